@@ -25,7 +25,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import csv
 import os
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from absl import flags
 import numpy as np
@@ -60,9 +60,7 @@ _COLUMNS = ("method", "seed", "accuracy", "adjusted_rand_index")
 Results = Mapping[tuple[str, int], tuple[float, float]]
 
 
-def partition(
-    task: federated_task.FederatedTask, seed: int
-) -> dict[str, np.ndarray]:
+def partition(task: federated_task.FederatedTask, seed: int) -> dict[str, np.ndarray]:
   """Returns what another program must be given, by name; see above."""
   parts = [
       (number, is_test, examples)
@@ -85,10 +83,14 @@ def _vector(task: federated_task.FederatedTask, rng: np.random.Generator) -> np.
   return np.concatenate([p.ravel() for p in task.model.initial_parameters(rng)])
 
 
-def train(task: federated_task.FederatedTask, seed: int) -> dict[tuple[str, int], tuple]:
+def train(
+    task: federated_task.FederatedTask, seed: int
+) -> dict[tuple[str, int], tuple[float, float]]:
   """Returns what the methods, and FedAvg of as many rounds, come to here."""
   chosen = tuple(_METHODS.value)
-  options = {"num_clusters": _NUM_GROUPS} if {"clove", "ifca", "pacfl"} & set(chosen) else {}
+  options: dict[str, Any] = {}
+  if set(chosen) & set(config_lib.OPTIONS["methods"]["num_clusters"]):
+    options["num_clusters"] = _NUM_GROUPS
   if "ifca" in chosen:
     options["ifca_start"] = "random"
   config = config_lib.ThreePhaseConfig.for_task(
@@ -138,6 +140,8 @@ def _write(path: str, results: Results) -> None:
 
 def compared(ours: Results, theirs: Results) -> list[str]:
   """Returns the means of both sides over the seeds that both have, a line per method."""
+  if not theirs:
+    raise validate.error("theirs", "have at least one row", 0)
   lines = [f"{'method':12}{'seeds':>6}{'accuracy: theirs':>18}{'ours':>7}{'points':>8}"
            f"{'ARI: theirs':>13}{'ours':>7}{'difference':>12}"]
   for method in dict.fromkeys(name for name, _ in theirs):
@@ -165,13 +169,15 @@ def _measure(folder: str) -> None:
   with launch.input_errors():
     for name in _METHODS.value:
       validate.one_of(method_registry.METHODS, methods=name)
+    validate.positive(learning_rate=_LEARNING_RATE.value)
     os.makedirs(folder)
   results: dict[tuple[str, int], tuple[float, float]] = {}
   for seed in range(_SEEDS.value):
-    task = task_registry.load_task(
-        dataset="digits", data_dir=None, num_clients=_NUM_CLIENTS.value, partition="rotated",
-        num_groups=_NUM_GROUPS, model="mlp", seed=seed,
-    )
+    with launch.input_errors():
+      task = task_registry.load_task(
+          dataset="digits", data_dir=None, num_clients=_NUM_CLIENTS.value, partition="rotated",
+          num_groups=_NUM_GROUPS, model="mlp", seed=seed,
+      )
     np.savez_compressed(os.path.join(folder, f"seed_{seed}.npz"), **partition(task, seed))
     found = train(task, seed)
     print("\n".join(_table(found)), flush=True)
