@@ -44,7 +44,7 @@ local_run = lazy_module.LazyModule("fl_clustering.local_run")
 
 path_flag.define("output_dir", None, "Folder of the clients and of the results here.")
 path_flag.define("theirs", None, "CSV file with the results of other programs, to compare with.")
-_SEEDS = flags.DEFINE_integer("seeds", 5, "Seeds, from 0.", lower_bound=1)
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds, from 0.", lower_bound=1)
 _METHODS = flags.DEFINE_list("methods", ["clove", "ifca", "pacfl", "cfl"], "Methods to train.")
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 20, "Number of clients.", lower_bound=4)
 _ROUNDS = flags.DEFINE_integer("rounds", 20, "Rounds of every method.", lower_bound=2)
@@ -150,17 +150,19 @@ def compared(ours: Results, theirs: Results) -> list[str]:
       raise validate.error("theirs", "name methods and seeds that `output_dir` has", method)
     sides = np.array([[side[cell] for cell in cells] for side in (theirs, ours)])
     (accuracy, index), (our_accuracy, our_index) = sides.mean(axis=1)
+    of_index = (f"{index:13.2f}{our_index:7.2f}{our_index - index:+12.2f}"
+                if np.isfinite([index, our_index]).all() else f"{'-':>13}{'-':>7}{'-':>12}")
     lines.append(
         f"{method:12}{len(cells):6}{accuracy:18.3f}{our_accuracy:7.3f}"
-        f"{100 * (our_accuracy - accuracy):+8.1f}{index:13.2f}{our_index:7.2f}"
-        f"{our_index - index:+12.2f}"
+        f"{100 * (our_accuracy - accuracy):+8.1f}{of_index}"
     )
   return lines
 
 
 def _table(results: Results) -> Sequence[str]:
   return [
-      f"{method:12}seed {seed}  accuracy {accuracy:.3f}  ARI {index:.2f}"
+      f"{method:12}seed {seed}  accuracy {accuracy:.3f}"
+      + ("" if np.isnan(index) else f"  ARI {index:.2f}")
       for (method, seed), (accuracy, index) in results.items()
   ]
 
