@@ -142,7 +142,7 @@ def compared(ours: Results, theirs: Results) -> list[str]:
   """Returns the means of both sides over the seeds that both have, a line per method."""
   if not theirs:
     raise validate.error("theirs", "have at least one row", 0)
-  lines = [f"{'method':12}{'seeds':>6}{'accuracy: theirs':>18}{'ours':>7}{'points':>8}"
+  lines = [f"{'method':14}{'seeds':>6}{'accuracy: theirs':>18}{'ours':>7}{'points':>8}"
            f"{'ARI: theirs':>13}{'ours':>7}{'difference':>12}"]
   for method in dict.fromkeys(name for name, _ in theirs):
     cells = [cell for cell in theirs if cell[0] == method and cell in ours]
@@ -153,7 +153,7 @@ def compared(ours: Results, theirs: Results) -> list[str]:
     of_index = (f"{index:13.2f}{our_index:7.2f}{our_index - index:+12.2f}"
                 if np.isfinite([index, our_index]).all() else f"{'-':>13}{'-':>7}{'-':>12}")
     lines.append(
-        f"{method:12}{len(cells):6}{accuracy:18.3f}{our_accuracy:7.3f}"
+        f"{method:14}{len(cells):6}{accuracy:18.3f}{our_accuracy:7.3f}"
         f"{100 * (our_accuracy - accuracy):+8.1f}{of_index}"
     )
   return lines
@@ -161,7 +161,7 @@ def compared(ours: Results, theirs: Results) -> list[str]:
 
 def _table(results: Results) -> Sequence[str]:
   return [
-      f"{method:12}seed {seed}  accuracy {accuracy:.3f}"
+      f"{method:14}seed {seed}  accuracy {accuracy:.3f}"
       + ("" if np.isnan(index) else f"  ARI {index:.2f}")
       for (method, seed), (accuracy, index) in results.items()
   ]
