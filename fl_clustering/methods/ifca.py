@@ -16,9 +16,9 @@ first is trained by everyone.  So two other starts are offered, and one is the d
     own weights: so a copy is about as far from the mean as a client is.
 *   `random`: as in the paper.  It doesn't use phase 1.
 
-The means are weighted by the number of examples; the authors' program weighs all clients alike.
-It also lets clients choose by the loss on their *test* data when they are tested.  Here they
-choose by their training data always.
+The means are weighted by the number of examples; the authors' program for MNIST weighs all clients
+alike.  It also lets clients choose by the loss on their *test* data when they are tested.  Here,
+as in their program for FEMNIST, they choose by their training data always.
 
 A client chooses again at the end of each round that it takes part in: as at test time in
 the paper, it is reported with the model that has the least loss.  The others keep the
