@@ -108,7 +108,7 @@ def train(
   }
 
 
-def read(path: str) -> dict[tuple[str, int], tuple[float, float]]:
+def read(path: str, argument: str = "theirs") -> dict[tuple[str, int], tuple[float, float]]:
   """Returns the results in a CSV file.
 
   Raises:
@@ -118,7 +118,7 @@ def read(path: str) -> dict[tuple[str, int], tuple[float, float]]:
     reader = csv.DictReader(file)
     missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-      raise validate.error("theirs", f"have the columns {', '.join(_COLUMNS)}", path)
+      raise validate.error(argument, f"have the columns {', '.join(_COLUMNS)}", path)
     try:
       return {
           (row["method"], int(row["seed"])): (
@@ -127,7 +127,7 @@ def read(path: str) -> dict[tuple[str, int], tuple[float, float]]:
           for row in reader
       }
     except ValueError as e:
-      raise validate.error("theirs", f"have numbers in line {reader.line_num}", path) from e
+      raise validate.error(argument, f"have numbers in line {reader.line_num}", path) from e
 
 
 def _write(path: str, results: Results) -> None:
@@ -196,7 +196,7 @@ def main() -> None:
     _measure(folder)
     return
   with launch.input_errors():
-    print("\n".join(compared(read(os.path.join(folder, _OURS)), read(theirs))))
+    print("\n".join(compared(read(os.path.join(folder, _OURS), "output_dir"), read(theirs))))
 
 
 if __name__ == "__main__":
