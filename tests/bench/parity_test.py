@@ -7,6 +7,7 @@ import numpy as np
 from bench import parity
 from experiment_shell import launch
 from tests.experiment_shell import in_process
+from tests import nightly
 
 _HEADER = "method,seed,accuracy,adjusted_rand_index\n"
 
@@ -32,6 +33,7 @@ class ParityTest(parameterized.TestCase):
   def _file(self, text):
     return self.create_tempfile(content=text).full_path
 
+  @nightly.only
   def test_the_file_holds_the_clients_and_the_models_that_are_trained(self):
     # With such a rate nothing changes, so the accuracy is that of the models in the file.
     _run(
