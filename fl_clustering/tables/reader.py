@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from typing import Any, Callable, Collection, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import psutil
@@ -248,6 +248,24 @@ def is_missing(column: np.ndarray) -> np.ndarray:
   return np.isnan(column) if column.dtype != object else column == np.array(None)
 
 
+def _are_blank(
+    head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray
+) -> np.ndarray:
+  """Returns which rows of a text file have nothing in any column of the file, bool of shape (n,).
+
+  Args:
+    arrays: The columns that are read, as Arrow arrays.
+    rows: The rows' numbers in the file, from 0.
+  """
+  are_blank = np.full(len(rows), head.first_line is not None)
+  for array in arrays.values():
+    if not are_blank.any():
+      return are_blank
+    texts = array if array.type == pa.float64() else _trimmed(array)
+    are_blank &= np.asarray(pc.is_null(texts, nan_is_null=True))
+  return are_blank & np.isin(rows, text_files.blank_rows(head)) if are_blank.any() else are_blank
+
+
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
   """Returns the first of the chosen rows of every column that has some, the first row first."""
   found = {name: int(np.argmax(rows)) for name, rows in chosen.items() if rows.any()}
@@ -307,7 +325,8 @@ def read(
   """Returns the `Head`, the columns by name, and the rows' numbers in the file.
 
   The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
-  where missing, or text, None where missing.  Rows are counted from 1.
+  where missing, or text, None where missing.  Rows are counted from 1.  A line with nothing but
+  separators is no row, but where no row may be looked at (`allow_any_number`).
 
   Args:
     needed: The names of the columns where no cell may be missing.
@@ -324,6 +343,11 @@ def read(
   head, arrays = _kind(head.path).read(head, columns.numbers, columns.texts)
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
+  if not allow_any_number:
+    are_blank = _are_blank(head, arrays, rows)
+    if are_blank.any():
+      arrays = {name: array.filter(pa.array(~are_blank)) for name, array in arrays.items()}
+      rows = rows[~are_blank]
 
   def where(row: int) -> str:
     is_text = head.first_line is not None

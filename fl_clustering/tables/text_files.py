@@ -273,6 +273,11 @@ def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   return itertools.islice(_lines(head), int(head.has_header), None)
 
 
+def blank_rows(head: columns_lib.Head) -> list[int]:
+  """Returns the rows of separators only, counted from 0, as spreadsheets leave them at the end."""
+  return [row for row, (_, line) in enumerate(_rows(head)) if not "".join(line).strip()]
+
+
 def where(head: columns_lib.Head, row: int) -> str:
   """Returns words for the place of a row, counted from 0."""
   number, _ = next(itertools.islice(_rows(head), row, None))

@@ -380,6 +380,24 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, f"{place} is empty"):
       self.open({"a.csv": text}, **options)
 
+  @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
+  def test_a_line_of_separators_only_is_no_row(self, **options):
+    tables = self.open(
+        {"a.csv": 'x,y,z\n1,2,3\n,,\n4,5,6\n , ,\n,"",\n', "b.csv": "x,y,z\n7,8,9\n"}, **options
+    )
+    self.assertEqual(dict(tables.num_rows), {"a": 2, "b": 1})
+    np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6])
+    np.testing.assert_array_equal(tables.read("a").rows, [1, 3])
+
+  @parameterized.named_parameters(
+      ("after one of separators", "x,y\n1,2\n,\n3,\n", {}, "line 4, column 'y' is empty"),
+      ("unknown everywhere", "x,y\n1,2\nNA,NA\n", {}, "line 3, column 'x' is empty"),
+      ("with another column", "x,y\n1,2\n,5\n", {"columns": ("x",)}, "line 3, column 'x'"),
+  )
+  def test_a_row_that_is_empty_in_part(self, text, options, place):
+    with self.assertRaisesRegex(ValueError, place):
+      self.open({"a.csv": text}, **options)
+
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
       self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
