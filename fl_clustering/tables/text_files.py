@@ -329,6 +329,20 @@ def where(head: columns_lib.Head, row: int) -> str:
   return f"line {number}"
 
 
+def check_no_second_header(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if lines of a text file repeat its line of names, as joined files do."""
+  if not head.has_header:
+    return
+  found = [
+      number for number, line in _rows(head)
+      if tuple(cell.strip() for cell in line) == head.known_line
+  ]
+  if found:
+    lines = "line {} repeats" if len(found) == 1 else "lines {} repeat"
+    numbers = problems.listed([str(number) for number in found])
+    raise problems.BadTable(f"{lines.format(numbers)} line {head.line}, the columns' names")
+
+
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
   for number, line in _rows(head):
