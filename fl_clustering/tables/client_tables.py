@@ -31,6 +31,7 @@ from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
@@ -386,6 +387,7 @@ def open_folder(
         if is_one:
           columns_lib.check_no_clients(next(iter(heads.values())), tried)
         opened = open_heads(heads, tried, argument)
+        text_files.check_no_row_left_out(opened.heads, options)
     return opened
 
   hints = (columns_lib.SEVERAL_CLIENTS,) if is_one and not options.allow_any_number else ()

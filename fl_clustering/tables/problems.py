@@ -70,6 +70,28 @@ class Finding:
     has_texts = bool(self.texts) and self.path == other.path
     return self == other or has_texts and set(self.texts) <= set(other.texts)
 
+  @property
+  def left_out(self) -> tuple[str, ...]:
+    """The columns that the fix takes no numbers from."""
+    return (*self.fix.get("exclude", ()), *self.fix.get("categories", ()))
+
+  def with_ids(self, name: str) -> Finding:
+    """Returns the finding with a fix that compares the views' rows by a column it leaves out."""
+    if name not in self.left_out:
+      return self
+    fix = {**self.fix, "id_column": name}
+    unneeded = []
+    for key, words in (("exclude", LEAVES_OUT), ("categories", _LEVELS)):
+      fix[key] = tuple(other for other in self.fix.get(key, ()) if other != name)
+      if not fix[key]:
+        unneeded.append(words)
+    hints = [
+        hint for hint in self.hints
+        if hint not in unneeded and not hint.startswith("--id_column")
+    ]
+    hint = f"--id_column={shlex.quote(name)} compares the rows of all views"
+    return dataclasses.replace(self, fix=fix, hints=(hint, *hints))
+
 
 class BadTable(Exception):
   """Files can't be used; `refusing` says so to whoever gave the folder.
@@ -334,12 +356,17 @@ def open_tables(
     except BadTable as e:
       numbers |= e.numbers
       for finding in e.findings:
+        if finding in found:  # Its fix was tried, and taken back.
+          continue
         after = repaired.repaired(**finding.fix)
         if after != repaired or not finding.fix and not any(map(finding.is_in, found)):
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
   for i, one in enumerate(found):
+    taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)
+    if any(one.fix[name] != getattr(repaired, name) for name in taken_back):
+      found[i] = dataclasses.replace(one, hints=())
     if helps and not one.hints and "exclude" in one.fix:
       found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
   found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))

@@ -39,6 +39,7 @@ ANSI = "cp1252"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
+_SKIPS_LINES = "--skip_lines leaves out the lines above the table"
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
@@ -141,23 +142,73 @@ def _shown(line: Sequence[str], separator: str) -> str:
   return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
 
 
-def _check_no_comment(number: int, line: Sequence[str], separator: str) -> None:
+def _is_row_after(mark: str, line: Sequence[str], width: int) -> bool:
+  """Returns whether a line below the names begins like a comment, but has the cells of a row."""
+  return line[0].startswith(mark) and len(line) == width and (width > 1 or " " not in line[0])
+
+
+def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) -> None:
   """Raises `BadTable` if a line begins like a comment."""
-  for mark in _COMMENTS:
-    if line[0].startswith(mark):
-      raise problems.BadTable(
-          f"line {number}, {_shown(line, separator)}, looks like a comment",
-          hints=("--comment leaves out lines that begin so",), comment=mark,
+  mark = next((mark for mark in _COMMENTS if line[0].startswith(mark)), None)
+  if mark is None:
+    return
+  problem = f"line {number}, {_shown(line, head.separator)}, looks like a comment"
+  lines = _lines(head)
+  first, names = next((one for one in lines if not one[1][0].startswith(mark)), (0, []))
+  for other, row in lines:
+    if _is_row_after(mark, row, len(names)):
+      problem = (
+          f"{problem}; line {other}, {_shown(row, head.separator)}, begins so too, but looks like "
+          "a row"
       )
+      if number < first:
+        raise problems.BadTable(problem, hints=(_SKIPS_LINES,), skip_lines=first - 1)
+      raise problems.BadTable(problem)
+  raise problems.BadTable(
+      problem, hints=("--comment leaves out lines that begin so",), comment=mark
+  )
 
 
-def _check_no_comments(lines: Sequence[tuple[int, list[str]]], separator: str) -> None:
+def check_no_row_left_out(
+    heads: Iterable[columns_lib.Head], options: table_options.TableOptions
+) -> None:
+  """Raises `BadTable` if lines look like rows that heads leave out, but options don't."""
+  for head in heads:
+    if head.first_line is None:
+      continue
+    before = dataclasses.replace(head, skip_lines=options.skip_lines, comment=options.comment)
+    if before == head:
+      continue
+    mark = head.comment if head.comment != options.comment else None
+    names_line = head.line if head.has_header else 0
+    for number, line in _lines(before):
+      flag = None
+      if mark and number > names_line and _is_row_after(mark, line, head.num_columns):
+        flag = "comment"
+      elif number <= head.skip_lines and len(line) == head.num_columns > 1:
+        flag = None if _is_title(line, len(line), False) else "skip_lines"
+      if flag is not None:
+        raise problems.BadTable(
+            f"line {number}, {_shown(line, head.separator)}, looks like a row, which "
+            f"--{flag}={getattr(head, flag)} leaves out",
+            head.path, **{flag: getattr(options, flag)},
+        )
+
+
+def _widths(lines: Sequence[tuple[int, list[str]]]) -> set[int]:
+  """Returns how many cells lines have that are no comments."""
+  return {len(line) for _, line in lines if not line[0].startswith(_COMMENTS)}
+
+
+def _check_no_comments(
+    lines: Sequence[tuple[int, list[str]]], head: columns_lib.Head
+) -> None:
   """Raises `BadTable` if some of the first lines are comments, and the others are a table."""
   comments = [(number, line) for number, line in lines if line[0].startswith(_COMMENTS)]
-  widths = {len(line) for _, line in lines if not line[0].startswith(_COMMENTS)}
+  widths = _widths(lines)
   # The name of a single column may begin so, too, but has hardly any spaces.
   if len(widths) == 1 and comments and (widths != {1} or " " in comments[0][1][0]):
-    _check_no_comment(*comments[0], separator)
+    _check_no_comment(*comments[0], head)
 
 
 def _check_no_titles(
@@ -169,8 +220,7 @@ def _check_no_titles(
     number, line = lines[0]
     raise problems.BadTable(
         f"line {number}, {_shown(line, separator)}, looks like a title above the table",
-        hints=("--skip_lines leaves out the lines above the table",),
-        skip_lines=lines[count][0] - 1,
+        hints=(_SKIPS_LINES,), skip_lines=lines[count][0] - 1,
     )
 
 
@@ -189,8 +239,8 @@ def _sniff(
       if options.header == table_options.AUTO:
         _check_no_titles(lines, separator, are_padded=True)
       return dataclasses.replace(head, separator=separator), lines
-  for separator, lines in found.items():
-    _check_no_comments(lines, separator)
+  for separator, lines in sorted(found.items(), key=lambda item: -max(_widths(item[1]), default=0)):
+    _check_no_comments(lines, dataclasses.replace(head, separator=separator))
   for separator, lines in found.items():
     _check_no_titles(lines, separator, are_padded=False)
   # One column, or a file whose lines differ, which is found out later.
@@ -284,11 +334,25 @@ def where(head: columns_lib.Head, row: int) -> str:
   return f"line {number}"
 
 
+def check_no_second_header(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if lines of a text file repeat its line of names, as joined files do."""
+  if not head.has_header:
+    return
+  found = [
+      number for number, line in _rows(head)
+      if tuple(cell.strip() for cell in line) == head.known_line
+  ]
+  if found:
+    lines = "line {} repeats" if len(found) == 1 else "lines {} repeat"
+    numbers = problems.listed([str(number) for number in found])
+    raise problems.BadTable(f"{lines.format(numbers)} line {head.line}, the columns' names")
+
+
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
   for number, line in _rows(head):
     if len(line) != head.num_columns:
-      _check_no_comment(number, line, head.separator)
+      _check_no_comment(number, line, head)
       problem = (
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
           f"{head.separator!r} between cells"

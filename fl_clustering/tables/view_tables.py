@@ -13,11 +13,12 @@ i of every file of a client is the client's row i.  The files are read as those 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import os
-from typing import Mapping, Sequence
+from typing import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 
 LABELS = "labels"
 # What does not apply to views, and why.
@@ -326,9 +328,39 @@ def open_folder(
         reader.check_kinds(folders.values())
       with part():
         opened = _opened(paths, label_paths, tried, argument)
+        for view in opened.views.values():
+          text_files.check_no_row_left_out(view.heads, options)
     return opened
 
   return problems.open_tables(open_with, options, argument)
+
+
+def _ids(
+    heads: Mapping[str, Mapping[str, columns_lib.Head]], options: table_options.TableOptions,
+    names: Collection[str],
+) -> list[str]:
+  """Returns which columns may name the rows: all views have them, and no file a cell twice.
+
+  Args:
+    heads: By view and client.
+    names: The columns that are looked at.
+  """
+  of_files = [head for of_view in heads.values() for head in of_view.values()]
+  if len(heads) < 2 or options.id_column is not None or options.allow_any_number:
+    return []
+
+  def has_ids(head: columns_lib.Head, name: str) -> bool:
+    columns = columns_lib.Columns((), (), {"id_column": name})
+    with contextlib.suppress(problems.BadTable):  # Of which others tell.
+      _, table, _ = reader.read(head, columns, needed=())
+      return None not in table[name] and len(set(table[name])) == len(table[name])
+    return False
+
+  shared = set(names).intersection(*(head.known_names for head in of_files))
+  return [
+      name for name in of_files[0].known_names
+      if name in shared and all(has_ids(head, name) for head in of_files)
+  ]
 
 
 def _opened(
@@ -353,6 +385,8 @@ def _opened(
   except problems.BadTable as e:
     # A flag that helps with one view must not drop numbers of another one.
     e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))
+    for name in _ids(heads, options, {name for one in e.findings for name in one.left_out})[:1]:
+      e.findings = tuple(one.with_ids(name) for one in e.findings)
     raise
   labels: Labels | None = None
   files: dict[str, _File] = {}

@@ -170,6 +170,10 @@ class ForAModelTest(folders.TablesTestCase):
     files = {"a.csv": "Title\nx;c\n# told\n1.234,5 kg;red\n"}
     with self.assertRaisesRegex(ValueError, "line 3, '# told', .*; --comment leaves out[^;]*.$"):
       self.open_for_model(files)
+    rows = {"a.csv": "# told\nx;c\n1;red\n#2;red\n"}
+    message = "line 4, '#2;red', begins so too.*; --skip_lines [^;]*$"
+    with self.assertRaisesRegex(ValueError, message):
+      self.open_for_model(rows)
     options = {
         "skip_lines": 1, "comment": "#", "thousands": ".", "strip_units": True, "decimal": ","
     }

@@ -280,6 +280,17 @@ class AllAtOnceTest(folders.TablesTestCase):
         self.open(files)
       self.assertNotRegex(str(caught.exception), "Try:|--exclude")
 
+  @parameterized.parameters(
+      ("\nc,x\nu,1\nc, x\nv,2\n", {},
+       "a.csv': line 4 repeats line 2, the columns' names; '.*b.csv': line 2, column 'c'"),
+      ("c,x\nu,1\nc,x\nv,2\nc,x\n", {"categories": ("c",)},
+       "lines 3, 5 repeat line 1, the columns' names.$"),
+      ("c,x\nu,1\nc,x\nv,2\n", {"client_column": "c"}, "line 3 repeats line 1"),
+  )
+  def test_a_second_header(self, text, options, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self.open({"a.csv": text, "b.csv": "x,c\n1,u\n"}, **options)
+
   def test_no_fault_is_said_twice(self):
     with self.assertRaisesRegex(
         ValueError, "line 2, column 'c': 'u' is not a number .also 'x'.; --categories [^;]*$"

@@ -373,6 +373,41 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     self.assertEqual(tables.feature_names[-1], "c=u")
 
   @parameterized.named_parameters(
+      ("above rows", {"a.csv": "# old, b\nc,x,y\nu v,1,1\n#N/A x,2,2\n"},
+       "line 1, .*looks like a comment; line 4, '#N/A x,2,2', begins so too, but looks like a row",
+       1),
+      ("far above rows", {"a.csv": folders.lines("# old", "# b", "c,x", *["u,1"] * 30, "#2,2")},
+       "line 34, '#2,2', begins so too", 2),
+      ("below rows", {"a.csv": folders.lines("c,x", "#1,2", *["u,1"] * 30, "# end")},
+       "line 33, '# end', looks like a comment; line 2, '#1,2', begins so too", None),
+      ("rows of another file",
+       {"a.csv": "# old\nc,x\nu,1\n", "b.csv": "c,x\nu,1\n#2,2\n"},
+       "a.csv': line 1, .*b.csv': line 3, '#2,2', looks like a row, which --comment=# leaves out",
+       None),
+      ("rows of another file with comments",
+       {"a.csv": "# old\nc,x\nu,1\n", "b.csv": "# old\nc,x\nu,1\n#2,2\n"},
+       "a.csv': line 1, .*b.csv': line 1, .*; line 4, '#2,2', begins so too", 1),
+      ("a column", {"a.csv": "# old c\nc\nu\n#2\n"}, "line 4, '#2', begins so too", 1),
+      ("rows without names", {"a.csv": "# old\n#2,2\nu,1\n"},
+       "line 1, .*; line 2, '#2,2', looks like a row, which --comment=# leaves out", None, "no"),
+      ("titles above other rows",
+       {"a.csv": "Report\nu,1\nu,2\n", "b.csv": "v,1\nv,2\n"},
+       "b.csv': line 1, 'v,1', looks like a row, which --skip_lines=1 leaves out", None, "no"),
+  )
+  def test_no_flag_that_would_leave_out_rows(self, files, message, skipped, header="auto"):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.open(files, header=header)
+    message = str(caught.exception)
+    self.assertNotRegex(message, "--comment leaves")
+    if skipped is None:
+      self.assertNotRegex(message, "Try:|--skip_lines leaves")
+      return
+    self.assertEndsWith(message, f"Try: --categories=c --skip_lines={skipped}")
+    tables = self.open(files, categories=("c",), skip_lines=skipped)
+    num_rows = sum(text.count("\n") - skipped - 1 for text in files.values())
+    self.assertEqual(sum(tables.num_rows.values()), num_rows)
+
+  @parameterized.named_parameters(
       ("rows", {"skip_lines": 1}, "Report\nx,y\n1,2\n3,\n", "line 4, column 'y'"),
       ("comments", {"comment": "#"}, "# a\nx,y\n#b\n1,2\n\n# c\n3,\n", "line 7, column 'y'"),
   )

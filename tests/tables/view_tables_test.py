@@ -1,6 +1,7 @@
 """Tests for fl_clustering.tables.view_tables."""
 
 import os
+import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -10,6 +11,7 @@ import pandas as pd
 from fl_clustering.tables import table_options
 from fl_clustering.tables import table_format
 from fl_clustering.tables import view_tables
+from tests.tables import table_folders as folders
 
 _FILES = {
     "a/x.csv": "u,v\n1,2\n3,4\n", "a/y.npy": np.array([[5], [6]]),
@@ -201,6 +203,41 @@ class BadFoldersTest(ViewTablesTestCase):
       self.open(files)
     tables = self.open(files, exclude=("id",), categories=("w",), missing="mean")
     np.testing.assert_array_equal(tables.read("a").features, [[2.5, 0, 1], [2.5, 0, 1]])
+
+  @parameterized.named_parameters(
+      ("text", "pid", "p{}", ""), ("like ids", "patient_id", "{}", ""),
+      ("text beside", "pid", "p{}", "r"),
+  )
+  def test_ids_of_all_views_are_compared(self, name, cell, level):
+    ids = [cell.format(i) for i in range(30)]
+    views = {
+        order: folders.lines(
+            f"{name},u,v", *(f"{pid},{level or i},{i % 7}" for i, pid in enumerate(pids))
+        ) for order, pids in (("same", ids), ("other", ids[::-1]))
+    }
+    advice = "Try: " + "--categories=u " * bool(level) + f"--id_column={name}"
+    refusal = f"a/y.csv': row 1 has the id '{ids[-1]}', and in .*a/x.csv' it has '{ids[0]}'"
+    for order, view in views.items():
+      with self.assertRaisesRegex(
+          ValueError, f"--id_column={name} compares the rows of all views"
+      ) as caught:
+        self.open({"a/x.csv": views["same"], "a/y.csv": view})
+      message = str(caught.exception)
+      self.assertNotIn("--exclude", message)
+      self.assertEqual(message.endswith(advice), order == "same")
+      self.assertEqual(bool(re.search(refusal, message)), order == "other")
+
+  @parameterized.named_parameters(
+      ("twice in a file", ["n1", "n1"], ["n1", "n2"]), ("a missing one", ["n1", ""], ["n1", "n2"])
+  )
+  def test_what_names_no_rows_is_left_out(self, *ends):
+    rows = [f"m{i}" for i in range(50)]
+    files = {
+        f"a/{view}.csv": folders.lines("note,u", *(f"{note},1" for note in rows + end))
+        for view, end in zip("xy", ends)
+    }
+    with self.assertRaisesRegex(ValueError, "Try: --exclude=note"):
+      self.open(files)
 
   def test_no_flag_that_would_drop_numbers_of_another_view(self):
     files = {"a/x.csv": "u,v\n1,2\n", "b/x.csv": "u\n1\n", "a/y.csv": "v,w\n1,2\n"}

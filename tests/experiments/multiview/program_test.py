@@ -294,7 +294,7 @@ class ProgramTest(parameterized.TestCase):
       ("decimal_commas", None, ("--id_column=key", "--decimal=."),
        "is not a number: it has a decimal comma; without --decimal, each file's decimal mark is"),
       ("ids", None, ("--decimal=,", "--categories=flat"),
-       "column 'key': 'n0' is not a number; --categories makes"),
+       "column 'key': 'n0' is not a number; --id_column=key compares the rows of all views."),
       ("too_many_clusters", None, ("--decimal=,", "--id_column=key", "--num_clusters=51"),
        "`num_clusters` must be at most the 50 points"),
       ("a_view_that_is_the_same_everywhere", None,
