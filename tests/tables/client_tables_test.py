@@ -136,6 +136,41 @@ class WarningsTest(folders.TablesTestCase):
     self.assertIn("37.1 (c), 37.2 (a), 37.3 (b)", means)
 
   @parameterized.named_parameters(
+      ("a code", -999, 9, True), ("a code once", -999, 20, False),
+      ("a large code", 9999, 9, True), ("one odd cell", -3, 20, False),
+  )
+  def test_few_far_values_hide_no_other_unit(self, value, every, is_told):
+    usual = np.linspace(80, 160, 20)
+    odd = np.where(np.arange(20) % every == 0, value, usual)
+    found = self._off(a=usual, b=odd, c=usual + 1, other=usual / 18)
+    self.assertEqual(found[0] == (
+        f"the column x has {value} in 3 rows, which looks like a code for a missing value"
+    ), is_told)
+    self.assertLen(found, 1 + is_told)
+    self.assertRegex(found[-1], "^the column x may have another unit at other; .*6.667 .other., 1")
+
+  @parameterized.named_parameters(
+      ("negative", ["-99", "4.5", "2"], ["-99", "0", "-99"], "-99"),
+      ("large", ["999", "-4", "2"], ["999", "3", "999"], "999"),
+      ("twice", ["-99", "4", "2"], ["1", "0", "-99"], None),
+      ("no nines", ["-98", "4", "2"], ["-98", "0", "-98"], None),
+      ("near", ["99", "10", "2"], ["99", "3", "99"], None),
+      ("others are negative", ["-9", "10", "-1"], ["-9", "3", "-9"], None),
+      ("nothing else", ["-9", "-9", "-9"], ["-99", "-99", "-99"], None),
+  )
+  def test_codes_for_a_missing_value(self, one, other, code):
+    found = self._off(a=one, b=other)
+    expected = f"the column x has {code} in 3 rows, which looks like a code for a missing value"
+    self.assertEqual(found, [expected] if code else [])
+
+  def test_one_code_of_several_columns(self):
+    rows = [f"{x},{y},{i}" for i, (x, y) in enumerate([(1, 2), (-9, -9), (3, 5), (-9, -9)])]
+    tables = self.open({f"{name}.csv": folders.lines("x,y,z", *rows) for name in "ab"})
+    self.assertEqual(list(tables.warnings), [
+        "the columns x, y have -9 in 8 cells, which looks like a code for a missing value"
+    ])
+
+  @parameterized.named_parameters(
       ("alike", [10, 11, 12, 13, 14], [14, 15, 16, 17, 18]),
       ("apart, but near", [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]),
       ("wide", [1, 2, 3, 4, 5], [4, 8, 12, 16, 20]),
@@ -200,7 +235,8 @@ class WarningsTest(folders.TablesTestCase):
     self.assertEqual(list(tables.warnings), warnings)
 
   def test_none_of_it_in_a_private_run(self):
-    files = {"a.csv": "x,k\n20240131,u\n20240131,u\n"}
+    codes = "-999,u\n" * 3
+    files = {"a.csv": f"x,k\n20240131,u\n20240131,u\n{codes}"}
     for header in ("yes", "auto"):
       tables = self.open(files, id_column="k", allow_any_number=True, header=header)
       self.assertEqual(tables.warnings, ())
