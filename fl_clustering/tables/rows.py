@@ -43,15 +43,17 @@ class Rows:
     return digest.digest()
 
 
-def _are_written_numbers(labels: np.ndarray, head: columns_lib.Head) -> bool:
-  """Returns whether all labels of a file are numbers, which depend on its decimal mark."""
+def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
+  """Returns whether all labels of a file are numbers, and some depend on its decimal mark."""
   if head.allows_any_cell or labels.dtype != object:
     return False
   found = set(labels) - {None}
-  # Where numbers have a type, a point in their text is a decimal one.
-  marks = "., '" if head.first_line is not None else ","
-  has_mark = any(mark in label for label in found for mark in marks)
-  return has_mark and all(re.fullmatch(written_numbers.LIKE_A_NUMBER, label) for label in found)
+  if head.first_line is None:
+    # Where numbers have a type, a point in their text is a decimal one.
+    is_open = any("," in label for label in found)
+  else:
+    is_open = not all(re.fullmatch(written_numbers.SURE, label) for label in found)
+  return is_open and all(re.fullmatch(written_numbers.LIKE_A_NUMBER, label) for label in found)
 
 
 def _names_of_numbers(labels: np.ndarray, head: columns_lib.Head) -> np.ndarray:
@@ -131,7 +133,7 @@ class RowSources:
   def _read(self, key: str) -> Rows:
     label = self._options.label_column or ""
     head, table, numbers = self._read_columns(key)
-    if label in table and _are_written_numbers(table[label], head):
+    if label in table and _depend_on_mark(table[label], head):
       # Columns of numbers say together what a file's decimal mark is.
       self._columns[key] = dataclasses.replace(self._columns[key], has_number_labels=True)
       head, table, numbers = self._read_columns(key)

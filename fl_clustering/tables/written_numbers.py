@@ -44,6 +44,8 @@ def _surely_decimal(mark: str) -> str:
   )
 
 
+# What is the same number, whatever the decimal mark of the file.
+SURE = rf"[+-]?[0-9]+|{_surely_decimal('.')}"
 # What is like a number, whatever the decimal mark.
 LIKE_A_NUMBER = "|".join((
     *map(cells.plain, cells.OTHER_DECIMAL),

@@ -274,10 +274,12 @@ class NumbersAsClassesTest(folders.TablesTestCase):
   @parameterized.named_parameters(
       ("features say the mark", "x;y\n1,5;4,0\n2,5;0,7\n", {}),
       ("labels say the mark", "x;y\n1;4,0\n2;0,7\n", {}),
+      ("surely points", "x;y\n1,5;4.0\n2,5;0.7\n", {}),
+      ("points after all", "x;y\n1,5;4.0\n2,5;0.7\n", {"decimal": ","}),
       ("only levels", "x;y\nu;4,0\nv;0,7\n", {"categories": ("x",)}),
   )
   def test_the_decimal_mark_is_that_of_the_file(self, comma, options):
-    files = {"a.csv": comma, "b.csv": "x,y\n1.5,4.0\n2,0.7\n3,4\n"}
+    files = {"a.csv": comma, "b.csv": "x,y\n1,4.0\n2,0.7\n3,4\n"}
     names, labels = self._classes(files, **options)
     self.assertEqual(names, ("0.7", "4"))
     self.assertEqual(labels, {"a": ["4", "0.7"], "b": ["4", "0.7", "4"]})
