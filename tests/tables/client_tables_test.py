@@ -297,7 +297,7 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     self.assertEqual(names, ("3", "2000"))
 
   def test_comparisons_are_text(self):
-    files = {"a.csv": "x,y\n1%,>50\n2%,<=50\n"}
+    files = {"a.csv": "x;y\n1,5%;>50\n2%;<=50\n"}
     self.assertEqual(self._classes(files, strip_units=True)[0], ("<=50", ">50"))
 
   def test_labels_above_a_number_with_a_comma(self):
@@ -342,6 +342,17 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     format_ = self.open({"a.csv": "x,y\n1.5,0.7\n2,2.3\n"}, label_column="y").format
     later = self.open_later(format_, {"b.csv": "x;y\n1,5;2,3\n2;\n3;0,7\n"})
     self.assertEqual(later.read("b").labels.tolist(), [1, -1, 0])
+    files = {"b.csv": "x;y\n1,5;2,3\nu;0,7\n3;9,9\n4,5;0,7\n"}
+    later = self.open_later(format_, files, skip_bad_rows=True)
+    self.assertEqual(later.read("b").labels.tolist(), [1, 0])
+    self.assertEqual(later.read("b").rows.tolist(), [1, 4])
+
+  def test_clients_that_share_files(self):
+    names, labels = self._classes({
+        "1.csv": "who;x;y\na;1,5;4,0\nb;2,5;0,7\n", "2.csv": "who,x,y\nb,1.5,4.0\na,1.5,0.7\n",
+    }, client_column="who")
+    self.assertEqual(names, ("0.7", "4"))
+    self.assertEqual(labels, {"a": ["4", "0.7"], "b": ["0.7", "4"]})
 
 
 class RegressionTest(folders.TablesTestCase):
