@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Iterable
 
 import numpy as np
@@ -91,14 +90,10 @@ class FormatScan:
         or self._options.label_above is not None or count <= _MANY_NUMBERS
     ):
       return False
-    # What their decimal mark is, the files say when they are read as numbers.
-    has_fraction = {mark: f"[+-]?[0-9]*{re.escape(mark)}[0-9]+.*" for mark in cells.OTHER_DECIMAL}
-    for mark, fraction in has_fraction.items():
-      if all(cells.is_number(name, mark) for name in self._classes):
-        per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
-        are_rare = per_class * count > self._num_labels
-        return are_rare or any(re.fullmatch(fraction, name) for name in self._classes)
-    return False
+    if not all(map(cells.is_number, self._classes)):
+      return False
+    per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
+    return per_class * count > self._num_labels or any("." in name for name in self._classes)
 
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""

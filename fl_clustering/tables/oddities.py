@@ -22,6 +22,12 @@ _LEAST_FACTOR = 1.8
 _FEWEST_VALUES = 5
 # A client with fewer rows may have such measurements.
 _FEWEST_IDS = 20
+# Units of measurements, nearly all of which are positive, can be compared.
+_LEAST_POSITIVE = 0.95
+# What people write for a missing value, where it is this often, and others are this much smaller.
+_CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+_FEWEST_CODES = 3
+_FAR = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,33 +49,32 @@ class _Scale:
 
 
 @dataclasses.dataclass
-class _Numbers:
-  """What is known of a column of numbers."""
+class _Spread:
+  """How large the numbers of a column are, over all clients and at each."""
 
   least: float = np.inf
   largest: float = -np.inf
-  are_days: bool = True
-  count_up: bool = True
+  count: int = 0
+  num_positive: int = 0
   scales: dict[str, _Scale] = dataclasses.field(default_factory=dict)
 
-  def add(self, client_id: str, column: np.ndarray) -> None:
-    values = column[np.isfinite(column)]
+  def add(self, client_id: str, values: np.ndarray) -> None:
     if len(values):
       self.least = min(self.least, values.min())
       self.largest = max(self.largest, values.max())
-      self.are_days = self.are_days and _are_days(values)
-      self.count_up = self.count_up and _count_up(values)
+      self.count += len(values)
+      self.num_positive += int(np.count_nonzero(values > 0))
     if len(values) >= _FEWEST_VALUES:
       self.scales[client_id] = _Scale.of(values)
 
   def clients_off(self) -> list[str]:
     """Returns the clients, less than half, whose numbers are others' times a factor.
 
-    Most of their numbers, which are positive, are none of the other clients'.
+    Most of their numbers, which are positive but for a few, are none of the other clients'.
     """
-    if self.least <= 0 or not self.scales:
-      return []
     medians = sorted(scale.median for scale in self.scales.values())
+    if not medians or medians[0] <= 0 or self.num_positive < _LEAST_POSITIVE * self.count:
+      return []
     usual = medians[(len(medians) - 1) // 2]
 
     def is_off(scale: _Scale) -> bool:
@@ -81,6 +86,44 @@ class _Numbers:
     others = [scale for client_id, scale in self.scales.items() if client_id not in off]
     is_apart = not any(self.scales[one].overlaps(other) for one in off for other in others)
     return off if is_apart and len(off) <= len(others) else []
+
+  def is_far(self, value: float) -> bool:
+    """Returns whether a value, which is none of these, can hardly be one of them."""
+    if not self.count:
+      return False
+    is_other_sign = value < 0 <= self.least
+    return is_other_sign or abs(value) > _FAR * max(-self.least, self.largest)
+
+
+@dataclasses.dataclass
+class _Numbers:
+  """What is known of a column of numbers; `rest` is that without `_CODES`, which are counted."""
+
+  spread: _Spread = dataclasses.field(default_factory=_Spread)
+  rest: _Spread = dataclasses.field(default_factory=_Spread)
+  code_counts: collections.Counter[float] = dataclasses.field(default_factory=collections.Counter)
+  are_days: bool = True
+  count_up: bool = True
+
+  def add(self, client_id: str, column: np.ndarray) -> None:
+    values = column[np.isfinite(column)]
+    if len(values):
+      self.are_days = self.are_days and _are_days(values)
+      self.count_up = self.count_up and _count_up(values)
+    is_code = np.isin(values, _CODES)
+    self.spread.add(client_id, values)
+    self.rest.add(client_id, values[~is_code])
+    self.code_counts.update(values[is_code].tolist())
+
+  @property
+  def codes(self) -> dict[float, int]:
+    """What is far from the rest, and may stand for a missing value, and how often it occurs."""
+    return {code: count for code, count in self.code_counts.items() if self.rest.is_far(code)}
+
+  @property
+  def measured(self) -> _Spread:
+    """The `_Spread` of what is surely measured."""
+    return self.rest if self.codes else self.spread
 
 
 def _are_days(values: np.ndarray) -> bool:
@@ -150,7 +193,7 @@ class Oddities:
     """Returns what is odd, one thing a text."""
     return (
         *self._of_classes(), *self._of_levels(), *self._of_ids(), *self._of_numbers(),
-        *self._of_units(),
+        *self._of_codes(), *self._of_units(),
     )
 
   def _of_classes(self) -> list[str]:
@@ -201,14 +244,14 @@ class Oddities:
     ]
 
   def _of_numbers(self) -> list[str]:
-    known = {
-        name: column for name, column in self._numbers.items() if column.least <= column.largest
-    }
-    constant = [name for name, column in known.items() if column.least == column.largest]
+    known = {name: column for name, column in self._numbers.items() if column.spread.count}
+    constant = [
+        name for name, column in known.items() if column.spread.least == column.spread.largest
+    ]
     days = [name for name, column in known.items() if column.are_days and name not in constant]
     inexact = [
         name for name, column in known.items()
-        if _LARGEST_EXACT <= max(-column.least, column.largest) < _LARGEST_INTEGER
+        if _LARGEST_EXACT <= max(-column.spread.least, column.spread.largest) < _LARGEST_INTEGER
     ]
     kinds = (
         (constant, "has the same value everywhere", "have the same value everywhere"),
@@ -225,12 +268,28 @@ class Oddities:
         for names, one, several in kinds if names
     ]
 
+  def _of_codes(self) -> list[str]:
+    found = []
+    for code in _CODES:
+      counts = {
+          name: known.codes[code] for name, known in self._numbers.items()
+          if known.codes.get(code, 0) >= _FEWEST_CODES
+      }
+      if counts:
+        names, total = list(counts), sum(counts.values())
+        has = (
+            f"the column {names[0]} has {code:g} in {total:,} rows" if len(names) == 1
+            else f"the columns {problems.listed(names)} have {code:g} in {total:,} cells"
+        )
+        found.append(f"{has}, which looks like a code for a missing value")
+    return found
+
   def _of_units(self) -> list[str]:
     found = []
     for name, known in self._numbers.items():
-      off = [] if known.count_up else known.clients_off()
+      off = [] if known.count_up else known.measured.clients_off()
       if off:
-        by_mean = sorted(known.scales.items(), key=lambda item: item[1].mean)
+        by_mean = sorted(known.measured.scales.items(), key=lambda item: item[1].mean)
         means = problems.listed([f"{scale.mean:.4g} ({client})" for client, scale in by_mean])
         found.append(
             f"the column {name} may have another unit at {problems.listed(off)}; the clients' "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from typing import Any, Mapping
 
 import numpy as np
@@ -15,6 +16,7 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import written_numbers
 
 _TRAIN_OR_TEST = ("train", "test")
 
@@ -39,6 +41,36 @@ class Rows:
       is_text = column.dtype == object
       digest.update(repr(column.tolist()).encode() if is_text else column.tobytes())
     return digest.digest()
+
+
+def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
+  """Returns whether all labels of a file are numbers, and some depend on its decimal mark."""
+  if head.allows_any_cell or labels.dtype != object:
+    return False
+  found = set(labels) - {None}
+  if head.first_line is None:
+    # Where numbers have a type, a point in their text is a decimal one.
+    is_open = any("," in label for label in found)
+  else:
+    is_open = not all(re.fullmatch(written_numbers.SURE, label) for label in found)
+  return is_open and all(re.fullmatch(written_numbers.LIKE_A_NUMBER, label) for label in found)
+
+
+def _names_of_numbers(labels: np.ndarray, head: columns_lib.Head) -> np.ndarray:
+  """Returns labels of a file as text that says the same in all files, None where missing."""
+  if labels.dtype != object:
+    names = [None if np.isnan(label) else repr(label) for label in labels.tolist()]
+    return np.array(names, object)
+  is_text = head.first_line is not None and not head.allows_any_cell
+  if not is_text or head.style.decimals[0] == "." and head.style.thousands is None:
+    return labels
+  # A comparison is a class of its own.
+  style = dataclasses.replace(head.style, strips_units=False)
+  numbers = {label: style.number_of(label) for label in set(labels) - {None}}
+  return np.array([
+      label if label is None or np.isnan(numbers[label]) else repr(numbers[label])
+      for label in labels
+  ], object)
 
 
 class RowSources:
@@ -70,7 +102,8 @@ class RowSources:
     self._model = model
     self._skips_bad_rows = skip_bad_rows
     self._heads = dict(heads)
-    self._columns = columns
+    # In some files, labels that are classes are read as numbers.
+    self._columns = dict.fromkeys(heads, columns)
     self._options = options
     # Rows of private algorithms need no names.
     self._needed = {
@@ -98,16 +131,29 @@ class RowSources:
     return rows
 
   def _read(self, key: str) -> Rows:
+    label = self._options.label_column or ""
+    head, table, numbers = self._read_columns(key)
+    if label in table and _depend_on_mark(table[label], head):
+      # Columns of numbers say together what a file's decimal mark is.
+      self._columns[key] = dataclasses.replace(self._columns[key], has_number_labels=True)
+      head, table, numbers = self._read_columns(key)
     # What is found out of a file, such as its decimal mark, need not be found again.
-    head, columns = self._heads[key], self._columns
-    absent = [name for name in columns.roles.values() if name not in head.known_names]
-    kept = {role: name for role, name in columns.roles.items() if name not in absent}
-    self._heads[key], table, numbers = reader.read(
+    self._heads[key] = head
+    if label in table and not self._options.is_regression:
+      table[label] = _names_of_numbers(table[label], head)
+    absent = [name for name in self._columns[key].roles.values() if name not in table]
+    return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
+
+  def _read_columns(
+      self, key: str
+  ) -> tuple[columns_lib.Head, dict[str, np.ndarray], np.ndarray]:
+    head, columns = self._heads[key], self._columns[key]
+    kept = {role: name for role, name in columns.roles.items() if name in head.known_names}
+    return reader.read(
         head, dataclasses.replace(columns, roles=kept), self._needed,
         self._options.allow_any_number, self.facts,
         self.bad_rows.setdefault(head.path, {}) if self._skips_bad_rows else None,
     )
-    return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
 
   def _known(self, rows: Rows, path: str) -> Rows:
     """Returns rows without those that the model can't use, if they are to be left out."""
@@ -161,9 +207,9 @@ class RowSources:
     if not commas or not self._options.style.is_open:
       return
     with problems.gathered() as part:
-      for head in self.heads:
+      for key, head in self._heads.items():
         with part(head.path):
-          unclear = reader.unclear_point(head, self._columns.numbers)
+          unclear = reader.unclear_point(head, self._columns[key].numbers)
           if unclear is not None:
             raise problems.BadTable(
                 f"{unclear} may have a decimal point or one between thousands, as {commas[0]} "

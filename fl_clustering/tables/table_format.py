@@ -19,6 +19,8 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
 
+# Larger numbers are no integers that were written as such.
+_LARGEST_INTEGER = 2.0**64
 # The arrays of an encoding, each of which may be None.
 _ARRAYS = ("means", "shift", "factor")
 
@@ -136,9 +138,14 @@ def no_level(name: str, row: int, cell: str, levels: Sequence[str]) -> str:
 
 
 def level_of(text: str) -> str:
-  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are one, TRUE and True too."""
+  """Returns the level that a cell's text stands for: 1, 1.0 and 01 are one, TRUE and True too.
+
+  A number has the shortest text that is read as the same float64; integers have their digits.
+  """
   if cells.is_number(text):
-    return f"{float(text):.17g}"
+    number = float(text)
+    has_digits = number.is_integer() and abs(number) < _LARGEST_INTEGER
+    return f"{number:.0f}" if has_digits else repr(number)
   return text.lower() if text.lower() in ("true", "false") else text
 
 
@@ -236,7 +243,8 @@ class TableFormat:
   def from_json(cls, document: Mapping[str, Any]) -> TableFormat:
     """Returns the format that `to_json` returned as a dict."""
     options = table_options.TableOptions.from_json(document["options"])
-    levels = {name: tuple(found) for name, found in document["levels"].items()}
+    # Earlier versions wrote numbers with 17 digits.
+    levels = {name: tuple(map(level_of, found)) for name, found in document["levels"].items()}
     features = tuple(document["features"])
     arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
     scale = document.get("label_scale")
@@ -249,7 +257,7 @@ class TableFormat:
             indicators=tuple(document["indicators"]),
             **arrays,
         ),
-        document["classes"] and tuple(document["classes"]),
+        document["classes"] and tuple(map(level_of, document["classes"])),
         document.get("decimal"),  # Formats of earlier versions have none.
         scale and label_scale_lib.LabelScale(**scale),
     )

@@ -44,7 +44,10 @@ def _surely_decimal(mark: str) -> str:
   )
 
 
-_LIKE = "|".join((
+# What is the same number, whatever the decimal mark of the file.
+SURE = rf"[+-]?[0-9]+|{_surely_decimal('.')}"
+# What is like a number, whatever the decimal mark.
+LIKE_A_NUMBER = "|".join((
     *map(cells.plain, cells.OTHER_DECIMAL),
     *(
         cells.grouped(mark, decimal) for mark in cells.THOUSANDS for decimal in cells.OTHER_DECIMAL
@@ -131,11 +134,11 @@ class _Column:
     pattern = f"^(?:{cells.DRESSED})$"
     self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\2")
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
-    self.is_dressed = differs & _matches(self.cores, _LIKE)
+    self.is_dressed = differs & _matches(self.cores, LIKE_A_NUMBER)
     dressed = texts.filter(pa.array(self.is_dressed))
     found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\1\3"))
     self.units = frozenset(found.to_pylist())
-    is_like = _matches(texts, _LIKE)
+    is_like = _matches(texts, LIKE_A_NUMBER)
     if len(self.units - {""}) <= _MOST_UNITS:
       is_like |= self.is_dressed
     self.is_text = _as_array(pc.is_valid(texts)) & ~is_like

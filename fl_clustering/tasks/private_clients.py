@@ -48,14 +48,28 @@ class PrivateClients:
     return tuple(self.train)
 
 
+def _with_point(cell: str | None, decimal: str) -> str | None:
+  """Returns a cell, with a decimal point if it is a number with this decimal mark."""
+  if cell is None or not cells.is_number(cell, decimal):
+    return cell
+  return cell.replace(decimal, ".")
+
+
 def _labels(schema: schema_lib.Schema, column: np.ndarray) -> np.ndarray:
   """Returns the labels of cells, int32 of shape (n,); -1 for what is no class."""
+  # Numbers have decimal points, as those of levels, or the schema's decimal mark.
+  marks = (".", schema.decimal)
   if schema.label_above is None:
-    return schema_lib.positions(column, schema.classes)
-  # As for levels, numbers have decimal points.
-  numbers = np.array(
-      [np.nan if cell is None else cells.number_of(cell, ".") for cell in column], np.float64
+    found = [
+        schema_lib.positions([_with_point(cell, mark) for cell in column], schema.classes)
+        for mark in marks
+    ]
+    return np.where(found[0] < 0, found[1], found[0])
+  with_points, numbers = (
+      np.array([np.nan if cell is None else cells.number_of(cell, mark) for cell in column])
+      for mark in marks
   )
+  numbers = np.where(np.isnan(with_points), numbers, with_points)
   return np.where(np.isnan(numbers), -1, numbers > schema.label_above).astype(np.int32)
 
 

@@ -136,6 +136,41 @@ class WarningsTest(folders.TablesTestCase):
     self.assertIn("37.1 (c), 37.2 (a), 37.3 (b)", means)
 
   @parameterized.named_parameters(
+      ("a code", -999, 9, True), ("a code once", -999, 20, False),
+      ("a large code", 9999, 9, True), ("one odd cell", -3, 20, False),
+  )
+  def test_few_far_values_hide_no_other_unit(self, value, every, is_told):
+    usual = np.linspace(80, 160, 20)
+    odd = np.where(np.arange(20) % every == 0, value, usual)
+    found = self._off(a=usual, b=odd, c=usual + 1, other=usual / 18)
+    self.assertEqual(found[0] == (
+        f"the column x has {value} in 3 rows, which looks like a code for a missing value"
+    ), is_told)
+    self.assertLen(found, 1 + is_told)
+    self.assertRegex(found[-1], "^the column x may have another unit at other; .*6.667 .other., 1")
+
+  @parameterized.named_parameters(
+      ("negative", ["-99", "4.5", "2"], ["-99", "0", "-99"], "-99"),
+      ("large", ["999", "-4", "2"], ["999", "3", "999"], "999"),
+      ("twice", ["-99", "4", "2"], ["1", "0", "-99"], None),
+      ("no nines", ["-98", "4", "2"], ["-98", "0", "-98"], None),
+      ("near", ["99", "10", "2"], ["99", "3", "99"], None),
+      ("others are negative", ["-9", "10", "-1"], ["-9", "3", "-9"], None),
+      ("nothing else", ["-9", "-9", "-9"], ["-99", "-99", "-99"], None),
+  )
+  def test_codes_for_a_missing_value(self, one, other, code):
+    found = self._off(a=one, b=other)
+    expected = f"the column x has {code} in 3 rows, which looks like a code for a missing value"
+    self.assertEqual(found, [expected] if code else [])
+
+  def test_one_code_of_several_columns(self):
+    rows = [f"{x},{y},{i}" for i, (x, y) in enumerate([(1, 2), (-9, -9), (3, 5), (-9, -9)])]
+    tables = self.open({f"{name}.csv": folders.lines("x,y,z", *rows) for name in "ab"})
+    self.assertEqual(list(tables.warnings), [
+        "the columns x, y have -9 in 8 cells, which looks like a code for a missing value"
+    ])
+
+  @parameterized.named_parameters(
       ("alike", [10, 11, 12, 13, 14], [14, 15, 16, 17, 18]),
       ("apart, but near", [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]),
       ("wide", [1, 2, 3, 4, 5], [4, 8, 12, 16, 20]),
@@ -200,7 +235,8 @@ class WarningsTest(folders.TablesTestCase):
     self.assertEqual(list(tables.warnings), warnings)
 
   def test_none_of_it_in_a_private_run(self):
-    files = {"a.csv": "x,k\n20240131,u\n20240131,u\n"}
+    codes = "-999,u\n" * 3
+    files = {"a.csv": f"x,k\n20240131,u\n20240131,u\n{codes}"}
     for header in ("yes", "auto"):
       tables = self.open(files, id_column="k", allow_any_number=True, header=header)
       self.assertEqual(tables.warnings, ())
@@ -222,6 +258,101 @@ class WarningsTest(folders.TablesTestCase):
     self.assertNotIn("Try:", str(caught.exception))
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
+
+
+class NumbersAsClassesTest(folders.TablesTestCase):
+  """Numbers that are classes are read as those of features are."""
+
+  def _classes(self, files, **options):
+    tables = self.open(files, label_column="y", **options)
+    names = tables.format.classes
+    return names, {
+        client_id: [names[label] for label in tables.read(client_id).labels]
+        for client_id in tables.client_ids
+    }
+
+  @parameterized.named_parameters(
+      ("features say the mark", "x;y\n1,5;4,0\n2,5;0,7\n", {}),
+      ("labels say the mark", "x;y\n1;4,0\n2;0,7\n", {}),
+      ("surely points", "x;y\n1,5;4.0\n2,5;0.7\n", {}),
+      ("points after all", "x;y\n1,5;4.0\n2,5;0.7\n", {"decimal": ","}),
+      ("only levels", "x;y\nu;4,0\nv;0,7\n", {"categories": ("x",)}),
+  )
+  def test_the_decimal_mark_is_that_of_the_file(self, comma, options):
+    files = {"a.csv": comma, "b.csv": "x,y\n1,4.0\n2,0.7\n3,4\n"}
+    names, labels = self._classes(files, **options)
+    self.assertEqual(names, ("0.7", "4"))
+    self.assertEqual(labels, {"a": ["4", "0.7"], "b": ["4", "0.7", "4"]})
+
+  def test_text_among_numbers(self):
+    names, labels = self._classes({
+        "a.csv": "x;y\n1,5;4,5\n2;no, none\n3;1.000\n", "b.csv": "x,y\n1.5,4.5\n2,1000\n",
+    }, thousands=".")
+    self.assertEqual(names, ("4.5", "1000", "no, none"))
+    self.assertEqual(labels["a"], ["4.5", "no, none", "1000"])
+
+  def test_marks_between_thousands(self):
+    files = {"a.csv": "x;y\n1,5;2.000\n2;3\n", "b.csv": "x,y\n1.5,2000\n2,3\n"}
+    names, _ = self._classes(files, thousands=".")
+    self.assertEqual(names, ("3", "2000"))
+
+  def test_comparisons_are_text(self):
+    files = {"a.csv": "x;y\n1,5%;>50\n2%;<=50\n"}
+    self.assertEqual(self._classes(files, strip_units=True)[0], ("<=50", ">50"))
+
+  def test_labels_above_a_number_with_a_comma(self):
+    files = {"a.csv": "x;y\n1,5;0,7\n2;2,3\n", "b.csv": "x,y\n1.5,1.5\n2,1.6\n"}
+    _, labels = self._classes(files, label_above=1.5)
+    self.assertEqual(labels, {"a": ["<= 1.5", "> 1.5"], "b": ["<= 1.5", "> 1.5"]})
+
+  @parameterized.named_parameters(
+      ("two marks", {"a.csv": "x;y\n1.5;0,7\n2;2,3\n"},
+       "column 'x': '1.5' has a decimal point, and '0,7' in line 2, column 'y', a decimal comma"),
+      ("thousands or not", {"a.csv": "x;y\n1;1,234\n2;5,678\n"},
+       "column 'y': '1,234' may be 1.234 or 1234; --decimal=, or --thousands=, says which"),
+      ("as others show", {"a.csv": "x;y\n1;1.234\n2;5.678\n", "b.csv": "x;y\n1;1,5\n2;2,5\n"},
+       "column 'y': '1.234' may have a decimal point or one between thousands"),
+  )
+  def test_what_is_unclear(self, files, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self._classes(files)
+
+  @parameterized.named_parameters(
+      ("distinct", 30, 1, True), ("repeated", 21, 9, True), ("few", 20, 9, False),
+  )
+  def test_many_fractions_with_a_comma_are_learned(self, count, times, is_regression):
+    rows = [f"{i},5;{i},25" for i in range(count)] * times
+    tables = self.open({"a.csv": folders.lines("x;y", *rows),
+                        "b.csv": "x,y\n1.5,0.25\n2.5,1.25\n"}, label_column="y")
+    self.assertEqual(tables.format.options.is_regression, is_regression)
+
+  def test_names_are_the_shortest_of_every_kind_of_file(self):
+    floats, large = [0.7, 2.0, 0.1], 2.0**53
+    names, _ = self._classes({
+        "a.csv": f"x,y\n1,0.70\n2,2\n3,1e-1\n4,{large:.0f}\n",
+        "b.parquet": pd.DataFrame({"x": [1, 2, 3], "y": floats}),
+        "c.parquet": pd.DataFrame({"x": [1, 2, 3], "y": np.array(floats, np.float32)}),
+        "d.parquet": pd.DataFrame({"x": [1, 2, 3], "y": ["0,7", "2,0", "0,1"]}),
+        "e.npz": {"x": np.arange(3), "y": np.array(floats)},
+        "f.parquet": pd.DataFrame({"x": ["1,5", "2", "3"], "y": floats}),
+    })
+    self.assertEqual(names, ("0.1", "0.7", "2", "9007199254740992"))
+
+  def test_files_of_a_model_have_marks_of_their_own(self):
+    format_ = self.open({"a.csv": "x,y\n1.5,0.7\n2,2.3\n"}, label_column="y").format
+    later = self.open_later(format_, {"b.csv": "x;y\n1,5;2,3\n2;\n3;0,7\n"})
+    self.assertEqual(later.read("b").labels.tolist(), [1, -1, 0])
+    files = {"b.csv": "x;y\n1,5;2,3\nu;0,7\n3;9,9\n4,5;0,7\n"}
+    later = self.open_later(format_, files, skip_bad_rows=True)
+    self.assertEqual(later.read("b").labels.tolist(), [1, 0])
+    self.assertEqual(later.read("b").rows.tolist(), [1, 4])
+
+  def test_clients_that_share_files(self):
+    names, labels = self._classes({
+        "1.csv": "who;x;y\na;1,5;4,0\nb;2,5;0,7\n", "2.csv": "who,x,y\nb,1.5,4.0\na,1.5,0.7\n",
+    }, client_column="who")
+    self.assertEqual(names, ("0.7", "4"))
+    self.assertEqual(labels, {"a": ["4", "0.7"], "b": ["0.7", "4"]})
 
 
 class RegressionTest(folders.TablesTestCase):

@@ -58,6 +58,14 @@ class JsonTest(parameterized.TestCase):
     else:
       np.testing.assert_array_equal(encoding.means, format_.encoding.means)
 
+  def test_names_of_numbers_as_earlier_versions_wrote_them(self):
+    document = _format().to_json()
+    document["levels"]["c"] = ["0.69999999999999996", "red"]
+    document["classes"] = ["0.10000000000000001", "3"]
+    format_ = table_format.TableFormat.from_json(document)
+    self.assertEqual(format_.encoding.levels, {"c": ("0.7", "red")})
+    self.assertEqual(format_.classes, ("0.1", "3"))
+
   def test_only_what_is_not_a_default_is_written(self):
     options = _format(missing="mean").to_json()["options"]
     self.assertEqual(
@@ -72,6 +80,18 @@ class JsonTest(parameterized.TestCase):
     again = table_format.TableFormat.from_json(json.loads(json.dumps(format_.to_json())))
     self.assertIsNone(again.classes)
     self.assertEqual(again.columns, format_.columns)
+
+
+class LevelOfTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("01", "1"), ("1.0", "1"), ("0.7", "0.7"), ("0.70", "0.7"), ("1e-1", "0.1"),
+      ("-2.50", "-2.5"), ("1e16", "10000000000000000"), ("12345678901234568", "12345678901234568"),
+      ("1e300", "1e+300"), ("True", "true"), ("1,5", "1,5"), ("x", "x"),
+  )
+  def test_level_of(self, text, level):
+    self.assertEqual(table_format.level_of(text), level)
+    self.assertEqual(table_format.level_of(level), level)
 
 
 class WithoutRolesTest(absltest.TestCase):

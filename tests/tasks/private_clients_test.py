@@ -205,6 +205,19 @@ class LoadTest(_TestCase):
     table = _table(*(f"train,{row}" for row in rows), header="part,c,y\n")
     self.assert_client(table, np.eye(4)[[0, 1, 3]], [0, 1, 1], schema=schema)
 
+  @parameterized.named_parameters(
+      ("classes", {"classes": ("0.5", "2", "3,5")}, [0, 1, 1, 2]),
+      ("a label above", {"label_above": 0.5}, [0, 1, 1, 1]),
+  )
+  def test_labels_with_a_comma(self, classes, labels):
+    schema = schema_lib.Schema(
+        features=(schema_lib.Levels("c", ("1", "2", "3", "4")),), label_column="y",
+        header="yes", split_column="part", separator=";", decimal=",", **classes,
+    )
+    rows = ("1;0,5\n", "2;2,0\n", "3;2.0\n", "4;3,5\n", "1;u\n", "1;1,2,3\n")
+    table = _table(*(f"train;{row}" for row in rows), header="part;c;y\n")
+    self.assert_client(table, np.eye(4), labels, schema=schema)
+
   def test_without_names(self):
     schema = schema_lib.Schema(
         features=(
