@@ -391,6 +391,7 @@ def read(
   found = _number_findings(reading, len(rows), where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
-    text_files.check_no_second_header(head)
+    if not allow_any_number:
+      text_files.check_no_second_header(head)
     raise problems.BadTable.of(found)
   return (dataclasses.replace(head, style=reading.style) if texts else head), values, rows + 1
