@@ -62,7 +62,7 @@ Results = Mapping[tuple[str, int], tuple[float, float]]
 
 def partition(task: federated_task.FederatedTask, seed: int) -> dict[str, np.ndarray]:
   """Returns what another program must be given, by name; see above."""
-  parts = [
+  parts: list[tuple[int, bool, Any]] = [
       (number, is_test, examples)
       for number, client in enumerate(task.clients)
       for is_test, examples in ((False, client.train), (True, client.test))
