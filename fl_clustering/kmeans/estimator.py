@@ -171,7 +171,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
 
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
-      hold_points: secure_sums.Hold,
+      widths: tuple[int, ...], hold_points: secure_sums.Hold,
   ) -> federated_clusterer.Fit:
     found = fit(config, hold(points, config.privacy, hold_points))
     if self.keep_history:

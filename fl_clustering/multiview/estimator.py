@@ -131,12 +131,12 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   def _fit(
       self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
-      hold_points: secure_sums.Hold,
+      widths: tuple[int, ...], hold_points: secure_sums.Hold,
   ) -> federated_clusterer.Fit:
     if config.privacy is None:
-      return fitting.fit(config, hold_points(points), self._widths)
-    held = private_fit.hold(points, self._widths, config.privacy, hold_points)
-    return private_fit.fit(config, held, self._widths, noise.SecureNoise())
+      return fitting.fit(config, hold_points(points), widths)
+    held = private_fit.hold(points, widths, config.privacy, hold_points)
+    return private_fit.fit(config, held, widths, noise.SecureNoise())
 
   def _set_centers(self, fit: federated_clusterer.Fit) -> None:
     self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)

@@ -183,26 +183,29 @@ class FederatedClusterer(
 
   @abc.abstractmethod
   def _fit(
-      self, config: Any, points: Mapping[Any, np.ndarray], hold_points: secure_sums.Hold
+      self, config: Any, points: Mapping[Any, np.ndarray], widths: tuple[int, ...],
+      hold_points: secure_sums.Hold,
   ) -> Fit:
-    """Fits points by client id, which `hold_points` gives to those who compute."""
+    """Fits points by client id, which `hold_points` gives to those who compute.
+
+    Of the points' columns, side by side, so many are each view's.
+    """
 
   @abc.abstractmethod
   def _set_centers(self, fit: Fit) -> None:
     """Sets the attributes that only this class has."""
 
-  def _points_to_fit(self, clients: Any) -> given_clients.Clients:
-    """Returns the clients' points as `_fit` and the model take them, and sets their columns."""
+  def _points_to_fit(self, clients: Any) -> tuple[given_clients.Clients, tuple[int, ...], Any]:
+    """Returns the clients' points as `_fit` and the model take them, their widths and names."""
     tables = given_clients.tables_of(clients, has_views=self._has_views)
     arrays, names = given_clients.aligned(tables)
-    points, self._widths = given_clients.points_of(arrays, self.privacy is not None)
+    points, widths = given_clients.points_of(arrays, self.privacy is not None)
     by_view: Any = list(map(data_frames.name_array, names))
     if not self._has_views:
       (by_view,) = by_view
     elif not any(names):
       by_view = None
-    data_frames.set_columns(self, sum(self._widths), by_view)
-    return points
+    return points, widths, by_view
 
   def _points(self, X: Any) -> given_clients.Clients:  # pylint: disable=invalid-name
     """Returns the clients' points as the model takes them, to predict."""
@@ -217,7 +220,8 @@ class FederatedClusterer(
       for client_id, views in tables.by_id.items():
         data_frames.check_order(views[view], names, tables.label(client_id, view))
     arrays = tables.map_tables(data_frames.numbers)
-    points, widths = given_clients.points_of(arrays, self.privacy is not None)
+    expected = self._widths if self._has_views else None  # Or else scikit-learn's words.
+    points, widths = given_clients.points_of(arrays, self.privacy is not None, expected)
     if not self._has_views:
       data_frames.check_width(self, widths[0])
     elif widths != self._widths:
@@ -239,7 +243,7 @@ class FederatedClusterer(
   def _fit_points(self, clients: Any) -> given_clients.Clients:
     """Fits, and returns the points."""
     config = self._config()
-    points = self._points_to_fit(clients)
+    points, widths, names = self._points_to_fit(clients)
     if self.privacy is not None:
       for text in privacy_lib.budget_warnings(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
@@ -247,8 +251,11 @@ class FederatedClusterer(
       ):
         warnings.warn(text, stacklevel=3)
     with open_clients(config.needs_tff) as hold_points:
-      fit = self._fit(config, points.by_id, hold_points)
+      fit = self._fit(config, points.by_id, widths, hold_points)
     fit.warn_of_few_points()
+    # After a fit that failed, all is as it was.
+    self._widths = widths
+    data_frames.set_columns(self, sum(widths), names)
     self._result = fit
     self._set_centers(fit)
     self.history_ = fit.history

@@ -342,21 +342,25 @@ def _private_tables(clients: Clients) -> dict[Any, list[np.ndarray]]:
   }
 
 
-def _checked_tables(clients: Clients) -> dict[Any, list[np.ndarray]]:
+def _checked_tables(
+    clients: Clients, widths: Sequence[int] | None
+) -> dict[Any, list[np.ndarray]]:
   """Returns the `checked_points` of every client's tables."""
   found: dict[Any, list[np.ndarray]] = {}
   for client_id, tables in clients.by_id.items():
-    first = next(iter(found.values()), None)
     found[client_id] = [
         checked_points(
-            table, clients.label(client_id, view), None if first is None else first[view].shape[1]
+            table, clients.label(client_id, view), None if widths is None else widths[view]
         )
         for view, table in enumerate(tables)
     ]
+    widths = widths or [table.shape[1] for table in found[client_id]]
   return found
 
 
-def points_of(clients: Clients, is_private: bool) -> tuple[Clients, tuple[int, ...]]:
+def points_of(
+    clients: Clients, is_private: bool, widths: Sequence[int] | None = None
+) -> tuple[Clients, tuple[int, ...]]:
   """Returns the clients' points, float64 of shape (n, D), and the views' numbers of columns.
 
   The D columns are those of all views side by side.  If the points are private, only what is
@@ -365,14 +369,16 @@ def points_of(clients: Clients, is_private: bool) -> tuple[Clients, tuple[int, .
 
   Args:
     clients: Of `tables_of`.
+    is_private: Whether the points are private.
+    widths: What the views' numbers of columns must be, unless points are private; None for those
+      of the first client.
 
   Raises:
     TypeError: If a table holds no real numbers.
     ValueError: If the clients' points can't be clustered together.
   """
-  found = _private_tables(clients) if is_private else _checked_tables(clients)
+  found = _private_tables(clients) if is_private else _checked_tables(clients, widths)
   points: dict[Any, np.ndarray] = {}
-  widths: tuple[int, ...] = ()
   for client_id, arrays in found.items():
     for view, array in enumerate(arrays):
       if len(array) == len(arrays[0]):
@@ -385,6 +391,6 @@ def points_of(clients: Clients, is_private: bool) -> tuple[Clients, tuple[int, .
           f"{clients.label(client_id, view)} must have {len(arrays[0])} rows as view 0 has, got "
           f"{len(array)}."
       )
-    widths = tuple(array.shape[1] for array in arrays)
+    widths = [array.shape[1] for array in arrays]
     points[client_id] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
-  return clients.replaced(points), widths
+  return clients.replaced(points), tuple(widths or ())

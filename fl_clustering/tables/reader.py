@@ -248,22 +248,21 @@ def is_missing(column: np.ndarray) -> np.ndarray:
   return np.isnan(column) if column.dtype != object else column == np.array(None)
 
 
-def _are_blank(
-    head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray
-) -> np.ndarray:
-  """Returns which rows of a text file have nothing in any column of the file, bool of shape (n,).
+def _num_filled(head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray) -> int:
+  """Returns the number of rows of a file without its last ones, if they hold separators only.
 
   Args:
     arrays: The columns that are read, as Arrow arrays.
     rows: The rows' numbers in the file, from 0.
   """
-  are_blank = np.full(len(rows), head.first_line is not None)
-  for array in arrays.values():
-    if not are_blank.any():
-      return are_blank
-    texts = array if array.type == pa.float64() else _trimmed(array)
-    are_blank &= np.asarray(pc.is_null(texts, nan_is_null=True))
-  return are_blank & np.isin(rows, text_files.blank_rows(head)) if are_blank.any() else are_blank
+  if head.first_line is None or head.num_columns < 2 or not len(rows):
+    return len(rows)
+  # Few files end so, and the others need no second look.
+  ends = (array[-1:] for array in arrays.values())
+  ends = (end if end.type == pa.float64() else _trimmed(end) for end in ends)
+  if not all(pc.is_null(end[0], nan_is_null=True).as_py() for end in ends):
+    return len(rows)
+  return int(np.count_nonzero(rows < text_files.num_rows_to_last(head)))
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -325,8 +324,9 @@ def read(
   """Returns the `Head`, the columns by name, and the rows' numbers in the file.
 
   The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
-  where missing, or text, None where missing.  Rows are counted from 1.  A line with nothing but
-  separators is no row, but where no row may be looked at (`allow_any_number`).
+  where missing, or text, None where missing.  Rows are counted from 1.  Lines with nothing but
+  separators at the end of a text file are no rows, but where no row may be looked at
+  (`allow_any_number`).
 
   Args:
     needed: The names of the columns where no cell may be missing.
@@ -344,10 +344,9 @@ def read(
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
   if not allow_any_number:
-    are_blank = _are_blank(head, arrays, rows)
-    if are_blank.any():
-      arrays = {name: array.filter(pa.array(~are_blank)) for name, array in arrays.items()}
-      rows = rows[~are_blank]
+    num_filled = _num_filled(head, arrays, rows)
+    arrays = {name: array[:num_filled] for name, array in arrays.items()}
+    rows = rows[:num_filled]
 
   def where(row: int) -> str:
     is_text = head.first_line is not None

@@ -323,9 +323,13 @@ def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   return itertools.islice(_lines(head), int(head.has_header), None)
 
 
-def blank_rows(head: columns_lib.Head) -> list[int]:
-  """Returns the rows of separators only, counted from 0, as spreadsheets leave them at the end."""
-  return [row for row, (_, line) in enumerate(_rows(head)) if not "".join(line).strip()]
+def num_rows_to_last(head: columns_lib.Head) -> int:
+  """Returns the number of rows without those of separators only at the end.
+
+  Spreadsheets leave such rows.
+  """
+  filled = (row for row, (_, line) in enumerate(_rows(head), 1) if "".join(line).strip())
+  return max(filled, default=0)
 
 
 def where(head: columns_lib.Head, row: int) -> str:

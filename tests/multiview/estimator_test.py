@@ -243,9 +243,25 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     model = _sample_fit("equal")
     with self.assertRaisesRegex(ValueError, "`X` must have 3 views"):
       model.predict(clients["a"][:2])
-    with self.assertRaisesRegex(ValueError, r"`X` must have \[4, 2, 3\] columns in its views"):
+    with self.assertRaisesRegex(ValueError, "`X`, view 0, must have 4 columns"):
       model.predict(clients["a"][::-1])
 
+  def test_a_fit_that_fails_leaves_all_as_it_was(self):
+    clients, _ = sample_views.sample_views()
+    model = _build()
+    others = {client_id: views[:1] for client_id, views in clients.items()}
+
+    def fit_in_vain(given):
+      with self.assertRaisesRegex(ValueError, "n_clusters"):
+        model.set_params(n_clusters=10_000).fit(given)
+
+    fit_in_vain(clients)
+    with self.assertRaises(exceptions.NotFittedError):
+      model.predict(clients)
+    model.set_params(n_clusters=3).fit(clients)
+    fit_in_vain(others)
+    for client_id, labels in model.predict(clients).items():
+      np.testing.assert_array_equal(labels, model.labels_[client_id])
 
   @parameterized.named_parameters(("four", 4, 0), ("six", 6, 1), ("ten", 10, 2))
   def test_integer_coded_views_are_clustered_by_their_codes(self, num_codes, seed):

@@ -416,16 +416,17 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       self.open({"a.csv": text}, **options)
 
   @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
-  def test_a_line_of_separators_only_is_no_row(self, **options):
+  def test_lines_of_separators_at_the_end_are_no_rows(self, **options):
     tables = self.open(
-        {"a.csv": 'x,y,z\n1,2,3\n,,\n4,5,6\n , ,\n,"",\n', "b.csv": "x,y,z\n7,8,9\n"}, **options
+        {"a.csv": 'x,y,z\n1,2,3\n4,5,6\n,,\n , ,\n,"",\n', "b.csv": "x,y,z\n7,8,9\n"}, **options
     )
     self.assertEqual(dict(tables.num_rows), {"a": 2, "b": 1})
     np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6])
-    np.testing.assert_array_equal(tables.read("a").rows, [1, 3])
+    np.testing.assert_array_equal(tables.read("a").rows, [1, 2])
 
   @parameterized.named_parameters(
-      ("after one of separators", "x,y\n1,2\n,\n3,\n", {}, "line 4, column 'y' is empty"),
+      ("of separators, in between", "x,y\n1,2\n,\n3,4\n", {}, "line 3, column 'x' is empty"),
+      ("of one column", 'x\n1\n""\n', {}, "line 3, column 'x' is empty"),
       ("unknown everywhere", "x,y\n1,2\nNA,NA\n", {}, "line 3, column 'x' is empty"),
       ("with another column", "x,y\n1,2\n,5\n", {"columns": ("x",)}, "line 3, column 'x'"),
   )
