@@ -52,6 +52,10 @@ _EPOCHS = flags.DEFINE_integer("client_epochs_per_round", 2, "Local epochs.", lo
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 20, "Size of a local batch.", lower_bound=1)
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 0.1, "Rate of the local SGD.")
 
+_OF_TRAINING = (
+    _SEEDS, _METHODS, _NUM_CLIENTS, _ROUNDS, _EPOCHS, _BATCH_SIZE, _LEARNING_RATE
+)
+
 _NUM_GROUPS = 4
 _OURS = "ours.csv"
 _COLUMNS = ("method", "seed", "accuracy", "adjusted_rand_index")
@@ -172,6 +176,8 @@ def _measure(folder: str) -> None:
     for name in _METHODS.value:
       validate.one_of(method_registry.METHODS, methods=name)
     validate.positive(learning_rate=_LEARNING_RATE.value)
+    if os.path.exists(folder):
+      raise validate.error("output_dir", "be a new folder", folder)
     os.makedirs(folder)
   results: dict[tuple[str, int], tuple[float, float]] = {}
   for seed in range(_SEEDS.value):
@@ -196,6 +202,9 @@ def main() -> None:
     _measure(folder)
     return
   with launch.input_errors():
+    for flag in _OF_TRAINING:
+      if flag.present:
+        raise validate.error(flag.name, "be left out with `theirs`, which trains nothing", flag.value)
     print("\n".join(compared(read(os.path.join(folder, _OURS), "output_dir"), read(theirs))))
 
 

@@ -142,12 +142,16 @@ def private_lsh_clustering(
   Args:
     k: Number of clusters, positive.  The result has exactly `k` centers.
     data: The points, which are not private, and their radius.
+    privacy_param: The budget.
     privacy_budget_split: How epsilon is shared between sums and counts.
     tree_param: When nodes branch.  By default, it follows from the noisy number of points.
     multipliers: Another way to share the budget, which can't be combined with
       `privacy_budget_split`.  If neither is given, the default multipliers are used.
     random_state: None for secure noise.  A non-negative integer makes everything
       repeatable, for experiments.  The result is then NOT private, and its ledger says so.
+
+  Returns:
+    The result, of which the centers and the ledger are private, and nothing else.
 
   Raises:
     TypeError: If an argument has the wrong type.

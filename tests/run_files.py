@@ -1,4 +1,4 @@
-"""Runs tests in one process: modules, and all that are there of packages, named on the command line."""
+"""Runs tests in one process: modules, and all those of packages, named on the command line."""
 
 import importlib
 import pkgutil
@@ -14,10 +14,13 @@ def _modules(argument):
   module = importlib.import_module(argument)
   if not hasattr(module, "__path__"):
     return [argument]
-  return [
+  tests = [
       f"{argument}.{found.name}" for found in pkgutil.iter_modules(module.__path__)
       if found.name.endswith("_test")
   ]
+  if not tests:
+    raise ValueError(f"the package must hold tests, got none in {argument!r}.")
+  return tests
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trains the models of one method, and writes what may be published: noisy answers, and more."""
+"""Trains one method's models, and writes what may be published: noisy sums, what follows of them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Such a mean is sent as zero with a count of zero, which has no weight on the ser
 mean of two points is still weak protection: whoever knows one of the points can compute
 the other, and means that change from round to round tell about the rows in between.
 
-All take R candidates at a time: TFF needs a hundredth of a second for a round, whatever
+All rounds take R candidates at a time: TFF needs a hundredth of a second for a round, whatever
 is in it.  Building and preparing a computation takes longer, so each is built once and
 kept: fits of data of the same shape share them.  TFF adds up tensors of known shape only, so R
 belongs to the computation.
@@ -90,7 +90,7 @@ def build_lloyd_round(
 def build_score_round(
     source: point_files.PointSource, num_clusters: int, num_candidates: int = 1
 ) -> Any:
-  """Returns `(candidates float32[R,K,d]@SERVER, {points}@CLIENTS) -> sums.scores@SERVER`."""
+  """Returns `(candidates float32[R,K,d]@SERVER, {points}@CLIENTS) -> tensor_kmeans.scores@SERVER`."""
   return point_files.build_sum_round(
       source, _candidates_type(source, num_clusters, num_candidates),
       lambda candidates, client: tensor_kmeans.scores(source.read_float32(client), candidates),
@@ -302,7 +302,7 @@ class Rounds:
     })
 
   def scores(self, candidates: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the `sums.scores` over all clients of at most `num_candidates` candidates."""
+    """Returns the `tensor_kmeans.scores` over all clients of at most `num_candidates` candidates."""
     score_round = build_score_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = score_round(self._padded(candidates), self.files.clients())
     return {name: result[name][: len(candidates)] for name in ("inertia", "silhouettes")}

@@ -89,6 +89,7 @@ class Fit:
     silhouette: The mean simplified silhouette, or None.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
+    ledger: That of a private fit, which takes no more entries, or None.
     privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
   """
 

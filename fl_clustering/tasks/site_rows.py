@@ -17,7 +17,6 @@ import tensorflow_federated as tff
 
 from clustering_basics import validate
 from fl_clustering.distribution import site as site_lib
-from fl_clustering.distribution import site as site_lib
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tasks import client_rows

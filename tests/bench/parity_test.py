@@ -88,6 +88,7 @@ class ParityTest(parameterized.TestCase):
       ("no_folder", (), "`output_dir` must name a folder"),
       ("method", ("--output_dir=x", "--methods=kfed"), "`methods` must be one of "),
       ("rate", ("--output_dir=x", "--learning_rate=0"), "`learning_rate` must be "),
+      ("rounds", ("--output_dir=x", "--theirs=y", "--rounds=3"), "`rounds` must be left out with"),
   )
   def test_bad_flags(self, arguments, message):
     with self.assertRaisesRegex(launch.InputError, message):
@@ -98,7 +99,7 @@ class ParityTest(parameterized.TestCase):
   def test_a_folder_is_not_written_over(self):
     os.makedirs(self.folder)
 
-    with self.assertRaisesRegex(launch.InputError, "File exists"):
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` must be a new folder, got "):
       _run(f"--output_dir={self.folder}", "--methods=ifca")
 
 

@@ -168,7 +168,7 @@ class TokenTest(absltest.TestCase):
 
   def _check_is_unusable(self, address, token, reason):
     with (
-        mock.patch.object(pool, "_CONNECT_SECONDS", 0.5),
+        mock.patch.object(pool, "_CONNECT_SECONDS", 2),
         self.assertRaises(remote_worker.WorkerUnusable) as raised,
     ):
       pool.Pool([address], token=token)

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.multiview.saved_multiview: the model that a fit leaves."""
+"""Tests for `load_model.SavedMultiView`: the model that a fit leaves."""
 
 import os
 import tempfile
