@@ -59,10 +59,19 @@ def programs(deps_by_name):
             deps = _labels(deps),
         )
 
-def tests(name, srcs, deps, size = "medium", data = [], is_joined = False):
+# Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
+# Federated's computations are built once per process and model, which takes longer than most tests.
+_JOINED_TESTS = {
+    "of_runs": ["tests.contracts", "tests"],
+    "of_rounds": ["tests.engine", "tests.methods", "tests.tasks"],
+    "of_points": ["tests.kmeans", "tests.multiview", "tests.points"],
+}
+
+def tests(name, srcs, deps, size = "medium", data = []):
     """Declares one py_test that runs test files in one process, which imports packages once.
 
-    `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.
+    `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.  What
+    is in `_JOINED_TESTS` is no part of `//...` by itself.
 
     Args:
       name: Name of the target.
@@ -73,6 +82,7 @@ def tests(name, srcs, deps, size = "medium", data = [], is_joined = False):
       is_joined: Whether a target of `joined_tests` runs them as a part of `//...`.
     """
     folder = native.package_name().replace("/", ".")
+    joined = [one for folders in _JOINED_TESTS.values() for one in folders]
     native.py_test(
         name = name,
         size = size,
@@ -80,28 +90,21 @@ def tests(name, srcs, deps, size = "medium", data = [], is_joined = False):
         main = "//tests:run_files.py",
         args = ["{}.{}".format(folder, src[:-len(".py")]) for src in sorted(srcs)],
         data = data,
-        tags = ["manual"] if is_joined else [],
+        tags = ["manual"] if name == folder.split(".")[-1] and folder in joined else [],
         deps = _labels(["absl-py"] + deps),
     )
 
-def joined_tests(name, targets):
-    """Declares a test that runs several targets of `tests` in one process.
-
-    TensorFlow Federated's computations are built once per process and model, which takes longer
-    than most tests.
-
-    Args:
-      name: Name of the target.
-      targets: Labels, such as "//tests/kmeans", of targets with `is_joined`.
-    """
-    native.py_test(
-        name = name,
-        size = "large",
-        srcs = ["//tests:run_files.py"],
-        main = "//tests:run_files.py",
-        args = [target[2:].partition(":")[0].replace("/", ".") for target in targets],
-        deps = _labels(["absl-py"] + targets),
-    )
+def joined_tests():
+    """Declares the tests of `_JOINED_TESTS`."""
+    for name, folders in _JOINED_TESTS.items():
+        native.py_test(
+            name = name,
+            size = "large",
+            srcs = ["//tests:run_files.py"],
+            main = "//tests:run_files.py",
+            args = folders,
+            deps = _labels(["absl-py"] + ["//" + one.replace(".", "/") for one in folders]),
+        )
 
 def repeated_tests(name, modules_by_target):
     """Declares a test that runs some files of other tests once more, as .ci/run does.
