@@ -79,7 +79,6 @@ def tests(name, srcs, deps, size = "medium", data = []):
       deps: What the files import.
       size: Bazel's test size, which limits how long the test may take.
       data: Labels of files that the tests read.
-      is_joined: Whether a target of `joined_tests` runs them as a part of `//...`.
     """
     folder = native.package_name().replace("/", ".")
     joined = [one for folders in _JOINED_TESTS.values() for one in folders]
