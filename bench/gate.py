@@ -66,6 +66,11 @@ _MASKS = (
     # How long a round takes, in the timing of federated k-means.
     ("*", "*/timing.json", re.compile(r'("seconds_per_round": )[\d.e-]+'), r"\1SECONDS"),
     ("*", "*/report.html", re.compile(r"(took )[\d.]+( s on the machine)"), r"\1SECONDS\2"),
+    # How long a method took in a simulation of private clusters: the last cell of its row.
+    ("private_clusters*", "*/simulation/results.csv",
+     re.compile(r"(?m)^(\w+,[\d.]*,\d+,.*,)[\d.]+$"), r"\1SECONDS"),
+    ("private_clusters*", "*/report.html",
+     re.compile(r"(?m)^(\| \w+ \| (?:[\d.]+ )?\| \d+ \|.*\| )[\d.]+$"), r"\1SECONDS"),
     # Sites make digests of data with a random key, and name their clients' files by digests.
     ("*_sites", "*/*.*", re.compile(r"((?:digest|fingerprint|started_from)\W+)[\da-f]{64}"),
      r"\1DIGEST"),
