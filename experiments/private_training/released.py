@@ -1,4 +1,4 @@
-"""Trains one method's models, and writes what may be published: noisy sums, what follows of them."""
+"""Trains a method's models and writes what may be published: noisy sums and what follows from them."""
 
 from __future__ import annotations
 
