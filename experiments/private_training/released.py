@@ -1,4 +1,4 @@
-"""Trains a method's models and writes what may be published: noisy sums and what follows from them."""
+"""Trains a method, and writes what may be published: noisy sums and what follows from them."""
 
 from __future__ import annotations
 
