@@ -67,17 +67,20 @@ def peak_megabytes(pid: int) -> float:
   return int(peak) * 1024 / 1e6
 
 
-def serving(module: str, python: str | None = None) -> list[str]:
+def serving(
+    module: str, python: str | None = None, imported_before: Sequence[str] = ()
+) -> list[str]:
   """Returns the command of a process that runs a module's `serve`.
 
   Args:
     python: Path of a Python that has the packages that the module imports, and that shall see no
       others; this program's own with its packages by default.
+    imported_before: Names of modules that the process imports before that one.
   """
   start = [sys.executable, "-m", "experiment_shell.child_process"]
   if python is not None:
     start = [python, "-I", _FILE]
-  return [*start, module, str(os.getpid())]
+  return [*start, str(os.getpid()), *imported_before, module]
 
 
 class ChildProcess:
@@ -208,7 +211,7 @@ class ChildProcess:
 
 def _main() -> None:
   """Runs a module's `serve` in this process."""
-  module, parent_pid = sys.argv[1:]
+  parent_pid, *imported_before, module = sys.argv[1:]
   end_with_parent(int(parent_pid))
   # Whatever else prints must not be taken for an answer.
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -221,6 +224,8 @@ def _main() -> None:
 
   # Last: where this project is installed, packages for its own Python lie beside it.
   sys.path.append(PROJECT_FOLDER)
+  for name in imported_before:
+    importlib.import_module(name)
   importlib.import_module(module).serve(map(json.loads, sys.stdin), answer)
 
 

@@ -218,5 +218,10 @@ class Study(experiment.Experiment):
     return results.may_get_further(results.read(finished))
 
 
-if __name__ == "__main__":
+def start() -> None:
+  """Runs the program; a script that has a method of its own calls this."""
   launch.run(Study().main, HELP)
+
+
+if __name__ == "__main__":
+  start()

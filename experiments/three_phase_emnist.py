@@ -160,5 +160,10 @@ def main() -> None:
     (AtSites(stack) if experiment_flags.are_at_sites() else ThreePhase()).main()
 
 
-if __name__ == "__main__":
+def start() -> None:
+  """Runs the program; a script that has a method of its own calls this."""
   launch.run(main, experiment_flags.HELP)
+
+
+if __name__ == "__main__":
+  start()

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator, Sequence
 from experiment_shell import child_process
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
+from fl_clustering.methods import registry as method_registry
 
 _VARIABLES = {
     # As many threads whatever the number of processes, so the same sums.
@@ -59,7 +60,10 @@ class _Process:
   """One process; a group at a time."""
 
   def __init__(self, study: Study) -> None:
-    self.child = child_process.ChildProcess(child_process.serving(study.module), _VARIABLES)
+    command = child_process.serving(
+        study.module, imported_before=method_registry.modules_of_others()
+    )
+    self.child = child_process.ChildProcess(command, _VARIABLES)
     self.child.send({
         "config": study.config.to_json(), "data_dir": study.data_dir, "folder": study.folder,
         "num_cores": study.num_cores,

@@ -10,6 +10,8 @@ A personal model is a control of the same form, with a row in `PERSONAL` and a v
 
 from __future__ import annotations
 
+import pathlib
+import sys
 from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
 from fl_clustering.methods import apfl
@@ -105,6 +107,19 @@ PERSONAL = {
     "apfl": MethodEntry(apfl.Apfl, apfl.apfl),
     "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl),
 }
+
+
+def modules_of_others() -> list[str]:
+  """Returns the names of the modules outside of this project that have methods.
+
+  A script that is run, and not imported, is among them by the name that it is imported by.
+  """
+  found = dict.fromkeys(
+      part.__module__ for row in METHODS.values() for part in (row.settings, row.build)
+  )
+  own = __name__.partition(".")[0] + "."
+  script = pathlib.Path(getattr(sys.modules["__main__"], "__file__", "") or "").stem
+  return [script if name == "__main__" else name for name in found if not name.startswith(own)]
 
 
 def entry(name: str) -> MethodEntry:

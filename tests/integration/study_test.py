@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,13 +31,17 @@ _flags = None
 _uninterrupted = None
 
 
-def _start_program(folder, *flags):
-  """Starts the program in a process of its own; returns its `Popen`."""
+def _start_process(*arguments):
+  """Starts Python in a process of its own; returns its `Popen`."""
   return subprocess.Popen(
-      [sys.executable, "-m", "experiments.study", *flags, f"--output_dir={folder}"],
+      [sys.executable, *arguments],
       env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
   )
+
+
+def _start_program(folder, *flags):
+  return _start_process("-m", "experiments.study", *flags, f"--output_dir={folder}")
 
 
 def _start(folder, *flags):
@@ -186,6 +191,25 @@ class StudyTest(parameterized.TestCase):
     # It is finished, but its cells have still failed.
     with self.assertRaisesRegex(launch.RunFailed, "^10 of 10 cells failed"):
       in_process.run_main(study.Study().main, *flags, "--resume")
+
+  def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
+    with open("docs/own_method.md", encoding="utf-8") as file:
+      script = re.search(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)[1]
+    path = self.create_tempfile("last_layer.py", script.replace("three_phase_emnist", "study"))
+    folder = os.path.join(_base, "own_method")
+
+    # The working folder is none from which the file could be imported.
+    code, _, stderr = _ended(_start_process(
+        path.full_path, *_flags, "--methods=last_layer,kmeans", "--last_layer_linkage=complete",
+        "--num_clusters=2", "--personal=", "--settings=rotated", "--num_seeds=1",
+        f"--output_dir={folder}",
+    ))
+
+    self.assertEqual(code, 0, stderr)
+    run = finished_run.FinishedRun(folder)
+    self.assertEqual(run.settings["last_layer_linkage"], "complete")
+    (row,) = (row for row in run.rows("results.csv", ("problem",)) if row["method"] == "last_layer")
+    self.assertEqual((row["problem"], row["num_clusters"]), ("", 2))
 
   def test_a_resumed_study_tries_again_what_ended_its_process(self):
     folder = os.path.join(_base, "lost")
