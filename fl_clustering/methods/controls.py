@@ -45,7 +45,7 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
     del pretrained
     return new_clients.in_cluster(state.vectors, [0] * len(new_client_ids))
 
-  return method.Method(initialize, method.train_clusters(engine), place)
+  return method.Method(initialize, method.TrainClusters(engine), place)
 
 
 def _same(start: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
@@ -74,7 +74,7 @@ def _alone(
   rounds = [participation.round_of(config, engine.client_ids, number) for number in numbers]
   return method.Method(
       initialize,
-      method.train_clusters(engine),
+      method.TrainClusters(engine),
       new_clients.train_alone(engine, starts_of, rounds),
       from_start,
       next_rounds,

@@ -184,4 +184,4 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
     ]
     return new_clients.in_cluster(state.vectors, nearest)
 
-  return method.Method(initialize, method.train_clusters(engine), place)
+  return method.Method(initialize, method.TrainClusters(engine), place)

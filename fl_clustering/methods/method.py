@@ -155,11 +155,14 @@ class Method(NamedTuple):
     return self.place(pretrained, state, client_ids) if client_ids else None
 
 
-def train_clusters(engine: engine_lib.Engine) -> Next:
-  """Returns the `Method.next` that trains the clusters' models and moves no client."""
+@dataclasses.dataclass(frozen=True)
+class TrainClusters:
+  """The `Method.next` that trains the clusters' models and moves no client."""
 
-  def next_state(state: ClusterState, round_: participation.Round) -> tuple[ClusterState, Losses]:
-    vectors, losses = engine.train(state.vectors, state.members, round_)
+  engine: engine_lib.Engine
+
+  def __call__(
+      self, state: ClusterState, round_: participation.Round
+  ) -> tuple[ClusterState, Losses]:
+    vectors, losses = self.engine.train(state.vectors, state.members, round_)
     return dataclasses.replace(state, vectors=vectors), losses
-
-  return next_state

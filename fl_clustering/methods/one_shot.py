@@ -45,7 +45,7 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
     )
 
   place = new_clients.by_weights(grouping.representation)
-  return method.Method(initialize, method.train_clusters(engine), place)
+  return method.Method(initialize, method.TrainClusters(engine), place)
 
 
 def overlapping(

@@ -241,5 +241,5 @@ def pacfl(settings: Pacfl, engine: engine_lib.Engine) -> method.Method:
     return new_clients.in_cluster(state.vectors, np.argmin(to_clusters, axis=0))
 
   return method.Method(
-      initialize, method.train_clusters(engine), place, from_start=True
+      initialize, method.TrainClusters(engine), place, from_start=True
   )

@@ -163,10 +163,29 @@ def run(
     )
     return outcome
 
+  def to_alike(last: result_lib.Outcome) -> result_lib.Outcome:
+    return dataclasses.replace(last, cost=last.cost - start_from.cost)
+
+  def of_alike(of_rounds: result_lib.Outcome) -> result_lib.Outcome:
+    state = dataclasses.replace(start_from.state, vectors=of_rounds.state.vectors)
+    return dataclasses.replace(of_rounds, state=state, cost=start_from.cost + of_rounds.cost)
+
   return stage_runner.run(stages.Stage(
       name, start_from.digest, 0, len(numbers), begin, step, _pack, unpack,
       in_blocks=method.next_rounds is not None,
+      alike=_alike(start_from, numbers, is_scored), to_alike=to_alike, of_alike=of_alike,
   ))
+
+
+def _alike(start_from: Start, numbers: Sequence[int], is_scored: bool) -> str | None:
+  """Returns the `stages.digest` of what the rounds follow from; `None` for a method's own rounds.
+
+  Clusters whose clients stay train in the same way, whichever method made them.
+  """
+  method, state = start_from.method, start_from.state
+  if not isinstance(method.next, method_lib.TrainClusters) or method.next_rounds is not None:
+    return None
+  return stages.digest(state.vectors, state.members, list(numbers), is_scored)
 
 
 def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:

@@ -79,6 +79,10 @@ class Stage:
     save_all: Whether every round is saved before it is reported: for rounds that can't be
       repeated.
     in_blocks: Whether a block may have more than one round.
+    alike: Stages of the same text have the same rounds, so that only the first of them is run;
+      `None` where no other can.
+    to_alike: Returns what others that are alike need of the last state.
+    of_alike: Returns the last state from that of another.
   """
 
   name: str
@@ -91,6 +95,9 @@ class Stage:
   unpack: Callable[[dict[str, np.ndarray]], Any]
   save_all: bool = False
   in_blocks: bool = False
+  alike: str | None = None
+  to_alike: Callable[[Any], Any] = lambda state: state
+  of_alike: Callable[[Any], Any] = lambda state: state
 
 
 def _started_from(stage: Stage) -> str:
@@ -136,9 +143,13 @@ class StageRunner:
     """Keeps what a stage needs; without checkpoints, nothing is saved."""
     self._checkpoints = checkpoints
     self._observers = observers
+    # What others need of the stages that have run, and all rows of these, by `Stage.alike`.
+    self._finished: dict[str | None, tuple[Any, list[Row]]] = {}
 
   def run(self, stage: Stage) -> Any:
     """Runs a stage from its checkpoint or its start; returns its last state.
+
+    A stage that is alike one that has run is not run again.
 
     Raises:
       checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
@@ -156,26 +167,37 @@ class StageRunner:
       state, rows = stage.step(state, round_nums)
       done = round_nums[-1]
       history += rows
-      if self._checkpoints is not None:
-        self._checkpoints.save(
-            stage.name, _started_from(stage), done, stage.pack(state), history,
-            stage.save_all or done == stage.num_rounds,
-        )
+      self._save(stage, done, state, history)
       for round_num in round_nums:
         self._tell(stage.name, round_num, [row for row in rows if row.round == round_num])
       if stage.in_blocks:
         seconds_per_round = (time.monotonic() - begin) / len(round_nums)
         rounds_per_block = int(SECONDS_PER_BLOCK / seconds_per_round)
         rounds_per_block = min(max(rounds_per_block, 1), MOST_ROUNDS_PER_BLOCK)
+    if stage.alike is not None:
+      self._finished[stage.alike] = stage.to_alike(state), history
     return state
+
+  def _save(self, stage: Stage, done: int, state: Any, history: list[Row]) -> None:
+    if self._checkpoints is not None:
+      self._checkpoints.save(
+          stage.name, _started_from(stage), done, stage.pack(state), history,
+          stage.save_all or done == stage.num_rounds,
+      )
 
   def _load(self, stage: Stage) -> tuple[int, Any, list[Row]]:
     """Returns the rounds that are done, the state after them, and all their rows."""
-    if self._checkpoints is None:
-      return 0, *stage.start()
-    saved = self._checkpoints.load(stage.name, _started_from(stage))
-    if saved is None:
-      return 0, *stage.start()
+    saved = self._checkpoints and self._checkpoints.load(stage.name, _started_from(stage))
+    if not saved:
+      state, rows = stage.start()
+      if stage.alike not in self._finished:
+        return 0, state, rows
+      of_other, history = self._finished[stage.alike]
+      state = stage.of_alike(of_other)
+      rows += [row._replace(method=stage.name) for row in history if row.round != 0]
+      self._save(stage, stage.num_rounds, state, rows)
+      return stage.num_rounds, state, rows
+    assert self._checkpoints is not None  # As types can't say.
     done, arrays, history = saved
     try:
       return done, stage.unpack(arrays), [Row(*row) for row in history]
