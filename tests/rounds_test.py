@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import types
 from unittest import mock
 import warnings
@@ -43,6 +44,17 @@ class _Engine:
   def tallies(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
     return [np.stack([matrices[r.vector]] * 3)[: len(r.files)] for r in requests]
+
+
+class _TrainingEngine(_Engine):
+  """Every round has one more right, and is counted."""
+
+  num_rounds = 0
+
+  def train(self, vectors, members, round_):
+    self.num_rounds += 1
+    self.cost += _ROUND_COST
+    return vectors + np.float32(1), [{c: float(round_.number) for c in of} for of in members]
 
 
 def _scripted(rounds, engine):
@@ -129,6 +141,51 @@ class RoundsTest(absltest.TestCase):
     self.assertEqual(set(state.memory), set(other_state.memory))
     for name, array in state.memory.items():
       np.testing.assert_array_equal(array, other_state.memory[name])
+
+  def test_rounds_that_begin_alike_are_run_once_and_give_the_same(self):
+    config = config_lib.ThreePhaseConfig(num_clients=3, pretrain_rounds=4, cluster_rounds=3)
+    numbers = participation.numbers_of(config, from_start=False)
+    state = method.ClusterState(
+        np.array([[5], [3]], np.float32), (("a", "b"), ("b", "c")), warning="of another"
+    )
+    engine = _TrainingEngine()
+    alike = rounds_lib.Start(
+        "first", method.Method(None, method.TrainClusters(engine), None), state,
+        cost.Cost(100, 200, 300), cost.Cost(1, 2, 3), "a start",
+    )
+    other = dataclasses.replace(
+        alike, name="second", cost=cost.Cost(70, 80, 90), initialize_cost=cost.Cost(7, 8, 9),
+        digest="another start", state=dataclasses.replace(state, warning="its own"),
+    )
+
+    def run(starts, folder):
+      recorder = run_recorder.Recorder()
+      runner = stages.StageRunner(checkpoint.Checkpoints(folder), [recorder])
+      found = [rounds_lib.run(one, numbers, config, engine, runner) for one in starts]
+      return found[-1], [row for row in recorder.rows if row.method == "second"]
+
+    folders = [self.create_tempdir().full_path for _ in range(3)]
+    expected, expected_rows = run([other], folders[0])
+    self.assertEqual(engine.num_rounds, 3)
+    found, rows = run([alike, other], folders[1])
+
+    self.assertEqual(engine.num_rounds, 6)
+    self._check_equal(found, expected)
+    self.assertEqual(found.state.warning, "its own")
+    self.assertEqual(rows, expected_rows)
+    contents = []
+    for folder in folders[:2]:
+      with open(os.path.join(folder, "second.npz"), "rb") as file:
+        contents.append(file.read())
+    self.assertEqual(*contents)
+    # Other models, clients, or round numbers are not alike.
+    for change in (
+        {"vectors": state.vectors + np.float32(1)}, {"members": (("a", "b", "c"), ("c",))}
+    ):
+      changed = dataclasses.replace(other, state=dataclasses.replace(other.state, **change))
+      before = engine.num_rounds
+      run([alike, changed], self.create_tempdir().full_path)
+      self.assertEqual(engine.num_rounds, before + 6, change)
 
   def test_clusters_change_overlap_grow_and_become_empty(self):
     recorder = run_recorder.Recorder()
