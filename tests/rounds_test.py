@@ -186,6 +186,11 @@ class RoundsTest(absltest.TestCase):
       before = engine.num_rounds
       run([alike, changed], self.create_tempdir().full_path)
       self.assertEqual(engine.num_rounds, before + 6, change)
+    # Nor are many models kept for another method.
+    before = engine.num_rounds
+    with mock.patch.object(rounds_lib, "MOST_MODELS_KEPT", 1):
+      run([alike, other], self.create_tempdir().full_path)
+    self.assertEqual(engine.num_rounds, before + 6)
 
   def test_clusters_change_overlap_grow_and_become_empty(self):
     recorder = run_recorder.Recorder()

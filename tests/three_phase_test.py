@@ -24,6 +24,7 @@ from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
@@ -405,7 +406,7 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_many_models_are_in_a_file(self):
     expected, _ = _recorded_run(_NO_GROUPING)
-    with mock.patch.object(run_lib, "MOST_MODELS_KEPT", 4):
+    with mock.patch.object(rounds, "MOST_MODELS_KEPT", 4):
       observer = _WeightsInMemory()
       result = _run(_config(**_NO_GROUPING), observers=[observer])
     self.assertEqual(observer.found, [False] * 11)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
   from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
 
+# More models, such as those of thousands of clients, are not kept in memory.
+MOST_MODELS_KEPT = 200
 _PHASE = "cluster"
 _MEMORY = "memory_"
 
@@ -178,12 +180,14 @@ def run(
 
 
 def _alike(start_from: Start, numbers: Sequence[int], is_scored: bool) -> str | None:
-  """Returns the `stages.digest` of what the rounds follow from; `None` for a method's own rounds.
+  """Returns the `stages.digest` of what the rounds follow from.
 
-  Clusters whose clients stay train in the same way, whichever method made them.
+  Clusters whose clients stay train in the same way, whichever method made them.  A method's own
+  rounds, and those of many models, have none.
   """
   method, state = start_from.method, start_from.state
-  if not isinstance(method.next, method_lib.TrainClusters) or method.next_rounds is not None:
+  keeps_clients = isinstance(method.next, method_lib.TrainClusters) and method.next_rounds is None
+  if not keeps_clients or len(state.vectors) > MOST_MODELS_KEPT:
     return None
   return stages.digest(state.vectors, state.members, list(numbers), is_scored)
 

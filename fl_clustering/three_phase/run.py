@@ -54,9 +54,6 @@ if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
 
-# More models, such as those of thousands of clients, wait in a file for their use.
-MOST_MODELS_KEPT = 200
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
@@ -147,7 +144,7 @@ class Run:
           self.engine, outcome, placement, true_groups, self.config.article_weights,
           self.with_outputs,
       )
-      if len(result.vectors) > MOST_MODELS_KEPT:
+      if len(result.vectors) > rounds.MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
         vectors = atomic_file.array_in_file(path, result.vectors)
         result = dataclasses.replace(result, vectors=vectors)
@@ -256,7 +253,7 @@ def _with_weights_in_file(
 ) -> method_lib.Pretrained:
   """Returns it with the clients' weights in a file, if they are many."""
   weights = pretrained.client_weights
-  if len(weights.client_ids) <= MOST_MODELS_KEPT:
+  if len(weights.client_ids) <= rounds.MOST_MODELS_KEPT:
     return pretrained
   moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
   return dataclasses.replace(pretrained, client_weights=moved)
