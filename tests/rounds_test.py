@@ -158,10 +158,15 @@ class RoundsTest(absltest.TestCase):
         digest="another start", state=dataclasses.replace(state, warning="its own"),
     )
 
-    def run(starts, folder):
+    def run(starts, folder, numbers_of_last=numbers):
       recorder = run_recorder.Recorder()
       runner = stages.StageRunner(checkpoint.Checkpoints(folder), [recorder])
-      found = [rounds_lib.run(one, numbers, config, engine, runner) for one in starts]
+      found = [
+          rounds_lib.run(
+              one, numbers_of_last if one is starts[-1] else numbers, config, engine, runner
+          )
+          for one in starts
+      ]
       return found[-1], [row for row in recorder.rows if row.method == "second"]
 
     folders = [self.create_tempdir().full_path for _ in range(3)]
@@ -186,6 +191,9 @@ class RoundsTest(absltest.TestCase):
       before = engine.num_rounds
       run([alike, changed], self.create_tempdir().full_path)
       self.assertEqual(engine.num_rounds, before + 6, change)
+    before = engine.num_rounds
+    run([alike, other], self.create_tempdir().full_path, [n + 1 for n in numbers])
+    self.assertEqual(engine.num_rounds, before + 6)
     # Nor are many models kept for another method.
     before = engine.num_rounds
     with mock.patch.object(rounds_lib, "MOST_MODELS_KEPT", 1):

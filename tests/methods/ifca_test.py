@@ -199,7 +199,7 @@ class RoundTest(absltest.TestCase):
 class RestartsTest(absltest.TestCase):
 
   # With the first set, all clients share a model.  The second set fits both groups.
-  _SETS = ([5, 0], [90, 0], [8, 0], [2, 0])
+  _SETS = ([5, 0], [5, -1], [8, 0], [2, 0])
 
   def _start(self):
     engine = point_engine.PointEngine(_POINTS)
@@ -223,15 +223,15 @@ class RestartsTest(absltest.TestCase):
         engine.trained, [(tuple(_POINTS), (), ("b", "d"), ("a", "c", "e"))]
     )
     np.testing.assert_allclose(
-        after.memory["vectors"], [[4.5, 0.1], [90, 0], [9, 0], [1, 1 / 6]], rtol=1e-6
+        after.memory["vectors"], [[4.5, 0.1], [5, -1], [9, 0], [1, 1 / 6]], rtol=1e-6
     )
 
   def test_another_set_may_become_the_best(self):
     engine, one, state = self._start()
-    engine.points.update({c: np.array([90, 0], np.float32) for c in _POINTS})
+    engine.points.update({c: np.array([5, -1], np.float32) for c in _POINTS})
     after, _ = one.next(state, _round(1))
     self.assertEqual(after.members, ((), tuple(_POINTS)))
-    np.testing.assert_array_equal(after.vectors[1], [90, 0])
+    np.testing.assert_array_equal(after.vectors[1], [5, -1])
 
 
 class NewClientsTest(absltest.TestCase):
