@@ -108,6 +108,7 @@ def _cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   if not _is_private(finished):
     table = finished.rows(config_lib.PROFILES, ("feature",))
     blocks = report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
+    blocks.append(html_page.paragraph(cluster_profiles.about(finished.settings)))
   return [*blocks, _centroids_table(finished)]
 
 

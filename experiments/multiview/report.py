@@ -233,7 +233,8 @@ def _model_sections(
   table = run.rows(config_lib.PROFILES, ("feature",))
   about = html_page.paragraph(
       f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
-      f"{', '.join(files)} and this figure are of the same fit."
+      f"{', '.join(files)} and this figure are of the same fit. "
+      f"{cluster_profiles.about(run.settings)}"
   )
   pictures = report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table)
   return {"Clusters of the saved model": [about, *pictures, *blocks]}
