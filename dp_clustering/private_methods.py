@@ -148,7 +148,7 @@ def private_lsh_clustering(
     multipliers: Another way to share the budget, which can't be combined with
       `privacy_budget_split`.  If neither is given, the default multipliers are used.
     random_state: None for secure noise.  A non-negative integer makes everything
-      repeatable, for experiments.  The result is then NOT private, and its ledger says so.
+      repeatable, for benchmarks.  The result is then NOT private, and its ledger says so.
 
   Returns:
     The result, of which the centers and the ledger are private, and nothing else.

@@ -261,7 +261,7 @@ def noisy_totals(
 def guarantee(privacy: Privacy, ledger: ledger_lib.Ledger, num_clients: int) -> dict[str, Any]:
   """Returns what a fit guarantees, by its frozen ledger, as a dict of plain values."""
   stated = {
-      "epsilon": privacy.epsilon,
+      "epsilon": ledger.epsilon_spent,
       "delta": privacy.delta,
       "unit": privacy.unit,
       "neighboring_relation": privacy.neighboring_relation,

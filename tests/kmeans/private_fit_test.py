@@ -87,6 +87,7 @@ class PooledTest(_PrivateTest):
     least = numpy_reference.inertia(points, centers)
     self.assertLess(numpy_reference.inertia(points, found.centroids), 1.02 * least)
     self.assertEqual(found.privacy_spent["trust"], "none")
+    self.assertEqual(found.privacy_spent["epsilon"], math.inf)  # The noise is seeded.
     self.assertEqual(found.privacy_spent["min_clients"], 3)
 
 
