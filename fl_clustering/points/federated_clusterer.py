@@ -10,13 +10,13 @@ import importlib.util
 import sys
 import tempfile
 from typing import Any, Callable, ClassVar, Iterator, Mapping, TYPE_CHECKING
-import warnings
 
 from absl import logging
 import numpy as np
 from sklearn import base
 from sklearn.utils import validation
 
+from clustering_basics import callers_line
 from clustering_basics import extras
 from clustering_basics import validate
 from dp_clustering import data_frames
@@ -250,7 +250,7 @@ class FederatedClusterer(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
           len(points.by_id),
       ):
-        warnings.warn(text, stacklevel=3)
+        callers_line.warn(text)
     with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, widths, hold_points)
     fit.warn_of_few_points()
