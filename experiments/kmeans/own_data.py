@@ -326,7 +326,7 @@ def load_sites(
   if recorded is not None:
     opened = opened.resuming(recorded["data"], described)
   config.check_enough_points(sum(opened.sites.num_rows.values()))
-  return experiment.Inputs(_AtSites(opened), {"data": described}, (opened.data_line,))
+  return experiment.Inputs(_AtSites(opened), {"data": described}, opened.lines)
 
 
 def _select(

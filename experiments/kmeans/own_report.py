@@ -185,6 +185,7 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
   if site_runs.are_in(finished):
     return [
+        site_runs.shares_text(finished.document["data"]),
         "No site sent a row as such.",
         f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
         site_runs.MOMENTS_TEXT,

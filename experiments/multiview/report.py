@@ -290,7 +290,12 @@ def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
           "Classes don't leave their sites, so nothing is scored."
       ],
       warnings=_warnings(run),
-      notes={"What leaves a site": [*_PRIVACY_NOTES_OF_SITES, *_min_count_notes(run)]},
+      notes={
+          "What leaves a site": [
+              site_runs.shares_text(run.document["data"][data_lib.OWN]), *_PRIVACY_NOTES_OF_SITES,
+              *_min_count_notes(run),
+          ]
+      },
       sections={
           results.name: _dataset_blocks(run, results),
           **_model_sections(
