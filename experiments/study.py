@@ -126,6 +126,7 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
               "fingerprints": fingerprints,
           },
           "model": {"name": task.model.name, "num_parameters": task.num_parameters},
+          **data.describe_own_methods(config.run),
       },
       lines=(
           f"data: {task.source}",
@@ -136,7 +137,8 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
 
 
 def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the study to resume, with this `config.json`, had other data."""
+  """Raises a ValueError if the study to resume had other data or other code of an own method."""
+  data.check_own_methods(recorded, document)
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
     raise ValueError(
         "`data_dir` must give the same data as in the study to resume, got other examples."
