@@ -248,7 +248,7 @@ class FederatedClusterer(
     if self.privacy is not None:
       for text in privacy_lib.budget_warnings(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
-          len(points.by_id),
+          len(points.by_id), self.privacy.public_num_points,
       ):
         callers_line.warn(text)
     with open_clients(config.needs_tff) as hold_points:

@@ -354,6 +354,9 @@ class BudgetTest(parameterized.TestCase):
        "number of points, got 0.001"),
       ("views_and_epsilon", "multiview", multiview.PointPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
       ("views_and_delta", "multiview", multiview.PointPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
+      ("public_points_and_delta", "kmeans",
+       kmeans.PointPrivacy(1.0, 1e-4, 1.0, public_num_points=20_000),
+       "number of points, 20000, got 0.0001"),
       ("clients_and_delta", "kmeans", kmeans.ClientPrivacy(1.0, 0.5, 1.0, max_points=2),
        "number of clients, 2, got 0.5"),
   )
