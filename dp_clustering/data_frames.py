@@ -7,10 +7,10 @@ is needed.
 
 import sys
 from typing import Any
-import warnings
 
 import numpy as np
 
+from clustering_basics import callers_line
 from dp_clustering import clustering_params
 
 
@@ -126,7 +126,9 @@ def check_order(table: Any, fitted: np.ndarray | None, name: str) -> None:
   if fitted is None or names is None:
     if fitted is not None or names is not None:
       with_names = "the fit" if names is None else name
-      warnings.warn(f"{name} and the fit can't be compared: only {with_names} has column names.")
+      callers_line.warn(
+          f"{name} and the fit can't be compared: only {with_names} has column names."
+      )
     return
   check_same_columns(names, list(fitted), name, "the fit")
   for column, expected in zip(names, fitted):

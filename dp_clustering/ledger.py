@@ -108,8 +108,11 @@ class Ledger:
 
   @property
   def epsilon_spent(self) -> float:
-    """The epsilon to charge for the call: all of the budget, whatever was released."""
-    return self.epsilon
+    """The epsilon to charge for the call: all of the budget, whatever was released.
+
+    It is `inf` if the noise is seeded, since who knows the seed can subtract the noise.
+    """
+    return self.epsilon if self._noise_is_private else math.inf
 
   @property
   def is_private(self) -> bool:
@@ -118,10 +121,10 @@ class Ledger:
 
   @property
   def event(self) -> Any:
-    """The budget as a `dp_accounting.GaussianDpEvent`: what to charge for the call."""
+    """What to charge for the call: a `dp_accounting.GaussianDpEvent` of `epsilon_spent`."""
     import dp_accounting  # pylint: disable=g-import-not-at-top
 
-    return dp_accounting.GaussianDpEvent(1 / self.mu)
+    return dp_accounting.GaussianDpEvent(1 / self.mu if self._noise_is_private else 0.0)
 
   def record(self, name: str, mu: float, sensitivity: float, std: float) -> None:
     """Enters a release before it is made.

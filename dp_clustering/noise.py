@@ -83,7 +83,7 @@ class SeededNoise:
   def __init__(self, seed: int) -> None:
     """Starts the noise from `seed`, a non-negative integer."""
     validate.integer(0, seed=seed)
-    self.description = f"seeded with {seed}: repeatable, NOT private"
+    self.description = f"seeded with {seed}: repeatable, for benchmarks only, NOT private"
     # A stream other than `default_rng(seed)`, which is for what needs no protection.
     self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 

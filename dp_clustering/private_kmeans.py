@@ -39,7 +39,8 @@ class PrivateKMeans(
     labels_: Index of the nearest center of each point of the fit, of shape (n_samples,).
       NOT private, and only there with `compute_labels`.
     inertia_: Sum of squared distances of these points to their nearest centers.  Likewise.
-    ledger_: `ledger.Ledger` of the releases.  Private: it can be published.
+    ledger_: `ledger.Ledger` of the releases.  Private: it can be published.  Its
+      `epsilon_spent` is what the fit cost.
     n_iter_: Number of releases.  Private.
     feature_names_in_: The columns' names, if the data was a frame with names; `predict` then
       refuses frames with other columns, or in another order.
@@ -59,7 +60,7 @@ class PrivateKMeans(
         clipped to it.
       method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
-        and NOT private; it is for experiments and tests.
+        and NOT private, so that `ledger_.epsilon_spent` is `inf`; it is for benchmarks only.
       compute_labels: Whether `labels_` and `inertia_` are kept, which are not private.  Without
         them, a fitted estimator can be published.
       public_num_points: About how many points there are, if that is known without them; for

@@ -7,10 +7,10 @@ computed from the original points, for the curator only.
 import dataclasses
 import math
 import numbers
-import warnings
 
 import numpy as np
 
+from clustering_basics import callers_line
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import coreset
@@ -115,12 +115,12 @@ def _open(
 ) -> tuple[private_sums.PrivateSums, ledger_lib.Ledger, np.random.Generator]:
   """Returns `PrivateSums`, their `Ledger` and a generator for what needs no protection."""
   if privacy_param.epsilon == math.inf:
-    warnings.warn("`epsilon` is inf: without noise, the result is NOT private.", stacklevel=3)
+    callers_line.warn("`epsilon` is inf: without noise, the result is NOT private.")
   else:
     for text in clustering_params.budget_warnings(
         privacy_param.epsilon, privacy_param.delta, num_units=data.public_num_points
     ):
-      warnings.warn(text, stacklevel=3)
+      callers_line.warn(text)
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
   sums = private_sums.PrivateSums(data.datapoints, data.radius, source, ledger)
@@ -148,7 +148,7 @@ def private_lsh_clustering(
     multipliers: Another way to share the budget, which can't be combined with
       `privacy_budget_split`.  If neither is given, the default multipliers are used.
     random_state: None for secure noise.  A non-negative integer makes everything
-      repeatable, for experiments.  The result is then NOT private, and its ledger says so.
+      repeatable, for benchmarks.  The result is then NOT private, and its ledger says so.
 
   Returns:
     The result, of which the centers and the ledger are private, and nothing else.

@@ -11,6 +11,7 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import report_sections
 from experiment_shell import scores as scores_lib
+from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -209,9 +210,30 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
   return figure
 
 
+def about(settings: Mapping[str, Any]) -> str:
+  """Returns what is in profiles and what is not, from a run's settings, in sentences."""
+  tables, min_count = settings["tables"], settings.get("min_count") or 1
+  roles = [
+      f"{name} ({role})"
+      for role in ("exclude", "id_column", "label_column", "split_column", "client_column")
+      for name in ([tables[role]] if isinstance(tables.get(role), str) else tables.get(role, ()))
+  ]
+  left_out = [f"the columns {', '.join(roles)}"] if roles else []
+  if "columns" in tables:
+    left_out.append("all but those of --columns")
+  if min_count > 1:
+    left_out.append(f"clusters of fewer than {min_count} rows")
+  texts = ["Means and spreads are in the data's units, also where a fit standardizes columns."]
+  if left_out:
+    texts.append(f"Left out are {report_sections.listed(left_out)}.")
+  if tables.get("missing", table_options.ERROR) != table_options.ERROR:
+    texts.append("A missing cell counts as its column's mean.")
+  return " ".join(texts)
+
+
 FIGURE = report_sections.Figure(
     "profiles.png", draw, "Means of the clusters by column",
     "Numbers are means in the data's units; for a level of a column, the share of the rows that "
     "have it. Colours say how far a mean is from that of all rows. The columns that tell the "
-    "clusters apart best are at the top.",
+    f"clusters apart best are at the top: at most {_MOST_FEATURES}, and {_MOST_CLUSTERS} clusters.",
 )

@@ -140,9 +140,18 @@ class OpenSites:
     return {MISSING: " ".join(sorted(self.missing))}
 
   @property
-  def data_line(self) -> str:
-    """What a program prints of the data: how many clients of how many sites take part."""
-    return f"data: {_clients_text(len(self.sites.clients), len(self.documents))}"
+  def lines(self) -> tuple[str, ...]:
+    """What a program prints of the data: how many clients take part, and at which site."""
+    total = f"data: {_clients_text(len(self.sites.clients), len(self.documents))}"
+    return total, *self.site_lines
+
+  @property
+  def site_lines(self) -> tuple[str, ...]:
+    """Which site computes for how many clients, a line each."""
+    return tuple(
+        f"site {address}: {_num_clients_text(len(found['clients']))}"
+        for address, found in self.documents.items()
+    )
 
 
 def _describe(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,10 +209,23 @@ def clients_text(finished: finished_run.FinishedRun, described: Mapping[str, Any
   return _clients_text(sum(map(len, left)), sum(map(bool, left)))
 
 
+def shares_text(described: Mapping[str, Any]) -> str:
+  """Returns for reports how many clients every site computes for, in a sentence.
+
+  Args:
+    described: As of `clients_text`.
+  """
+  numbers = ", ".join(str(len(site["clients"])) for site in described["sites"])
+  return f"Every site computes for its own clients; the numbers of clients are {numbers}."
+
+
+def _num_clients_text(num_clients: int) -> str:
+  return "1 client" if num_clients == 1 else f"{num_clients} clients"
+
+
 def _clients_text(num_clients: int, num_sites: int) -> str:
-  clients = "1 client" if num_clients == 1 else f"{num_clients} clients"
   sites = "1 site" if num_sites == 1 else f"{num_sites} sites"
-  return f"{clients} at {sites}"
+  return f"{_num_clients_text(num_clients)} at {sites}"
 
 
 def run(opened: OpenSites, measure: Callable[[OpenSites], _Result]) -> _Result:

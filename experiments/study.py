@@ -5,7 +5,7 @@
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
---dirichlet_alpha and --num_groups follow from --settings, and --workers, --reuse,
+--dirichlet_alpha and --num_groups follow from --settings.  --workers and its options, --reuse,
 --control_repeats, --method_repeats and --dataset=auto are refused.
 """
 
@@ -33,6 +33,7 @@ from experiments import option_flags
 from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags
+from experiments import worker_flags
 
 flags.adopt_module_key_flags(three_phase_flags)
 
@@ -56,6 +57,9 @@ for _name, _value in {
 }.items():
   flags.FLAGS.set_default(_name, _value)
 
+# A study has checkpoints of its own, and computes on this machine.
+_NOT_FOR_STUDIES = ("reuse", *worker_flags.NAMES)
+
 HELP = program_help.Help(
     {
         "data": ("settings", "dataset", "data_dir", "num_clients"),
@@ -66,19 +70,16 @@ HELP = program_help.Help(
         "machines": ("jobs", "parts"),
         "output": ("output_dir", "resume"),
     },
-    # A study computes on this machine.
-    {topic: names for topic, names in three_phase_flags.HELP.names().items() if topic != "machines"},
+    {
+        topic: [name for name in names if name not in _NOT_FOR_STUDIES]
+        for topic, names in three_phase_flags.HELP.names().items()
+    },
 )
-
-# A study has checkpoints of its own, and computes on this machine.
-_NOT_FOR_STUDIES = ("reuse", "workers")
 
 
 def _settings() -> dict[str, Any]:
   """Returns the settings of a `StudyConfig` but `run`; ValueError if the flags don't fit."""
-  for name in _NOT_FOR_STUDIES:
-    if getattr(flags.FLAGS, name) is not None:
-      raise validate.error(name, "be left out in a study", getattr(flags.FLAGS, name))
+  option_flags.check_left_out(_NOT_FOR_STUDIES, "in a study")
   if flags.FLAGS.jobs is not None:
     validate.integer(1, jobs=flags.FLAGS.jobs)
   return option_flags.given(config_lib.StudyConfig)
@@ -125,6 +126,7 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
               "fingerprints": fingerprints,
           },
           "model": {"name": task.model.name, "num_parameters": task.num_parameters},
+          **data.describe_own_methods(config.run),
       },
       lines=(
           f"data: {task.source}",
@@ -135,7 +137,8 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
 
 
 def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the study to resume, with this `config.json`, had other data."""
+  """Raises a ValueError if the study to resume had other data or other code of an own method."""
+  data.check_own_methods(recorded, document)
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
     raise ValueError(
         "`data_dir` must give the same data as in the study to resume, got other examples."

@@ -143,7 +143,8 @@ class AtSites(ThreePhase):
       inputs = site_data.load(self._opened, self._settings, recorded)
     except worker_lost.WorkerLost as e:
       raise launch.InputError(str(e)) from e
-    return experiment.Inputs(inputs, inputs.describe(), _lines(config, inputs.task))
+    lines = (*_lines(config, inputs.task), *inputs.opened.site_lines)
+    return experiment.Inputs(inputs, inputs.describe(), lines)
 
   def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
     """Does nothing, as `load` checks it."""

@@ -75,14 +75,18 @@ def may_skip_sites() -> bool:
   return flags.FLAGS.missing_sites == "skip"
 
 
+def _tell(line: str) -> None:
+  """Writes a line above the progress bar, if there is one."""
+  tqdm.tqdm.write(line, file=sys.stderr)
+
+
 def _open_pool() -> Any:
   path = flags.FLAGS.token_file
   with launch.input_errors():
     return pool.Pool(
         flags.FLAGS.workers,
         flags.FLAGS.worker_timeout,
-        # Above the progress bar, if there is one.
-        lambda line: tqdm.tqdm.write(line, file=sys.stderr),
+        _tell,
         flags.FLAGS.site_timeout,
         may_skip_sites(),
         b"" if path is None else token_file.read(path),
@@ -111,6 +115,8 @@ def open_workers(with_sites: str) -> contextlib.AbstractContextManager:
         f"{', '.join(opened.sites)}; if the clients are those of the sites, {with_sites}; else "
         "`bazel run tools:worker` starts workers that compute for any client."
     )
+  for address, num_clients in opened.clients_at_a_time.items():
+    _tell(f"worker {address}: clients at a time: {num_clients}")
   return opened
 
 

@@ -280,6 +280,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     task_registry.check_options(
         self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
     )
+    if self.partition in partition_lib.PARTITIONS:
+      self._complete_options_of("partition")
     if isinstance(self.tables, dict):  # As in JSON.
       self._set("tables", table_options.TableOptions.from_json(self.tables))
     task_registry.check_tables(self.dataset, self.tables, self.test_share)

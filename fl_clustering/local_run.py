@@ -25,6 +25,7 @@ def run(
   Args:
     config: The settings, such as `ThreePhaseConfig.for_task` returns.
     task: The clients and their data.
+    observers: What is told of the rounds; a `progress_bar.ProgressBar()` shows how far they are.
 
   Returns:
     What the run found.  Its `local_weights` can't be called any more.

@@ -129,6 +129,15 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     )
     self.assertEqual(config.hierarchical_cut, "distance")
 
+  def test_the_options_of_a_given_partition_are_completed(self):
+    for partition, options in (
+        ("rotated", (4, None)), ("dirichlet", (None, 0.5)), ("natural", (None, None)),
+        (None, (None, None)),
+    ):
+      config = _Config(partition=partition)
+      self.assertEqual((config.num_groups, config.dirichlet_alpha), options)
+      self.assertEqual(_Config(**config.to_json()), config)
+
   def test_the_models_options_are_completed(self):
     self.assertEqual(_Config(model="mlp").hidden_units, "200")
     self.assertEqual(_Config(model="mlp", hidden_units="30,20").model_options["hidden_units"],

@@ -47,6 +47,10 @@ _MOST_BYTES = 200
 _DIGESTS = "sha256_by_client"
 _KEYS = ("num_clusters",)
 _VALUES = ("simplified_silhouette", "inertia", "rounds")
+# Fewer clusters have no silhouette.
+_FEWEST = 2
+# Other starts move a silhouette by about as much.
+_TIED = 0.01
 
 _Table = tuple[Iterable[str], Iterable[Iterable[Any]]]
 
@@ -56,16 +60,40 @@ def best_num_clusters(selection: Sequence[Mapping[str, Any]]) -> int:
   return max(selection, key=lambda row: row["simplified_silhouette"])["num_clusters"]
 
 
-def edge_text(selection: Sequence[Mapping[str, Any]]) -> str | None:
-  """Returns what to say if the best number of clusters is the largest that was tried."""
-  # The other end says little: fewer clusters than two have no silhouette.
-  tried = sorted(row["num_clusters"] for row in selection)
-  if len(tried) < 2 or best_num_clusters(selection) < tried[-1]:
-    return None
+def choice_text(selection: Sequence[Mapping[str, Any]]) -> str:
+  """Returns the numbers of clusters that were tried, with their scores."""
+  tried = [row["num_clusters"] for row in selection]
+  scores = (f"{row['num_clusters']} {row['simplified_silhouette']:.3f}" for row in selection)
   return (
-      f"{tried[-1]} clusters are the most that were tried, and the best. More may be better: "
-      f"--k_range={tried[0]}:{2 * tried[-1]} tries them."
+      f"Chosen of --k_range={min(tried)}:{max(tried)} by the largest simplified silhouette: "
+      f"{', '.join(scores)}"
   )
+
+
+def doubts(selection: Sequence[Mapping[str, Any]]) -> list[str]:
+  """Returns what makes the best number of clusters that were tried uncertain, in sentences."""
+  if len(selection) < 2:
+    return []
+  scores = {row["num_clusters"]: row["simplified_silhouette"] for row in selection}
+  first, last, best = min(scores), max(scores), best_num_clusters(selection)
+  found = []
+  if best == last:
+    found.append(
+        f"{best} clusters are the most that were tried, and the best. More may be better: "
+        f"--k_range={first}:{2 * last} tries them."
+    )
+  if best == first > _FEWEST:
+    found.append(
+        f"{best} clusters are the fewest that were tried, and the best. Fewer may be better: "
+        f"--k_range={_FEWEST}:{last} tries them."
+    )
+  others = [str(k) for k in sorted(scores) if k != best and scores[best] - scores[k] < _TIED]
+  if others:
+    found.append(
+        f"The data hardly decide between {best} and {' or '.join(others)} clusters: their "
+        f"silhouettes differ by less than {_TIED}."
+    )
+  return found
 
 
 def assignments_name(client_id: str) -> str:
@@ -87,6 +115,10 @@ class _Folder:
   @property
   def format(self) -> Any:
     return self.tables.format
+
+  @property
+  def num_points(self) -> int:
+    return sum(self.tables.num_rows.values())
 
   @contextlib.contextmanager
   def open_clients(
@@ -150,6 +182,10 @@ class _AtSites:
   @property
   def format(self) -> Any:
     return self.opened.sites.format
+
+  @property
+  def num_points(self) -> int:
+    return sum(self.opened.sites.num_rows.values())
 
   @property
   def last_columns(self) -> dict[str, str]:
@@ -290,7 +326,7 @@ def load_sites(
   if recorded is not None:
     opened = opened.resuming(recorded["data"], described)
   config.check_enough_points(sum(opened.sites.num_rows.values()))
-  return experiment.Inputs(_AtSites(opened), {"data": described}, (opened.data_line,))
+  return experiment.Inputs(_AtSites(opened), {"data": described}, opened.lines)
 
 
 def _select(
@@ -315,6 +351,18 @@ def _select(
 
   selection.run([{"num_clusters": k} for k in config.candidates], measure)
   return estimator.fit(config.kmeans(best_num_clusters(selection.rows)), clients)
+
+
+def _share_explained(
+    inertia: float, profiles: cluster_profiles.Profiles, num_points: int, standardize: bool
+) -> float | None:
+  """Returns the share of the points' variance that an inertia doesn't leave; None if unknown."""
+  # Rows of clusters that have too few of them are in no profile.
+  if profiles.counts.sum() < num_points:
+    return None
+  variances = profiles.overall_deviation**2
+  total = num_points * (np.count_nonzero(variances) if standardize else variances.sum())
+  return 1 - inertia / total if total else None
 
 
 def _round_table(fit: "federated_clusterer_lib.Fit") -> _Table:
@@ -354,7 +402,14 @@ def measure(
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
     tables[config_lib.PROFILES] = cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
-    summary |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
+    assert fit.loss is not None  # Only that of a private fit is.
+    summary |= {
+        "inertia": fit.loss,
+        "share_explained": _share_explained(
+            fit.loss, profiles, source.num_points, config.standardize
+        ),
+        "simplified_silhouette": fit.silhouette,
+    }
     if fit.num_centers_on_few_points is not None:
       summary["num_centers_on_few_points"] = fit.num_centers_on_few_points
   tables[config_lib.CENTROIDS] = cluster_profiles.centroid_table(centroids, names, sizes)

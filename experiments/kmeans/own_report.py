@@ -108,6 +108,7 @@ def _cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   if not _is_private(finished):
     table = finished.rows(config_lib.PROFILES, ("feature",))
     blocks = report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
+    blocks.append(html_page.paragraph(cluster_profiles.about(finished.settings)))
   return [*blocks, _centroids_table(finished)]
 
 
@@ -184,6 +185,7 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
   if site_runs.are_in(finished):
     return [
+        site_runs.shares_text(finished.document["data"]),
         "No site sent a row as such.",
         f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
         site_runs.MOMENTS_TEXT,
@@ -201,17 +203,44 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   few = privacy_lib.few_points_warnings(
       found.get("num_centers_on_few_points"), found["num_clusters"]
   )
-  edge_text = own_data.edge_text(_selection(finished))
-  edge = [("The number of clusters", edge_text)] if edge_text else []
+  selection = _selection(finished)
+  doubts = [("The number of clusters", text) for text in own_data.doubts(selection)]
   return [
-      *site_runs.warnings(finished), *few, *edge, *finished.warnings, *_budget_warnings(finished)
+      *site_runs.warnings(finished), *few, *doubts, *finished.warnings,
+      *_budget_warnings(finished),
   ]
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:
-  """Returns what the program prints of the result: the scores, and what may be better."""
-  scores = _scores_text(finished) + site_runs.without_text(finished)
-  return "\n".join(filter(None, (scores, own_data.edge_text(_selection(finished)))))
+  """Returns what the program prints: the scores, their unit, and how K was chosen."""
+  lines = [_scores_text(finished) + site_runs.without_text(finished)]
+  if not _is_private(finished):
+    lines.append(_inertia_text(finished))
+  selection = _selection(finished)
+  if len(selection) > 1:
+    lines.append(own_data.choice_text(selection))
+  return "\n".join([*lines, *own_data.doubts(selection)])
+
+
+def _num_points(finished: finished_run.FinishedRun) -> int:
+  if site_runs.are_in(finished):
+    return sum(finished.summary["num_points"])
+  return sum(finished.document["data"]["clients"].values())
+
+
+def _inertia_text(finished: finished_run.FinishedRun) -> str:
+  """Returns what the inertia measures, and the share of the variance that it leaves out."""
+  unit = "the data's units"
+  if finished.settings["standardize"]:
+    unit = "columns of standard deviation 1"
+  text = (
+      "The inertia is the squared distance to the nearest centroid, summed over "
+      f"{_num_points(finished):,} points, in {unit}."
+  )
+  share = finished.summary.get("share_explained")  # Earlier runs have none.
+  if share is None:
+    return text
+  return f"{text} The clusters explain {share:.1%} of the points' variance."
 
 
 def _scores_text(finished: finished_run.FinishedRun) -> str:
@@ -234,9 +263,11 @@ def write_report(finished: finished_run.FinishedRun) -> None:
   found, described = finished.summary, finished.document["data"]
   scores, who = _scores_text(finished), "client"
   unset: list[Any] = [None]
-  num_points, files = None, _FILES_OF_PRIVATE
+  files, findings, size = _FILES_OF_PRIVATE, [], ""
+  if not _is_private(finished):
+    findings, size = [_inertia_text(finished)], f"{_num_points(finished):,} points, "
   if site_runs.are_in(finished):
-    clients, num_points = site_runs.clients_text(finished, described), sum(found["num_points"])
+    clients = site_runs.clients_text(finished, described)
     finding = f"{scores}. The silhouette is at most 1. The fit took {found['rounds']} rounds."
     who, files = "site", FILES_OF_SITES
     unset.append({})
@@ -244,16 +275,15 @@ def write_report(finished: finished_run.FinishedRun) -> None:
   else:
     clients, quality = f"{len(described['clients'])} clients", ""
     if not _is_private(finished):
-      num_points, quality, files = sum(described["clients"].values()), " (at most 1)", FILES
+      quality, files = " (at most 1)", FILES
     finding = f"{scores}{quality}, after {found['rounds']} rounds."
     after = _clients_tables(finished)
-  size = "" if num_points is None else f"{num_points:,} points, "
   settings = {name: value for name, value in finished.settings.items() if value not in unset}
   report_sections.write(finished, report_sections.Report(
       title=f"{found['num_clusters']} clusters in the points of {clients}",
       subtitle=f"{size}{len(described['features'])} columns.",
       verdict=[],
-      findings=[finding],
+      findings=[finding, *findings],
       warnings=warnings(finished),
       notes={f"What leaves a {who}": _privacy_notes(finished)},
       sections={

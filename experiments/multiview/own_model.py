@@ -140,7 +140,7 @@ def load_sites(
   config.check_enough_points(sum(opened.sites.num_rows.values()), "all sites")
   # The rest is what the report asks of all data.
   document = {"data": {data_lib.OWN: described}, "with_demonstration": False}
-  return experiment.Inputs(opened, document, (opened.data_line,))
+  return experiment.Inputs(opened, document, opened.lines)
 
 
 def _cells(config: config_lib.MultiViewStudyConfig) -> Iterator[dict[str, Any]]:

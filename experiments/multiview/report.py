@@ -233,7 +233,8 @@ def _model_sections(
   table = run.rows(config_lib.PROFILES, ("feature",))
   about = html_page.paragraph(
       f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
-      f"{', '.join(files)} and this figure are of the same fit."
+      f"{', '.join(files)} and this figure are of the same fit. "
+      f"{cluster_profiles.about(run.settings)}"
   )
   pictures = report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table)
   return {"Clusters of the saved model": [about, *pictures, *blocks]}
@@ -289,7 +290,12 @@ def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
           "Classes don't leave their sites, so nothing is scored."
       ],
       warnings=_warnings(run),
-      notes={"What leaves a site": [*_PRIVACY_NOTES_OF_SITES, *_min_count_notes(run)]},
+      notes={
+          "What leaves a site": [
+              site_runs.shares_text(run.document["data"][data_lib.OWN]), *_PRIVACY_NOTES_OF_SITES,
+              *_min_count_notes(run),
+          ]
+      },
       sections={
           results.name: _dataset_blocks(run, results),
           **_model_sections(

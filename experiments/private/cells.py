@@ -165,7 +165,6 @@ def _ledger_document(benchmark: Benchmark) -> dict[str, Any]:
           "k": config.fixed_k,
           "epsilon": ledger.epsilon,
           "delta": ledger.delta,
-          "epsilon_spent": ledger.epsilon_spent,
           "mu_spent": ledger.mu_spent,
           "noise_source": ledger.noise_source,
           "releases": [dataclasses.asdict(release) for release in ledger.releases],

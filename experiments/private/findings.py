@@ -137,8 +137,8 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
 def notes(results: results_lib.Results) -> list[str]:
   """Returns what the comparison shows and what is private, in sentences."""
   found = [
-      "Nothing in this folder is private: losses are computed exactly, and the noise is seeded "
-      "so that the benchmark can be repeated.",
+      "Nothing in this folder is private: losses are computed exactly, and the noise is "
+      "seeded, for benchmarks only.",
       "All data sets but the synthetic ones are centered at their mean and divided by their "
       "largest norm, which is not private either. The methods treat the resulting radius of 1 "
       "as public.",

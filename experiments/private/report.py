@@ -187,8 +187,8 @@ def _ledger_table(method: str, ledger: Mapping[str, Any]) -> html_page.Html:
   ]
   rows.append(["all together", "", "", f"{ledger['mu_spent']:.5g}"])
   return html_page.details(
-      f"{methods.LABELS[method]}: {len(ledger['releases'])} releases, epsilon "
-      f"{ledger['epsilon_spent']:.6g} of {ledger['epsilon']:g} at delta {ledger['delta']:g}",
+      f"{methods.LABELS[method]}: {len(ledger['releases'])} releases for a budget of epsilon "
+      f"{ledger['epsilon']:g} at delta {ledger['delta']:g}",
       html_page.table(
           ["release", "sensitivity", "standard deviation", "mu"], rows,
           f"{ledger['dataset']}, {ledger['k']} clusters; noise: {ledger['noise_source']}",

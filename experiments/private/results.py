@@ -235,7 +235,7 @@ def text(results: Results) -> str:
   settings = results.settings
   heading = (
       f"mean squared distance to the nearest center, epsilon {settings['fixed_epsilon']:g}, "
-      f"delta {settings['delta']:g}; runs: {settings['runs']}"
+      f"delta {settings['delta']:g}; runs: {settings['runs']}; seeded noise, for benchmarks only"
   )
   return "\n\n".join(
       [heading, *(_dataset_text(results, dataset) for dataset in results.datasets)]

@@ -22,6 +22,9 @@ from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import judging
 
+# In `config.json`: from the names of methods to digests of their files.
+_OWN_METHODS = "own_methods"
+
 
 def config_of(
     settings: Mapping[str, Any], data_dir: str | None
@@ -203,11 +206,33 @@ def describe(
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
       "privacy": client_privacy.spent(config),
+      **describe_own_methods(config),
   }
 
 
+def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
+  """Returns what `config.json` says of methods that are not of this project, if there are any."""
+  digests = method_registry.digests_of_others(
+      name for name in (*config.methods, *config.personal)
+      if name not in method_registry.CONTROLS
+  )
+  return {_OWN_METHODS: digests} if digests else {}
+
+
+def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+  """Raises a ValueError if the file of a method is not that of the run to resume."""
+  before = recorded.get(_OWN_METHODS, {})
+  for name, digest in document.get(_OWN_METHODS, {}).items():
+    if before.get(name) != digest:
+      raise ValueError(
+          f"`methods` must have the code of {name} that the run to resume began with, got another "
+          "file."
+      )
+
+
 def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the run to resume had other data."""
+  """Raises a ValueError if the run to resume had other data or other code of an own method."""
+  check_own_methods(recorded, document)
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
     argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
     raise ValueError(

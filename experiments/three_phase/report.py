@@ -142,7 +142,8 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     )
     about = (
         "The figure shows the training rows of the clients in each cluster; "
-        f"{results_lib.PROFILES} has all features, with the spread."
+        f"{results_lib.PROFILES} has all features, with the spread. "
+        f"{cluster_profiles.about(results.settings)}"
     )
   return [
       html_page.paragraph(

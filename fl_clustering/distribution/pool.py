@@ -178,9 +178,14 @@ class _PoolContext(tff.framework.SyncContext):
     return {worker.address: worker.site for worker in self._workers if worker.site is not None}
 
   @property
+  def clients_at_a_time(self) -> dict[str, int]:
+    """How many clients every worker computes at a time, by address."""
+    return {worker.address: worker.num_cores for worker in self._workers}
+
+  @property
   def num_cores(self) -> int:
     """How many clients the workers compute at a time, together."""
-    return sum(worker.num_cores for worker in self._workers)
+    return sum(self.clients_at_a_time.values())
 
   def invoke(self, comp: tff.Computation, arg: Any) -> Any:
     type_spec = comp.type_signature
@@ -311,6 +316,11 @@ class Pool:
   def sites(self) -> dict[str, Mapping[str, Any]]:
     """What every site says of its clients, by address; empty if no worker owns any."""
     return self.context.sites
+
+  @property
+  def clients_at_a_time(self) -> dict[str, int]:
+    """How many clients every worker computes at a time, by address."""
+    return self.context.clients_at_a_time
 
   def close(self) -> None:
     """Ends the connections; the workers go on."""

@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 
 # The rounds of a restart.  If the first one is GATHER, it sends the clients no centroids.
-Path = list[Step]
+Steps = list[Step]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Search:
     return found, counts
 
 
-def _paths(stage: str, after_rounds: Iterable[np.ndarray]) -> list[Path]:
+def _paths(stage: str, after_rounds: Iterable[np.ndarray]) -> list[Steps]:
   """Returns the paths of rounds that told no inertia, from (R, K, d) per round."""
   return [[Step(stage, centroids) for centroids in path] for path in zip(*after_rounds)]
 
@@ -116,8 +116,8 @@ def _has_settled(inertias: list[float], tol: float) -> bool:
 
 
 def _with_lloyd(
-    rounds: rounds_lib.Rounds, paths: list[Path], start: np.ndarray, num_rounds: int, tol: float
-) -> list[Path]:
+    rounds: rounds_lib.Rounds, paths: list[Steps], start: np.ndarray, num_rounds: int, tol: float
+) -> list[Steps]:
   """Returns the paths, followed by Lloyd's rounds from the `start` (R, K, d) until each settles."""
   inertias: list[list[float]] = [[] for _ in paths]
   now = start.copy()
@@ -137,13 +137,13 @@ def _with_lloyd(
   return paths
 
 
-def _refined(search: Search, paths: list[Path]) -> list[Path]:
+def _refined(search: Search, paths: list[Steps]) -> list[Steps]:
   """Returns the paths followed by the rounds of Lloyd that the user asked for."""
   start = np.stack([path[-1].centroids for path in paths])
   return _with_lloyd(search.rounds, paths, start, search.options.lloyd_rounds, tol=0.0)
 
 
-def lloyd(search: Search) -> list[Path]:
+def lloyd(search: Search) -> list[Steps]:
   """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
   config, options = search.config, search.options
   rng = randomness.generator(config.seed, "k-means on the server: first centroids")
@@ -179,13 +179,13 @@ def _fkm_centroids(search: Search, num_rounds: int) -> list[np.ndarray]:
   return after_rounds
 
 
-def fkm(search: Search) -> list[Path]:
+def fkm(search: Search) -> list[Steps]:
   """FKM of Garst and Reinders."""
   after_rounds = _fkm_centroids(search, search.options.num_rounds)
   return _refined(search, _paths(GATHER, after_rounds))
 
 
-def fkm_lloyd(search: Search) -> list[Path]:
+def fkm_lloyd(search: Search) -> list[Steps]:
   """A few rounds of FKM for good starts, then Lloyd's algorithm."""
   options = search.options
   try:
@@ -201,7 +201,7 @@ def fkm_lloyd(search: Search) -> list[Path]:
 def _one_shot(
     search: Search, work: rounds_lib.Work,
     combine: Callable[[rounds_lib.ClientMeans, np.random.Generator], np.ndarray],
-) -> list[Path]:
+) -> list[Steps]:
   """Returns a path per restart: one round, and `combine(means, rng)` of each."""
   combined = []
   for restart in range(search.options.n_init):
@@ -211,7 +211,7 @@ def _one_shot(
   return _refined(search, _paths(GATHER, [np.stack(combined)]))
 
 
-def kfed(search: Search) -> list[Path]:
+def kfed(search: Search) -> list[Steps]:
   """k-FED of Dennis, Li and Smith."""
   num_clusters, options = search.config.n_clusters, search.options
 
@@ -223,7 +223,7 @@ def kfed(search: Search) -> list[Path]:
   return _one_shot(search, local_work.separated_means(local_clusters, options.min_count), combine)
 
 
-def child_parent(search: Search) -> list[Path]:
+def child_parent(search: Search) -> list[Steps]:
   """k-means of the centroids that child servers found and updated point by point."""
   num_clusters, options = search.config.n_clusters, search.options
 
@@ -243,7 +243,7 @@ def minibatch_start(search: Search, restart: int) -> np.ndarray:
   return drawn.astype(np.float32)
 
 
-def tff_minibatch(search: Search) -> list[Path]:
+def tff_minibatch(search: Search) -> list[Steps]:
   """TFF's own federated k-means, from its own start."""
   paths = [
       search.rounds.minibatch(minibatch_start(search, restart), search.options.num_rounds)
@@ -253,7 +253,7 @@ def tff_minibatch(search: Search) -> list[Path]:
 
 
 # All of `kmeans_config.ALGORITHMS` but `Sums`; each returns a path per restart.
-SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Path]]] = {
+SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Steps]]] = {
     kmeans_config.FkmLloyd: fkm_lloyd,
     kmeans_config.Lloyd: lloyd,
     kmeans_config.Fkm: fkm,
@@ -264,7 +264,7 @@ SEARCHES: dict[type[kmeans_config.Algorithm], Callable[[Search], list[Path]]] = 
 
 
 def _history(
-    path: Path, scaling: secure_sums.Scaling, inertia_unit: float
+    path: Steps, scaling: secure_sums.Scaling, inertia_unit: float
 ) -> tuple[model_lib.RoundRecord, ...]:
   """Returns the records of a path in scaled coordinates."""
   records = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any, Mapping, TYPE_CHECKING
-import warnings
 
 import numpy as np
 
+from clustering_basics import callers_line
 from clustering_basics import validate
 from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
@@ -163,9 +163,9 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     if given:
       new_form = f"{type(algorithm).__name__}({', '.join(given)})"
-      warnings.warn(
+      callers_line.warn(
           "Options of an algorithm as arguments of FederatedKMeans are deprecated; give "
-          f"`algorithm`=fl_clustering.kmeans.{new_form} instead.", FutureWarning, stacklevel=4,
+          f"`algorithm`=fl_clustering.kmeans.{new_form} instead.", FutureWarning,
       )
     return kmeans_config.KMeansConfig(**settings)
 

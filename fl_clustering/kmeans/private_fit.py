@@ -74,7 +74,9 @@ class FederatedSums:
   def private_centers(self, k: int, mu: float, rng: np.random.Generator) -> np.ndarray:
     """Returns k private centers; see `refine.private_centers`."""
     # It asks nothing else of a `PrivateSums`.
-    return refine.private_centers(self, k, mu, rng)  # type: ignore[arg-type]
+    return refine.private_centers(
+        self, k, mu, rng, self._privacy.public_num_points  # type: ignore[arg-type]
+    )
 
 
 def hold(

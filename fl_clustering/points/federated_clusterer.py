@@ -10,13 +10,13 @@ import importlib.util
 import sys
 import tempfile
 from typing import Any, Callable, ClassVar, Iterator, Mapping, TYPE_CHECKING
-import warnings
 
 from absl import logging
 import numpy as np
 from sklearn import base
 from sklearn.utils import validation
 
+from clustering_basics import callers_line
 from clustering_basics import extras
 from clustering_basics import validate
 from dp_clustering import data_frames
@@ -248,9 +248,9 @@ class FederatedClusterer(
     if self.privacy is not None:
       for text in privacy_lib.budget_warnings(
           self.privacy.epsilon, self.privacy.delta, self.privacy.points_per_client,
-          len(points.by_id),
+          len(points.by_id), self.privacy.public_num_points,
       ):
-        warnings.warn(text, stacklevel=3)
+        callers_line.warn(text)
     with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, widths, hold_points)
     fit.warn_of_few_points()

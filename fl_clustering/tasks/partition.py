@@ -68,7 +68,11 @@ def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
   partition = chosen(**given)
   num_groups = getattr(partition, "num_groups", 1)
   if num_clients is not None and num_clients < num_groups:
-    raise validate.error("num_clients", f"be at least `num_groups`={num_groups}", num_clients)
+    raise validate.error(
+        "num_clients",
+        f"be at least {num_groups}, one for each group of `partition`={name!r} (`num_groups`)",
+        num_clients,
+    )
   return partition
 
 

@@ -1,7 +1,7 @@
 """The result of a three-phase run.
 
-Models are judged by tallies (`engine/objectives.py`): confusion matrices of shape (C, C) with true
-labels as rows, or a regression's sums of errors.
+Models are judged by tallies (`engine/objectives.py`) of shape T: confusion matrices with true
+labels as rows, T = (C, C), or a regression's sums of errors.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class PretrainResult:
 
   Attributes:
     vector: The global model, of shape (P,).
-    global_test: Its confusion matrix on the global test set, (C, C).
-    clients: Its confusion matrices on every client's test data, (N, C, C).
+    global_test: Its tally on the global test set, of shape T.
+    clients: Its tallies on every client's test data, (N, *T).
     own_weights: The same for every client's own weights.
     new_clients: The same for the global model on the new clients' test data; `None`
       without new clients.
@@ -71,27 +71,27 @@ class MethodResult:
     vectors: The cluster models, (K, P).
     best_quality: The highest `Objective.quality` every cluster reached in any round on
       its own clients' test data, (K,).
-    clients: Confusion matrices of every client with its cluster's model, or with the mean of
-      its clusters' models, (N, C, C).
+    clients: Tallies of every client with its cluster's model, or with the mean of its clusters'
+      models, (N, *T).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
-    global_mean: Confusion matrix of the mean of the cluster models, (C, C).
+    global_mean: Tally of the mean of the cluster models, of shape T.
     global_weighted: The same, weighted by `validation_quality`, or by `best_quality`.
-    global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
+    global_blended: The same for every blended model, (K, *T); of many clusters, for those of
       `scoring.blended_on_global_test` alone.
-    new_clients: Confusion matrices of every new client with the model it was given,
-      (num_new, C, C); `None` without new clients.
+    new_clients: Tallies of every new client with the model it was given, (num_new, *T);
+      `None` without new clients.
     new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
       without new clients.
     cost: What the method asked of its clients, phase 1 included where it builds on it.
     adjusted_rand_index: Agreement with the true groups; `None` if they are not
       known, if clusters overlap, or for a control.
     purity: The same.
-    validation: Confusion matrices as of `clients`, on the validation data of those that have
+    validation: Tallies as of `clients`, on the validation data of those that have
       some; `None` if no client has any.
     validation_quality: The quality of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
-    clusters: The tallies of the cluster models on their own clients' test data, (K, ...).
+    clusters: The tallies of the cluster models on their own clients' test data, (K, *T).
     outputs: The clients' metrics that need outputs; `None` where there are none.
     validation_outputs: The same on validation data.
     new_outputs: The same of the new clients.

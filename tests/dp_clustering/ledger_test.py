@@ -121,6 +121,13 @@ class LedgerTest(parameterized.TestCase):
     self.assertEqual(account.is_private, is_private)
     self.assertEqual(account.noise_source, source.description)
 
+  def test_seeded_noise_guarantees_nothing(self):
+    account = _ledger(source=noise.SeededNoise(1))
+    _spend(account, 0.5)
+    self.assertEqual((account.epsilon, account.epsilon_spent), (1.0, math.inf))
+    self.assertEqual(account.event, dp_accounting.GaussianDpEvent(0.0))
+    self.assertIn("for benchmarks only, NOT private", str(account))
+
   def test_no_privacy(self):
     account = _ledger(math.inf, noise.NoNoise())
     account.record("sum", math.inf, 1.0, 0.0)

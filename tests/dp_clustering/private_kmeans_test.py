@@ -55,6 +55,24 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertStartsWith(told[0], "`epsilon` should be at most 20, got 30")
     self.assertStartsWith(told[1], "`delta` should be well below one over the number of points")
 
+  def test_warnings_point_at_the_callers_line(self):
+    points, names = np.full((50, 2), 0.5), ["x", "y"]
+    fitted = _estimator().fit(pd.DataFrame(points, columns=names))
+    of_a_pipeline = pipeline.make_pipeline(_estimator(epsilon=30.0))
+    for warn in (
+        lambda: _estimator(epsilon=30.0).fit(points),
+        lambda: _estimator(epsilon=math.inf).fit_predict(points),
+        lambda: of_a_pipeline.fit_transform(points),
+        lambda: fitted.transform(points),
+        lambda: private_methods.private_clustering(
+            2, clustering_params.Data(points, 1.0),
+            clustering_params.DifferentialPrivacyParam(30.0, 1e-6),
+        ),
+    ):
+      with self.assertWarns(UserWarning) as told:
+        warn()
+      self.assertEqual(told.filename, __file__)
+
   @parameterized.named_parameters(*_METHODS)
   def test_rules_of_scikit_learn(self, method):
     # The data of the checks have norms up to about 10, and 20 to 50 rows: a large

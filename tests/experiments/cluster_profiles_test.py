@@ -73,6 +73,22 @@ class ClusterProfilesTest(absltest.TestCase):
     np.testing.assert_array_equal(found.deviations[[0, 2, 3], 2], 0)
     np.testing.assert_allclose(found.shares_explained, self.profiles.shares_explained, atol=1e-6)
 
+  def test_what_profiles_leave_out_is_said(self):
+    units = "Means and spreads are in the data's units, also where a fit standardizes columns."
+    self.assertEqual(cluster_profiles.about({"tables": {}}), units)
+    self.assertEqual(
+        cluster_profiles.about({
+            "tables": {
+                "exclude": ["town", "zip"], "id_column": "key", "columns": ["a", "b"],
+                "missing": "mean",
+            },
+            "min_count": 5,
+        }),
+        f"{units} Left out are the columns town (exclude), zip (exclude), key (id_column), all but "
+        "those of --columns and clusters of fewer than 5 rows. A missing cell counts as its "
+        "column's mean.",
+    )
+
   def test_features_that_tell_clusters_apart_come_first(self):
     rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
     self.assertEqual([row[0] for row in rows], [0, 0, 0, 2, 2, 2, 3, 3, 3])

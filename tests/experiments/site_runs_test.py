@@ -1,5 +1,6 @@
 """Tests for experiments.site_runs."""
 
+import contextlib
 import csv
 import io
 from unittest import mock
@@ -30,6 +31,23 @@ def _missing(address):
   return dealing.SiteMissing(worker, 1)
 
 
+class OpenWorkersTest(absltest.TestCase):
+
+  def test_says_who_computes_for_how_many_clients(self):
+    opened = mock.Mock(sites={}, clients_at_a_time={"x:1": 2, "y:1": 8})
+    told = io.StringIO()
+    with (
+        flagsaver.flagsaver(workers=["x:1", "y:1"]),
+        mock.patch.object(worker_flags, "pool", mock.Mock(Pool=lambda *_: opened)),
+        contextlib.redirect_stderr(told),
+    ):
+      self.assertIs(worker_flags.open_workers("leave out"), opened)
+    self.assertEqual(told.getvalue().splitlines(), [
+        "worker x:1: clients at a time: 2",
+        "worker y:1: clients at a time: 8",
+    ])
+
+
 class OpenSitesTest(absltest.TestCase):
 
   def test_describes_sites_in_the_order_of_their_clients_without_addresses(self):
@@ -37,6 +55,14 @@ class OpenSitesTest(absltest.TestCase):
         {"clients": {"north": 5}, "digest": "3b"},
         {"clients": {"south": 4, "west": 2}, "digest": "7a"},
     ])
+
+  def test_says_who_computes_for_whom(self):
+    opened = site_runs.OpenSites(_OPENED.documents, (), ())
+    opened.__dict__["sites"] = mock.Mock(clients={"south": 0, "west": 0, "north": 0})
+    self.assertEqual(
+        opened.lines, ("data: 3 clients at 2 sites", "site x:1: 2 clients", "site y:1: 1 client")
+    )
+    self.assertIn("the numbers of clients are 1, 2.", site_runs.shares_text(_DATA))
 
   def test_without_a_site(self):
     left = _OPENED.without("x:1")

@@ -353,6 +353,8 @@ class StudyTest(parameterized.TestCase):
       ("jobs", "--jobs=0", "`jobs` must be "),
       ("reuse", "--reuse=somewhere", "`reuse` must be left out in a study"),
       ("workers", "--workers=localhost:1", "`workers` must be left out in a study"),
+      ("missing_sites", "--missing_sites=skip", "`missing_sites` must be left out in a study"),
+      ("worker_timeout", "--worker_timeout=5", "`worker_timeout` must be left out in a study"),
       ("partition", "--partition=iid", "`partition` must be left to the study's settings"),
       ("own_clients", "--settings=natural", "`partition` must be one of "),
       ("many_clients", "--num_clients=61", "`num_clients` must be at most 60"),

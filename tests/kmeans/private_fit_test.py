@@ -65,6 +65,22 @@ class PooledTest(_PrivateTest):
       np.testing.assert_array_equal(found.centroids, expected)
       self.assertEqual(found.ledger.releases, ledger.releases)
 
+  def test_few_points_whose_number_is_public_have_fewer_releases_of_the_same_budget(self):
+    clients = list(numpy_reference.sample_clients().values())
+    secret, many, few = (
+        self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0, public_num_points=number))
+        for number in (None, 500, 100)
+    )
+    np.testing.assert_array_equal(many.centroids, secret.centroids)
+    self.assertEqual(many.ledger.releases, secret.ledger.releases)
+    self.assertLess(few.num_rounds, secret.num_rounds)
+    self.assertAlmostEqual(few.ledger.mu_spent / few.ledger.mu, 1, places=9)
+    self.assertFalse(np.array_equal(few.centroids, secret.centroids))
+
+  def test_a_public_number_of_points_is_positive(self):
+    with self.assertRaisesRegex(ValueError, "^`public_num_points` must be an integer >= 1, got 0"):
+      PointPrivacy(1.0, 1e-6, 12.0, public_num_points=0)
+
   @parameterized.parameters(*range(6))
   def test_the_same_bits_however_the_points_are_spread(self, seed):
     rng = np.random.default_rng(seed)
@@ -87,6 +103,7 @@ class PooledTest(_PrivateTest):
     least = numpy_reference.inertia(points, centers)
     self.assertLess(numpy_reference.inertia(points, found.centroids), 1.02 * least)
     self.assertEqual(found.privacy_spent["trust"], "none")
+    self.assertEqual(found.privacy_spent["epsilon"], math.inf)  # The noise is seeded.
     self.assertEqual(found.privacy_spent["min_clients"], 3)
 
 

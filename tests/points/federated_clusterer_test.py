@@ -328,8 +328,9 @@ class ColumnNamesTest(parameterized.TestCase):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
       model.predict(_frame())
-    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only the fit has"):
+    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only the fit has") as told:
       model.predict(_points())
+    self.assertEqual(told.filename, __file__)
     with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only `X`.* has"):
       model.fit(_points()).predict(_frame())
 
@@ -353,6 +354,9 @@ class BudgetTest(parameterized.TestCase):
        "number of points, got 0.001"),
       ("views_and_epsilon", "multiview", multiview.PointPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
       ("views_and_delta", "multiview", multiview.PointPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
+      ("public_points_and_delta", "kmeans",
+       kmeans.PointPrivacy(1.0, 1e-4, 1.0, public_num_points=20_000),
+       "number of points, 20000, got 0.0001"),
       ("clients_and_delta", "kmeans", kmeans.ClientPrivacy(1.0, 0.5, 1.0, max_points=2),
        "number of clients, 2, got 0.5"),
   )
@@ -360,10 +364,11 @@ class BudgetTest(parameterized.TestCase):
     estimator = _estimator(name, privacy=privacy)
     with warnings.catch_warnings(record=True) as caught:
       warnings.simplefilter("always")
-      estimator.fit({0: np.zeros((0, 2)), 1: np.ones((3, 2))})
-    told = [str(warning.message) for warning in caught if warning.category is UserWarning]
+      estimator.fit_transform({0: np.zeros((0, 2)), 1: np.ones((3, 2))})
+    told = [warning for warning in caught if warning.category is UserWarning]
     self.assertLen(told, 1)
-    self.assertRegex(told[0], message)
+    self.assertRegex(str(told[0].message), message)
+    self.assertEqual(told[0].filename, __file__)
 
   @parameterized.named_parameters(
       ("kmeans", "kmeans", kmeans.PointPrivacy(20.0, 1e-4, 1.0)),

@@ -59,7 +59,8 @@ class SettingsTest(parameterized.TestCase):
   def test_they_are_shown_as_they_are_made(self):
     self.assertEqual(
         repr(privacy.PointPrivacy(**_POINT)),
-        "PointPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, trust='server', min_clients=None)",
+        "PointPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, trust='server', min_clients=None, "
+        "public_num_points=None)",
     )
     self.assertEqual(
         repr(privacy.ClientPrivacy(1, 1e-6, 2, 9, "none", 3)),

@@ -229,7 +229,7 @@ class PartitionTest(parameterized.TestCase):
           "more_groups_than_clients",
           "permuted_labels",
           {"num_groups": 6},
-          "`num_clients` must be at least `num_groups`=6, got 5",
+          "`num_clients` must be at least 6, one for each group of .*, got 5",
       ),
   )
   def test_refuses_option(self, name, options, message):

@@ -177,7 +177,8 @@ class LoadTaskTest(parameterized.TestCase):
       (
           "groups_over_clients",
           {"partition": "rotated", "num_clients": 3},
-          "`num_clients` must be at least `num_groups`=4, got 3",
+          "`num_clients` must be at least 4, one for each group of `partition`='rotated' "
+          r"\(`num_groups`\), got 3",
       ),
   )
   def test_refuses(self, options, message):

@@ -1,5 +1,6 @@
 """Tests for experiments.kmeans.own_report."""
 
+import html
 import json
 import os
 from unittest import mock
@@ -134,23 +135,66 @@ class OwnReportTest(parameterized.TestCase):
       return file.read()
 
   @parameterized.named_parameters(
-      ("the largest", "2,0.5,12.5,4\n3,0.75,9.0,6\n", True),
-      ("the smallest", "2,0.75,12.5,4\n3,0.5,9.0,6\n", False),
-      ("the only one", "2,0.75,12.5,4\n", False),
+      (
+          "the largest", "2,0.5,12.5,4\n3,0.75,9.0,6\n",
+          "3 clusters are the most that were tried, and the best. More may be better: "
+          "--k_range=2:6 tries them.",
+      ),
+      (
+          "the smallest", "3,0.75,12.5,4\n4,0.5,9.0,6\n",
+          "3 clusters are the fewest that were tried, and the best. Fewer may be better: "
+          "--k_range=2:4 tries them.",
+      ),
+      (
+          "nearly tied", "2,0.75,12.5,4\n3,0.745,9.0,6\n4,0.741,9.0,6\n5,0.5,9.0,6\n",
+          "The data hardly decide between 2 and 3 or 4 clusters: their silhouettes differ by less "
+          "than 0.01.",
+      ),
+      ("none below two", "2,0.75,12.5,4\n3,0.5,9.0,6\n", None),
+      ("the only one", "2,0.75,12.5,4\n", None),
   )
-  def test_a_number_of_clusters_at_the_end_of_the_range_is_said(self, rows, is_said):
+  def test_an_uncertain_number_of_clusters_is_said(self, rows, text):
     finished = self._finished(["cluster", "age"], k_range=(2, 3))
     with open(finished.join("k_selection.csv"), "w", encoding="utf-8") as file:
       file.write(f"num_clusters,simplified_silhouette,inertia,rounds\n{rows}")
-    text = (
-        "3 clusters are the most that were tried, and the best. More may be better: "
-        "--k_range=2:6 tries them."
+    expected = [] if text is None else [text]
+    self.assertEqual(own_report.result_text(finished).splitlines()[3:], expected)
+    self.assertEqual(
+        own_report.warnings(finished), [("The number of clusters", said) for said in expected]
     )
-    self.assertEqual(text in own_report.result_text(finished).splitlines(), is_said)
-    self.assertEqual(("The number of clusters", text) in own_report.warnings(finished), is_said)
     own_report.write_report(finished)
     with open(finished.join("report.html"), encoding="utf-8") as file:
-      self.assertEqual(text in file.read(), is_said)
+      self.assertEqual("The number of clusters</" in file.read(), text is not None)
+
+  def test_the_terminal_says_how_the_number_was_chosen(self):
+    finished = self._finished(["cluster", "age"], k_range=(2, 3))
+    self.assertEqual(
+        own_report.result_text(finished).splitlines()[-1],
+        "Chosen of --k_range=2:3 by the largest simplified silhouette: 2 0.750, 3 0.500",
+    )
+
+  def test_a_given_number_was_not_chosen(self):
+    finished = self._finished(["cluster", "age"], num_clusters=2)
+    with open(finished.join("k_selection.csv"), "w", encoding="utf-8") as file:
+      file.write("num_clusters,simplified_silhouette,inertia,rounds\n2,0.75,12.5,4\n")
+    self.assertNotIn("Chosen", own_report.result_text(finished))
+
+  @parameterized.named_parameters(
+      ("standardized", True, "in columns of standard deviation 1"),
+      ("as they are", False, "in the data's units"),
+  )
+  def test_the_inertia_has_a_unit(self, standardize, unit):
+    finished = self._finished(
+        ["cluster", "age"], {"share_explained": 0.256}, standardize=standardize
+    )
+    text = (
+        "The inertia is the squared distance to the nearest centroid, summed over 6 points, "
+        f"{unit}. The clusters explain 25.6% of the points' variance."
+    )
+    self.assertEqual(own_report.result_text(finished).splitlines()[1], text)
+    own_report.write_report(finished)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      self.assertIn(html.escape(text), file.read())
 
   def test_warnings_of_the_data_are_shown(self):
     finished = self._finished(["cluster", "age"], k_range=(2, 3))
@@ -173,7 +217,7 @@ class OwnReportTest(parameterized.TestCase):
     for text in (
         "2 clusters in the points of 2 clients", "6 points, 2 columns.",
         "inertia 12.5, simplified silhouette 0.750 (at most 1), after 4 rounds", "&lt;north&gt;",
-        "<td>0.5000</td>",
+        "<td>0.5000</td>", "Means and spreads are in the data&#x27;s units",
     ):
       self.assertIn(text, page)
     self.assertEqual(page.count("<figure>"), 2)

@@ -79,8 +79,21 @@ class OwnDataTest(absltest.TestCase):
         "assignments", "centroids.csv", "config.json", "figures", "k_selection.csv",
         "model", "profiles.csv", "report.html", "rounds.csv", "summary.json",
     ])
-    self.assertRegex(self.printed, r"\n3 clusters, inertia .*\nreport: .*\n$")
+    self.assertRegex(self.printed, r"\n3 clusters, inertia .*\n")
     self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
+
+  def test_the_share_explained_is_of_the_columns_that_the_inertia_is_in(self):
+    points = np.concatenate([
+        np.loadtxt(os.path.join(self.data, f"{client}.csv"), delimiter=",", skiprows=1)
+        for client in self.groups
+    ])
+    folder = os.path.join(self.create_tempdir().full_path, "out")
+    _run(f"--data_dir={self.data}", "--num_clusters=3", f"--output_dir={folder}")
+    for folder, total in ((self.folder, points.size), (folder, points.var(axis=0).sum() * 180)):
+      summary = json.loads(_read(folder, "summary.json"))
+      self.assertAlmostEqual(summary["share_explained"], 1 - summary["inertia"] / total)
+      text = f"The clusters explain {summary['share_explained']:.1%} of the points"
+      self.assertIn(text, _read(folder, "report.html"))
 
   def test_the_summary_says_how_many_centers_stand_on_few_points(self):
     summary = json.loads(_read(self.folder, "summary.json"))

@@ -111,6 +111,7 @@ class SitesTest(absltest.TestCase):
     summary, expected = (_json(f, "summary.json") for f in (self.at_sites, self.in_folder))
     for name in ("num_clusters", "rounds", "inertia", "simplified_silhouette"):
       self.assertEqual(summary[name], expected[name])
+    self.assertAlmostEqual(summary["share_explained"], expected["share_explained"])
 
   def test_centroids_and_profiles_are_those_of_all_files_in_one_folder(self):
     for name in ("centroids.csv", "profiles.csv"):

@@ -92,10 +92,10 @@ class RunTest(absltest.TestCase):
     self.assertCountEqual(ledgers, ["lsh", "refine"])
     for ledger in ledgers.values():
       self.assertEqual((ledger["dataset"], ledger["k"]), ("sklearn_digits", 3))
-      self.assertBetween(ledger["epsilon_spent"], 0.5, 1 + 1e-9)
+      self.assertNotIn("epsilon_spent", ledger)
       spent = sum(release["mu"] ** 2 for release in ledger["releases"])
       self.assertAlmostEqual(spent, ledger["mu_spent"] ** 2)
-      self.assertIn("NOT private", ledger["noise_source"])
+      self.assertIn("for benchmarks only, NOT private", ledger["noise_source"])
 
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")

@@ -115,7 +115,7 @@ class ReportTest(parameterized.TestCase):
   def test_shows_the_ledger(self):
     _, page = self._write()
 
-    self.assertIn("1 releases, epsilon 0.98 of 1 at delta 1e-06", page)
+    self.assertIn("1 releases for a budget of epsilon 1 at delta 1e-06", page)
     self.assertEqual(_cells(page, "split step 0"), [["1.25", "5", "0.25"]])
     self.assertIn("seeded with 4: NOT private", page)
 

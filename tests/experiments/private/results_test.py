@@ -93,7 +93,8 @@ class ResultsTest(parameterized.TestCase):
     self.assertLen(results_lib.summary(results)["ratios_to_optimum"], 3)
 
   def test_text_has_a_line_for_every_method_and_the_peer(self):
-    letter, synthetic = results_lib.text(self._read()).split("\n\n")[1:]
+    heading, letter, synthetic = results_lib.text(self._read()).split("\n\n")
+    self.assertEndsWith(heading, "seeded noise, for benchmarks only")
 
     self.assertLen(letter.splitlines(), 6)
     self.assertRegex(letter.splitlines()[-1], r"google/differential-privacy +- +0\.0985")

@@ -1,6 +1,9 @@
 import dataclasses
+import hashlib
+import importlib.util
 import json
 import os
+import sys
 from unittest import mock
 
 from absl.testing import absltest
@@ -10,6 +13,7 @@ import numpy as np
 from experiments.three_phase import data
 from experiments.three_phase import flags
 from fl_clustering import config as config_lib
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -21,6 +25,18 @@ from tests.tasks import data_files
 _CONFIG = config_lib.ThreePhaseConfig(
     dataset="idx", num_clients=4, partition="rotated", num_groups=2
 )
+_OWN_METHOD = """
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  pass
+
+
+def build(settings, engine):
+  raise NotImplementedError
+"""
 
 
 class DataTest(parameterized.TestCase):
@@ -74,6 +90,30 @@ class DataTest(parameterized.TestCase):
         ValueError, "`data_dir` must give the same data .* got other examples for 'idx'"
     ):
       data.check_recorded(self.document, data.describe(_CONFIG, task, self.folder))
+
+  def test_another_file_of_an_own_method_is_refused(self):
+    path = self.create_tempfile("mine.py", _OWN_METHOD).full_path
+    spec = importlib.util.spec_from_file_location("mine", path)
+    mine = importlib.util.module_from_spec(spec)
+    self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
+    spec.loader.exec_module(mine)
+    row = method_registry.MethodEntry(mine.Settings, mine.build)
+    self.enter_context(mock.patch.dict(method_registry.METHODS, {"mine": row}))
+    config = config_lib.ThreePhaseConfig(
+        dataset="idx", num_clients=4, partition="rotated", methods=("mine", "kmeans")
+    )
+
+    document = data.describe(config, self.task, self.folder)
+    self.assertEqual(
+        document["own_methods"], {"mine": hashlib.sha256(_OWN_METHOD.encode()).hexdigest()}
+    )
+    data.check_recorded(document, data.describe(config, self.task, self.folder))
+    self.assertNotIn("own_methods", self.document)
+    with open(path, "a", encoding="utf-8") as file:
+      file.write("# Changed.\n")
+    message = "^`methods` must have the code of mine that .* got another file.$"
+    with self.assertRaisesRegex(ValueError, message):
+      data.check_recorded(document, data.describe(config, self.task, self.folder))
 
   @parameterized.named_parameters(
       # The digits don't take the folder of EMNIST's cache.
