@@ -283,6 +283,14 @@ class NumbersTest(folders.TablesTestCase):
       ("thousands", '"1,234.5"', "it has commas between thousands; --thousands=, reads",
        {"thousands": ","}),
       ("apostrophes", "1'234.5", "it has apostrophes between thousands", {"thousands": "'"}),
+      ("a unit with an exponent", "1.1 x10E9/L", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("a unit per area", "7 mL/min/1.73m2", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("kilograms", "1.1 kg/m2", "it has a unit; --strip_units", {"strip_units": "true"}),
+      ("litres a day", "5 l/24h", "it has a unit; --strip_units", {"strip_units": "true"}),
+      ("a code", "2D4", "'2D4' is not a number; where most cells", None),
+      ("a longer code", "12AB345", "'12AB345' is not a number; where most cells", None),
       ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
   )
   def test_a_cell_among_numbers(self, cell, message, advised):
