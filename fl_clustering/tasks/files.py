@@ -181,8 +181,8 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
-          f"{sum(rows.num_rows.values()):,} rows of tables {rows.where}: {len(names)} features, "
-          f"and {learned}"
+          f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
+          f"features, and {learned}"
       ),
       partition="natural",
       clients=clients,

@@ -82,6 +82,7 @@ class FilesTest(parameterized.TestCase):
     task = self._load()
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
+    self.assertStartsWith(task.source, "48 rows of tables")
     options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
     self.assertEqual(files.num_clients(files.open_folder(self.folder, options), None, 0), 4)
 
