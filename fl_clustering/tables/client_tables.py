@@ -334,7 +334,6 @@ def open_heads(
 
   Raises:
     BadTable: If a file can't be used, or its columns differ from the others'.
-    ValueError: If an option names a column that is nowhere.
     OSError: If a file can't be read.
   """
   columns = columns_lib.agree(list(heads.values()), options)
@@ -348,7 +347,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources.heads)
+  warnings = scan.warnings(sources.heads, digests)
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
@@ -384,6 +383,7 @@ def open_folder(
         reader.check_kinds([directory], options.allow_any_number)
       with part():
         heads = read_heads(paths, tried, argument)
+        columns_lib.check_known(list(heads.values()), tried)
         if is_one:
           columns_lib.check_no_clients(next(iter(heads.values())), tried)
         opened = open_heads(heads, tried, argument)

@@ -355,10 +355,8 @@ def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns
   """Returns the `Columns` that are used of all files.
 
   Raises:
-    ValueError: If an option names a column that is nowhere.
     BadTable: If a file lacks a column, has one too many, or would give ids as a feature.
   """
-  check_known(heads, options)
   others = {*options.roles.values(), *options.exclude}
   features = options.columns
   if features is None:

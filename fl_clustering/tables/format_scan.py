@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable
+from typing import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class FormatScan:
     self._levels: dict[str, set[str]] = {name: set() for name in columns.categories}
     self._classes: set[str] = set()
     self._num_labels = 0
-    self._oddities = None if options.allow_any_number else oddities.Oddities(columns)
+    self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
@@ -76,11 +76,29 @@ class FormatScan:
         decimal,
     )
 
-  def warnings(self, heads: Iterable[columns_lib.Head]) -> tuple[str, ...]:
-    """Returns what is odd about the rows of files, in words."""
+  def warnings(
+      self, heads: Iterable[columns_lib.Head], digests: Mapping[str, str]
+  ) -> tuple[str, ...]:
+    """Returns what is odd about the rows of files, in words; `digests` are of every client's."""
     if self._oddities is None:
       return ()
-    return (*told_encodings(heads, self._options), *self._oddities.texts())
+    told = told_encodings(heads, self._options)
+    return (*told, *self._told_copies(heads, digests), *self._oddities.texts())
+
+  def _told_copies(
+      self, heads: Iterable[columns_lib.Head], digests: Mapping[str, str]
+  ) -> Iterator[str]:
+    """Yields a text about clients with the same rows, if there are any."""
+    used = {*self._columns.features, *self._columns.roles.values()}
+    where = "" if all(used >= set(head.known_names) for head in heads) else (
+        " in the columns that are used"
+    )
+    by_digest: dict[str, list[str]] = {}
+    for client_id, digest in digests.items():
+      by_digest.setdefault(digest, []).append(client_id)
+    for same in by_digest.values():
+      if len(same) > 1:
+        yield f"the files of the clients {problems.named(same)} hold the same rows{where}"
 
   def finds_regression(self) -> bool:
     """Returns whether the labels are rather numbers to learn than classes, if no option says."""

@@ -308,21 +308,21 @@ def _unit(unit: str) -> str:
   return f"the unit {unit!r}" if unit else "no unit"
 
 
-def _flags(
+def flags(
     options: table_options.TableOptions, repaired: table_options.TableOptions
 ) -> str:
   """Returns the flags that turn options into the repaired ones."""
-  flags = []
+  found = []
   for field in dataclasses.fields(options):
     value = getattr(repaired, field.name)
     if value == getattr(options, field.name):
       continue
     if value is True:
-      flags.append(f"--{field.name}")
+      found.append(f"--{field.name}")
     else:
       text = quoted(value) if isinstance(value, tuple) else shlex.quote(str(value))
-      flags.append(f"--{field.name}={text}")
-  return " ".join(flags)
+      found.append(f"--{field.name}={text}")
+  return " ".join(found)
 
 
 def open_tables(
@@ -370,4 +370,4 @@ def open_tables(
     if helps and not one.hints and "exclude" in one.fix:
       found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
   found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
-  raise UnusableTables(argument, found, _flags(options, repaired) if helps else "")
+  raise UnusableTables(argument, found, flags(options, repaired) if helps else "")

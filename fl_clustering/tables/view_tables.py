@@ -172,18 +172,6 @@ def _by_name(
   }
 
 
-def _of_view(
-    options: table_options.TableOptions, heads: Mapping[str, columns_lib.Head]
-) -> table_options.TableOptions:
-  """Returns the `TableOptions` of a view: those of all views, with the names that it has."""
-  known = {name for head in heads.values() for name in head.known_names}
-  return dataclasses.replace(
-      options,
-      exclude=tuple(name for name in options.exclude if name in known),
-      categories=tuple(name for name in options.categories if name in known),
-  )
-
-
 def _label_heads(
     paths: Mapping[str, str], options: table_options.TableOptions, argument: str
 ) -> dict[str, columns_lib.Head]:
@@ -376,12 +364,14 @@ def _opened(
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
+  ids = table_options.TableOptions(id_column=options.id_column)  # They are in every view.
   views = {}
   try:
     with problems.gathered() as part:
       for name, own in heads.items():
         with part():
-          views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+          columns_lib.check_known(list(own.values()), ids)
+          views[name] = client_tables.open_heads(own, options, argument)
   except problems.BadTable as e:
     # A flag that helps with one view must not drop numbers of another one.
     e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))

@@ -165,7 +165,8 @@ class WarningsTest(folders.TablesTestCase):
 
   def test_one_code_of_several_columns(self):
     rows = [f"{x},{y},{i}" for i, (x, y) in enumerate([(1, 2), (-9, -9), (3, 5), (-9, -9)])]
-    tables = self.open({f"{name}.csv": folders.lines("x,y,z", *rows) for name in "ab"})
+    files = {"a.csv": folders.lines("x,y,z", *rows), "b.csv": folders.lines("x,y,z", *rows[::-1])}
+    tables = self.open(files)
     self.assertEqual(list(tables.warnings), [
         "the columns x, y have -9 in 8 cells, which looks like a code for a missing value"
     ])
@@ -187,6 +188,86 @@ class WarningsTest(folders.TablesTestCase):
         text for text in self.open(files, missing="mean").warnings if "unit" in text
     ])
 
+  def test_files_with_the_same_rows(self):
+    rows = [f"{i % 7},{i % 4},{i}" for i in range(9)]
+    text, other = folders.lines("x,y,z", *rows), folders.lines("x,y,z", *rows[1:])
+    files = {"a.csv": text, "b.csv": other, "copy.csv": text, "d.csv": text.replace(",", ";")}
+    self.assertEqual(list(self.open(files).warnings), [
+        "the files of the clients 'a', 'copy', 'd' hold the same rows"
+    ])
+    files["copy.csv"] = text.replace(",8", ",9")
+    self.assertEqual(list(self.open(files, columns=("x", "y")).warnings), [
+        "the files of the clients 'a', 'copy', 'd' hold the same rows in the columns that are used"
+    ])
+
+  @parameterized.named_parameters(
+      ("ids of six digits", lambda rng: rng.choice(900_000, 120, False) + 100_000, True),
+      ("blocks", lambda rng: 1e5 * (1 + np.arange(120) // 40) + rng.choice(9999, 120, False), True),
+      ("with gaps", lambda rng: rng.permutation(300)[:120] + 1000, True),
+      ("few", lambda rng: rng.choice(900_000, 48, False), False),
+      ("one twice", lambda rng: rng.choice(900_000, 120, False) // 120 * 120 // 4, False),
+      ("fractions", lambda rng: rng.choice(900_000, 120, False) + 0.5, False),
+      ("normal", lambda rng: rng.normal(2e7, 3e6, 120).round(), False),
+      ("skew", lambda rng: rng.lognormal(12, 1.5, 120).round() + np.arange(120), False),
+      ("steps", lambda rng: rng.choice(19_000, 120, False), False),
+  )
+  def test_numbers_that_are_ids(self, draw, are_ids):
+    numbers = draw(np.random.default_rng(5)).astype(float)
+    files = {
+        f"c{n}.csv": folders.lines("x,k", *(f"{i % (9 + n)},{k:.10g}" for i, k in enumerate(part)))
+        for n, part in enumerate(np.split(numbers, 3))
+    }
+    found = [
+        "the column k looks like the rows' ids: no number occurs twice; "
+        "--exclude=k leaves it out"
+    ]
+    self.assertEqual(list(self.open(files).warnings), found if are_ids else [])
+    if are_ids:
+      self.assertEqual(self.open(files, exclude=("k",)).warnings, ())
+      self.assertNotIn("--exclude", self.open(files, exclude=("x",)).warnings[0])
+      self.assertIn("; --columns=x leaves", self.open(files, columns=("x", "k")).warnings[0])
+
+  @parameterized.named_parameters(
+      ("a copy", lambda i: i % 3, {"label_column": "y"}, True),
+      ("a code for each class", lambda i: (5, 9, 2)[i % 3], {"label_column": "y"}, True),
+      ("a copy with gaps", lambda i: "" if i % 5 == 1 else i % 3,
+       {"label_column": "y", "missing": "mean"}, True),
+      ("levels", lambda i: "uvw"[i % 3], {"label_column": "y", "categories": ("c",)}, True),
+      ("a copy that two classes are made of", lambda i: i % 3,
+       {"label_column": "y", "label_above": 1}, True),
+      ("numbers to learn", lambda i: i % 3, {"label_column": "y", "task": "regression"}, True),
+      ("other numbers", lambda i: 2 - i % 3, {"label_column": "y", "task": "regression"}, False),
+      ("a class in two", lambda i: i % 6, {"label_column": "y"}, False),
+      ("two classes in one", lambda i: min(i % 3, 1), {"label_column": "y"}, False),
+      ("one row differs", lambda i: 0 if i == 23 else i % 3, {"label_column": "y"}, False),
+      ("no label", lambda i: i % 3, {}, False),
+  )
+  def test_columns_that_say_the_same_as_the_label(self, cell, options, is_told):
+    rows = [f"{i * i % 7},{cell(i)},{i % 3}" for i in range(24)]
+    files = {
+        f"{name}.csv": folders.lines("x,c,y", *part)
+        for name, part in zip("ab", (rows[:10], rows[10:]))
+    }
+    found = [text for text in self.open(files, **options).warnings if "label" in text]
+    self.assertLen(found, is_told)
+    if is_told:
+      self.assertRegex(found[0], "the column c says the same as the label column y; --exclude=c")
+
+  @parameterized.named_parameters(
+      ("leading zeros", "0012", "12", "12", ["'0012', '12'"]),
+      ("exponents", "4E5", "2D4", "u", ["'4E5'"]),
+      ("both", "4E5", "012", "12.0", ["'012', '12.0'", "'4E5'"]),
+      ("zeros alone", "0012", "0", "0.5", []), ("other spellings", "12", "12.0", "1200", []),
+      ("small numbers", "1.5e-05", "0.000015", "12", []),
+  )
+  def test_codes_that_count_as_a_number(self, one, other, third, told):
+    files = {"a.csv": f"x,c\n1,{one}\n2,{other}\n", "b.csv": f"x,c\n2,{third}\n1,{one}\n"}
+    for options in ({"categories": ("c",)}, {"label_column": "c"}):
+      found = [text for text in self.open(files, **options).warnings if "write codes" in text]
+      self.assertLen(found, len(told))
+      for text, cells in zip(found, told):
+        self.assertStartsWith(text, f"the column c has {cells}, which count")
+
   @parameterized.named_parameters(
       ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
       ("classes alike", "x,y\n1,Heart failure\n2,no\n", "x,y\n1,heart  failure\n2,no\n",
@@ -196,7 +277,7 @@ class WarningsTest(folders.TablesTestCase):
       ("a class of one client", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,u\n", {"label_column": "y"},
        ["only one client has the class 'v'"]),
       ("many classes", folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))),
-       folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))), {"label_column": "y"},
+       folders.lines("x,y", *(f"{i % 8},c{i}" for i in range(51))), {"label_column": "y"},
        ["there are 51 classes"]),
       ("levels alike", "x,c\n1,No\n2,yes\n", "x,c\n1,no\n2,yes\n", {"categories": ("c",)},
        ["the levels 'No', 'no' of the column c differ only in case or spaces"]),

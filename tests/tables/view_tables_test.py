@@ -104,6 +104,16 @@ class OpenFolderTest(ViewTablesTestCase):
         tables.warnings, ("view y: the column column_1 has the same value everywhere",)
     )
 
+  def test_flags_that_leave_a_column_out_leave_out_those_of_other_views_too(self):
+    ids = np.random.default_rng(0).choice(900_000, 60, False)
+    files = {"a/x.csv": "u,k\n" + "".join(f"{i % 7},{key}\n" for i, key in enumerate(ids)),
+             "a/y.csv": "v,w\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(60))}
+    self.assertEqual(self.open(files, exclude=("w",)).warnings, (
+        "view x: the column k looks like the rows' ids: no number occurs twice; --exclude=w,k "
+        "leaves it out",
+    ))
+    self.assertEqual(self.open(files, exclude=("w", "k")).format.feature_names, ("x: u", "y: v"))
+
 
 class LabelsTest(ViewTablesTestCase):
 
