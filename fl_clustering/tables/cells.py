@@ -16,6 +16,8 @@ MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
     "none", "<NA>", "-nan", "-NaN",
 )
+# Those that may be meant as a level: nothing of it, or it does not apply.
+WORDS = ("None", "none", "N/A", "n/a")
 # What may stand between thousands, and what messages call it.
 THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.

@@ -347,7 +347,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources.heads, digests)
+  warnings = scan.warnings(sources, digests)
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
@@ -399,7 +399,7 @@ def _notes(
     options: table_options.TableOptions,
 ) -> tuple[str, ...]:
   """Returns what a model does not use of files, in words."""
-  found = list(format_scan.told_encodings(sources.heads, options))
+  found = list(format_scan.told_of_reading(sources, options))
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
   found += [
@@ -458,7 +458,10 @@ def _open_files_for(
   options = format_.options
   unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
   heads = {
-      key: dataclasses.replace(head, style=dataclasses.replace(head.style, likely=format_.decimal))
+      key: dataclasses.replace(
+          head, style=dataclasses.replace(head.style, likely=format_.decimal),
+          keeps_rows=later.has_views,
+      )
       for key, head in heads.items()
   }
   sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)

@@ -23,14 +23,20 @@ _MANY_NUMBERS = 20
 _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
 
-def told_encodings(
-    heads: Iterable[columns_lib.Head], options: table_options.TableOptions
-) -> tuple[str, ...]:
-  """Returns a text about files whose encoding was found out not to be UTF-8, if there are any."""
-  found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
-  if not found or options.encoding is not None:
-    return ()
-  return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}",)
+def told_of_reading(
+    sources: rows_lib.RowSources, options: table_options.TableOptions
+) -> Iterator[str]:
+  """Yields texts about encodings that were found out, and about what is not read as it stands."""
+  found = [os.path.basename(h.path) for h in sources.heads if h.encoding == text_files.ANSI]
+  if found and options.encoding is None:
+    yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
+  empty = [
+      f"{head.num_separators:,} in {os.path.basename(head.path)}"
+      for head in sources.heads if head.num_separators
+  ]
+  if empty:
+    yield f"lines with nothing but separators are no rows: {problems.listed(empty)}"
+  yield from sources.facts.told_words()
 
 
 class FormatScan:
@@ -77,13 +83,13 @@ class FormatScan:
     )
 
   def warnings(
-      self, heads: Iterable[columns_lib.Head], digests: Mapping[str, str]
+      self, sources: rows_lib.RowSources, digests: Mapping[str, str]
   ) -> tuple[str, ...]:
     """Returns what is odd about the rows of files, in words; `digests` are of every client's."""
     if self._oddities is None:
       return ()
-    told = told_encodings(heads, self._options)
-    return (*told, *self._told_copies(heads, digests), *self._oddities.texts())
+    told = told_of_reading(sources, self._options)
+    return (*told, *self._told_copies(sources.heads, digests), *self._oddities.texts())
 
   def _told_copies(
       self, heads: Iterable[columns_lib.Head], digests: Mapping[str, str]

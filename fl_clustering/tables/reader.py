@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -26,6 +27,11 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
+# What the last row of a table may say that has totals of the others.  Without such a word, so many
+# numbers must be their sum, or so many columns have their mean, as precisely as people write them.
+_TOTAL = re.compile(r"((sub|grand |overall )?totals?|sum|means?|averages?)\W*", re.IGNORECASE)
+_FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
+_FEWEST_MEANS, _NEAR_MEAN = 3, 0.02
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 class Kind(NamedTuple):
@@ -248,21 +254,61 @@ def is_missing(column: np.ndarray) -> np.ndarray:
   return np.isnan(column) if column.dtype != object else column == np.array(None)
 
 
-def _num_filled(head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray) -> int:
-  """Returns the number of rows of a file without its last ones, if they hold separators only.
+def _of_separators(
+    head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray
+) -> np.ndarray:
+  """Returns which rows of a file hold nothing but separators, bool of shape (n,).
 
   Args:
     arrays: The columns that are read, as Arrow arrays.
     rows: The rows' numbers in the file, from 0.
   """
-  if head.first_line is None or head.num_columns < 2 or not len(rows):
-    return len(rows)
-  # Few files end so, and the others need no second look.
-  ends = (array[-1:] for array in arrays.values())
-  ends = (end if end.type == pa.float64() else _trimmed(end) for end in ends)
-  if not all(pc.is_null(end[0], nan_is_null=True).as_py() for end in ends):
-    return len(rows)
-  return int(np.count_nonzero(rows < text_files.num_rows_to_last(head)))
+  is_empty = np.full(len(rows), head.first_line is not None and head.num_columns > 1)
+  for array in arrays.values():
+    if not is_empty.any():  # As in most files, which need no second look.
+      return is_empty
+    texts = array if array.type == pa.float64() else _trimmed(array)
+    is_empty &= np.asarray(pc.is_null(texts, nan_is_null=True), bool)
+  return is_empty & np.isin(rows, text_files.rows_of_separators(head))
+
+
+def _totals(
+    names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray]
+) -> tuple[str, str] | None:
+  """Returns a column whose last cell looks like a total, and why; None if the last row has none.
+
+  Args:
+    names: All columns, in the order of the file.
+    texts: Columns of numbers that may hold other text, as Arrow arrays.
+    values: The columns that could be read.
+  """
+  columns = {
+      name: values[name] if name in values else texts[name].to_numpy(zero_copy_only=False)
+      for name in names if name in values or name in texts
+  }
+  lasts = {name: column[-1] for name, column in columns.items() if not is_missing(column[-1:])}
+  words = [
+      name for name, cell in lasts.items() if isinstance(cell, str) and not cells.is_number(cell)
+  ]
+  for name in words[:1]:
+    if _TOTAL.fullmatch(lasts[name]) and np.count_nonzero(columns[name] == lasts[name]) == 1:
+      return name, ": {!r} looks like a total of the rows above"
+  numbers = [name for name in lasts if columns[name].dtype != object]
+  num_summed = num_means = 0
+  with np.errstate(all="ignore"):
+    for name in numbers:
+      others, last = columns[name][:-1][~is_missing(columns[name][:-1])], lasts[name]
+      if not len(others):
+        return None
+      is_mean = np.abs(last - others.mean()) <= _NEAR_MEAN * others.std()
+      is_sum = np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0)
+      if not is_mean and not is_sum:
+        return None
+      num_means += int(is_mean and others.std() > 0)
+      num_summed += len(others) if is_sum and last > others.max() else 0
+  if num_summed < _FEWEST_SUMMED and num_means < _FEWEST_MEANS:
+    return None
+  return numbers[0], ": {:g} looks like the sum or mean of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -325,8 +371,7 @@ def read(
 
   The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
   where missing, or text, None where missing.  Rows are counted from 1.  Lines with nothing but
-  separators at the end of a text file are no rows, but where no row may be looked at
-  (`allow_any_number`).
+  separators are no rows of a text file, but where no row may be looked at (`allow_any_number`).
 
   Args:
     needed: The names of the columns where no cell may be missing.
@@ -344,9 +389,14 @@ def read(
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
   if not allow_any_number:
-    num_filled = _num_filled(head, arrays, rows)
-    arrays = {name: array[:num_filled] for name, array in arrays.items()}
-    rows = rows[:num_filled]
+    is_row = ~_of_separators(head, arrays, rows)
+    num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
+    if head.keeps_rows:
+      is_row = np.arange(len(rows)) < num_rows
+    if not is_row.all():
+      head = dataclasses.replace(head, num_separators=int(np.sum(~is_row[:num_rows])))
+      arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
+      rows = rows[is_row]
 
   def where(row: int) -> str:
     is_text = head.first_line is not None
@@ -361,24 +411,39 @@ def read(
       for name in columns.numbers if name not in texts
   }
   if facts is not None:
-    for name, column in values.items():
-      facts.add(name, head.path, int(np.count_nonzero(~np.isnan(column))), 0, {""})
-    for name, (num_like, num_text) in reading.counts.items():
-      facts.add(name, head.path, num_like, num_text, reading.units[name])
+    counts = {name: (int(np.sum(~np.isnan(column))), 0) for name, column in values.items()}
+    for name, (num_like, num_text) in {**counts, **reading.counts}.items():
+      if name in columns.in_numbers:  # It need not stay a column of numbers.
+        num_like = num_text = 0
+      facts.add(name, head.path, num_like, num_text, reading.units.get(name, {""}))
+    for name in columns.categories:
+      if name in columns.texts and not allow_any_number:
+        levels = pc.utf8_trim_whitespace(arrays[name])
+        words = levels.filter(pc.is_in(levels, value_set=pa.array(cells.WORDS)))
+        facts.add_words(name, head.path, words.to_pylist())
   values.update(reading.numbers)
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:
     bad_rows.update({
         row + 1: f"row {row + 1} has too few or too many cells" for row in head.bad_lines
     })
+
+  def totals() -> list[tuple[str, np.ndarray, str]]:
+    may_have = not allow_any_number and len(rows) > 1
+    total = _totals(head.known_names, texts, values) if may_have else None
+    return [] if total is None else [(total[0], np.arange(len(rows)) == len(rows) - 1, total[1])]
+
+  def cell(name: str, row: int) -> Any:
+    return values[name][row] if name in values else texts[name][row].as_py()
+
   # Without the bad cells of a column, its others can be read, and may be bad too.
   while bad_rows is not None:
     is_good = np.ones(len(rows), bool)
-    for name, is_bad, why in _bad_cells(reading, values, columns, needed, allow_any_number):
+    bad = (*totals(), *_bad_cells(reading, values, columns, needed, allow_any_number))
+    for name, is_bad, why in bad:
       for row in np.flatnonzero(is_bad & is_good):
         number = int(rows[row]) + 1
-        cell = values[name][row] if name in values else texts[name][row].as_py()
-        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell)}"
+        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell(name, row))}"
       is_good &= ~is_bad
     if is_good.all() or not is_good.any():
       break
@@ -387,7 +452,11 @@ def read(
     values = {name: column[is_good] for name, column in values.items()}
     values.update(reading.numbers)
     rows = rows[is_good]
-  found = _number_findings(reading, len(rows), where, columns.features)
+  found = [
+      problems.Finding(f"{where(-1)}, column {name!r}{why.format(cell(name, -1))}")
+      for name, _, why in totals()
+  ]
+  found += _number_findings(reading, len(rows), where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
     if not allow_any_number:

@@ -44,7 +44,7 @@ class Rows:
 
 
 def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
-  """Returns whether all labels of a file are numbers, and some depend on its decimal mark."""
+  """Returns whether all levels or labels are numbers, and some depend on a file's decimal mark."""
   if head.allows_any_cell or labels.dtype != object:
     return False
   found = set(labels) - {None}
@@ -57,7 +57,7 @@ def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
 
 
 def _names_of_numbers(labels: np.ndarray, head: columns_lib.Head) -> np.ndarray:
-  """Returns labels of a file as text that says the same in all files, None where missing."""
+  """Returns levels or labels as text that says the same in all files, None where missing."""
   if labels.dtype != object:
     names = [None if np.isnan(label) else repr(label) for label in labels.tolist()]
     return np.array(names, object)
@@ -102,7 +102,7 @@ class RowSources:
     self._model = model
     self._skips_bad_rows = skip_bad_rows
     self._heads = dict(heads)
-    # In some files, labels that are classes are read as numbers.
+    # In some files, levels and labels that are classes are read as numbers.
     self._columns = dict.fromkeys(heads, columns)
     self._options = options
     # Rows of private algorithms need no names.
@@ -131,16 +131,18 @@ class RowSources:
     return rows
 
   def _read(self, key: str) -> Rows:
-    label = self._options.label_column or ""
     head, table, numbers = self._read_columns(key)
-    if label in table and _depend_on_mark(table[label], head):
+    labels = () if self._options.is_regression else (self._options.label_column,)
+    named = [name for name in (*self._columns[key].categories, *labels) if name in table]
+    in_numbers = tuple(name for name in named if _depend_on_mark(table[name], head))
+    if in_numbers:
       # Columns of numbers say together what a file's decimal mark is.
-      self._columns[key] = dataclasses.replace(self._columns[key], has_number_labels=True)
+      self._columns[key] = dataclasses.replace(self._columns[key], in_numbers=in_numbers)
       head, table, numbers = self._read_columns(key)
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
-    if label in table and not self._options.is_regression:
-      table[label] = _names_of_numbers(table[label], head)
+    for name in named:
+      table[name] = _names_of_numbers(table[name], head)
     absent = [name for name in self._columns[key].roles.values() if name not in table]
     return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
 

@@ -250,7 +250,7 @@ class TableFormat:
     scale = document.get("label_scale")
     return cls(
         options,
-        columns_lib.Columns(features, tuple(levels), options.roles, options.is_regression),
+        columns_lib.Columns(features, tuple(levels), options.roles, options.number_labels),
         FeatureEncoding(
             features,
             levels,

@@ -56,11 +56,13 @@ class LaterFiles:
     options: What is said of how they are written, by the names in `OF_FILES`.
     unknown_levels: A key of `UNKNOWN_LEVELS`.
     skip_bad_rows: Whether rows that can't be used are left out and named.
+    has_views: Whether files of other views have the same rows.
   """
 
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   unknown_levels: str = ERROR
   skip_bad_rows: bool = False
+  has_views: bool = False
 
   def __post_init__(self) -> None:
     validate.one_of(tuple(UNKNOWN_LEVELS), unknown_levels=self.unknown_levels)
@@ -219,6 +221,11 @@ class TableOptions:
   def is_regression(self) -> bool:
     """Whether the label column's numbers are learned."""
     return self.task == REGRESSION
+
+  @property
+  def number_labels(self) -> tuple[str, ...]:
+    """The label column if its numbers are learned, or none."""
+    return (self.label_column,) if self.is_regression and self.label_column else ()
 
   @property
   def style(self) -> cells.Style:

@@ -172,6 +172,10 @@ def _by_name(
   }
 
 
+def _with_all_rows(heads: Mapping[str, columns_lib.Head]) -> dict[str, columns_lib.Head]:
+  return {key: dataclasses.replace(head, keeps_rows=True) for key, head in heads.items()}
+
+
 def _label_heads(
     paths: Mapping[str, str], options: table_options.TableOptions, argument: str
 ) -> dict[str, columns_lib.Head]:
@@ -360,8 +364,10 @@ def _opened(
   with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
-        heads[name] = client_tables.read_heads(of_view, options, argument)
-  label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
+        heads[name] = _with_all_rows(client_tables.read_heads(of_view, options, argument))
+  label_heads = {}
+  if label_paths is not None:
+    label_heads = _with_all_rows(_label_heads(label_paths, options, argument))
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
   ids = table_options.TableOptions(id_column=options.id_column)  # They are in every view.
@@ -417,7 +423,9 @@ def open_folder_for(
           f"{', '.join(paths) or 'none'} in {directory!r}."
       )
     views = {
-        name: client_tables.open_files_for(view, paths[name], argument, later)
+        name: client_tables.open_files_for(
+            view, paths[name], argument, dataclasses.replace(later, has_views=True)
+        )
         for name, view in format_.views.items()
     }
     return _checked(ViewTables(views), paths, {})

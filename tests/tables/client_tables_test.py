@@ -315,6 +315,22 @@ class WarningsTest(folders.TablesTestCase):
     tables = self.open({"a.csv": first, "b.csv": second}, **options)
     self.assertEqual(list(tables.warnings), warnings)
 
+  @parameterized.parameters("csv", "parquet")
+  def test_words_that_count_as_missing(self, kind):
+    frames = {
+        "a": pd.DataFrame({"x": range(4), "c": ["None", "u", " N/A", "v"], "d": ["u", "v"] * 2}),
+        "b": pd.DataFrame({"x": range(3), "c": ["None", "u", ""], "d": ["none", "NA", "u"]}),
+    }
+    if kind == "csv":
+      frames = {name: frame.to_csv(index=False) for name, frame in frames.items()}
+    files = {f"{name}.{kind}": content for name, content in frames.items()}
+    tables = self.open(files, categories=("c", "d"), missing="mean")
+    self.assertEqual(list(tables.warnings), [
+        "cells with 'N/A', 'None', 'none' are read as missing: 3 in the column c, 1 in the column "
+        "d"
+    ])
+    self.assertEqual(tables.feature_names, ("x", "c=u", "c=v", "d=u", "d=v"))
+
   def test_none_of_it_in_a_private_run(self):
     codes = "-999,u\n" * 3
     files = {"a.csv": f"x,k\n20240131,u\n20240131,u\n{codes}"}
@@ -339,6 +355,46 @@ class WarningsTest(folders.TablesTestCase):
     self.assertNotIn("Try:", str(caught.exception))
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
+
+
+class LevelsTest(folders.TablesTestCase):
+  """Levels that are numbers."""
+
+  @parameterized.named_parameters(
+      ("beside numbers", "x;c\n1,5;4,0\n2;3\n2;\n"),
+      ("alone", "x;c\n1;4,0\n2;3,0\n2;\n"),
+  )
+  def test_the_decimal_mark_is_that_of_the_file(self, comma):
+    files = {"a.csv": "x,c\n1.5,4.0\n2,3\n", "b.csv": comma}
+    tables = self.open(files, categories=("c",), missing="mean")
+    self.assertEqual(tables.feature_names, ("x", "c=3", "c=4"))
+    np.testing.assert_array_equal(tables.read("b").features[:2, 1:], [[0, 1], [1, 0]])
+    later = self.open_later(tables.format, {"d.csv": "x;c\n2;4,0\n2;3,00\n"})
+    np.testing.assert_array_equal(later.read("d").features[:, 1:], [[0, 1], [1, 0]])
+
+  def test_text_among_numbers(self):
+    files = {"a.csv": "x;c\n1,5;4,0\n2;u\n"}
+    self.assertEqual(
+        self.open(files, categories=("c",)).feature_names, ("x", "c=4", "c=u"))
+
+  def test_codes_with_points(self):
+    files = {"a.csv": "x;c\n1,5;250.01\n2;38\n"}
+    self.assertEqual(
+        self.open(files, categories=("c",)).feature_names, ("x", "c=38", "c=250.01"))
+
+  def test_what_is_unclear(self):
+    files = {"a.csv": "x;y;c\n1,5;2;1.911\n2;3;7\n"}
+    with self.assertRaisesRegex(
+        ValueError, "column 'c': '1.911' may be 1.911 or 1911, .*--thousands=. reads it as 1911"
+    ):
+      self.open(files, categories=("c",))
+    tables = self.open(files, categories=("c",), thousands=".")
+    self.assertEqual(tables.feature_names, ("x", "y", "c=7", "c=1911"))
+
+  def test_flags_that_help_where_levels_are_read_as_numbers(self):
+    files = {"a.csv": "x;y;c\n1,5;;4,0\n2;3;7\n"}
+    with self.assertRaisesRegex(ValueError, "Try: --missing=mean$"):
+      self.open(files, categories=("c",))
 
 
 class NumbersAsClassesTest(folders.TablesTestCase):

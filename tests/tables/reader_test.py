@@ -432,8 +432,26 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6])
     np.testing.assert_array_equal(tables.read("a").rows, [1, 2])
 
+  @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
+  def test_lines_of_separators_in_between_are_no_rows_and_said(self, **options):
+    text = 'x,y,z\n1,2,3\n,,\n4,5,6\n , ,\n,"",\n7,8,8\n,,\n'
+    for _ in range(2):
+      tables = self.open({"a.csv": text, "b.csv": "x,y,z\n7,8,9\n,,\n"}, **options)
+      self.assertEqual(dict(tables.num_rows), {"a": 3, "b": 1})
+      np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6, 8])
+      np.testing.assert_array_equal(tables.read("a").rows, [1, 3, 6])
+      self.assertEqual(
+          tables.warnings, ("lines with nothing but separators are no rows: 3 in a.csv",))
+      text = text.replace("7,8,8", "7,8,0008")
+    later = self.open_later(tables.format, {"c.csv": "x,y,z\n1,2,3\n,,\n4,5,6\n"})
+    self.assert_features(later, {"c": tables.read("a").features[:2]})
+    self.assertEqual(
+        later.warnings, ("lines with nothing but separators are no rows: 1 in c.csv",))
+
   @parameterized.named_parameters(
-      ("of separators, in between", "x,y\n1,2\n,\n3,4\n", {}, "line 3, column 'x' is empty"),
+      ("of separators but for another column", "x,y,z\n1,2,3\n,,0\n3,4,5\n", {"exclude": ("z",)},
+       "line 3, column 'x' is empty"),
+      ("below a line of separators", "x,y\n1,2\n,\n3,\n", {}, "line 4, column 'y' is empty"),
       ("of one column", 'x\n1\n""\n', {}, "line 3, column 'x' is empty"),
       ("unknown everywhere", "x,y\n1,2\nNA,NA\n", {}, "line 3, column 'x' is empty"),
       ("with another column", "x,y\n1,2\n,5\n", {"columns": ("x",)}, "line 3, column 'x'"),
@@ -441,6 +459,47 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
   def test_a_row_that_is_empty_in_part(self, text, options, place):
     with self.assertRaisesRegex(ValueError, place):
       self.open({"a.csv": text}, **options)
+
+  @parameterized.named_parameters(
+      ("a word", lambda table: ["Total", *table[0]], "column 'who': 'Total' looks"),
+      ("a word below numbers", lambda table: ["", "MEAN:", 3], "column 'x': 'MEAN:' looks"),
+      ("sums", lambda table: ["w", *table.sum(axis=0)],
+       "column 'x': [0-9]* looks like the sum or mean"),
+      ("sums of a column", lambda table: ["w", "", table.sum(axis=0)[1]],
+       "column 'y': [0-9]* looks like the sum or mean"),
+      ("a sum and a mean", lambda table: ["w", table[:, 0].mean().round(2), table[:, 1].sum()],
+       "column 'x': [0-9.]* looks like the sum or mean"),
+      ("sums but for one", lambda table: ["w", *(table.sum(axis=0) + [0, 9])], None),
+      ("a word that others have", lambda table: ["v1", *table[0]], None),
+      ("means of few columns", lambda table: ["w", *table.mean(axis=0)], None),
+      ("another word", lambda table: ["totally", *table[0]], None),
+  )
+  def test_a_last_row_of_totals(self, last_of, problem):
+    table = np.random.default_rng(0).integers(1, 40, (25, 2))
+    last = last_of(table)
+    rows = [f"v{i},{x},{y}" for i, (x, y) in enumerate(table)]
+    files = {"a.csv": folders.lines("who,x,y", *rows, ",".join(map(str, last)))}
+    options = {"id_column": "who", "missing": "mean"}
+    if not last[0]:
+      options["id_column"], files["a.csv"] = None, files["a.csv"].replace("v", "")
+    if problem is None:
+      self.assertEqual(self.open(files, **options).num_rows, {"a": 26})
+      return
+    with self.assertRaisesRegex(
+        ValueError, f"a.csv': line 27, {problem}"
+    ):
+      self.open(files, **options)
+    format_ = self.open({"b.csv": folders.lines("who,x,y", *rows)}, id_column="who").format
+    later = self.open_later(format_, {"c.csv": folders.lines("who,x,y", *rows, ",".join(
+        map(str, last)))}, skip_bad_rows=True)
+    self.assertEqual(later.num_rows, {"c": 25})
+
+  def test_totals_of_few_rows_or_of_many_columns(self):
+    self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
+    table = np.random.default_rng(0).normal(50, 9, (8, 4)).round(1)
+    rows = [",".join(map(str, row)) for row in (*table, table.mean(axis=0).round(1))]
+    with self.assertRaisesRegex(ValueError, "line 10, column 'x': .* looks like the sum or mean"):
+      self.open({"a.csv": folders.lines("x,y,z,w", *rows)})
 
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:

@@ -104,6 +104,14 @@ class OpenFolderTest(ViewTablesTestCase):
         tables.warnings, ("view y: the column column_1 has the same value everywhere",)
     )
 
+  def test_a_line_of_separators_in_between_is_the_same_row_in_all_views(self):
+    files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n,\n", "a/y.csv": "w,z\n5,6\n7,8\n9,1\n"}
+    tables = self.open(files, missing="mean")
+    features = [[1, 2, 5, 6], [2, 3, 7, 8], [3, 4, 9, 1]]
+    np.testing.assert_array_equal(tables.read("a").features, features)
+    later = view_tables.open_folder_for(tables.format, self.write(files))
+    np.testing.assert_array_equal(later.read("a").features, features)
+
   def test_flags_that_leave_a_column_out_leave_out_those_of_other_views_too(self):
     ids = np.random.default_rng(0).choice(900_000, 60, False)
     files = {"a/x.csv": "u,k\n" + "".join(f"{i % 7},{key}\n" for i, key in enumerate(ids)),
