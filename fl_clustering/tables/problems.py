@@ -184,6 +184,17 @@ def also(names: Sequence[str]) -> str:
   return f" (also {named(names)})" if names else ""
 
 
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+  """Returns words for how clients' digests differ by client; "" where one is not known."""
+  if not before or not now:
+    return ""
+  others = sorted(before.keys() ^ now.keys())
+  if others:
+    return f"further or fewer clients: {listed(others)}"
+  found = [client_id for client_id in sorted(before) if before[client_id] != now[client_id]]
+  return f"other rows of {listed(found)}" if found else ""
+
+
 @contextlib.contextmanager
 def refusing(argument: str, flags: Collection[str] | None = None) -> Iterator[None]:
   """Turns a `BadTable` into a ValueError.

@@ -92,6 +92,17 @@ class ViewTables:
     return table_format.ViewFormat({name: view.format for name, view in self.views.items()})
 
   @property
+  def digests(self) -> Mapping[str, str]:
+    """A digest of what is used of every client, in hex, by client id."""
+    found = {}
+    for client_id in self.client_ids:
+      digest = hashlib.sha256("".join(v.digests[client_id] for v in self.views.values()).encode())
+      if self.labels is not None:
+        digest.update(self.labels.by_client[client_id].tobytes())
+      found[client_id] = digest.hexdigest()
+    return found
+
+  @property
   def sha256(self) -> str:
     """A digest of all that is used, in hex."""
     digest = hashlib.sha256()

@@ -33,6 +33,10 @@ class _FolderRows(client_rows.ClientRows):
   tables: client_tables.ClientTables
 
   @property
+  def digests(self) -> Mapping[str, str]:
+    return self.tables.digests
+
+  @property
   def warnings(self) -> tuple[str, ...]:
     return tuple(f"{text}." for text in self.tables.warnings)
 
@@ -194,4 +198,5 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       class_names=classes or None,
       feature_names=names,
       table_format=format_,
+      row_digests=rows.digests,
   )

@@ -86,6 +86,14 @@ class FilesTest(parameterized.TestCase):
     options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
     self.assertEqual(files.num_clients(files.open_folder(self.folder, options), None, 0), 4)
 
+  def test_the_clients_whose_rows_changed_are_known(self):
+    before = self._load().row_digests
+    self.assertEqual(list(before), list(self.frames))
+    self.frames["c1"].assign(a=range(12)).to_csv(os.path.join(self.folder, "c1.csv"), index=False)
+    files.open_folder.cache_clear()
+    now = self._load().row_digests
+    self.assertEqual([name for name in now if before[name] != now[name]], ["c1"])
+
   def test_more_features_than_memory(self):
     self._load()  # The files have been looked at.
     memory = mock.Mock(available=4 * 5 * 12 * 2 - 1)
