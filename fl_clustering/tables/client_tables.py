@@ -26,6 +26,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import format_scan
 from fl_clustering.tables import label_scale
+from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
@@ -396,7 +397,7 @@ def open_folder(
 
 def _notes(
     sources: rows_lib.RowSources, unused: tuple[str, ...], ignored: Mapping[str, set[str]],
-    options: table_options.TableOptions,
+    unlike: Mapping[str, Mapping[str, float]], options: table_options.TableOptions,
 ) -> tuple[str, ...]:
   """Returns what a model does not use of files, in words."""
   found = list(format_scan.told_of_reading(sources, options))
@@ -406,6 +407,11 @@ def _notes(
       f"the column {name!r} has levels that the model does not know: "
       f"{problems.named(sorted(levels))}"
       for name, levels in ignored.items() if levels
+  ]
+  found += [
+      f"the column {name} may have another unit: its mean is "
+      f"{problems.listed([f'{mean:.4g} in {path!r}' for path, mean in means.items() if path])}, "
+      f"and was {means['']:.4g} in the run" for name, means in unlike.items()
   ]
   for path, bad in sources.bad_rows.items():
     if bad:
@@ -467,6 +473,8 @@ def _open_files_for(
   sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}
+  unlike: dict[str, dict[str, float]] = {}
+  known = {} if options.allow_any_number else later.moments or encoding.moments
 
   def look(client_id: str, rows: rows_lib.Rows) -> None:
     table = _client_table(rows, format_)  # Checks labels, levels and splits.
@@ -474,11 +482,16 @@ def _open_files_for(
       unlabelled.add(client_id)
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
+    for name in known.keys() & set(format_.columns.numbers):
+      mean = oddities.known_mean(rows.cells[name], known[name])
+      if mean is not None:
+        place = client_id if options.client_column else sources.paths[client_id]
+        unlike.setdefault(name, {"": mean})[place] = float(np.nanmean(rows.cells[name]))
 
   num_rows, digests = _scan(sources, look)
   return ClientTables(
-      num_rows, format_, digests, argument, sources, _notes(sources, unused, ignored, options),
-      frozenset(unlabelled),
+      num_rows, format_, digests, argument, sources,
+      _notes(sources, unused, ignored, unlike, options), frozenset(unlabelled),
   )
 
 

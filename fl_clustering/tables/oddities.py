@@ -24,6 +24,8 @@ _LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
 _FIRST_DAY, _LAST_DAY = 19000101, 21001231
 # What units differ by: 1.8 degrees Fahrenheit are one degree Celsius, and 2.2 pounds a kilogram.
 _LEAST_FACTOR = 1.8
+# Hardly a client's mean is so many standard deviations from that of others' numbers.
+_FAR_DEVIATIONS = 5
 # A client with fewer numbers says little of their unit.
 _FEWEST_VALUES = 5
 # A client with fewer rows may have such measurements.
@@ -57,6 +59,25 @@ class _Scale:
 
   def overlaps(self, other: _Scale) -> bool:
     return self.low <= other.high and other.low <= self.high
+
+
+def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
+  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None."""
+  values = column[np.isfinite(column)]
+  counts, means, deviations = np.array(moments, float).T
+  mean = float(counts @ means / counts.sum())
+  if len(values) < _FEWEST_VALUES:
+    return None
+  scale, ratios = _Scale.of(values), deviations / np.where(means > 0, means, np.inf)
+  # Where numbers are positive, few of them are near zero even if they spread much.
+  lows = np.where(means > 0, means / (1 + 2 * ratios), means - 2 * deviations)
+  is_apart = scale.high < lows.min() or scale.low > (means + 2 * deviations).max()
+  variance = float(counts @ (deviations**2 + (means - mean) ** 2) / counts.sum())
+  is_other_factor = min(scale.mean, mean) > 0 and (
+      max(scale.mean / mean, mean / scale.mean) >= _LEAST_FACTOR
+  )
+  is_far = abs(scale.mean - mean) >= _FAR_DEVIATIONS * variance**0.5
+  return mean if is_apart and variance > 0 and (is_other_factor or is_far) else None
 
 
 @dataclasses.dataclass

@@ -435,7 +435,10 @@ def open_folder_for(
       )
     views = {
         name: client_tables.open_files_for(
-            view, paths[name], argument, dataclasses.replace(later, has_views=True)
+            view, paths[name], argument, dataclasses.replace(later, has_views=True, moments={
+                feature.removeprefix(f"{name}: "): found
+                for feature, found in later.moments.items() if feature.startswith(f"{name}: ")
+            })
         )
         for name, view in format_.views.items()
     }

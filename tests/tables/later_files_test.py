@@ -136,6 +136,47 @@ class ForAModelTest(folders.TablesTestCase):
         tables.warnings, ("columns that the model does not have are not used: 'z', 'w'",)
     )
 
+  @parameterized.named_parameters(
+      ("Fahrenheit", lambda x: x * 1.8 + 32, "98.6"), ("Kelvin", lambda x: x + 273.15, "310.1"),
+      ("far", lambda x: x + 9, "46"), ("near", lambda x: x + 2, None),
+      ("a few", lambda x: np.where(np.arange(len(x)) < 3, x * 1.8 + 32, np.nan), None),
+      ("one in ten", lambda x: np.where(np.arange(len(x)) % 10 < 1, x * 1.8 + 32, x), None),
+  )
+  def test_columns_in_another_unit_than_those_of_the_run(self, changed, mean):
+    usual = np.linspace(35, 39, 41)
+
+    def text(column):
+      return folders.lines("x,y,n", *(
+          f"{x:.3f},{i % 5},{i}".replace("nan", "") for i, x in enumerate(column)))
+
+    options = {"exclude": ("n",), "missing": "mean"}
+    tables = self.open({"a.csv": text(usual), "b.csv": text(usual + 0.1)}, **options)
+    chosen = lambda client_id, table: np.full(len(table.rows), True)
+    scaled, files = tables.standardized(chosen).format, {"c.csv": text(changed(usual))}
+    moments = {"x": [(41, 36, 0.6), (41, 38.1, 0.6)], "y": [(82, 2, 1.4)]}
+    for format_, later in ((scaled, {}), (tables.format, {"moments": moments})):
+      found = self.open_later(format_, files, **later).warnings
+      self.assertLen(found, mean is not None)
+      if mean is not None:
+        self.assertRegex(found[0], (
+            f"^the column x may have another unit: its mean is {mean} in '.*/c.csv', and was 37.05 "
+            "in the run$"
+        ))
+    self.assertEmpty(self.open_later(tables.format, files).warnings)
+
+  @parameterized.named_parameters(
+      ("large", [(50, 110, 70)], [0.5, 0.8, 1.1, 1.3, 2], True),
+      ("small", [(50, 1.1, 0.9)], [50, 80, 110, 130, 200], True),
+      ("both signs", [(50, 0, 2)], [9, 11, 12, 12, 13], True),
+      ("near both signs", [(50, 0, 2)], [3, 5, 6, 6, 7], False),
+      ("constant", [(50, 5, 0)], [6, 6, 6, 6, 7], False),
+      ("between the clusters", [(50, 5, 1), (50, 500, 1)], [90, 91, 92, 93, 94], False),
+  )
+  def test_columns_of_other_sizes(self, moments, column, is_told):
+    format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
+    files = {"c.csv": folders.lines("x,y", *(f"{x},{i}" for i, x in enumerate(column)))}
+    self.assertLen(self.open_later(format_, files, moments={"x": moments}).warnings, is_told)
+
   def test_unknown_levels(self):
     files = {"a.csv": "x;c\n1;green\n2;red\n", "b.csv": "x;c\n3;grey\n4;\n"}
     tables = self.open_for_model(files, {"unknown_levels": "ignore"})

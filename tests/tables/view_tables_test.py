@@ -104,6 +104,13 @@ class OpenFolderTest(ViewTablesTestCase):
         tables.warnings, ("view y: the column column_1 has the same value everywhere",)
     )
 
+  def test_another_unit_in_a_view(self):
+    files = {"a/x.csv": "u\n1\n2\n3\n2\n1\n", "a/y.csv": "u\n1\n2\n3\n2\n1\n"}
+    later = table_options.LaterFiles(moments={"y: u": [(9, 100, 5)]})
+    tables = view_tables.open_folder_for(self.open(files).format, self.write(files), later=later)
+    self.assertLen(tables.warnings, 1)
+    self.assertRegex(tables.warnings[0], "view y: the column u may have another unit: .*a/y.csv")
+
   def test_a_line_of_separators_in_between_is_the_same_row_in_all_views(self):
     files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n,\n", "a/y.csv": "w,z\n5,6\n7,8\n9,1\n"}
     tables = self.open(files, missing="mean")
