@@ -15,6 +15,7 @@ than memory.
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -34,6 +35,14 @@ from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 
+# What may help with files that a model is used on, in words and as fields of `LaterFiles`.
+_HELP: dict[str, tuple[str, dict[str, Any]]] = {
+    "unknown_levels": (
+        "--unknown_levels=ignore takes rows with such a level as ones without any",
+        {"unknown_levels": table_options.IGNORE},
+    ),
+    "skip_bad_rows": ("--skip_bad_rows leaves such rows out", {"skip_bad_rows": True}),
+}
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -295,7 +304,8 @@ def _scan(
     for client_id, path in sources.paths.items():
       with part(path):
         rows = sources.read(client_id)
-        look(client_id, rows)
+        with sources.in_lines(path):
+          look(client_id, rows)
         num_rows[client_id] = len(rows.numbers)
         digests[client_id] = rows.digest().hex()
   sources.check_agreement()
@@ -439,8 +449,15 @@ def open_files_for(
       unknown.
     OSError: If a file can't be read.
   """
-  with problems.refusing(argument, table_options.OF_FILES):
-    return _open_files_for(format_, paths, argument, later)
+  with problems.refusing(argument, (*table_options.OF_FILES, *_HELP)):
+    try:
+      return _open_files_for(format_, paths, argument, later)
+    except problems.BadTable as e:
+      for hint, change in _HELP.values() if not format_.options.allow_any_number else ():
+        with contextlib.suppress(problems.BadTable):
+          _open_files_for(format_, paths, argument, dataclasses.replace(later, **change))
+          e.findings = (*e.findings[:-1], e.findings[-1].with_hint(hint))
+      raise
 
 
 def _open_files_for(

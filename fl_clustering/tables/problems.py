@@ -76,6 +76,10 @@ class Finding:
     """The columns that the fix takes no numbers from."""
     return (*self.fix.get("exclude", ()), *self.fix.get("categories", ()))
 
+  def with_hint(self, hint: str) -> Finding:
+    """Returns the finding with a further hint."""
+    return dataclasses.replace(self, hints=(*self.hints, hint))
+
   def with_ids(self, name: str) -> Finding:
     """Returns the finding with a fix that compares the views' rows by a column it leaves out."""
     if name not in self.left_out:
@@ -397,5 +401,6 @@ def open_tables(
       found[i] = dataclasses.replace(one, hints=())
     if helps and not one.hints and "exclude" in one.fix:
       found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
-  found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
+  for hint in hints:
+    found[-1] = found[-1].with_hint(hint)
   raise UnusableTables(argument, found, flags(options, repaired) if helps else "")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import re
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 from fl_clustering.tables import written_numbers
 
 _TRAIN_OR_TEST = ("train", "test")
@@ -188,6 +190,22 @@ class RowSources:
     return given_clients.sorted_by_id({
         client_id: str(files_of_rows[owners == client_id][0]) for client_id in set(owners)
     })
+
+  @contextlib.contextmanager
+  def in_lines(self, path: str) -> Iterator[None]:
+    """Names the line of a text file, where a `BadTable` begins with the number of a row."""
+    head = next(head for head in self.heads if head.path == path)
+    try:
+      yield
+    except problems.BadTable as e:
+      # A client's rows may be in several of the files that clients share.
+      if head.first_line is not None and (self._shared is None or len(self._heads) == 1):
+        e.findings = tuple(
+            dataclasses.replace(one, problem=re.sub(
+                "^row ([0-9]+)", lambda row: text_files.where(head, int(row[1]) - 1), one.problem
+            )) for one in e.findings
+        )
+      raise
 
   @property
   def heads(self) -> tuple[columns_lib.Head, ...]:

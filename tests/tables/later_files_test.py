@@ -1,5 +1,7 @@
 """Tests of files that come after a model."""
 
+import re
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -84,9 +86,9 @@ class ForAModelTest(folders.TablesTestCase):
     np.testing.assert_array_equal(tables.read("new").features, [[1, 0, 1, 0]])
 
   @parameterized.named_parameters(
-      ("a level", "x;c\n1;green\n", "new.csv': row 1, column 'c' must be one of blue, red, got"),
+      ("a level", "x;c\n1;green\n", "new.csv': line 2, column 'c' must be one of blue, red, got"),
       ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
-       "new.csv': row 2, column 'sick' must be one of no, yes, got 'maybe'"),
+       "new.csv': line 3, column 'sick' must be one of no, yes, got 'maybe'"),
       ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has.$"),
       ("a column of another name", "x;C\n1;red\n",
        "it has a column 'C', and the model has 'c'; all files must have the same names.$"),
@@ -101,8 +103,15 @@ class ForAModelTest(folders.TablesTestCase):
   def test_the_row_of_a_level_in_a_file_of_several_clients(self):
     options = {"client_column": "who", "categories": ("c",)}
     format_ = self.open({"a.csv": "who,c\nu,red\nv,blue\n"}, **options).format
-    with self.assertRaisesRegex(ValueError, "a.csv': row 3, column 'c' must be one of blue, red"):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 4, column 'c' must be one of blue, red"):
       self.open_later(format_, {"a.csv": "who,c\nu,red\nv,blue\nv,green\n"})
+
+  def test_a_level_in_one_of_several_files_of_several_clients(self):
+    options = {"client_column": "who", "categories": ("c",)}
+    format_ = self.open({"a.csv": "who,c,x\nu,red,1\nv,blue,1\n"}, **options).format
+    with self.assertRaisesRegex(ValueError, "row 2, column 'c' must be one of blue, red, got 'w'"):
+      files = {"a.csv": "who,c,x\nu,red,1\n", "b.csv": "who,c,x\nu,red,1\nu,w,1\n"}
+      self.open_later(format_, files)
 
   def test_a_missing_cell(self):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
@@ -260,6 +269,21 @@ class ForAModelTest(folders.TablesTestCase):
     self.assertEqual(tables.num_rows, {"a": 3, "b": 1})
     self.assertLen(tables.warnings, 1)
     self.assertRegex(tables.warnings[0], f"^1 row is left out of '.*a.csv': {problem}$")
+
+  @parameterized.named_parameters(
+      ("a level", "x;c\n1;red\n2;green\n", ("--unknown_levels=ignore", "--skip_bad_rows")),
+      ("a level alone", "x;c\n1;green\n", ("--unknown_levels=ignore",)),
+      ("text", "x;c\n1;red\nmuch;red\n", ("--skip_bad_rows",)),
+      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--separator", "--skip_bad_rows")),
+      ("a column too few", "x\n1\n", ()),
+  )
+  def test_flags_that_help_are_named(self, text, flags):
+    with self.assertRaises(ValueError) as caught:
+      self.open_for_model({"a.csv": text})
+    self.assertEqual(tuple(re.findall("--[a-z_=]*", str(caught.exception))), flags)
+    for flag in set(flags) - {"--separator"}:
+      name, _, value = flag[2:].partition("=")
+      self.open_for_model({"a.csv": text}, {name: value or True})
 
   def test_bad_rows_where_no_cell_may_be_missing(self):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
