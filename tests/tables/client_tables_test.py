@@ -337,6 +337,18 @@ class WarningsTest(folders.TablesTestCase):
     for header in ("yes", "auto"):
       tables = self.open(files, id_column="k", allow_any_number=True, header=header)
       self.assertEqual(tables.warnings, ())
+    # Copied files, ids, a copy of the label, codes, words, and lines of separators and of totals.
+    rows = [f"{i % 7},{98_765 * i % 900_007},{i % 2},{i % 2},0012" for i in range(60)]
+    rows += ["1,None,1,1,12", "Total,N/A,None,0,4E5", "Total,9,0,1,none"]
+    options = {"categories": ("c",), "allow_any_number": True, "header": "yes"}
+    files = {f"{name}.csv": folders.lines("x,k,z,y,c", *rows) for name in "ab"}
+    self.assertEqual(self.open(files, label_column="y", **options).warnings, ())
+    files = {name: text.replace("3,", ",,,,\n3,", 1) for name, text in files.items()}
+    tables = self.open(files, **options)
+    self.assertEqual(tables.warnings, ())
+    self.assertEqual(tables.num_rows, {"a": 64, "b": 64})
+    later = self.open_later(tables.format, files, moments={"x": [(9, 500, 1)]})
+    self.assertEqual(later.warnings, ())
 
   @parameterized.parameters(("y", 21, True), ("y", 20, False), ("x", 60, False))
   def test_numbers_that_are_no_classes(self, column, count, is_refused):
