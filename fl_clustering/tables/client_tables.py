@@ -358,7 +358,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources, digests)
+  warnings = scan.warnings(sources.heads, digests)
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
@@ -410,7 +410,7 @@ def _notes(
     unlike: Mapping[str, Mapping[str, float]], options: table_options.TableOptions,
 ) -> tuple[str, ...]:
   """Returns what a model does not use of files, in words."""
-  found = list(format_scan.told_of_reading(sources, options))
+  found = list(format_scan.told_of_reading(sources.heads, options))
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
   found += [

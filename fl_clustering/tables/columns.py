@@ -54,6 +54,7 @@ class Head:
     bad_lines: The rows, counted from 0, that are such lines, as far as they were looked for.
     keeps_rows: Whether rows of separators only are rows, but at the end, as in the other views.
     num_separators: How many rows of separators only others follow, as far as they were read.
+    words: How many of `cells.WORDS` columns of levels have, if any, likewise.
   """
 
   path: str
@@ -74,6 +75,7 @@ class Head:
   bad_lines: tuple[int, ...] = ()
   keeps_rows: bool = False
   num_separators: int = 0
+  words: tuple[tuple[str, int], ...] = ()
 
   @property
   def known_names(self) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import os
-from typing import Iterable, Iterator, Mapping
+from typing import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -24,19 +25,21 @@ _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
 
 def told_of_reading(
-    sources: rows_lib.RowSources, options: table_options.TableOptions
+    heads: Collection[columns_lib.Head], options: table_options.TableOptions
 ) -> Iterator[str]:
   """Yields texts about encodings that were found out, and about what is not read as it stands."""
-  found = [os.path.basename(h.path) for h in sources.heads if h.encoding == text_files.ANSI]
+  found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
   if found and options.encoding is None:
     yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
-  empty = [
-      f"{head.num_separators:,} in {os.path.basename(head.path)}"
-      for head in sources.heads if head.num_separators
-  ]
+  empty = [f"{h.num_separators:,} in {os.path.basename(h.path)}" for h in heads if h.num_separators]
   if empty:
     yield f"lines with nothing but separators are no rows: {problems.listed(empty)}"
-  yield from sources.facts.told_words()
+  words: collections.Counter[str] = collections.Counter()
+  for head in heads:
+    words.update(dict(head.words))
+  if words:
+    places = problems.listed([f"{count:,} in the column {name}" for name, count in words.items()])
+    yield f"cells with {problems.named(cells.WORDS)} are read as missing: {places}"
 
 
 class FormatScan:
@@ -83,28 +86,18 @@ class FormatScan:
     )
 
   def warnings(
-      self, sources: rows_lib.RowSources, digests: Mapping[str, str]
+      self, heads: Collection[columns_lib.Head], digests: Mapping[str, str]
   ) -> tuple[str, ...]:
     """Returns what is odd about the rows of files, in words; `digests` are of every client's."""
     if self._oddities is None:
       return ()
-    told = told_of_reading(sources, self._options)
-    return (*told, *self._told_copies(sources.heads, digests), *self._oddities.texts())
-
-  def _told_copies(
-      self, heads: Iterable[columns_lib.Head], digests: Mapping[str, str]
-  ) -> Iterator[str]:
-    """Yields a text about clients with the same rows, if there are any."""
-    used = {*self._columns.features, *self._columns.roles.values()}
-    where = "" if all(used >= set(head.known_names) for head in heads) else (
-        " in the columns that are used"
-    )
-    by_digest: dict[str, list[str]] = {}
+    copies: dict[str, list[str]] = {}
     for client_id, digest in digests.items():
-      by_digest.setdefault(digest, []).append(client_id)
-    for same in by_digest.values():
-      if len(same) > 1:
-        yield f"the files of the clients {problems.named(same)} hold the same rows{where}"
+      copies.setdefault(digest, []).append(client_id)
+    return (*told_of_reading(heads, self._options), *(
+        f"the files of the clients {problems.named(same)} hold the same rows in all columns that "
+        "are used" for same in copies.values() if len(same) > 1
+    ), *self._oddities.texts())
 
   def finds_regression(self) -> bool:
     """Returns whether the labels are rather numbers to learn than classes, if no option says."""

@@ -143,7 +143,8 @@ class _Numbers:
     values = column[np.isfinite(column)]
     if self.distinct is not None:
       are_ids = not np.any(values % 1) and np.all(values >= 0) and _are_distinct(values)
-      self.distinct = [*self.distinct, values] if are_ids else None
+      is_copy = any(np.array_equal(values, others) for others in self.distinct)
+      self.distinct = [*self.distinct, *([] if is_copy else [values])] if are_ids else None
     if len(values):
       self.are_days = self.are_days and _are_days(values)
       self.count_up = self.count_up and _count_up(values)
@@ -312,11 +313,12 @@ class Oddities:
       for text in sorted(filter(cells.is_number, texts)):
         by_level[table_format.level_of(text)].append(text)
       for level, same in by_level.items():
-        has_zeros = len(same) > 1 and any(re.match("0[0-9]", text) for text in same)
-        if has_zeros or any(re.fullmatch("[0-9]+[eE][0-9]+", text) for text in same):
+        like_codes = "[0-9]+[eE][0-9]+|0[0-9].*" if len(same) > 1 else "[0-9]+[eE][0-9]+"
+        if any(re.fullmatch(like_codes, text) for text in same):
           found.append(
-              f"the column {column} has {problems.named(same)}, which count as the number {level}; "
-              "write codes with a letter in front"
+              f"the column {column} has {problems.named(same)}, which count"
+              f"{'' if len(same) > 1 else 's'} as the number {level}; write codes with a letter in "
+              "front"
           )
     return found
 

@@ -6,7 +6,6 @@ before a message ends with them: the files can be read with them, and keep these
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import csv
 import dataclasses
@@ -257,7 +256,6 @@ class ColumnFacts:
   def __init__(self) -> None:
     self._counts: dict[str, tuple[int, int]] = {}
     self._units: dict[str, dict[str, str]] = {}
-    self._words: dict[tuple[str, str], list[str]] = {}
 
   def add(
       self, name: str, path: str, num_like: int, num_text: int, units: Collection[str]
@@ -273,21 +271,6 @@ class ColumnFacts:
     self._counts[name] = like + num_like, text + num_text
     for unit in sorted(units):
       self._units.setdefault(name, {}).setdefault(unit, path)
-
-  def add_words(self, name: str, path: str, words: list[str]) -> None:
-    """Adds the cells of a file's column of levels that are words but count as missing."""
-    self._words[name, path] = words
-
-  def told_words(self) -> tuple[str, ...]:
-    """Returns a text about levels that count as missing, if there are any."""
-    counts: collections.Counter[str] = collections.Counter()
-    for (name, _), words in self._words.items():
-      counts[name] += len(words)
-    if not counts.total():
-      return ()
-    found = sorted(set().union(*self._words.values()))
-    places = [f"{count:,} in the column {name}" for name, count in counts.items() if count]
-    return (f"cells with {named(found)} are read as missing: {listed(places)}",)
 
   def check_units(self) -> None:
     """Raises `BadTable` if a column whose units are left out has several of them."""

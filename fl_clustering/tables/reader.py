@@ -27,11 +27,10 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
-# What the last row of a table may say that has totals of the others.  Without such a word, so many
-# numbers must be their sum, or so many columns have their mean, as precisely as people write them.
+# What the last row of a table may say that has totals of the others.  Without such a word, it must
+# be the sum of so many numbers, as precisely as people write it.
 _TOTAL = re.compile(r"((sub|grand |overall )?totals?|sum|means?|averages?)\W*", re.IGNORECASE)
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
-_FEWEST_MEANS, _NEAR_MEAN = 3, 0.02
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 class Kind(NamedTuple):
@@ -249,6 +248,11 @@ def _as_text(array: Any) -> np.ndarray:
   return np.array(_trimmed(array).to_pylist(), object)
 
 
+def _num_words(array: Any) -> int:
+  is_word = pc.is_in(pc.utf8_trim_whitespace(array), value_set=pa.array(cells.WORDS))
+  return int(np.count_nonzero(is_word))
+
+
 def is_missing(column: np.ndarray) -> np.ndarray:
   """Returns which cells of a column are missing, bool of shape (n,)."""
   return np.isnan(column) if column.dtype != object else column == np.array(None)
@@ -294,21 +298,16 @@ def _totals(
     if _TOTAL.fullmatch(lasts[name]) and np.count_nonzero(columns[name] == lasts[name]) == 1:
       return name, ": {!r} looks like a total of the rows above"
   numbers = [name for name in lasts if columns[name].dtype != object]
-  num_summed = num_means = 0
+  num_summed = 0
   with np.errstate(all="ignore"):
     for name in numbers:
-      others, last = columns[name][:-1][~is_missing(columns[name][:-1])], lasts[name]
-      if not len(others):
+      others = columns[name][:-1][~is_missing(columns[name][:-1])]
+      if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
         return None
-      is_mean = np.abs(last - others.mean()) <= _NEAR_MEAN * others.std()
-      is_sum = np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0)
-      if not is_mean and not is_sum:
-        return None
-      num_means += int(is_mean and others.std() > 0)
-      num_summed += len(others) if is_sum and last > others.max() else 0
-  if num_summed < _FEWEST_SUMMED and num_means < _FEWEST_MEANS:
+      num_summed += len(others) if lasts[name] > others.max(initial=0) else 0
+  if num_summed < _FEWEST_SUMMED:
     return None
-  return numbers[0], ": {:g} looks like the sum or mean of the rows above"
+  return numbers[0], ": {:g} looks like the sum of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -397,6 +396,10 @@ def read(
       head = dataclasses.replace(head, num_separators=int(np.sum(~is_row[:num_rows])))
       arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
       rows = rows[is_row]
+    words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
+    head = dataclasses.replace(
+        head, words=tuple((name, count) for name, count in words.items() if count) or head.words
+    )
 
   def where(row: int) -> str:
     is_text = head.first_line is not None
@@ -416,11 +419,6 @@ def read(
       if name in columns.in_numbers:  # It need not stay a column of numbers.
         num_like = num_text = 0
       facts.add(name, head.path, num_like, num_text, reading.units.get(name, {""}))
-    for name in columns.categories:
-      if name in columns.texts and not allow_any_number:
-        levels = pc.utf8_trim_whitespace(arrays[name])
-        words = levels.filter(pc.is_in(levels, value_set=pa.array(cells.WORDS)))
-        facts.add_words(name, head.path, words.to_pylist())
   values.update(reading.numbers)
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:

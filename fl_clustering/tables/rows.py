@@ -140,6 +140,7 @@ class RowSources:
     if in_numbers:
       # Columns of numbers say together what a file's decimal mark is.
       self._columns[key] = dataclasses.replace(self._columns[key], in_numbers=in_numbers)
+      self._heads[key] = dataclasses.replace(self._heads[key], words=head.words)
       head, table, numbers = self._read_columns(key)
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head

@@ -193,12 +193,11 @@ class WarningsTest(folders.TablesTestCase):
     text, other = folders.lines("x,y,z", *rows), folders.lines("x,y,z", *rows[1:])
     files = {"a.csv": text, "b.csv": other, "copy.csv": text, "d.csv": text.replace(",", ";")}
     self.assertEqual(list(self.open(files).warnings), [
-        "the files of the clients 'a', 'copy', 'd' hold the same rows"
+        "the files of the clients 'a', 'copy', 'd' hold the same rows in all columns that are used"
     ])
-    files["copy.csv"] = text.replace(",8", ",9")
-    self.assertEqual(list(self.open(files, columns=("x", "y")).warnings), [
-        "the files of the clients 'a', 'copy', 'd' hold the same rows in the columns that are used"
-    ])
+    files["copy.csv"] = text.replace(",8\n", ",9\n")
+    self.assertLen(self.open(files, columns=("x", "y")).warnings, 1)
+    self.assertIn("clients 'a', 'd' hold", self.open(files).warnings[0])
 
   @parameterized.named_parameters(
       ("ids of six digits", lambda rng: rng.choice(900_000, 120, False) + 100_000, True),
@@ -223,6 +222,8 @@ class WarningsTest(folders.TablesTestCase):
     ]
     self.assertEqual(list(self.open(files).warnings), found if are_ids else [])
     if are_ids:
+      copied = self.open({**files, "copy.csv": files["c0.csv"]}).warnings
+      self.assertEqual(list(copied[1:]), found)
       self.assertEqual(self.open(files, exclude=("k",)).warnings, ())
       self.assertNotIn("--exclude", self.open(files, exclude=("x",)).warnings[0])
       self.assertIn("; --columns=x leaves", self.open(files, columns=("x", "k")).warnings[0])
@@ -255,7 +256,7 @@ class WarningsTest(folders.TablesTestCase):
 
   @parameterized.named_parameters(
       ("leading zeros", "0012", "12", "12", ["'0012', '12'"]),
-      ("exponents", "4E5", "2D4", "u", ["'4E5'"]),
+      ("exponents", "4E5", "2D4", "u", ["'4E5'"]), ("twice", "4E5", "2D4", "4e5", ["'4E5', '4e5'"]),
       ("both", "4E5", "012", "12.0", ["'012', '12.0'", "'4E5'"]),
       ("zeros alone", "0012", "0", "0.5", []), ("other spellings", "12", "12.0", "1200", []),
       ("small numbers", "1.5e-05", "0.000015", "12", []),
@@ -266,7 +267,8 @@ class WarningsTest(folders.TablesTestCase):
       found = [text for text in self.open(files, **options).warnings if "write codes" in text]
       self.assertLen(found, len(told))
       for text, cells in zip(found, told):
-        self.assertStartsWith(text, f"the column c has {cells}, which count")
+        count = "count" if ", " in cells else "counts"
+        self.assertStartsWith(text, f"the column c has {cells}, which {count} as the number ")
 
   @parameterized.named_parameters(
       ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
@@ -326,8 +328,8 @@ class WarningsTest(folders.TablesTestCase):
     files = {f"{name}.{kind}": content for name, content in frames.items()}
     tables = self.open(files, categories=("c", "d"), missing="mean")
     self.assertEqual(list(tables.warnings), [
-        "cells with 'N/A', 'None', 'none' are read as missing: 3 in the column c, 1 in the column "
-        "d"
+        "cells with 'None', 'none', 'N/A', 'n/a' are read as missing: 3 in the column c, 1 in the "
+        "column d"
     ])
     self.assertEqual(tables.feature_names, ("x", "c=u", "c=v", "d=u", "d=v"))
 

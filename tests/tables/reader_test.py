@@ -464,14 +464,12 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       ("a word", lambda table: ["Total", *table[0]], "column 'who': 'Total' looks"),
       ("a word below numbers", lambda table: ["", "MEAN:", 3], "column 'x': 'MEAN:' looks"),
       ("sums", lambda table: ["w", *table.sum(axis=0)],
-       "column 'x': [0-9]* looks like the sum or mean"),
+       "column 'x': [0-9]* looks like the sum of the rows above"),
       ("sums of a column", lambda table: ["w", "", table.sum(axis=0)[1]],
-       "column 'y': [0-9]* looks like the sum or mean"),
-      ("a sum and a mean", lambda table: ["w", table[:, 0].mean().round(2), table[:, 1].sum()],
-       "column 'x': [0-9.]* looks like the sum or mean"),
+       "column 'y': [0-9]* looks like the sum of the rows above"),
       ("sums but for one", lambda table: ["w", *(table.sum(axis=0) + [0, 9])], None),
       ("a word that others have", lambda table: ["v1", *table[0]], None),
-      ("means of few columns", lambda table: ["w", *table.mean(axis=0)], None),
+      ("means", lambda table: ["w", *table.mean(axis=0)], None),
       ("another word", lambda table: ["totally", *table[0]], None),
   )
   def test_a_last_row_of_totals(self, last_of, problem):
@@ -494,12 +492,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
         map(str, last)))}, skip_bad_rows=True)
     self.assertEqual(later.num_rows, {"c": 25})
 
-  def test_totals_of_few_rows_or_of_many_columns(self):
+  def test_sums_of_few_rows(self):
     self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
-    table = np.random.default_rng(0).normal(50, 9, (8, 4)).round(1)
-    rows = [",".join(map(str, row)) for row in (*table, table.mean(axis=0).round(1))]
-    with self.assertRaisesRegex(ValueError, "line 10, column 'x': .* looks like the sum or mean"):
-      self.open({"a.csv": folders.lines("x,y,z,w", *rows)})
 
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
