@@ -29,7 +29,7 @@ from fl_clustering.tables import written_numbers
 _LEAST_BYTES_PER_BYTE = 2
 # What the last row of a table may say that has totals of the others.  Without such a word, it must
 # be the sum of so many numbers, as precisely as people write it.
-_TOTAL = re.compile(r"((sub|grand |overall )?totals?|sum|means?|averages?)\W*", re.IGNORECASE)
+_TOTAL = re.compile(r"(?i)((sub|grand |overall )?totals?|sum|means?|averages?|sd|std|median)\W*")
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
@@ -283,25 +283,23 @@ def _totals(
 
   Args:
     names: All columns, in the order of the file.
-    texts: Columns of numbers that may hold other text, as Arrow arrays.
+    texts: Further columns as Arrow arrays of text.
     values: The columns that could be read.
   """
-  columns = {
-      name: values[name] if name in values else texts[name].to_numpy(zero_copy_only=False)
-      for name in names if name in values or name in texts
-  }
-  lasts = {name: column[-1] for name, column in columns.items() if not is_missing(column[-1:])}
-  words = [
-      name for name, cell in lasts.items() if isinstance(cell, str) and not cells.is_number(cell)
-  ]
+  lasts = {name: column[-1].as_py() for name, column in texts.items()}
+  lasts |= {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
+  known = [name for name in names if lasts.get(name) is not None]
+  words = [n for n in known if isinstance(lasts[n], str) and not cells.is_number(lasts[n])]
   for name in words[:1]:
-    if _TOTAL.fullmatch(lasts[name]) and np.count_nonzero(columns[name] == lasts[name]) == 1:
-      return name, ": {!r} looks like a total of the rows above"
-  numbers = [name for name in lasts if columns[name].dtype != object]
+    if _TOTAL.fullmatch(lasts[name]):
+      column = values[name] if name in values else np.array(texts[name].to_pylist(), object)
+      if np.count_nonzero(column == lasts[name]) == 1:
+        return name, ": {!r} looks like a total of the rows above"
+  numbers = [name for name in known if name in values and values[name].dtype != object]
   num_summed = 0
   with np.errstate(all="ignore"):
     for name in numbers:
-      others = columns[name][:-1][~is_missing(columns[name][:-1])]
+      others = values[name][:-1][~is_missing(values[name][:-1])]
       if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
         return None
       num_summed += len(others) if lasts[name] > others.max(initial=0) else 0
@@ -384,7 +382,11 @@ def read(
   """
   if bad_rows is not None:
     head = dataclasses.replace(head, skips_bad_lines=True)
-  head, arrays = _kind(head.path).read(head, columns.numbers, columns.texts)
+  used, first = (*columns.numbers, *columns.texts), head.known_names[0]
+  # A text table says in its first column which row has totals, even if that is not used.
+  has_more = head.first_line is not None and first not in used and not allow_any_number
+  read_texts = (*columns.texts, first) if has_more else columns.texts
+  head, arrays = _kind(head.path).read(head, columns.numbers, read_texts)
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
   if not allow_any_number:
@@ -408,6 +410,7 @@ def read(
   texts = {
       name: _trimmed(arrays[name]) for name in columns.numbers if arrays[name].type != pa.float64()
   }
+  more = {first: _trimmed(arrays[first])} if has_more else {}
   reading = written_numbers.read(texts, head.style)
   values = {
       name: np.asarray(arrays[name].to_numpy(), np.float64)
@@ -428,11 +431,11 @@ def read(
 
   def totals() -> list[tuple[str, np.ndarray, str]]:
     may_have = not allow_any_number and len(rows) > 1
-    total = _totals(head.known_names, texts, values) if may_have else None
+    total = _totals(head.known_names, {**more, **texts}, values) if may_have else None
     return [] if total is None else [(total[0], np.arange(len(rows)) == len(rows) - 1, total[1])]
 
   def cell(name: str, row: int) -> Any:
-    return values[name][row] if name in values else texts[name][row].as_py()
+    return values[name][row] if name in values else {**more, **texts}[name][row].as_py()
 
   # Without the bad cells of a column, its others can be read, and may be bad too.
   while bad_rows is not None:
@@ -445,7 +448,10 @@ def read(
       is_good &= ~is_bad
     if is_good.all() or not is_good.any():
       break
-    texts = {name: column.filter(pa.array(is_good)) for name, column in texts.items()}
+    more, texts = (
+        {name: column.filter(pa.array(is_good)) for name, column in group.items()}
+        for group in (more, texts)
+    )
     reading = written_numbers.read(texts, head.style)
     values = {name: column[is_good] for name, column in values.items()}
     values.update(reading.numbers)

@@ -492,6 +492,19 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
         map(str, last)))}, skip_bad_rows=True)
     self.assertEqual(later.num_rows, {"c": 25})
 
+  @parameterized.parameters("Mean", "SD", "m1")
+  def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
+    rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
+    files = {"a.csv": folders.lines("name,x,y", *rows, f"{word},3.1,2")}
+    if word == "m1":
+      self.assertEqual(self.open(files, exclude=("name",)).num_rows, {"a": 10})
+      return
+    with self.assertRaisesRegex(ValueError, f"line 11, column 'name': '{word}' looks like a total"):
+      self.open(files, exclude=("name",))
+    format_ = self.open({"a.csv": folders.lines("x,y", "1,2", "3,4")}).format
+    later = self.open_later(format_, files, skip_bad_rows=True)
+    self.assertEqual(later.read("a").features.shape, (9, 2))
+
   def test_sums_of_few_rows(self):
     self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
 
