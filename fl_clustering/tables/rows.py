@@ -134,8 +134,8 @@ class RowSources:
 
   def _read(self, key: str) -> Rows:
     head, table, numbers = self._read_columns(key)
-    labels = () if self._options.is_regression else (self._options.label_column,)
-    named = [name for name in (*self._columns[key].categories, *labels) if name in table]
+    label = "" if self._options.is_regression else self._options.label_column or ""
+    named = [name for name in (*self._columns[key].categories, label) if name in table]
     in_numbers = tuple(name for name in named if _depend_on_mark(table[name], head))
     if in_numbers:
       # Columns of numbers say together what a file's decimal mark is.

@@ -96,10 +96,10 @@ class ViewTables:
     """A digest of what is used of every client, in hex, by client id."""
     found = {}
     for client_id in self.client_ids:
-      digest = hashlib.sha256("".join(v.digests[client_id] for v in self.views.values()).encode())
+      known = [view.digests[client_id] for view in self.views.values()]
       if self.labels is not None:
-        digest.update(self.labels.by_client[client_id].tobytes())
-      found[client_id] = digest.hexdigest()
+        known.append(repr(self.labels.by_client[client_id].tolist()))
+      found[client_id] = hashlib.sha256(repr(known).encode()).hexdigest()
     return found
 
   @property
@@ -181,10 +181,6 @@ def _by_name(
       name: {client_id: files[name] for client_id, files in folders.items()}
       for name in sorted(folders[first])
   }
-
-
-def _with_all_rows(heads: Mapping[str, columns_lib.Head]) -> dict[str, columns_lib.Head]:
-  return {key: dataclasses.replace(head, keeps_rows=True) for key, head in heads.items()}
 
 
 def _label_heads(
@@ -375,10 +371,9 @@ def _opened(
   with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
-        heads[name] = _with_all_rows(client_tables.read_heads(of_view, options, argument))
-  label_heads = {}
-  if label_paths is not None:
-    label_heads = _with_all_rows(_label_heads(label_paths, options, argument))
+        found = client_tables.read_heads(of_view, options, argument)
+        heads[name] = {key: dataclasses.replace(h, keeps_rows=True) for key, h in found.items()}
+  label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
   ids = table_options.TableOptions(id_column=options.id_column)  # They are in every view.
