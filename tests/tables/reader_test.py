@@ -492,7 +492,7 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
         map(str, last)))}, skip_bad_rows=True)
     self.assertEqual(later.num_rows, {"c": 25})
 
-  @parameterized.parameters("Mean", "SD", "m1")
+  @parameterized.parameters("Mean", "SD", "Gesamt:", "m1")
   def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
     rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
     files = {"a.csv": folders.lines("name,x,y", *rows, f"{word},3.1,2")}
