@@ -341,7 +341,7 @@ class WarningsTest(folders.TablesTestCase):
       self.assertEqual(tables.warnings, ())
     # Copied files, ids, a copy of the label, codes, words, and lines of separators and of totals.
     rows = [f"{i % 7},{98_765 * i % 900_007},{i % 2},{i % 2},0012" for i in range(60)]
-    rows += ["1,None,1,1,12", "Total,N/A,None,0,4E5", "Total,9,0,1,none"]
+    rows += ["1,None,1,1,12", "Total,N/A,None,0,4E5", "1,9,0,1,Total"]
     options = {"categories": ("c",), "allow_any_number": True, "header": "yes"}
     files = {f"{name}.csv": folders.lines("x,k,z,y,c", *rows) for name in "ab"}
     self.assertEqual(self.open(files, label_column="y", **options).warnings, ())
