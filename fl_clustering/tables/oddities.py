@@ -271,8 +271,9 @@ class Oddities:
       labels = list(map(float, table[label])) if self._learns_numbers else classes
       for name, column in self._like_label.items():
         column.add(table[name], labels)
-    for name in {*levels, *([label] if label is not None and classes else ())}:
-      self._written[name].update(set(table[name]) - {None})
+    for name in (*levels, label):
+      if name is not None and not (name == label and self._learns_numbers):
+        self._written[name].update(set(table[name]) - {None})
     for name, known in self._numbers.items():
       known.add(client_id, table[name])
     for name in sorted(set(classes)):
