@@ -407,9 +407,9 @@ def open_folder(
 
 def _notes(
     sources: rows_lib.RowSources, unused: tuple[str, ...], ignored: Mapping[str, set[str]],
-    unlike: Mapping[str, Mapping[str, float]], options: table_options.TableOptions,
+    unlike: Mapping[str, tuple[float, list[str]]], options: table_options.TableOptions,
 ) -> tuple[str, ...]:
-  """Returns what a model does not use of files, in words."""
+  """Returns what a model does not use of files, or is unlike its own, in words."""
   found = list(format_scan.told_of_reading(sources.heads, options))
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
@@ -419,9 +419,8 @@ def _notes(
       for name, levels in ignored.items() if levels
   ]
   found += [
-      f"the column {name} may have another unit: its mean is "
-      f"{problems.listed([f'{mean:.4g} in {path!r}' for path, mean in means.items() if path])}, "
-      f"and was {means['']:.4g} in the run" for name, means in unlike.items()
+      f"the column {name} may have another unit: its mean is {problems.listed(means)}, and was "
+      f"{mean:.4g} in the run" for name, (mean, means) in unlike.items()
   ]
   for path, bad in sources.bad_rows.items():
     if bad:
@@ -490,7 +489,7 @@ def _open_files_for(
   sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}
-  unlike: dict[str, dict[str, float]] = {}
+  unlike: dict[str, tuple[float, list[str]]] = {}
   known = {} if options.allow_any_number else later.moments or encoding.moments
 
   def look(client_id: str, rows: rows_lib.Rows) -> None:
@@ -499,11 +498,12 @@ def _open_files_for(
       unlabelled.add(client_id)
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
-    for name in known.keys() & set(format_.columns.numbers):
+    for name in filter(known.__contains__, format_.columns.numbers):
       mean = oddities.known_mean(rows.cells[name], known[name])
       if mean is not None:
         place = client_id if options.client_column else sources.paths[client_id]
-        unlike.setdefault(name, {"": mean})[place] = float(np.nanmean(rows.cells[name]))
+        own = float(np.nanmean(rows.cells[name]))
+        unlike.setdefault(name, (mean, []))[1].append(f"{own:.4g} in {place!r}")
 
   num_rows, digests = _scan(sources, look)
   return ClientTables(
