@@ -30,8 +30,8 @@ _LEAST_BYTES_PER_BYTE = 2
 # What the last row of a table may say that has totals of the others.  Without such a word, it must
 # be the sum of so many numbers, as precisely as people write it.
 _TOTAL = re.compile(
-    r"(?i)((sub|grand |overall )?totals?|sum|means?|averages?|sd|std|median|summe|gesamt|mittelwert)"
-    r"\W*"
+    r"(?i)((sub|grand |overall )?totals?|sum|means?|averages?|sd|std|median|"
+    r"summe|gesamt|mittelwert)\W*"
 )
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
