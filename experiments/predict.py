@@ -80,15 +80,19 @@ def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]])
   return num_clients, num_rows
 
 
-def _profiles(run: str) -> dict[int, dict[str, float]] | None:
-  """Returns the clusters' mean features; None if the run's folder does not have them."""
+def _profiles(
+    run: str,
+) -> tuple[dict[int, dict[str, float]] | None, dict[str, list[table_options.Moments]]]:
+  """Returns the clusters' mean features, None if they are not known, and moments by feature."""
   finished = finished_run.FinishedRun(run)
-  if not finished.has(_PROFILES):
-    return None
   means: dict[int, dict[str, float]] = {}
-  for row in finished.rows(_PROFILES, ("feature",)):
+  moments: dict[str, list[table_options.Moments]] = {}
+  for row in finished.rows(_PROFILES, ("feature",)) if finished.has(_PROFILES) else ():
     means.setdefault(row["cluster"], {})[row["feature"]] = row["mean"]
-  return means
+    moments.setdefault(row["feature"], []).append(
+        (row["num_rows"], row["mean"], row["standard_deviation"])
+    )
+  return means or None, moments
 
 
 def main() -> None:
@@ -99,12 +103,13 @@ def main() -> None:
     path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
-    later = table_options.LaterFiles(
-        table_flags.given(), flags.FLAGS.unknown_levels, flags.FLAGS.skip_bad_rows
-    )
     model = load_model.load_model(flags.FLAGS.run)
+    profiles, moments = _profiles(flags.FLAGS.run)
+    later = table_options.LaterFiles(
+        table_flags.given(), flags.FLAGS.unknown_levels, flags.FLAGS.skip_bad_rows, moments=moments
+    )
     tables = model.open_folder(flags.FLAGS.data_dir, later=later)
-    model, placed = model.place_others(tables, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
+    model, placed = model.place_others(tables, flags.FLAGS.fallback, profiles)
     num_clients, num_rows = _write(path, model.predict_tables(tables))
   for text in (*tables.warnings, *placed):
     print(f"note: {text}")

@@ -34,6 +34,7 @@ from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags
 from experiments import worker_flags
+from fl_clustering.tables import problems
 
 flags.adopt_module_key_flags(three_phase_flags)
 
@@ -124,6 +125,7 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
               "num_clients": len(task.clients),
               "num_new_clients": len(task.new_clients),
               "fingerprints": fingerprints,
+              "sha256_by_client": dict(task.row_digests),
           },
           "model": {"name": task.model.name, "num_parameters": task.num_parameters},
           **data.describe_own_methods(config.run),
@@ -140,9 +142,9 @@ def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) ->
   """Raises a ValueError if the study to resume had other data or other code of an own method."""
   data.check_own_methods(recorded, document)
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
-    raise ValueError(
-        "`data_dir` must give the same data as in the study to resume, got other examples."
-    )
+    digests = (one["data"].get("sha256_by_client", {}) for one in (recorded, document))
+    got = problems.changed(*digests) or "other examples"
+    raise ValueError(f"`data_dir` must give the same data as in the study to resume, got {got}.")
 
 
 def _measure_groups(

@@ -245,13 +245,9 @@ def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -
     described = {name: value for name, value in described.items() if name != _DIGESTS}
   if recorded == described:
     return
-  before, now = recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {})
-  changed = sorted(client for client in before.keys() & now.keys() if before[client] != now[client])
-  got = "other points, clients or columns"
-  if before.keys() ^ now.keys():
-    got = f"further or fewer clients: {problems.listed(sorted(before.keys() ^ now.keys()))}"
-  elif changed and recorded.get("features") == described["features"]:
-    got = f"other rows of {problems.listed(changed)}"
+  got = problems.changed(recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {}))
+  if not got or got.startswith("other rows") and recorded["features"] != described["features"]:
+    got = "other points, clients or columns"
   raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
 
 

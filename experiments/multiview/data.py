@@ -12,6 +12,7 @@ from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
 from fl_clustering.points import grid_scaling
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
@@ -222,6 +223,10 @@ class LoadedData:
             }
             for name, one in self.datasets.items()
         },
+        "sha256_by_client": {
+            client_id: digest for one in self.datasets.values() if one.tables is not None
+            for client_id, digest in one.tables.digests.items()
+        },
         "warnings": list(self.warnings),
         "with_demonstration": self.with_demonstration,
         "left_out": self.left_out,
@@ -266,6 +271,8 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
   argument = "data_dir" if OWN in document["data"] else "datasets"
   for key in ("data", "with_demonstration"):
     if recorded.get(key) != document[key]:
+      digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
       raise ValueError(
-          f"`{argument}` must give the same data as in the run to resume, got others."
+          f"`{argument}` must give the same data as in the run to resume, got "
+          f"{problems.changed(*digests) or 'others'}."
       )

@@ -13,6 +13,7 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tables import problems
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -203,6 +204,7 @@ def describe(
           "fallback_reason": task.fallback_reason,
           "warnings": list(task.warnings),
           "fingerprint": task.fingerprint(),
+          "sha256_by_client": dict(task.row_digests),
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
       "privacy": client_privacy.spent(config),
@@ -235,10 +237,9 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
   check_own_methods(recorded, document)
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
     argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
-    raise ValueError(
-        f"`{argument}` must give the same data as in the run to resume, got other "
-        f"examples for {document['dataset']['name']!r}."
-    )
+    digests = (one["dataset"].get("sha256_by_client", {}) for one in (recorded, document))
+    got = problems.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
+    raise ValueError(f"`{argument}` must give the same data as in the run to resume, got {got}.")
 
 
 def stages_in_common(

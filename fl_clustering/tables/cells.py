@@ -16,6 +16,8 @@ MISSING = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
     "none", "<NA>", "-nan", "-NaN",
 )
+# Those that may be meant as a level: nothing of it, or it does not apply.
+WORDS = ("None", "none", "N/A", "n/a")
 # What may stand between thousands, and what messages call it.
 THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.
@@ -26,7 +28,11 @@ ODD_CHARACTERS = {"\u00a0": " ", "\u202f": " ", "\u2019": "'"}
 # RE2, which Arrow has, and Python read the same from these patterns.
 _CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"
 _LETTERS = "A-Za-zÀ-ÖØ-öø-ÿµμΩ°"
-_WORD = rf"[{_LETTERS}/][{_LETTERS}0-9²³%/^*·.\-]{{0,14}}"
+# Units such as x10E9/l, kg/m2 and ml/min/1.73m2 have digits, but no others: 2D4 is a code.
+_WORD = (
+    rf"(?:m[23]|x10|[{_LETTERS}/])"
+    rf"(?:m[23]|H2|[/^*·.\-E][0-9]{{1,3}}|[{_LETTERS}²³%/^*·.\-]){{0,14}}"
+)
 _CURRENCY = "[€$£¥]"
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a currency or nothing, the number, and a unit or nothing.

@@ -15,6 +15,7 @@ than memory.
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -26,6 +27,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import format_scan
 from fl_clustering.tables import label_scale
+from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
@@ -33,6 +35,14 @@ from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 
+# What may help with files that a model is used on, in words and as fields of `LaterFiles`.
+_HELP: dict[str, tuple[str, dict[str, Any]]] = {
+    "unknown_levels": (
+        "--unknown_levels=ignore takes rows with such a level as ones without any",
+        {"unknown_levels": table_options.IGNORE},
+    ),
+    "skip_bad_rows": ("--skip_bad_rows leaves such rows out", {"skip_bad_rows": True}),
+}
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -294,7 +304,8 @@ def _scan(
     for client_id, path in sources.paths.items():
       with part(path):
         rows = sources.read(client_id)
-        look(client_id, rows)
+        with sources.in_lines(path):
+          look(client_id, rows)
         num_rows[client_id] = len(rows.numbers)
         digests[client_id] = rows.digest().hex()
   sources.check_agreement()
@@ -334,7 +345,6 @@ def open_heads(
 
   Raises:
     BadTable: If a file can't be used, or its columns differ from the others'.
-    ValueError: If an option names a column that is nowhere.
     OSError: If a file can't be read.
   """
   columns = columns_lib.agree(list(heads.values()), options)
@@ -348,7 +358,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources.heads)
+  warnings = scan.warnings(sources.heads, digests)
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
@@ -384,6 +394,7 @@ def open_folder(
         reader.check_kinds([directory], options.allow_any_number)
       with part():
         heads = read_heads(paths, tried, argument)
+        columns_lib.check_known(list(heads.values()), tried)
         if is_one:
           columns_lib.check_no_clients(next(iter(heads.values())), tried)
         opened = open_heads(heads, tried, argument)
@@ -396,16 +407,20 @@ def open_folder(
 
 def _notes(
     sources: rows_lib.RowSources, unused: tuple[str, ...], ignored: Mapping[str, set[str]],
-    options: table_options.TableOptions,
+    unlike: Mapping[str, tuple[float, list[str]]], options: table_options.TableOptions,
 ) -> tuple[str, ...]:
-  """Returns what a model does not use of files, in words."""
-  found = list(format_scan.told_encodings(sources.heads, options))
+  """Returns what a model does not use of files, or is unlike its own, in words."""
+  found = list(format_scan.told_of_reading(sources.heads, options))
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
   found += [
       f"the column {name!r} has levels that the model does not know: "
       f"{problems.named(sorted(levels))}"
       for name, levels in ignored.items() if levels
+  ]
+  found += [
+      f"the column {name} may have another unit: its mean is {problems.listed(means)}, and was "
+      f"{mean:.4g} in the run" for name, (mean, means) in unlike.items()
   ]
   for path, bad in sources.bad_rows.items():
     if bad:
@@ -433,8 +448,15 @@ def open_files_for(
       unknown.
     OSError: If a file can't be read.
   """
-  with problems.refusing(argument, table_options.OF_FILES):
-    return _open_files_for(format_, paths, argument, later)
+  with problems.refusing(argument, (*table_options.OF_FILES, *_HELP)):
+    try:
+      return _open_files_for(format_, paths, argument, later)
+    except problems.BadTable as e:
+      for hint, change in _HELP.values() if not format_.options.allow_any_number else ():
+        with contextlib.suppress(problems.BadTable):
+          _open_files_for(format_, paths, argument, dataclasses.replace(later, **change))
+          e.findings = (*e.findings[:-1], e.findings[-1].with_hint(hint))
+      raise
 
 
 def _open_files_for(
@@ -458,12 +480,17 @@ def _open_files_for(
   options = format_.options
   unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
   heads = {
-      key: dataclasses.replace(head, style=dataclasses.replace(head.style, likely=format_.decimal))
+      key: dataclasses.replace(
+          head, style=dataclasses.replace(head.style, likely=format_.decimal),
+          keeps_rows=later.has_views,
+      )
       for key, head in heads.items()
   }
   sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}
+  unlike: dict[str, tuple[float, list[str]]] = {}
+  known = {} if options.allow_any_number else later.moments or encoding.moments
 
   def look(client_id: str, rows: rows_lib.Rows) -> None:
     table = _client_table(rows, format_)  # Checks labels, levels and splits.
@@ -471,11 +498,17 @@ def _open_files_for(
       unlabelled.add(client_id)
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
+    for name in filter(known.__contains__, format_.columns.numbers):
+      mean = oddities.known_mean(rows.cells[name], known[name])
+      if mean is not None:
+        place = client_id if options.client_column else sources.paths[client_id]
+        own = float(np.nanmean(rows.cells[name]))
+        unlike.setdefault(name, (mean, []))[1].append(f"{own:.4g} in {place!r}")
 
   num_rows, digests = _scan(sources, look)
   return ClientTables(
-      num_rows, format_, digests, argument, sources, _notes(sources, unused, ignored, options),
-      frozenset(unlabelled),
+      num_rows, format_, digests, argument, sources,
+      _notes(sources, unused, ignored, unlike, options), frozenset(unlabelled),
   )
 
 

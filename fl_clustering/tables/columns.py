@@ -52,6 +52,9 @@ class Head:
       Every line of a text file is then a row, which is read on its own.
     skips_bad_lines: Whether lines with too few or too many cells are left out.
     bad_lines: The rows, counted from 0, that are such lines, as far as they were looked for.
+    keeps_rows: Whether rows of separators only are rows, but at the end, as in the other views.
+    num_separators: How many rows of separators only others follow, as far as they were read.
+    words: How many of `cells.WORDS` columns of levels have, if any, likewise.
   """
 
   path: str
@@ -70,6 +73,9 @@ class Head:
   allows_any_cell: bool = False
   skips_bad_lines: bool = False
   bad_lines: tuple[int, ...] = ()
+  keeps_rows: bool = False
+  num_separators: int = 0
+  words: tuple[tuple[str, int], ...] = ()
 
   @property
   def known_names(self) -> tuple[str, ...]:
@@ -236,20 +242,22 @@ class Columns:
     features: In the order of the first file.
     categories: Those of them that hold levels.
     roles: The other columns, by role; see `TableOptions.roles`.
+    in_numbers: Those of levels or classes that are read as numbers all the same.
   """
 
   features: tuple[str, ...]
   categories: tuple[str, ...]
   roles: dict[str, str]
-  has_number_labels: bool = False
+  in_numbers: tuple[str, ...] = ()
 
   @property
   def numbers(self) -> tuple[str, ...]:
-    """The columns that hold numbers: features, and the labels of a regression."""
-    names = tuple(name for name in self.features if name not in self.categories)
-    if self.has_number_labels and "label_column" in self.roles:
-      names += (self.roles["label_column"],)
-    return names
+    """The columns that hold numbers: features, the labels of a regression, and `in_numbers`."""
+    known = (*self.categories, *self.roles.values())
+    return (
+        *(name for name in self.features if name not in self.categories),
+        *(name for name in self.in_numbers if name in known),
+    )
 
   @property
   def texts(self) -> tuple[str, ...]:
@@ -355,16 +363,14 @@ def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns
   """Returns the `Columns` that are used of all files.
 
   Raises:
-    ValueError: If an option names a column that is nowhere.
     BadTable: If a file lacks a column, has one too many, or would give ids as a feature.
   """
-  check_known(heads, options)
   others = {*options.roles.values(), *options.exclude}
   features = options.columns
   if features is None:
     features = tuple(name for name in heads[0].known_names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
-  columns = Columns(features, categories, options.roles, options.is_regression)
+  columns = Columns(features, categories, options.roles, options.number_labels)
   used = (*features, *options.roles.values())
   _check_same(heads, options, used, repr(heads[0].path))
   if not features:

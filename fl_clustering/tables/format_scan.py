@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import os
-from typing import Iterable
+from typing import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -23,14 +24,22 @@ _MANY_NUMBERS = 20
 _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
 
-def told_encodings(
-    heads: Iterable[columns_lib.Head], options: table_options.TableOptions
-) -> tuple[str, ...]:
-  """Returns a text about files whose encoding was found out not to be UTF-8, if there are any."""
+def told_of_reading(
+    heads: Collection[columns_lib.Head], options: table_options.TableOptions
+) -> Iterator[str]:
+  """Yields texts about encodings that were found out, and about what is not read as it stands."""
   found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
-  if not found or options.encoding is not None:
-    return ()
-  return (f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}",)
+  if found and options.encoding is None:
+    yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
+  empty = [f"{h.num_separators:,} in {os.path.basename(h.path)}" for h in heads if h.num_separators]
+  if empty:
+    yield f"lines with nothing but separators are no rows: {problems.listed(empty)}"
+  words: collections.Counter[str] = collections.Counter()
+  for head in heads:
+    words.update(dict(head.words))
+  if words:
+    places = problems.listed([f"{count:,} in the column {name}" for name, count in words.items()])
+    yield f"cells with {problems.named(cells.WORDS)} are read as missing: {places}"
 
 
 class FormatScan:
@@ -42,7 +51,7 @@ class FormatScan:
     self._levels: dict[str, set[str]] = {name: set() for name in columns.categories}
     self._classes: set[str] = set()
     self._num_labels = 0
-    self._oddities = None if options.allow_any_number else oddities.Oddities(columns)
+    self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
@@ -76,11 +85,19 @@ class FormatScan:
         decimal,
     )
 
-  def warnings(self, heads: Iterable[columns_lib.Head]) -> tuple[str, ...]:
-    """Returns what is odd about the rows of files, in words."""
+  def warnings(
+      self, heads: Collection[columns_lib.Head], digests: Mapping[str, str]
+  ) -> tuple[str, ...]:
+    """Returns what is odd about the rows of files, in words; `digests` are of every client's."""
     if self._oddities is None:
       return ()
-    return (*told_encodings(heads, self._options), *self._oddities.texts())
+    copies: dict[str, list[str]] = {}
+    for client_id, digest in digests.items():
+      copies.setdefault(digest, []).append(client_id)
+    return (*told_of_reading(heads, self._options), *(
+        f"the files of the clients {problems.named(same)} hold the same rows in all columns that "
+        "are used" for same in copies.values() if len(same) > 1
+    ), *self._oddities.texts())
 
   def finds_regression(self) -> bool:
     """Returns whether the labels are rather numbers to learn than classes, if no option says."""

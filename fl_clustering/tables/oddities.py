@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Iterable, Mapping
+import itertools
+import re
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
+from fl_clustering.tables import reader
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
 
 _MANY_CLASSES = 50
 # Integers below the former are exact in float64; larger numbers than the latter are no integers.
@@ -18,10 +24,17 @@ _LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
 _FIRST_DAY, _LAST_DAY = 19000101, 21001231
 # What units differ by: 1.8 degrees Fahrenheit are one degree Celsius, and 2.2 pounds a kilogram.
 _LEAST_FACTOR = 1.8
+# Hardly a client's mean is so many standard deviations from that of others' numbers.
+_FAR_DEVIATIONS = 5
 # A client with fewer numbers says little of their unit.
 _FEWEST_VALUES = 5
 # A client with fewer rows may have such measurements.
 _FEWEST_IDS = 20
+# Of so many measurements, two are the same, if they don't differ by more than this times as much;
+# else they are not spread so evenly: the deviation is a smaller share of their range.
+_FEWEST_DISTINCT, _WIDE, _EVEN = 50, 200, 0.26
+# A column that agrees with the label in fewer rows may do so by chance.
+_FEWEST_LABELS, _FIRST_ROWS = 20, 500
 # Units of measurements, nearly all of which are positive, can be compared.
 _LEAST_POSITIVE = 0.95
 # What people write for a missing value, where it is this often, and others are this much smaller.
@@ -46,6 +59,25 @@ class _Scale:
 
   def overlaps(self, other: _Scale) -> bool:
     return self.low <= other.high and other.low <= self.high
+
+
+def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
+  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None."""
+  values = column[np.isfinite(column)]
+  counts, means, deviations = np.array(moments, float).T
+  mean = float(counts @ means / counts.sum())
+  if len(values) < _FEWEST_VALUES:
+    return None
+  scale, ratios = _Scale.of(values), deviations / np.where(means > 0, means, np.inf)
+  # Where numbers are positive, few of them are near zero even if they spread much.
+  lows = np.where(means > 0, means / (1 + 2 * ratios), means - 2 * deviations)
+  is_apart = scale.high < lows.min() or scale.low > (means + 2 * deviations).max()
+  variance = float(counts @ (deviations**2 + (means - mean) ** 2) / counts.sum())
+  is_other_factor = min(scale.mean, mean) > 0 and (
+      max(scale.mean / mean, mean / scale.mean) >= _LEAST_FACTOR
+  )
+  is_far = abs(scale.mean - mean) >= _FAR_DEVIATIONS * variance**0.5
+  return mean if is_apart and variance > 0 and (is_other_factor or is_far) else None
 
 
 @dataclasses.dataclass
@@ -104,9 +136,15 @@ class _Numbers:
   code_counts: collections.Counter[float] = dataclasses.field(default_factory=collections.Counter)
   are_days: bool = True
   count_up: bool = True
+  # The clients' numbers, as long as they may be ids.
+  distinct: list[np.ndarray] | None = dataclasses.field(default_factory=list)
 
   def add(self, client_id: str, column: np.ndarray) -> None:
     values = column[np.isfinite(column)]
+    if self.distinct is not None:
+      are_ids = not np.any(values % 1) and np.all(values >= 0) and _are_distinct(values)
+      is_copy = any(np.array_equal(values, others) for others in self.distinct)
+      self.distinct = [*self.distinct, *([] if is_copy else [values])] if are_ids else None
     if len(values):
       self.are_days = self.are_days and _are_days(values)
       self.count_up = self.count_up and _count_up(values)
@@ -114,6 +152,18 @@ class _Numbers:
     self.spread.add(client_id, values)
     self.rest.add(client_id, values[~is_code])
     self.code_counts.update(values[is_code].tolist())
+
+  @property
+  def are_ids(self) -> bool:
+    """Whether all numbers differ, which measurements would hardly do."""
+    values = np.concatenate(self.distinct or [np.zeros(0)])
+    if len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days:
+      return False
+    span = np.ptp(values)
+    # Of n random numbers, about n^2 / (2 span) are the same as another one.
+    is_dense = len(values) ** 2 >= 6 * span
+    is_even = span >= _WIDE * len(values) and values.std() >= _EVEN * span
+    return bool(is_dense or is_even) and _are_distinct(values)
 
   @property
   def codes(self) -> dict[float, int]:
@@ -135,10 +185,43 @@ def _are_days(values: np.ndarray) -> bool:
   ))
 
 
+def _are_distinct(values: np.ndarray) -> bool:
+  return len(np.unique(values)) == len(values)
+
+
 def _count_up(values: np.ndarray) -> bool:
   """Returns whether enough values, in any order, are integers without a gap."""
   is_dense = np.ptp(values) == len(values) - 1 >= _FEWEST_IDS - 1 and not np.any(values % 1)
-  return bool(is_dense) and len(np.unique(values)) == len(values)
+  return bool(is_dense) and _are_distinct(values)
+
+
+class _LikeLabel:
+  """Whether a column says the same as the label: its number, or one value for each class."""
+
+  def __init__(self, are_numbers: bool):
+    self._are_numbers = are_numbers
+    self._pairs: set[tuple[Any, Any]] = set()
+    self._num_rows = 0
+    self._may_be = True
+
+  def add(self, column: np.ndarray, labels: Sequence[Any]) -> None:
+    for size in (_FIRST_ROWS, len(column)):  # Most columns differ at once.
+      if not self._may_be:
+        return
+      has_cell = ~reader.is_missing(column[:size])
+      found = set(itertools.compress(zip(column[:size].tolist(), labels), has_cell))
+      self._pairs |= {(_value(cell), label) for cell, label in found}
+      values, known = zip(*self._pairs) if self._pairs else ((), ())
+      are_paired = len(set(values)) == len(set(known)) == len(self._pairs)
+      self._may_be = values == known if self._are_numbers else are_paired
+    self._num_rows += len(column)
+
+  def __bool__(self) -> bool:
+    return self._may_be and len(self._pairs) > 1 and self._num_rows >= _FEWEST_LABELS
+
+
+def _value(cell: Any) -> Any:
+  return table_format.level_of(cell) if isinstance(cell, str) else cell
 
 
 def _alike(names: Iterable[str]) -> list[list[str]]:
@@ -163,8 +246,13 @@ def _abbreviated(names: Iterable[str]) -> list[list[str]]:
 class Oddities:
   """What is odd about the rows of all clients, which are added one client at a time."""
 
-  def __init__(self, columns: columns_lib.Columns):
+  def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
     self._columns = columns
+    self._options = options
+    self._learns_numbers = options.is_regression or options.label_above is not None
+    self._like_label = {name: _LikeLabel(self._learns_numbers) for name in columns.features}
+    # What is written in columns of levels or classes.
+    self._written: dict[str, set[str]] = collections.defaultdict(set)
     self._numbers = {name: _Numbers() for name in columns.numbers}
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.
@@ -173,11 +261,19 @@ class Oddities:
     self._repeated: dict[str, int] = {}
 
   def add(
-      self, client_id: str, table: Mapping[str, np.ndarray], classes: Iterable[str],
+      self, client_id: str, table: Mapping[str, np.ndarray], classes: Sequence[str],
       levels: Mapping[str, Iterable[str]],
   ) -> None:
     """Adds a client's columns by name, the classes of its rows, and their levels by column."""
     self._clients.append(client_id)
+    label = self._options.label_column
+    if label is not None:
+      labels = list(map(float, table[label])) if self._learns_numbers else classes
+      for name, column in self._like_label.items():
+        column.add(table[name], labels)
+    for name in (*levels, label):
+      if name is not None and not (name == label and self._learns_numbers):
+        self._written[name].update(set(table[name]) - {None})
     for name, known in self._numbers.items():
       known.add(client_id, table[name])
     for name in sorted(set(classes)):
@@ -192,9 +288,40 @@ class Oddities:
   def texts(self) -> tuple[str, ...]:
     """Returns what is odd, one thing a text."""
     return (
-        *self._of_classes(), *self._of_levels(), *self._of_ids(), *self._of_numbers(),
-        *self._of_codes(), *self._of_units(),
+        *self._of_classes(), *self._of_levels(), *self._of_written(), *self._of_ids(),
+        *self._of_labels(), *self._of_numbers(), *self._of_codes(), *self._of_units(),
     )
+
+  def _leaving_out(self, names: Sequence[str]) -> str:
+    """Returns what flags leave columns out, in words, if others are left."""
+    if len(names) == len(self._columns.features):
+      return ""
+    flags = problems.flags(self._options, self._options.repaired(exclude=tuple(names)))
+    return f"; {flags} leaves {'it' if len(names) == 1 else 'them'} out"
+
+  def _of_labels(self) -> list[str]:
+    names = [name for name, is_like in self._like_label.items() if is_like]
+    if not names:
+      return []
+    says = f"column {names[0]} says" if len(names) == 1 else f"columns {problems.listed(names)} say"
+    label = self._options.label_column
+    return [f"the {says} the same as the label column {label}{self._leaving_out(names)}"]
+
+  def _of_written(self) -> list[str]:
+    found = []
+    for column, texts in sorted(self._written.items()):
+      by_level = collections.defaultdict(list)
+      for text in sorted(filter(cells.is_number, texts)):
+        by_level[table_format.level_of(text)].append(text)
+      for level, same in by_level.items():
+        like_codes = "[0-9]+[eE][0-9]+|0[0-9].*" if len(same) > 1 else "[0-9]+[eE][0-9]+"
+        if any(re.fullmatch(like_codes, text) for text in same):
+          found.append(
+              f"the column {column} has {problems.named(same)}, which count"
+              f"{'' if len(same) > 1 else 's'} as the number {level}; write codes with a letter in "
+              "front"
+          )
+    return found
 
   def _of_classes(self) -> list[str]:
     found = [
@@ -253,12 +380,15 @@ class Oddities:
         name for name, column in known.items()
         if _LARGEST_EXACT <= max(-column.spread.least, column.spread.largest) < _LARGEST_INTEGER
     ]
+    ids = [name for name in self._columns.features if name in known and known[name].are_ids]
     kinds = (
         (constant, "has the same value everywhere", "have the same value everywhere"),
         (days, "looks like dates written as integers", "look like dates written as integers"),
         ([name for name, column in known.items() if column.count_up],
          "looks like the rows' ids: every client's numbers have no gap",
          "look like the rows' ids: every client's numbers have no gap"),
+        (ids, f"looks like the rows' ids: no number occurs twice{self._leaving_out(ids)}",
+         f"look like the rows' ids: no number occurs twice{self._leaving_out(ids)}"),
         (inexact, "has numbers of 2^53 or more, which are rounded",
          "have numbers of 2^53 or more, which are rounded"),
     )
@@ -287,7 +417,7 @@ class Oddities:
   def _of_units(self) -> list[str]:
     found = []
     for name, known in self._numbers.items():
-      off = [] if known.count_up else known.measured.clients_off()
+      off = [] if known.count_up or known.are_ids else known.measured.clients_off()
       if off:
         by_mean = sorted(known.measured.scales.items(), key=lambda item: item[1].mean)
         means = problems.listed([f"{scale.mean:.4g} ({client})" for client, scale in by_mean])

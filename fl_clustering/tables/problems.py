@@ -75,6 +75,10 @@ class Finding:
     """The columns that the fix takes no numbers from."""
     return (*self.fix.get("exclude", ()), *self.fix.get("categories", ()))
 
+  def with_hint(self, hint: str) -> Finding:
+    """Returns the finding with a further hint."""
+    return dataclasses.replace(self, hints=(*self.hints, hint))
+
   def with_ids(self, name: str) -> Finding:
     """Returns the finding with a fix that compares the views' rows by a column it leaves out."""
     if name not in self.left_out:
@@ -181,6 +185,17 @@ def first_of(texts: Sequence[str]) -> str:
 def also(names: Sequence[str]) -> str:
   """Returns words for further columns with the same problem."""
   return f" (also {named(names)})" if names else ""
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+  """Returns words for how clients' digests differ by client; "" where one is not known."""
+  if not before or not now:
+    return ""
+  others = sorted(before.keys() ^ now.keys())
+  if others:
+    return f"further or fewer clients: {listed(others)}"
+  found = [client_id for client_id in sorted(before) if before[client_id] != now[client_id]]
+  return f"other rows of {listed(found)}" if found else ""
 
 
 @contextlib.contextmanager
@@ -308,21 +323,21 @@ def _unit(unit: str) -> str:
   return f"the unit {unit!r}" if unit else "no unit"
 
 
-def _flags(
+def flags(
     options: table_options.TableOptions, repaired: table_options.TableOptions
 ) -> str:
   """Returns the flags that turn options into the repaired ones."""
-  flags = []
+  found = []
   for field in dataclasses.fields(options):
     value = getattr(repaired, field.name)
     if value == getattr(options, field.name):
       continue
     if value is True:
-      flags.append(f"--{field.name}")
+      found.append(f"--{field.name}")
     else:
       text = quoted(value) if isinstance(value, tuple) else shlex.quote(str(value))
-      flags.append(f"--{field.name}={text}")
-  return " ".join(flags)
+      found.append(f"--{field.name}={text}")
+  return " ".join(found)
 
 
 def open_tables(
@@ -369,5 +384,6 @@ def open_tables(
       found[i] = dataclasses.replace(one, hints=())
     if helps and not one.hints and "exclude" in one.fix:
       found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
-  found[-1] = dataclasses.replace(found[-1], hints=(*found[-1].hints, *hints))
-  raise UnusableTables(argument, found, _flags(options, repaired) if helps else "")
+  for hint in hints:
+    found[-1] = found[-1].with_hint(hint)
+  raise UnusableTables(argument, found, flags(options, repaired) if helps else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -26,7 +27,15 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
+# What the last row of a table may say that has totals of the others.  Without such a word, it must
+# be the sum of so many numbers, as precisely as people write it.
+_TOTAL = re.compile(
+    r"(?i)((sub|grand |overall )?totals?|sum|means?|averages?|sd|std|median|"
+    r"summe|gesamt|mittelwert)\W*"
+)
+_FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
+
 
 class Kind(NamedTuple):
   """A kind of file; `read_head` raises `BadTable` if a file can't be read."""
@@ -243,26 +252,64 @@ def _as_text(array: Any) -> np.ndarray:
   return np.array(_trimmed(array).to_pylist(), object)
 
 
+def _num_words(array: Any) -> int:
+  is_word = pc.is_in(pc.utf8_trim_whitespace(array), value_set=pa.array(cells.WORDS))
+  return int(np.count_nonzero(is_word))
+
+
 def is_missing(column: np.ndarray) -> np.ndarray:
   """Returns which cells of a column are missing, bool of shape (n,)."""
   return np.isnan(column) if column.dtype != object else column == np.array(None)
 
 
-def _num_filled(head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray) -> int:
-  """Returns the number of rows of a file without its last ones, if they hold separators only.
+def _of_separators(
+    head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray
+) -> np.ndarray:
+  """Returns which rows of a file hold nothing but separators, bool of shape (n,).
 
   Args:
     arrays: The columns that are read, as Arrow arrays.
     rows: The rows' numbers in the file, from 0.
   """
-  if head.first_line is None or head.num_columns < 2 or not len(rows):
-    return len(rows)
-  # Few files end so, and the others need no second look.
-  ends = (array[-1:] for array in arrays.values())
-  ends = (end if end.type == pa.float64() else _trimmed(end) for end in ends)
-  if not all(pc.is_null(end[0], nan_is_null=True).as_py() for end in ends):
-    return len(rows)
-  return int(np.count_nonzero(rows < text_files.num_rows_to_last(head)))
+  is_empty = np.full(len(rows), head.first_line is not None and head.num_columns > 1)
+  for array in arrays.values():
+    if not is_empty.any():  # As in most files, which need no second look.
+      return is_empty
+    texts = array if array.type == pa.float64() else _trimmed(array)
+    is_empty &= np.asarray(pc.is_null(texts, nan_is_null=True), bool)
+  return is_empty & np.isin(rows, text_files.rows_of_separators(head))
+
+
+def _totals(
+    names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray]
+) -> tuple[str, str] | None:
+  """Returns a column whose last cell looks like a total, and why; None if the last row has none.
+
+  Args:
+    names: All columns, in the order of the file.
+    texts: Further columns as Arrow arrays of text.
+    values: The columns that could be read.
+  """
+  lasts = {name: column[-1].as_py() for name, column in texts.items()}
+  lasts |= {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
+  known = [name for name in names if lasts.get(name) is not None]
+  words = [n for n in known if isinstance(lasts[n], str) and not cells.is_number(lasts[n])]
+  for name in words[:1]:
+    if _TOTAL.fullmatch(lasts[name]):
+      column = values[name] if name in values else np.array(texts[name].to_pylist(), object)
+      if np.count_nonzero(column == lasts[name]) == 1:
+        return name, ": {!r} looks like a total of the rows above"
+  numbers = [name for name in known if name in values and values[name].dtype != object]
+  num_summed = 0
+  with np.errstate(all="ignore"):
+    for name in numbers:
+      others = values[name][:-1][~is_missing(values[name][:-1])]
+      if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
+        return None
+      num_summed += len(others) if lasts[name] > others.max(initial=0) else 0
+  if num_summed < _FEWEST_SUMMED:
+    return None
+  return numbers[0], ": {:g} looks like the sum of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -325,8 +372,7 @@ def read(
 
   The head has what was found out on the way, such as the decimal mark.  Columns are float64, NaN
   where missing, or text, None where missing.  Rows are counted from 1.  Lines with nothing but
-  separators at the end of a text file are no rows, but where no row may be looked at
-  (`allow_any_number`).
+  separators are no rows of a text file, but where no row may be looked at (`allow_any_number`).
 
   Args:
     needed: The names of the columns where no cell may be missing.
@@ -340,13 +386,26 @@ def read(
   """
   if bad_rows is not None:
     head = dataclasses.replace(head, skips_bad_lines=True)
-  head, arrays = _kind(head.path).read(head, columns.numbers, columns.texts)
+  used, first = (*columns.numbers, *columns.texts), head.known_names[0]
+  # A text table says in its first column which row has totals, even if that is not used.
+  has_more = head.first_line is not None and first not in used and not allow_any_number
+  read_texts = (*columns.texts, first) if has_more else columns.texts
+  head, arrays = _kind(head.path).read(head, columns.numbers, read_texts)
   num_rows = len(next(iter(arrays.values())))
   rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
   if not allow_any_number:
-    num_filled = _num_filled(head, arrays, rows)
-    arrays = {name: array[:num_filled] for name, array in arrays.items()}
-    rows = rows[:num_filled]
+    is_row = ~_of_separators(head, arrays, rows)
+    num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
+    if head.keeps_rows:
+      is_row = np.arange(len(rows)) < num_rows
+    if not is_row.all():
+      head = dataclasses.replace(head, num_separators=int(np.sum(~is_row[:num_rows])))
+      arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
+      rows = rows[is_row]
+    words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
+    head = dataclasses.replace(
+        head, words=tuple((name, count) for name, count in words.items() if count) or head.words
+    )
 
   def where(row: int) -> str:
     is_text = head.first_line is not None
@@ -355,39 +414,57 @@ def read(
   texts = {
       name: _trimmed(arrays[name]) for name in columns.numbers if arrays[name].type != pa.float64()
   }
+  more = {first: _trimmed(arrays[first])} if has_more else {}
   reading = written_numbers.read(texts, head.style)
   values = {
       name: np.asarray(arrays[name].to_numpy(), np.float64)
       for name in columns.numbers if name not in texts
   }
   if facts is not None:
-    for name, column in values.items():
-      facts.add(name, head.path, int(np.count_nonzero(~np.isnan(column))), 0, {""})
-    for name, (num_like, num_text) in reading.counts.items():
-      facts.add(name, head.path, num_like, num_text, reading.units[name])
+    counts = {name: (int(np.sum(~np.isnan(column))), 0) for name, column in values.items()}
+    for name, (num_like, num_text) in {**counts, **reading.counts}.items():
+      if name in columns.in_numbers:  # It need not stay a column of numbers.
+        num_like = num_text = 0
+      facts.add(name, head.path, num_like, num_text, reading.units.get(name, {""}))
   values.update(reading.numbers)
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:
     bad_rows.update({
         row + 1: f"row {row + 1} has too few or too many cells" for row in head.bad_lines
     })
+
+  def totals() -> list[tuple[str, np.ndarray, str]]:
+    may_have = not allow_any_number and len(rows) > 1
+    total = _totals(head.known_names, {**more, **texts}, values) if may_have else None
+    return [] if total is None else [(total[0], np.arange(len(rows)) == len(rows) - 1, total[1])]
+
+  def cell(name: str, row: int) -> Any:
+    return values[name][row] if name in values else {**more, **texts}[name][row].as_py()
+
   # Without the bad cells of a column, its others can be read, and may be bad too.
   while bad_rows is not None:
     is_good = np.ones(len(rows), bool)
-    for name, is_bad, why in _bad_cells(reading, values, columns, needed, allow_any_number):
+    bad = (*totals(), *_bad_cells(reading, values, columns, needed, allow_any_number))
+    for name, is_bad, why in bad:
       for row in np.flatnonzero(is_bad & is_good):
         number = int(rows[row]) + 1
-        cell = values[name][row] if name in values else texts[name][row].as_py()
-        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell)}"
+        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell(name, row))}"
       is_good &= ~is_bad
     if is_good.all() or not is_good.any():
       break
-    texts = {name: column.filter(pa.array(is_good)) for name, column in texts.items()}
+    more, texts = (
+        {name: column.filter(pa.array(is_good)) for name, column in group.items()}
+        for group in (more, texts)
+    )
     reading = written_numbers.read(texts, head.style)
     values = {name: column[is_good] for name, column in values.items()}
     values.update(reading.numbers)
     rows = rows[is_good]
-  found = _number_findings(reading, len(rows), where, columns.features)
+  found = [
+      problems.Finding(f"{where(-1)}, column {name!r}{why.format(cell(name, -1))}")
+      for name, _, why in totals()
+  ]
+  found += _number_findings(reading, len(rows), where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)
   if found:
     if not allow_any_number:

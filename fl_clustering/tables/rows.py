@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import re
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_files
 from fl_clustering.tables import written_numbers
 
 _TRAIN_OR_TEST = ("train", "test")
@@ -44,7 +46,7 @@ class Rows:
 
 
 def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
-  """Returns whether all labels of a file are numbers, and some depend on its decimal mark."""
+  """Returns whether all levels or labels are numbers, and some depend on a file's decimal mark."""
   if head.allows_any_cell or labels.dtype != object:
     return False
   found = set(labels) - {None}
@@ -57,7 +59,7 @@ def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
 
 
 def _names_of_numbers(labels: np.ndarray, head: columns_lib.Head) -> np.ndarray:
-  """Returns labels of a file as text that says the same in all files, None where missing."""
+  """Returns levels or labels as text that says the same in all files, None where missing."""
   if labels.dtype != object:
     names = [None if np.isnan(label) else repr(label) for label in labels.tolist()]
     return np.array(names, object)
@@ -102,7 +104,7 @@ class RowSources:
     self._model = model
     self._skips_bad_rows = skip_bad_rows
     self._heads = dict(heads)
-    # In some files, labels that are classes are read as numbers.
+    # In some files, levels and labels that are classes are read as numbers.
     self._columns = dict.fromkeys(heads, columns)
     self._options = options
     # Rows of private algorithms need no names.
@@ -131,16 +133,19 @@ class RowSources:
     return rows
 
   def _read(self, key: str) -> Rows:
-    label = self._options.label_column or ""
     head, table, numbers = self._read_columns(key)
-    if label in table and _depend_on_mark(table[label], head):
+    label = "" if self._options.is_regression else self._options.label_column or ""
+    named = [name for name in (*self._columns[key].categories, label) if name in table]
+    in_numbers = tuple(name for name in named if _depend_on_mark(table[name], head))
+    if in_numbers:
       # Columns of numbers say together what a file's decimal mark is.
-      self._columns[key] = dataclasses.replace(self._columns[key], has_number_labels=True)
+      self._columns[key] = dataclasses.replace(self._columns[key], in_numbers=in_numbers)
+      self._heads[key] = dataclasses.replace(self._heads[key], words=head.words)
       head, table, numbers = self._read_columns(key)
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
-    if label in table and not self._options.is_regression:
-      table[label] = _names_of_numbers(table[label], head)
+    for name in named:
+      table[name] = _names_of_numbers(table[name], head)
     absent = [name for name in self._columns[key].roles.values() if name not in table]
     return Rows({**table, **{name: np.full(len(numbers), None) for name in absent}}, numbers)
 
@@ -186,6 +191,22 @@ class RowSources:
     return given_clients.sorted_by_id({
         client_id: str(files_of_rows[owners == client_id][0]) for client_id in set(owners)
     })
+
+  @contextlib.contextmanager
+  def in_lines(self, path: str) -> Iterator[None]:
+    """Names the line of a text file, where a `BadTable` begins with the number of a row."""
+    head = next(head for head in self.heads if head.path == path)
+    try:
+      yield
+    except problems.BadTable as e:
+      # A client's rows may be in several of the files that clients share.
+      if head.first_line is not None and (self._shared is None or len(self._heads) == 1):
+        e.findings = tuple(
+            dataclasses.replace(one, problem=re.sub(
+                "^row ([0-9]+)", lambda row: text_files.where(head, int(row[1]) - 1), one.problem
+            )) for one in e.findings
+        )
+      raise
 
   @property
   def heads(self) -> tuple[columns_lib.Head, ...]:

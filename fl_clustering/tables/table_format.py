@@ -69,6 +69,15 @@ class FeatureEncoding:
     """The names of the features."""
     return (*self.encoded_names, *(f"{name} is missing" for name in self.indicators))
 
+  @property
+  def moments(self) -> dict[str, list[table_options.Moments]]:
+    """The moments of scaled features by name, as far as the scale says them."""
+    if self.shift is None or self.factor is None:
+      return {}
+    deviations = np.divide(1, self.factor, out=np.zeros(len(self.factor)), where=self.factor > 0)
+    found = zip(self.feature_names, self.shift.tolist(), deviations.tolist())
+    return {name: [(1, mean, deviation)] for name, mean, deviation in found}
+
   def first_encoded(self, names: Iterable[str]) -> list[int]:
     """Returns the positions of the first encoded columns of some columns, a list."""
     widths = [len(self.levels.get(name, (name,))) for name in self.columns]
@@ -250,7 +259,7 @@ class TableFormat:
     scale = document.get("label_scale")
     return cls(
         options,
-        columns_lib.Columns(features, tuple(levels), options.roles, options.is_regression),
+        columns_lib.Columns(features, tuple(levels), options.roles, options.number_labels),
         FeatureEncoding(
             features,
             levels,

@@ -6,7 +6,7 @@ import codecs
 import dataclasses
 import functools
 import math
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from clustering_basics import validate
 from fl_clustering import options as options_lib
@@ -48,6 +48,10 @@ def _encoding(name: str) -> str | None:
     return None
 
 
+# A number of rows, and a column's mean and standard deviation in them.
+Moments = tuple[float, float, float]
+
+
 @dataclasses.dataclass(frozen=True)
 class LaterFiles:
   """How files that a model is used on may differ from those that it was made of.
@@ -56,11 +60,15 @@ class LaterFiles:
     options: What is said of how they are written, by the names in `OF_FILES`.
     unknown_levels: A key of `UNKNOWN_LEVELS`.
     skip_bad_rows: Whether rows that can't be used are left out and named.
+    has_views: Whether files of other views have the same rows.
+    moments: Those of each cluster of the model's rows, by feature; none where they are secret.
   """
 
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   unknown_levels: str = ERROR
   skip_bad_rows: bool = False
+  has_views: bool = False
+  moments: Mapping[str, Sequence[Moments]] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:
     validate.one_of(tuple(UNKNOWN_LEVELS), unknown_levels=self.unknown_levels)
@@ -219,6 +227,11 @@ class TableOptions:
   def is_regression(self) -> bool:
     """Whether the label column's numbers are learned."""
     return self.task == REGRESSION
+
+  @property
+  def number_labels(self) -> tuple[str, ...]:
+    """The label column if its numbers are learned, or none."""
+    return (self.label_column,) if self.is_regression and self.label_column else ()
 
   @property
   def style(self) -> cells.Style:

@@ -323,13 +323,9 @@ def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   return itertools.islice(_lines(head), int(head.has_header), None)
 
 
-def num_rows_to_last(head: columns_lib.Head) -> int:
-  """Returns the number of rows without those of separators only at the end.
-
-  Spreadsheets leave such rows.
-  """
-  filled = (row for row, (_, line) in enumerate(_rows(head), 1) if "".join(line).strip())
-  return max(filled, default=0)
+def rows_of_separators(head: columns_lib.Head) -> list[int]:
+  """Returns the rows, counted from 0, of nothing but separators, as spreadsheets leave them."""
+  return [row for row, (_, line) in enumerate(_rows(head)) if not "".join(line).strip()]
 
 
 def where(head: columns_lib.Head, row: int) -> str:
@@ -418,7 +414,7 @@ def _read_as(
       ),
       "convert_options": arrow_csv.ConvertOptions(
           column_types=types, include_columns=list(types), null_values=cells.MISSING,
-          strings_can_be_null=True, decimal_point=decimal,
+          decimal_point=decimal,
       ),
   }
   source = _without_comments(head) if head.comment else packed_files.source(head.path)

@@ -92,6 +92,17 @@ class ViewTables:
     return table_format.ViewFormat({name: view.format for name, view in self.views.items()})
 
   @property
+  def digests(self) -> Mapping[str, str]:
+    """A digest of what is used of every client, in hex, by client id."""
+    found = {}
+    for client_id in self.client_ids:
+      known = [view.digests[client_id] for view in self.views.values()]
+      if self.labels is not None:
+        known.append(repr(self.labels.by_client[client_id].tolist()))
+      found[client_id] = hashlib.sha256(repr(known).encode()).hexdigest()
+    return found
+
+  @property
   def sha256(self) -> str:
     """A digest of all that is used, in hex."""
     digest = hashlib.sha256()
@@ -170,18 +181,6 @@ def _by_name(
       name: {client_id: files[name] for client_id, files in folders.items()}
       for name in sorted(folders[first])
   }
-
-
-def _of_view(
-    options: table_options.TableOptions, heads: Mapping[str, columns_lib.Head]
-) -> table_options.TableOptions:
-  """Returns the `TableOptions` of a view: those of all views, with the names that it has."""
-  known = {name for head in heads.values() for name in head.known_names}
-  return dataclasses.replace(
-      options,
-      exclude=tuple(name for name in options.exclude if name in known),
-      categories=tuple(name for name in options.categories if name in known),
-  )
 
 
 def _label_heads(
@@ -372,16 +371,19 @@ def _opened(
   with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
-        heads[name] = client_tables.read_heads(of_view, options, argument)
+        found = client_tables.read_heads(of_view, options, argument)
+        heads[name] = {key: dataclasses.replace(h, keeps_rows=True) for key, h in found.items()}
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
+  ids = table_options.TableOptions(id_column=options.id_column)  # They are in every view.
   views = {}
   try:
     with problems.gathered() as part:
       for name, own in heads.items():
         with part():
-          views[name] = client_tables.open_heads(own, _of_view(options, own), argument)
+          columns_lib.check_known(list(own.values()), ids)
+          views[name] = client_tables.open_heads(own, options, argument)
   except problems.BadTable as e:
     # A flag that helps with one view must not drop numbers of another one.
     e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))
@@ -427,7 +429,12 @@ def open_folder_for(
           f"{', '.join(paths) or 'none'} in {directory!r}."
       )
     views = {
-        name: client_tables.open_files_for(view, paths[name], argument, later)
+        name: client_tables.open_files_for(
+            view, paths[name], argument, dataclasses.replace(later, has_views=True, moments={
+                feature.removeprefix(f"{name}: "): found
+                for feature, found in later.moments.items() if feature.startswith(f"{name}: ")
+            })
+        )
         for name, view in format_.views.items()
     }
     return _checked(ViewTables(views), paths, {})

@@ -45,7 +45,7 @@ def _surely_decimal(mark: str) -> str:
 
 
 # What is the same number, whatever the decimal mark of the file.
-SURE = rf"[+-]?[0-9]+|{_surely_decimal('.')}"
+SURE = rf"[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?|{_surely_decimal('.')}"
 # What is like a number, whatever the decimal mark.
 LIKE_A_NUMBER = "|".join((
     *map(cells.plain, cells.OTHER_DECIMAL),

@@ -32,6 +32,11 @@ class ClientRows(abc.ABC):
   num_rows: Mapping[str, int]
 
   @property
+  def digests(self) -> Mapping[str, str]:
+    """A digest of every client's rows by client id; none where sites keep them."""
+    return {}
+
+  @property
   def warnings(self) -> tuple[str, ...]:
     """What is odd about the rows, in words."""
     return ()

@@ -55,6 +55,7 @@ class FederatedTask:
     class_names: What the labels mean, in their order; `None` if they are mere numbers.
     feature_names: The names of a table's columns; likewise.
     table_format: How a table's rows become features; `None` for other data.
+    row_digests: A digest of the rows of every client of a folder of tables, by client id.
   """
 
   name: str
@@ -72,6 +73,7 @@ class FederatedTask:
   class_names: tuple[str, ...] | None = None
   feature_names: tuple[str, ...] | None = None
   table_format: table_format_lib.TableFormat | None = None
+  row_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:
     if not self.clients:

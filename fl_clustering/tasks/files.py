@@ -33,6 +33,10 @@ class _FolderRows(client_rows.ClientRows):
   tables: client_tables.ClientTables
 
   @property
+  def digests(self) -> Mapping[str, str]:
+    return self.tables.digests
+
+  @property
   def warnings(self) -> tuple[str, ...]:
     return tuple(f"{text}." for text in self.tables.warnings)
 
@@ -181,8 +185,8 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
-          f"{sum(rows.num_rows.values()):,} rows of tables {rows.where}: {len(names)} features, "
-          f"and {learned}"
+          f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
+          f"features, and {learned}"
       ),
       partition="natural",
       clients=clients,
@@ -194,4 +198,5 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       class_names=classes or None,
       feature_names=names,
       table_format=format_,
+      row_digests=rows.digests,
   )

@@ -165,7 +165,8 @@ class WarningsTest(folders.TablesTestCase):
 
   def test_one_code_of_several_columns(self):
     rows = [f"{x},{y},{i}" for i, (x, y) in enumerate([(1, 2), (-9, -9), (3, 5), (-9, -9)])]
-    tables = self.open({f"{name}.csv": folders.lines("x,y,z", *rows) for name in "ab"})
+    files = {"a.csv": folders.lines("x,y,z", *rows), "b.csv": folders.lines("x,y,z", *rows[::-1])}
+    tables = self.open(files)
     self.assertEqual(list(tables.warnings), [
         "the columns x, y have -9 in 8 cells, which looks like a code for a missing value"
     ])
@@ -187,6 +188,88 @@ class WarningsTest(folders.TablesTestCase):
         text for text in self.open(files, missing="mean").warnings if "unit" in text
     ])
 
+  def test_files_with_the_same_rows(self):
+    rows = [f"{i % 7},{i % 4},{i}" for i in range(9)]
+    text, other = folders.lines("x,y,z", *rows), folders.lines("x,y,z", *rows[1:])
+    files = {"a.csv": text, "b.csv": other, "copy.csv": text, "d.csv": text.replace(",", ";")}
+    self.assertEqual(list(self.open(files).warnings), [
+        "the files of the clients 'a', 'copy', 'd' hold the same rows in all columns that are used"
+    ])
+    files["copy.csv"] = text.replace(",8\n", ",9\n")
+    self.assertLen(self.open(files, columns=("x", "y")).warnings, 1)
+    self.assertIn("clients 'a', 'd' hold", self.open(files).warnings[0])
+
+  @parameterized.named_parameters(
+      ("ids of six digits", lambda rng: rng.choice(900_000, 120, False) + 100_000, True),
+      ("blocks", lambda rng: 1e5 * (1 + np.arange(120) // 40) + rng.choice(9999, 120, False), True),
+      ("with gaps", lambda rng: rng.permutation(300)[:120] + 1000, True),
+      ("few", lambda rng: rng.choice(900_000, 48, False), False),
+      ("one twice", lambda rng: rng.choice(900_000, 120, False) // 120 * 120 // 4, False),
+      ("fractions", lambda rng: rng.choice(900_000, 120, False) + 0.5, False),
+      ("normal", lambda rng: rng.normal(2e7, 3e6, 120).round(), False),
+      ("skew", lambda rng: rng.lognormal(12, 1.5, 120).round() + np.arange(120), False),
+      ("steps", lambda rng: rng.choice(19_000, 120, False), False),
+  )
+  def test_numbers_that_are_ids(self, draw, are_ids):
+    numbers = draw(np.random.default_rng(5)).astype(float)
+    files = {
+        f"c{n}.csv": folders.lines("x,k", *(f"{i % (9 + n)},{k:.10g}" for i, k in enumerate(part)))
+        for n, part in enumerate(np.split(numbers, 3))
+    }
+    found = [
+        "the column k looks like the rows' ids: no number occurs twice; "
+        "--exclude=k leaves it out"
+    ]
+    self.assertEqual(list(self.open(files).warnings), found if are_ids else [])
+    if are_ids:
+      copied = self.open({**files, "copy.csv": files["c0.csv"]}).warnings
+      self.assertEqual(list(copied[1:]), found)
+      self.assertEqual(self.open(files, exclude=("k",)).warnings, ())
+      self.assertNotIn("--exclude", self.open(files, exclude=("x",)).warnings[0])
+      self.assertIn("; --columns=x leaves", self.open(files, columns=("x", "k")).warnings[0])
+
+  @parameterized.named_parameters(
+      ("a copy", lambda i: i % 3, {"label_column": "y"}, True),
+      ("a code for each class", lambda i: (5, 9, 2)[i % 3], {"label_column": "y"}, True),
+      ("a copy with gaps", lambda i: "" if i % 5 == 1 else i % 3,
+       {"label_column": "y", "missing": "mean"}, True),
+      ("levels", lambda i: "uvw"[i % 3], {"label_column": "y", "categories": ("c",)}, True),
+      ("a copy that two classes are made of", lambda i: i % 3,
+       {"label_column": "y", "label_above": 1}, True),
+      ("numbers to learn", lambda i: i % 3, {"label_column": "y", "task": "regression"}, True),
+      ("other numbers", lambda i: 2 - i % 3, {"label_column": "y", "task": "regression"}, False),
+      ("a class in two", lambda i: i % 6, {"label_column": "y"}, False),
+      ("two classes in one", lambda i: min(i % 3, 1), {"label_column": "y"}, False),
+      ("one row differs", lambda i: 0 if i == 23 else i % 3, {"label_column": "y"}, False),
+      ("no label", lambda i: i % 3, {}, False),
+  )
+  def test_columns_that_say_the_same_as_the_label(self, cell, options, is_told):
+    rows = [f"{i * i % 7},{cell(i)},{i % 3}" for i in range(24)]
+    files = {
+        f"{name}.csv": folders.lines("x,c,y", *part)
+        for name, part in zip("ab", (rows[:10], rows[10:]))
+    }
+    found = [text for text in self.open(files, **options).warnings if "label" in text]
+    self.assertLen(found, is_told)
+    if is_told:
+      self.assertRegex(found[0], "the column c says the same as the label column y; --exclude=c")
+
+  @parameterized.named_parameters(
+      ("leading zeros", "0012", "12", "12", ["'0012', '12'"]),
+      ("exponents", "4E5", "2D4", "u", ["'4E5'"]), ("twice", "4E5", "2D4", "4e5", ["'4E5', '4e5'"]),
+      ("both", "4E5", "012", "12.0", ["'012', '12.0'", "'4E5'"]),
+      ("zeros alone", "0012", "0", "0.5", []), ("other spellings", "12", "12.0", "1200", []),
+      ("small numbers", "1.5e-05", "0.000015", "12", []),
+  )
+  def test_codes_that_count_as_a_number(self, one, other, third, told):
+    files = {"a.csv": f"x,c\n1,{one}\n2,{other}\n", "b.csv": f"x,c\n2,{third}\n1,{one}\n"}
+    for options in ({"categories": ("c",)}, {"label_column": "c"}):
+      found = [text for text in self.open(files, **options).warnings if "write codes" in text]
+      self.assertLen(found, len(told))
+      for text, cells in zip(found, told):
+        count = "count" if ", " in cells else "counts"
+        self.assertStartsWith(text, f"the column c has {cells}, which {count} as the number ")
+
   @parameterized.named_parameters(
       ("nothing", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,v\n", {"label_column": "y"}, []),
       ("classes alike", "x,y\n1,Heart failure\n2,no\n", "x,y\n1,heart  failure\n2,no\n",
@@ -196,7 +279,7 @@ class WarningsTest(folders.TablesTestCase):
       ("a class of one client", "x,y\n1,u\n2,v\n", "x,y\n3,u\n4,u\n", {"label_column": "y"},
        ["only one client has the class 'v'"]),
       ("many classes", folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))),
-       folders.lines("x,y", *(f"{i % 9},c{i}" for i in range(51))), {"label_column": "y"},
+       folders.lines("x,y", *(f"{i % 8},c{i}" for i in range(51))), {"label_column": "y"},
        ["there are 51 classes"]),
       ("levels alike", "x,c\n1,No\n2,yes\n", "x,c\n1,no\n2,yes\n", {"categories": ("c",)},
        ["the levels 'No', 'no' of the column c differ only in case or spaces"]),
@@ -234,12 +317,40 @@ class WarningsTest(folders.TablesTestCase):
     tables = self.open({"a.csv": first, "b.csv": second}, **options)
     self.assertEqual(list(tables.warnings), warnings)
 
+  @parameterized.parameters("csv", "parquet")
+  def test_words_that_count_as_missing(self, kind):
+    frames = {
+        "a": pd.DataFrame({"x": range(4), "c": ["None", "u", " N/A", "v"], "d": ["u", "v"] * 2}),
+        "b": pd.DataFrame({"x": range(3), "c": ["None", "u", ""], "d": ["none", "NA", "u"]}),
+    }
+    if kind == "csv":
+      frames = {name: frame.to_csv(index=False) for name, frame in frames.items()}
+    files = {f"{name}.{kind}": content for name, content in frames.items()}
+    tables = self.open(files, categories=("c", "d"), missing="mean")
+    self.assertEqual(list(tables.warnings), [
+        "cells with 'None', 'none', 'N/A', 'n/a' are read as missing: 3 in the column c, 1 in the "
+        "column d"
+    ])
+    self.assertEqual(tables.feature_names, ("x", "c=u", "c=v", "d=u", "d=v"))
+
   def test_none_of_it_in_a_private_run(self):
     codes = "-999,u\n" * 3
     files = {"a.csv": f"x,k\n20240131,u\n20240131,u\n{codes}"}
     for header in ("yes", "auto"):
       tables = self.open(files, id_column="k", allow_any_number=True, header=header)
       self.assertEqual(tables.warnings, ())
+    # Copied files, ids, a copy of the label, codes, words, and lines of separators and of totals.
+    rows = [f"{i % 7},{98_765 * i % 900_007},{i % 2},{i % 2},0012" for i in range(60)]
+    rows += ["1,None,1,1,12", "Total,N/A,None,0,4E5", "1,9,0,1,Total"]
+    options = {"categories": ("c",), "allow_any_number": True, "header": "yes"}
+    files = {f"{name}.csv": folders.lines("x,k,z,y,c", *rows) for name in "ab"}
+    self.assertEqual(self.open(files, label_column="y", **options).warnings, ())
+    files = {name: text.replace("3,", ",,,,\n3,", 1) for name, text in files.items()}
+    tables = self.open(files, **options)
+    self.assertEqual(tables.warnings, ())
+    self.assertEqual(tables.num_rows, {"a": 64, "b": 64})
+    later = self.open_later(tables.format, files, moments={"x": [(9, 500, 1)]})
+    self.assertEqual(later.warnings, ())
 
   @parameterized.parameters(("y", 21, True), ("y", 20, False), ("x", 60, False))
   def test_numbers_that_are_no_classes(self, column, count, is_refused):
@@ -258,6 +369,46 @@ class WarningsTest(folders.TablesTestCase):
     self.assertNotIn("Try:", str(caught.exception))
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
+
+
+class LevelsTest(folders.TablesTestCase):
+  """Levels that are numbers."""
+
+  @parameterized.named_parameters(
+      ("beside numbers", "x;c\n1,5;4,0\n2;3\n2;\n"),
+      ("alone", "x;c\n1;4,0\n2;3,0\n2;\n"),
+  )
+  def test_the_decimal_mark_is_that_of_the_file(self, comma):
+    files = {"a.csv": "x,c\n1.5,4.0\n2,3\n", "b.csv": comma}
+    tables = self.open(files, categories=("c",), missing="mean")
+    self.assertEqual(tables.feature_names, ("x", "c=3", "c=4"))
+    np.testing.assert_array_equal(tables.read("b").features[:2, 1:], [[0, 1], [1, 0]])
+    later = self.open_later(tables.format, {"d.csv": "x;c\n2;4,0\n2;3,00\n"})
+    np.testing.assert_array_equal(later.read("d").features[:, 1:], [[0, 1], [1, 0]])
+
+  def test_text_among_numbers(self):
+    files = {"a.csv": "x;c\n1,5;4,0\n2;u\n"}
+    self.assertEqual(
+        self.open(files, categories=("c",)).feature_names, ("x", "c=4", "c=u"))
+
+  def test_codes_with_points(self):
+    files = {"a.csv": "x;c\n1,5;250.01\n2;38\n"}
+    self.assertEqual(
+        self.open(files, categories=("c",)).feature_names, ("x", "c=38", "c=250.01"))
+
+  def test_what_is_unclear(self):
+    files = {"a.csv": "x;y;c\n1,5;2;1.911\n2;3;7\n"}
+    with self.assertRaisesRegex(
+        ValueError, "column 'c': '1.911' may be 1.911 or 1911, .*--thousands=. reads it as 1911"
+    ):
+      self.open(files, categories=("c",))
+    tables = self.open(files, categories=("c",), thousands=".")
+    self.assertEqual(tables.feature_names, ("x", "y", "c=7", "c=1911"))
+
+  def test_flags_that_help_where_levels_are_read_as_numbers(self):
+    files = {"a.csv": "x;y;c\n1,5;;4,0\n2;3;7\n"}
+    with self.assertRaisesRegex(ValueError, "Try: --missing=mean$"):
+      self.open(files, categories=("c",))
 
 
 class NumbersAsClassesTest(folders.TablesTestCase):

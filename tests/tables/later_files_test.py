@@ -1,5 +1,7 @@
 """Tests of files that come after a model."""
 
+import re
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -84,9 +86,9 @@ class ForAModelTest(folders.TablesTestCase):
     np.testing.assert_array_equal(tables.read("new").features, [[1, 0, 1, 0]])
 
   @parameterized.named_parameters(
-      ("a level", "x;c\n1;green\n", "new.csv': row 1, column 'c' must be one of blue, red, got"),
+      ("a level", "x;c\n1;green\n", "new.csv': line 2, column 'c' must be one of blue, red, got"),
       ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
-       "new.csv': row 2, column 'sick' must be one of no, yes, got 'maybe'"),
+       "new.csv': line 3, column 'sick' must be one of no, yes, got 'maybe'"),
       ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has.$"),
       ("a column of another name", "x;C\n1;red\n",
        "it has a column 'C', and the model has 'c'; all files must have the same names.$"),
@@ -101,8 +103,15 @@ class ForAModelTest(folders.TablesTestCase):
   def test_the_row_of_a_level_in_a_file_of_several_clients(self):
     options = {"client_column": "who", "categories": ("c",)}
     format_ = self.open({"a.csv": "who,c\nu,red\nv,blue\n"}, **options).format
-    with self.assertRaisesRegex(ValueError, "a.csv': row 3, column 'c' must be one of blue, red"):
+    with self.assertRaisesRegex(ValueError, "a.csv': line 4, column 'c' must be one of blue, red"):
       self.open_later(format_, {"a.csv": "who,c\nu,red\nv,blue\nv,green\n"})
+
+  def test_a_level_in_one_of_several_files_of_several_clients(self):
+    options = {"client_column": "who", "categories": ("c",)}
+    format_ = self.open({"a.csv": "who,c,x\nu,red,1\nv,blue,1\n"}, **options).format
+    with self.assertRaisesRegex(ValueError, "row 2, column 'c' must be one of blue, red, got 'w'"):
+      files = {"a.csv": "who,c,x\nu,red,1\n", "b.csv": "who,c,x\nu,red,1\nu,w,1\n"}
+      self.open_later(format_, files)
 
   def test_a_missing_cell(self):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
@@ -135,6 +144,47 @@ class ForAModelTest(folders.TablesTestCase):
     self.assertEqual(
         tables.warnings, ("columns that the model does not have are not used: 'z', 'w'",)
     )
+
+  @parameterized.named_parameters(
+      ("Fahrenheit", lambda x: x * 1.8 + 32, "98.6"), ("Kelvin", lambda x: x + 273.15, "310.1"),
+      ("far", lambda x: x + 9, "46"), ("near", lambda x: x + 2, None),
+      ("a few", lambda x: np.where(np.arange(len(x)) < 3, x * 1.8 + 32, np.nan), None),
+      ("one in ten", lambda x: np.where(np.arange(len(x)) % 10 < 1, x * 1.8 + 32, x), None),
+  )
+  def test_columns_in_another_unit_than_those_of_the_run(self, changed, mean):
+    usual = np.linspace(35, 39, 41)
+
+    def text(column):
+      return folders.lines("x,y,n", *(
+          f"{x:.3f},{i % 5},{i}".replace("nan", "") for i, x in enumerate(column)))
+
+    options = {"exclude": ("n",), "missing": "mean"}
+    tables = self.open({"a.csv": text(usual), "b.csv": text(usual + 0.1)}, **options)
+    chosen = lambda client_id, table: np.full(len(table.rows), True)
+    scaled, files = tables.standardized(chosen).format, {"c.csv": text(changed(usual))}
+    moments = {"x": [(41, 36, 0.6), (41, 38.1, 0.6)], "y": [(82, 2, 1.4)]}
+    for format_, later in ((scaled, {}), (tables.format, {"moments": moments})):
+      found = self.open_later(format_, files, **later).warnings
+      self.assertLen(found, mean is not None)
+      if mean is not None:
+        self.assertRegex(found[0], (
+            f"^the column x may have another unit: its mean is {mean} in '.*/c.csv', and was 37.05 "
+            "in the run$"
+        ))
+    self.assertEmpty(self.open_later(tables.format, files).warnings)
+
+  @parameterized.named_parameters(
+      ("large", [(50, 110, 70)], [0.5, 0.8, 1.1, 1.3, 2], True),
+      ("small", [(50, 1.1, 0.9)], [50, 80, 110, 130, 200], True),
+      ("both signs", [(50, 0, 2)], [9, 11, 12, 12, 13], True),
+      ("near both signs", [(50, 0, 2)], [3, 5, 6, 6, 7], False),
+      ("constant", [(50, 5, 0)], [6, 6, 6, 6, 7], False),
+      ("between the clusters", [(50, 5, 1), (50, 500, 1)], [90, 91, 92, 93, 94], False),
+  )
+  def test_columns_of_other_sizes(self, moments, column, is_told):
+    format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
+    files = {"c.csv": folders.lines("x,y", *(f"{x},{i}" for i, x in enumerate(column)))}
+    self.assertLen(self.open_later(format_, files, moments={"x": moments}).warnings, is_told)
 
   def test_unknown_levels(self):
     files = {"a.csv": "x;c\n1;green\n2;red\n", "b.csv": "x;c\n3;grey\n4;\n"}
@@ -219,6 +269,21 @@ class ForAModelTest(folders.TablesTestCase):
     self.assertEqual(tables.num_rows, {"a": 3, "b": 1})
     self.assertLen(tables.warnings, 1)
     self.assertRegex(tables.warnings[0], f"^1 row is left out of '.*a.csv': {problem}$")
+
+  @parameterized.named_parameters(
+      ("a level", "x;c\n1;red\n2;green\n", ("--unknown_levels=ignore", "--skip_bad_rows")),
+      ("a level alone", "x;c\n1;green\n", ("--unknown_levels=ignore",)),
+      ("text", "x;c\n1;red\nmuch;red\n", ("--skip_bad_rows",)),
+      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--separator", "--skip_bad_rows")),
+      ("a column too few", "x\n1\n", ()),
+  )
+  def test_flags_that_help_are_named(self, text, flags):
+    with self.assertRaises(ValueError) as caught:
+      self.open_for_model({"a.csv": text})
+    self.assertEqual(tuple(re.findall("--[a-z_=]*", str(caught.exception))), flags)
+    for flag in set(flags) - {"--separator"}:
+      name, _, value = flag[2:].partition("=")
+      self.open_for_model({"a.csv": text}, {name: value or True})
 
   def test_bad_rows_where_no_cell_may_be_missing(self):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format

@@ -283,6 +283,14 @@ class NumbersTest(folders.TablesTestCase):
       ("thousands", '"1,234.5"', "it has commas between thousands; --thousands=, reads",
        {"thousands": ","}),
       ("apostrophes", "1'234.5", "it has apostrophes between thousands", {"thousands": "'"}),
+      ("a unit with an exponent", "1.1 x10E9/L", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("a unit per area", "7 mL/min/1.73m2", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("kilograms", "1.1 kg/m2", "it has a unit; --strip_units", {"strip_units": "true"}),
+      ("litres a day", "5 l/24h", "it has a unit; --strip_units", {"strip_units": "true"}),
+      ("a code", "2D4", "'2D4' is not a number; where most cells", None),
+      ("a longer code", "12AB345", "'12AB345' is not a number; where most cells", None),
       ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
   )
   def test_a_cell_among_numbers(self, cell, message, advised):
@@ -424,8 +432,26 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6])
     np.testing.assert_array_equal(tables.read("a").rows, [1, 2])
 
+  @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
+  def test_lines_of_separators_in_between_are_no_rows_and_said(self, **options):
+    text = 'x,y,z\n1,2,3\n,,\n4,5,6\n , ,\n,"",\n7,8,8\n,,\n'
+    for _ in range(2):
+      tables = self.open({"a.csv": text, "b.csv": "x,y,z\n7,8,9\n,,\n"}, **options)
+      self.assertEqual(dict(tables.num_rows), {"a": 3, "b": 1})
+      np.testing.assert_array_equal(tables.read("a").features[:, -1], [3, 6, 8])
+      np.testing.assert_array_equal(tables.read("a").rows, [1, 3, 6])
+      self.assertEqual(
+          tables.warnings, ("lines with nothing but separators are no rows: 3 in a.csv",))
+      text = text.replace("7,8,8", "7,8,0008")
+    later = self.open_later(tables.format, {"c.csv": "x,y,z\n1,2,3\n,,\n4,5,6\n"})
+    self.assert_features(later, {"c": tables.read("a").features[:2]})
+    self.assertEqual(
+        later.warnings, ("lines with nothing but separators are no rows: 1 in c.csv",))
+
   @parameterized.named_parameters(
-      ("of separators, in between", "x,y\n1,2\n,\n3,4\n", {}, "line 3, column 'x' is empty"),
+      ("of separators but for another column", "x,y,z\n1,2,3\n,,0\n3,4,5\n", {"exclude": ("z",)},
+       "line 3, column 'x' is empty"),
+      ("below a line of separators", "x,y\n1,2\n,\n3,\n", {}, "line 4, column 'y' is empty"),
       ("of one column", 'x\n1\n""\n', {}, "line 3, column 'x' is empty"),
       ("unknown everywhere", "x,y\n1,2\nNA,NA\n", {}, "line 3, column 'x' is empty"),
       ("with another column", "x,y\n1,2\n,5\n", {"columns": ("x",)}, "line 3, column 'x'"),
@@ -433,6 +459,54 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
   def test_a_row_that_is_empty_in_part(self, text, options, place):
     with self.assertRaisesRegex(ValueError, place):
       self.open({"a.csv": text}, **options)
+
+  @parameterized.named_parameters(
+      ("a word", lambda table: ["Total", *table[0]], "column 'who': 'Total' looks"),
+      ("a word below numbers", lambda table: ["", "MEAN:", 3], "column 'x': 'MEAN:' looks"),
+      ("sums", lambda table: ["w", *table.sum(axis=0)],
+       "column 'x': [0-9]* looks like the sum of the rows above"),
+      ("sums of a column", lambda table: ["w", "", table.sum(axis=0)[1]],
+       "column 'y': [0-9]* looks like the sum of the rows above"),
+      ("sums but for one", lambda table: ["w", *(table.sum(axis=0) + [0, 9])], None),
+      ("a word that others have", lambda table: ["v1", *table[0]], None),
+      ("means", lambda table: ["w", *table.mean(axis=0)], None),
+      ("another word", lambda table: ["totally", *table[0]], None),
+  )
+  def test_a_last_row_of_totals(self, last_of, problem):
+    table = np.random.default_rng(0).integers(1, 40, (25, 2))
+    last = last_of(table)
+    rows = [f"v{i},{x},{y}" for i, (x, y) in enumerate(table)]
+    files = {"a.csv": folders.lines("who,x,y", *rows, ",".join(map(str, last)))}
+    options = {"id_column": "who", "missing": "mean"}
+    if not last[0]:
+      options["id_column"], files["a.csv"] = None, files["a.csv"].replace("v", "")
+    if problem is None:
+      self.assertEqual(self.open(files, **options).num_rows, {"a": 26})
+      return
+    with self.assertRaisesRegex(
+        ValueError, f"a.csv': line 27, {problem}"
+    ):
+      self.open(files, **options)
+    format_ = self.open({"b.csv": folders.lines("who,x,y", *rows)}, id_column="who").format
+    later = self.open_later(format_, {"c.csv": folders.lines("who,x,y", *rows, ",".join(
+        map(str, last)))}, skip_bad_rows=True)
+    self.assertEqual(later.num_rows, {"c": 25})
+
+  @parameterized.parameters("Mean", "SD", "Gesamt:", "m1")
+  def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
+    rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
+    files = {"a.csv": folders.lines("name,x,y", *rows, f"{word},3.1,2")}
+    if word == "m1":
+      self.assertEqual(self.open(files, exclude=("name",)).num_rows, {"a": 10})
+      return
+    with self.assertRaisesRegex(ValueError, f"line 11, column 'name': '{word}' looks like a total"):
+      self.open(files, exclude=("name",))
+    format_ = self.open({"a.csv": folders.lines("x,y", "1,2", "3,4")}).format
+    later = self.open_later(format_, files, skip_bad_rows=True)
+    self.assertEqual(later.read("a").features.shape, (9, 2))
+
+  def test_sums_of_few_rows(self):
+    self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
 
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:

@@ -104,6 +104,31 @@ class OpenFolderTest(ViewTablesTestCase):
         tables.warnings, ("view y: the column column_1 has the same value everywhere",)
     )
 
+  def test_another_unit_in_a_view(self):
+    files = {"a/x.csv": "u\n1\n2\n3\n2\n1\n", "a/y.csv": "u\n1\n2\n3\n2\n1\n"}
+    later = table_options.LaterFiles(moments={"y: u": [(9, 100, 5)]})
+    tables = view_tables.open_folder_for(self.open(files).format, self.write(files), later=later)
+    self.assertLen(tables.warnings, 1)
+    self.assertRegex(tables.warnings[0], "view y: the column u may have another unit: .*a/y.csv")
+
+  def test_a_line_of_separators_in_between_is_the_same_row_in_all_views(self):
+    files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n,\n", "a/y.csv": "w,z\n5,6\n7,8\n9,1\n"}
+    tables = self.open(files, missing="mean")
+    features = [[1, 2, 5, 6], [2, 3, 7, 8], [3, 4, 9, 1]]
+    np.testing.assert_array_equal(tables.read("a").features, features)
+    later = view_tables.open_folder_for(tables.format, self.write(files))
+    np.testing.assert_array_equal(later.read("a").features, features)
+
+  def test_flags_that_leave_a_column_out_leave_out_those_of_other_views_too(self):
+    ids = np.random.default_rng(0).choice(900_000, 60, False)
+    files = {"a/x.csv": "u,k\n" + "".join(f"{i % 7},{key}\n" for i, key in enumerate(ids)),
+             "a/y.csv": "v,w\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(60))}
+    self.assertEqual(self.open(files, exclude=("w",)).warnings, (
+        "view x: the column k looks like the rows' ids: no number occurs twice; --exclude=w,k "
+        "leaves it out",
+    ))
+    self.assertEqual(self.open(files, exclude=("w", "k")).format.feature_names, ("x: u", "y: v"))
+
 
 class LabelsTest(ViewTablesTestCase):
 

@@ -82,8 +82,17 @@ class FilesTest(parameterized.TestCase):
     task = self._load()
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
+    self.assertStartsWith(task.source, "48 rows of tables")
     options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
     self.assertEqual(files.num_clients(files.open_folder(self.folder, options), None, 0), 4)
+
+  def test_the_clients_whose_rows_changed_are_known(self):
+    before = self._load().row_digests
+    self.assertEqual(list(before), list(self.frames))
+    self.frames["c1"].assign(a=range(12)).to_csv(os.path.join(self.folder, "c1.csv"), index=False)
+    files.open_folder.cache_clear()
+    now = self._load().row_digests
+    self.assertEqual([name for name in now if before[name] != now[name]], ["c1"])
 
   def test_more_features_than_memory(self):
     self._load()  # The files have been looked at.

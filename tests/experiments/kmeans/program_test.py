@@ -171,6 +171,18 @@ class OwnDataTest(absltest.TestCase):
     ]
     self.assertEqual(predicted, assigned)
 
+  def test_another_unit_is_said(self):
+    data = self.create_tempdir().full_path
+    frame = pd.read_csv(os.path.join(self.data, "west.csv"))
+    frame.assign(income=frame["income"] / 100).to_csv(os.path.join(data, "new.csv"), index=False)
+    printed = in_process.run_predict(
+        f"--run={self.folder}", f"--data_dir={data}", f"--output={data}/predictions"
+    )
+    self.assertRegex(printed, (
+        r"^note: the column income may have another unit: its mean is 1\d{3} in '.*/new.csv', and "
+        r"was 1\.\d+e\+05 in the run\n60 rows"
+    ))
+
   def test_the_model_predicts_frames_with_columns_in_any_order(self):
     model = load_model.load_model(self.folder)
     frame = pd.read_csv(os.path.join(self.data, "west.csv"))

@@ -49,6 +49,9 @@ _NEIGHBOURS = (
     (_YES, "north", (*_NORTH, b"9" * 5000 + b",u,1")),
     (_YES, "north", (b"7,w,2",)),
     (_YES, "west", (b"\x00,\x00,\x00",)),
+    (_YES, "west", _NORTH),  # As the rows of another client.
+    (_YES, "north", (*_NORTH, b",,", b"1,None,0", b"Total,N/A,")),
+    (_YES, "north", tuple(b"%d,u,%d" % (98_765 * i % 900_007, i % 2) for i in range(60))),
     (_NO, "north", (b"name,,", *_NORTH)),
     (_NO, "north", _NORTH[:1]),
     (_NO, "south", ()),
@@ -177,8 +180,8 @@ class NeighboursTest(parameterized.TestCase):
     self.assertEqual(set(found[1]), set(files))
     self.assertEmpty([name for name in files if found[1][name] != files[name]])
 
-  def test_there_are_twenty_one(self):
-    self.assertLen(set(_NEIGHBOURS), 21)
+  def test_there_are_twenty_four(self):
+    self.assertLen(set(_NEIGHBOURS), 24)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,22 @@ class DataTest(parameterized.TestCase):
       data.check_recorded(document, data.describe(config, self.task, self.folder))
 
   @parameterized.named_parameters(
+      ("rows", {"a": "1", "b": "3"}, "other rows of b"),
+      ("a_further_client", {"a": "1"}, "further or fewer clients: b"),
+      ("an_earlier_version", {}, "other examples for 'files'"),
+  )
+  def test_clients_whose_files_changed_are_named(self, before, got):
+    def document(fingerprint, digests):
+      return {"dataset": {
+          "fingerprint": fingerprint, "sha256_by_client": digests, "name": "files", "num_sites": 0
+      }}
+
+    with self.assertRaisesRegex(
+        ValueError, f"`data_dir` must give the same data as in the run to resume, got {got}.$"
+    ):
+      data.check_recorded(document("f", before), document("g", {"a": "1", "b": "2"}))
+
+  @parameterized.named_parameters(
       # The digits don't take the folder of EMNIST's cache.
       ("digits", {"dataset": {"name": "digits"}}, "digits", None),
       ("emnist", {"dataset": {"name": "emnist"}}, "emnist", "cache"),
