@@ -266,14 +266,16 @@ class Oddities:
   ) -> None:
     """Adds a client's columns by name, the classes of its rows, and their levels by column."""
     self._clients.append(client_id)
+    written = list(levels)
     label = self._options.label_column
     if label is not None:
       labels = list(map(float, table[label])) if self._learns_numbers else classes
-      for name, column in self._like_label.items():
-        column.add(table[name], labels)
-    for name in (*levels, label):
-      if name is not None and not (name == label and self._learns_numbers):
-        self._written[name].update(set(table[name]) - {None})
+      for name, is_like in self._like_label.items():
+        is_like.add(table[name], labels)
+      if not self._learns_numbers:
+        written.append(label)
+    for name in written:
+      self._written[name].update(set(table[name]) - {None})
     for name, known in self._numbers.items():
       known.add(client_id, table[name])
     for name in sorted(set(classes)):
