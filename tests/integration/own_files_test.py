@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -44,6 +45,15 @@ def _write_clients(folder, num_clients=6):
     frame[columns].to_csv(os.path.join(folder, f"site_{i}.csv"), index=False, sep=";")
 
 
+def setUpModule():
+  """Leaves out the figures that `output_test.py` draws, which take much of the time."""
+  figures = tuple(figure for figure in report.FIGURES if figure.name == "calibration.png")
+  for name, chosen in (("FIRST_FIGURES", ()), ("FIGURES", figures)):
+    patch = mock.patch.object(report, name, chosen)
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
+
+
 class OwnFilesTest(absltest.TestCase):
 
   @classmethod
@@ -55,12 +65,6 @@ class OwnFilesTest(absltest.TestCase):
     cls.data = os.path.join(cls.base, "data")
     _write_clients(cls.data)
     cls.folder = os.path.join(cls.base, "run")
-    # The others are those of `output_test.py`, and take much of the time.
-    figures = tuple(figure for figure in report.FIGURES if figure.name == "calibration.png")
-    for name, chosen in (("FIRST_FIGURES", ()), ("FIGURES", figures)):
-      patch = mock.patch.object(report, name, chosen)
-      patch.start()
-      cls.addClassCleanup(patch.stop)
     result = program.run(
         "--dataset=files", f"--data_dir={cls.data}", "--num_new_clients=2", *_COLUMNS, *_SMALL,
         f"--output_dir={cls.folder}",
