@@ -35,7 +35,7 @@ _ERROR_RATE = 1e-3
 # those that take long.
 _NUM_RUNS = 4000
 _FEWER_RUNS = 300
-_FEWEST_RUNS = nightly.either(60, 120)
+_FEWEST_RUNS = 120
 _QUICK_BUGS = (
     "count, .8 of the noise", "cluster sum, .8 of the noise", "sum, rounded away from zero",
     "count, NaN is refused",
@@ -124,7 +124,7 @@ class PrivacyAuditTest(parameterized.TestCase):
 
   def test_clients_without_limits_are_found(self):
     # Their totals are up to five times as large as they may be: a few runs are enough.
-    bound = _epsilon("federated fit, clients without limits", nightly.either(60, 120))
+    bound = _epsilon("federated fit, clients without limits", 120)
     self.assertGreater(bound, _BUDGET.epsilon)
 
   @parameterized.named_parameters(*_named(_USING_ALL))
