@@ -35,7 +35,7 @@ _ERROR_RATE = 1e-3
 # those that take long.
 _NUM_RUNS = 4000
 _FEWER_RUNS = 300
-_FEWEST_RUNS = 120
+_FEWEST_RUNS = nightly.either(60, 120)
 _QUICK_BUGS = (
     "count, .8 of the noise", "cluster sum, .8 of the noise", "sum, rounded away from zero",
     "count, NaN is refused",
