@@ -20,7 +20,8 @@ class LazyModuleTest(absltest.TestCase):
   def test_no_garbage_is_collected_while_it_is_imported(self):
     folder = self.create_tempdir()
     folder.create_file(
-        "makes_objects.py", "import gc\nwas_enabled = gc.isenabled()\nrows = [[] for _ in range(9)]\n"
+        "makes_objects.py",
+        "import gc\nwas_enabled = gc.isenabled()\nrows = [[] for _ in range(9)]\n",
     )
     sys.path.insert(0, folder.full_path)
     self.addCleanup(sys.path.remove, folder.full_path)
