@@ -63,7 +63,7 @@ def programs(deps_by_name):
 # Federated's computations are built once per process and model, which takes longer than most tests.
 _JOINED_TESTS = {
     "of_runs": ["tests.contracts", "tests"],
-    "of_rounds": ["tests.engine", "tests.methods", "tests.tasks"],
+    "of_rounds": ["tests.engine", "tests.methods", "tests.private_clusters", "tests.tasks"],
     "of_points": ["tests.kmeans", "tests.multiview", "tests.points"],
 }
 

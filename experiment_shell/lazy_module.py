@@ -4,8 +4,24 @@ A program that checks its flags before it imports TensorFlow, which takes second
 modules that import it.
 """
 
+import gc
 import importlib
+import sys
+import types
 from typing import Any
+
+
+def _imported(name: str) -> types.ModuleType:
+  """Imports a module without collecting garbage, which takes a quarter of the time."""
+  if name in sys.modules or not gc.isenabled():
+    return importlib.import_module(name)
+  gc.disable()
+  try:
+    return importlib.import_module(name)
+  finally:
+    # Modules stay, so later collections need not look through them.
+    gc.freeze()
+    gc.enable()
 
 
 class LazyModule:
@@ -15,4 +31,4 @@ class LazyModule:
     self._name = name
 
   def __getattr__(self, attribute: str) -> Any:
-    return getattr(importlib.import_module(self._name), attribute)
+    return getattr(_imported(self._name), attribute)

@@ -1,5 +1,6 @@
 """Runs tests in one process: modules, and all those of packages, named on the command line."""
 
+import gc
 import importlib
 import pkgutil
 import sys
@@ -24,9 +25,13 @@ def _modules(argument):
 
 
 if __name__ == "__main__":
+  # Collecting garbage takes a quarter of the time of importing TensorFlow Federated.
+  gc.disable()
   sys.argv[1:] = [name for argument in sys.argv[1:] for name in _modules(argument)]
   # Before absltest does it within its own program, where Keras then builds no model.
   for name in sys.argv[1:]:
     if not name.startswith("-"):
       importlib.import_module(name)
+  gc.freeze()
+  gc.enable()
   absltest.main(module=None)

@@ -65,7 +65,7 @@ def interval(
     num_comparisons: How many intervals hold at once with probability `LEVEL`.
   """
   # Here, since SciPy takes long to import.
-  from scipy import stats  # pylint: disable=g-import-not-at-top
+  from scipy import special  # pylint: disable=g-import-not-at-top
 
   values = list(values)
   count = len(values)
@@ -79,6 +79,6 @@ def interval(
     end = 0.0 if abs(mean) <= _ROUNDING else None
     return Interval(mean, 0.0, end, end, count)
   tested_per_trained = 0 if num_folds is None else 1 / (num_folds - 1)
-  quantile = float(stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), count - 1))
+  quantile = float(special.stdtrit(count - 1, 1 - (1 - LEVEL) / (2 * num_comparisons)))
   half_width = quantile * sd * math.sqrt(1 / count + tested_per_trained)
   return Interval(mean, sd, mean - half_width, mean + half_width, count)

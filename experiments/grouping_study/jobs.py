@@ -11,9 +11,12 @@ import selectors
 from typing import Any, Callable, Iterator, Sequence
 
 from experiment_shell import child_process
+from experiment_shell import lazy_module
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from fl_clustering.methods import registry as method_registry
+
+runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 _VARIABLES = {
     # As many threads whatever the number of processes, so the same sums.
@@ -43,8 +46,6 @@ def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
 
   Answers every stage that begins, and when a group is measured.
   """
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
-
   study = next(requests)
   config = config_lib.StudyConfig.from_json(study["config"])
   with runtime.LocalRuntime(study["num_cores"]):

@@ -73,7 +73,7 @@ def gain(
     bound: The largest difference that there can be; that of accuracies is 1.
   """
   # Here, since SciPy takes long to import.
-  from scipy import stats  # pylint: disable=g-import-not-at-top
+  from scipy import special  # pylint: disable=g-import-not-at-top
 
   differences = differences[~np.isnan(differences)]
   mean, num_clients = float(np.mean(differences)), len(differences)
@@ -93,9 +93,9 @@ def gain(
   half_width = detectable = 0.0
   if variance > 0:
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    quantile = stats.t.ppf(1 - (1 - LEVEL) / (2 * num_comparisons), freedom)
+    quantile = special.stdtrit(freedom, 1 - (1 - LEVEL) / (2 * num_comparisons))
     half_width = float(quantile * np.sqrt(variance))
-    detectable = half_width + float(stats.t.ppf(_POWER, freedom) * np.sqrt(variance))
+    detectable = half_width + float(special.stdtrit(freedom, _POWER) * np.sqrt(variance))
   low, high = max(mean - half_width, -bound), min(mean + half_width, bound)
   verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
   return Gain(mean, low, high, detectable, verdict)

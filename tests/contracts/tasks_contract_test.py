@@ -203,7 +203,7 @@ class ModelContractTest(parameterized.TestCase):
       return [p - 0.3 * g for p, g in zip(parameters, gradients)]
 
     parameters = [tf.constant(p) for p in parameters]
-    for _ in range(200):
+    for _ in range(100):
       parameters = step(parameters)
     outputs = np.asarray(model.logits(parameters, inputs, None))
     if model.label_scale is not None:

@@ -1,6 +1,5 @@
 """Every command on a page runs a program that there is, with flags that it takes."""
 
-import concurrent.futures
 import json
 import os
 import subprocess
@@ -24,45 +23,58 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
-# Prints the program's flags, and what is wrong with each of its commands.
+# Prints per program its flags, and what is wrong with each of its commands.  Every program has a
+# process, since their flags have the same names: a copy of this one, with what imports long.
 _PARSE = """
 import importlib
 import inspect
 import json
+import multiprocessing
 import sys
 from unittest import mock
 
 from absl import flags
 from absl.testing import flagsaver
 
-problems = []
-program = importlib.import_module(sys.argv[1])
-if '\\nif __name__ == "__main__":\\n' not in inspect.getsource(program):
-  problems.append("is no program")
-# The files that flags name are not there.
-mock.patch.object(flags.FlagValues, "validate_all_flags").start()
-for arguments in json.load(sys.stdin):
+from experiments.three_phase import comparison
+from fl_clustering import config
+
+
+def parse(module, commands):
+  problems = []
   try:
-    with flagsaver.flagsaver():
-      left = flags.FLAGS(["program", *arguments])[1:]
-      if left:
-        problems.append(f"no flags: {left}")
-  except flags.Error as e:
-    problems.append(f"{' '.join(arguments)}: {e}")
-print(json.dumps([list(flags.FLAGS), problems]))
+    program = importlib.import_module(module)
+  except BaseException as e:
+    return [], [f"{module}: {e!r}"]
+  if '\\nif __name__ == "__main__":\\n' not in inspect.getsource(program):
+    problems.append(f"{module}: is no program")
+  # The files that flags name are not there.
+  mock.patch.object(flags.FlagValues, "validate_all_flags").start()
+  for arguments in commands:
+    try:
+      with flagsaver.flagsaver():
+        left = flags.FLAGS(["program", *arguments])[1:]
+        if left:
+          problems.append(f"{module}: no flags: {left}")
+    except flags.Error as e:
+      problems.append(f"{module}: {' '.join(arguments)}: {e}")
+  return list(flags.FLAGS), problems
+
+
+assert all(module.startswith("absl.") for module in flags.FLAGS.flags_by_module_dict())
+with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+  print(json.dumps(pool.starmap(parse, json.load(sys.stdin).items(), chunksize=1)))
 """
 
 
-def _parse(module: str, commands: list[list[str]]) -> tuple[list[str], list[str]]:
-  """Returns a program's flags, and what is wrong with its commands."""
+def _parse(commands: dict[str, list[list[str]]]) -> list[tuple[list[str], list[str]]]:
+  """Returns per program its flags, and what is wrong with its commands."""
   run = subprocess.run(
-      [sys.executable, "-c", _PARSE, module], input=json.dumps(commands), text=True, check=False,
-      capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+      [sys.executable, "-c", _PARSE], input=json.dumps(commands), text=True, check=True,
+      stdout=subprocess.PIPE,
+      env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
   )
-  if run.returncode:
-    return [], [f"{module}: {run.stderr.strip().splitlines()[-1]}"]
-  names, problems = json.loads(run.stdout.splitlines()[-1])
-  return names, [f"{module}: {problem}" for problem in problems]
+  return json.loads(run.stdout.splitlines()[-1])
 
 
 class CommandsTest(absltest.TestCase):
@@ -76,8 +88,7 @@ class CommandsTest(absltest.TestCase):
         commands.setdefault(module, []).append(arguments)
     cls.num_commands = sum(map(len, commands.values()))
     cls.without_flags = [module for module in _FILES if commands.pop(module, None)]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-      cls.found = list(pool.map(_parse, commands, commands.values()))
+    cls.found = _parse(commands)
 
   def test_programs_take_the_flags(self):
     self.assertGreater(self.num_commands, 50)

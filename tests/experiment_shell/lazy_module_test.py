@@ -1,3 +1,4 @@
+import gc
 import sys
 
 from absl.testing import absltest
@@ -15,6 +16,31 @@ class LazyModuleTest(absltest.TestCase):
     self.assertNotIn("colorsys", sys.modules)
     self.assertEqual(module.rgb_to_hls(0, 0, 0), (0, 0, 0))
     self.assertIn("colorsys", sys.modules)
+
+  def test_no_garbage_is_collected_while_it_is_imported(self):
+    folder = self.create_tempdir()
+    folder.create_file(
+        "makes_objects.py",
+        "import gc\nwas_enabled = gc.isenabled()\nrows = [[] for _ in range(9)]\n",
+    )
+    sys.path.insert(0, folder.full_path)
+    self.addCleanup(sys.path.remove, folder.full_path)
+    num_frozen = gc.get_freeze_count()
+
+    module = lazy_module.LazyModule("makes_objects")
+
+    self.assertFalse(module.was_enabled)
+    self.assertTrue(gc.isenabled())
+    # What was imported is not looked through again.
+    self.assertGreaterEqual(gc.get_freeze_count(), num_frozen + 9)
+    self.assertFalse(any(row is found for row in module.rows for found in gc.get_objects()))
+
+  def test_garbage_is_collected_after_an_import_that_fails(self):
+    module = lazy_module.LazyModule("no_such_module")
+
+    with self.assertRaises(ModuleNotFoundError):
+      _ = module.name
+    self.assertTrue(gc.isenabled())
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 
 _SMALL = (
-    "--dataset=files", "--pretrain_rounds=2", "--cluster_rounds=2", "--control_repeats=2",
+    "--dataset=files", "--pretrain_rounds=2", "--cluster_rounds=2",
+    "--control_repeats=2", "--method_repeats=0",
     "--methods=kmeans,ifca,cfl,pacfl", "--num_clusters=2", "--cfl_ratio=1e9", "--cfl_gap=-2",
     "--personal=ditto,fedrep,apfl,mr_mtl",
     "--learning_rate=0.5", "--hidden_units=8", "--client_epochs_per_round=5",

@@ -211,10 +211,10 @@ class StudyTest(parameterized.TestCase):
     (row,) = (row for row in run.rows("results.csv", ("problem",)) if row["method"] == "last_layer")
     self.assertEqual((row["problem"], row["num_clusters"]), ("", 2))
 
-  def test_a_resumed_study_tries_again_what_ended_its_process(self):
-    folder = os.path.join(_base, "lost")
+  def _lost(self, name):
+    """Returns the folder of the study as if IFCA's process had ended twice in a group."""
+    folder = os.path.join(_base, name)
     shutil.copytree(_uninterrupted, folder)
-    # As if IFCA's process had ended twice.
     for path in (os.path.join("cells", "rotated-seed0", "results.csv"), "results.csv"):
       lines = _read(folder, path).split("\n")
       lines = [
@@ -223,6 +223,18 @@ class StudyTest(parameterized.TestCase):
       ]
       with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
+    return folder
+
+  def test_a_resumed_study_measures_again_what_ended_its_process(self):
+    folder = self._lost("lost")
+
+    with self.assertRaisesRegex(RuntimeError, "^measures rotated-seed0$"):
+      with self._measuring_raises():
+        _run_here(folder, *_METHODS, "--jobs=1", "--resume")
+
+  @nightly.only
+  def test_what_is_measured_again_gives_the_same_bits(self):
+    folder = self._lost("lost_and_found")
 
     printed = _run_here(folder, *_METHODS, "--jobs=1", "--resume")
 

