@@ -99,6 +99,13 @@ class OwnDocsTest(parameterized.TestCase):
       # Another processor rounds otherwise.
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
 
+  def test_the_stable_names_exist(self):
+    with open("docs/api.md", encoding="utf-8") as file:
+      (block,) = re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
+    found = {}
+    exec(block, found)
+    self.assertIn("FederatedMultiViewKMeans", found)
+
   def test_the_first_notebook_runs(self):
     script = _code("docs/notebooks/first_run.ipynb").replace('model="mlp"', 'model="logistic"')
     with mock.patch.dict(models.MODELS, models_built_once.MODELS):
