@@ -178,10 +178,11 @@ class _Numbers:
 
 def _are_days(values: np.ndarray) -> bool:
   """Returns whether all values are integers such as 20240131."""
+  if values.min() < _FIRST_DAY or values.max() > _LAST_DAY:
+    return False  # As most columns' are.
   days, months = values % 100, values // 100 % 100
   return bool(np.all(
-      (values >= _FIRST_DAY) & (values <= _LAST_DAY) & (values % 1 == 0)
-      & (1 <= days) & (days <= 31) & (1 <= months) & (months <= 12)
+      (values % 1 == 0) & (1 <= days) & (days <= 31) & (1 <= months) & (months <= 12)
   ))
 
 
