@@ -234,6 +234,6 @@ def about(settings: Mapping[str, Any]) -> str:
 FIGURE = report_sections.Figure(
     "profiles.png", draw, "Means of the clusters by column",
     "Numbers are means in the data's units; for a level of a column, the share of the rows that "
-    "have it. Colours say how far a mean is from that of all rows. The columns that tell the "
-    f"clusters apart best are at the top: at most {_MOST_FEATURES}, and {_MOST_CLUSTERS} clusters.",
+    "have it. Colours say how far a mean is from that of all rows. Shown are the columns that tell "
+    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters.",
 )
