@@ -23,7 +23,7 @@ THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.
 OTHER_DECIMAL = {".": ",", ",": "."}
 # What people write, and what it is read as.
-ODD_CHARACTERS = {"\u00a0": " ", "\u202f": " ", "\u2019": "'"}
+ODD_CHARACTERS = {"\u00a0": " ", "\u202f": " ", "\u2019": "'", "\u2212": "-"}
 
 # RE2, which Arrow has, and Python read the same from these patterns.
 _CORE = r"[+-]?[.,]?[0-9](?:[0-9., ']*[0-9.,])?(?:[eE][+-]?[0-9]+)?"

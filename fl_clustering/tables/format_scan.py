@@ -20,6 +20,8 @@ from fl_clustering.tables import text_files
 
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
+# Reads numbers with a unit.
+_ANY_STYLE = cells.Style(strips_units=True)
 # More integers than that, with fewer rows for each on average, are rather to be learned.
 _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
@@ -53,13 +55,18 @@ class FormatScan:
     self._num_labels = 0
     self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
+    # The clients that have no value of a column.
+    self._empty: dict[str, list[str]] = {}
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
     """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
     has_classes = self._options.label_column is not None and not self._options.is_regression
     labels = rows_lib.class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
-      self._num_values[name] += int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
+      num_values = int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
+      self._num_values[name] += num_values
+      if not num_values:
+        self._empty.setdefault(name, []).append(client_id)
     levels = {
         name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
         for name in self._levels
@@ -97,6 +104,9 @@ class FormatScan:
     return (*told_of_reading(heads, self._options), *(
         f"the files of the clients {problems.named(same)} hold the same rows in all columns that "
         "are used" for same in copies.values() if len(same) > 1
+    ), *(
+        f"the column {name} has no value at {problems.listed(clients)}, whose cells are filled in"
+        for name, clients in self._empty.items()
     ), *self._oddities.texts())
 
   def finds_regression(self) -> bool:
@@ -107,18 +117,29 @@ class FormatScan:
         or self._options.label_above is not None or count <= _MANY_NUMBERS
     ):
       return False
-    if not all(map(cells.is_number, self._classes)):
+    numbers = [self._options.style.number_of(name) for name in self._classes]
+    if np.isnan(numbers).any() and not all(map(cells.is_number, self._classes)):
       return False
     per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
-    return per_class * count > self._num_labels or any("." in name for name in self._classes)
+    return per_class * count > self._num_labels or any(number % 1 > 0 for number in numbers)
 
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
     count = 0 if self._options.allow_any_number else len(self._classes)
     if (
-        self._options.label_above is None and count > _MANY_NUMBERS and 2 * count > self._num_labels
-        and all(map(cells.is_number, self._classes))
+        self._options.label_above is not None or count <= _MANY_NUMBERS
+        or 2 * count <= self._num_labels
     ):
+      return
+    others = [name for name in self._classes if not cells.is_number(name)]
+    dressed = [name for name in others if not np.isnan(_ANY_STYLE.number_of(name))]
+    if others and 2 * (len(others) - len(dressed)) < count:
+      raise problems.BadTable(
+          f"column {self._options.label_column!r} has {count:,} different labels in "
+          f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none",
+          hints=("--strip_units reads numbers with a unit",) if dressed else (),
+      )
+    if not others:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
           f"{self._num_labels:,} rows, which are no classes",

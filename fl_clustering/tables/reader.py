@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import re
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -27,12 +26,14 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
-# What the last row of a table may say that has totals of the others.  Without such a word, it must
-# be the sum of so many numbers, as precisely as people write it.
-_TOTAL = re.compile(
-    r"(?i)((sub|grand |overall )?totals?|sum|means?|averages?|sd|std|median|"
-    r"summe|gesamt|mittelwert)\W*"
+# What few rows of a table may say that have totals of the others.  Without such a word, the last one
+# must be the sum of so many numbers, as precisely as people write it.
+_TOTAL = (
+    r"(?i)^\s*((sub|grand |overall )?total(s|e|en)?|sum|means?|averages?|sd|std|median|"
+    r"(zwischen|gesamt)?summe|gesamt|mittelwert|durchschnitt|totaal|gemiddelde|somme|moyenne)"
+    r"\W*(\([^)]*\))?\W*$"
 )
+_ROWS_PER_TOTAL = 20
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
@@ -282,23 +283,24 @@ def _of_separators(
 
 def _totals(
     names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray]
-) -> tuple[str, str] | None:
-  """Returns a column whose last cell looks like a total, and why; None if the last row has none.
+) -> tuple[str, np.ndarray, str] | None:
+  """Returns a column, which of its rows look like totals of others, and why; None if none do.
 
   Args:
     names: All columns, in the order of the file.
     texts: Further columns as Arrow arrays of text.
     values: The columns that could be read.
   """
-  lasts = {name: column[-1].as_py() for name, column in texts.items()}
-  lasts |= {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
-  known = [name for name in names if lasts.get(name) is not None]
-  words = [n for n in known if isinstance(lasts[n], str) and not cells.is_number(lasts[n])]
-  for name in words[:1]:
-    if _TOTAL.fullmatch(lasts[name]):
-      column = values[name] if name in values else np.array(texts[name].to_pylist(), object)
-      if np.count_nonzero(column == lasts[name]) == 1:
-        return name, ": {!r} looks like a total of the rows above"
+  for name in names:
+    column = texts.get(name, values.get(name))
+    if column is not None and getattr(column, "dtype", object) == object:
+      array = pa.array(column, pa.string())
+      is_total = np.asarray(pc.fill_null(pc.match_substring_regex(array, _TOTAL), False), bool)
+      # Rows of statistics may all be so called.
+      if 0 < np.count_nonzero(is_total) <= max(1, len(is_total) // _ROWS_PER_TOTAL):
+        return name, is_total, ": {!r} looks like a total of other rows"
+  lasts = {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
+  known = [name for name in names if name in lasts]
   numbers = [name for name in known if name in values and values[name].dtype != object]
   num_summed = 0
   with np.errstate(all="ignore"):
@@ -309,7 +311,8 @@ def _totals(
       num_summed += len(others) if lasts[name] > others.max(initial=0) else 0
   if num_summed < _FEWEST_SUMMED:
     return None
-  return numbers[0], ": {:g} looks like the sum of the rows above"
+  is_last = np.arange(len(values[numbers[0]])) == len(values[numbers[0]]) - 1
+  return numbers[0], is_last, ": {:g} looks like the sum of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -436,7 +439,7 @@ def read(
   def totals() -> list[tuple[str, np.ndarray, str]]:
     may_have = not allow_any_number and len(rows) > 1
     total = _totals(head.known_names, {**more, **texts}, values) if may_have else None
-    return [] if total is None else [(total[0], np.arange(len(rows)) == len(rows) - 1, total[1])]
+    return [] if total is None else [total]
 
   def cell(name: str, row: int) -> Any:
     return values[name][row] if name in values else {**more, **texts}[name][row].as_py()
@@ -461,8 +464,8 @@ def read(
     values.update(reading.numbers)
     rows = rows[is_good]
   found = [
-      problems.Finding(f"{where(-1)}, column {name!r}{why.format(cell(name, -1))}")
-      for name, _, why in totals()
+      problems.Finding(f"{where(row)}, column {name!r}{why.format(cell(name, row))}")
+      for name, is_total, why in totals() for row in np.flatnonzero(is_total)[:1]
   ]
   found += _number_findings(reading, len(rows), where, columns.features)
   found += _cell_findings(values, columns, needed, allow_any_number, where)

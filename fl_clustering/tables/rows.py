@@ -45,6 +45,18 @@ class Rows:
     return digest.digest()
 
 
+def _mix_thousandths(column: np.ndarray) -> bool:
+  """Returns whether whole numbers below 1,000 stand beside some like 1.510, and nothing else."""
+  if column.dtype == object:
+    return False
+  sizes = np.abs(column[np.isfinite(column)])
+  parts = sizes[sizes % 1 > 0]
+  return bool(
+      0 < len(parts) < len(sizes) and parts.min() >= 1 and sizes.max() < 1000
+      and np.allclose(1000 * parts, np.rint(1000 * parts), rtol=0, atol=1e-6)
+  )
+
+
 def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
   """Returns whether all levels or labels are numbers, and some depend on a file's decimal mark."""
   if head.allows_any_cell or labels.dtype != object:
@@ -115,6 +127,8 @@ class RowSources:
     }
     if options.missing == table_options.ERROR and not options.allow_any_number:
       self._needed |= set(columns.features)
+    # The files whose decimal points may stand between thousands, by their numbers.
+    self._mixed: set[str] = set()
     self._shared: Rows | None = None
     if options.client_column is None:
       self.paths = {client_id: head.path for client_id, head in heads.items()}
@@ -144,6 +158,9 @@ class RowSources:
       head, table, numbers = self._read_columns(key)
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
+    if not head.allows_any_cell and head.first_line is not None and head.style.likely is None:
+      if any(_mix_thousandths(table[name]) for name in self._columns[key].numbers if name in table):
+        self._mixed.add(key)
     for name in named:
       table[name] = _names_of_numbers(table[name], head)
     absent = [name for name in self._columns[key].roles.values() if name not in table]
@@ -225,16 +242,22 @@ class RowSources:
       self.facts.check_units()
     commas = [f"{head.path!r} has" for head in self.heads if head.style.decimal == ","]
     commas += ["the model's files have" for head in self.heads if head.style.likely == ","]
-    if not commas or not self._options.style.is_open:
+    if not self._options.style.is_open:
       return
+    why = f"as {commas[0]} decimal commas" if commas else "as whole numbers stand beside it"
     with problems.gathered() as part:
       for key, head in self._heads.items():
+        if not commas and key not in self._mixed:
+          continue
         with part(head.path):
           unclear = reader.unclear_point(head, self._columns[key].numbers)
           if unclear is not None:
             raise problems.BadTable(
-                f"{unclear} may have a decimal point or one between thousands, as {commas[0]} "
-                "decimal commas", hints=("--decimal gives all files one decimal mark",),
+                f"{unclear} may have a decimal point or one between thousands, {why}",
+                hints=(
+                    "--decimal gives all files one decimal mark" if commas else
+                    "--decimal=. or --thousands=. says which",
+                ),
             )
 
 

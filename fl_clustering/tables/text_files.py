@@ -111,10 +111,13 @@ def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
     raise problems.BadTable(f"it is no {kind} file, or not all of one") from None
 
 
-def _num_titles(lines: Sequence[tuple[int, list[str]]], are_padded: bool) -> int:
+def _num_titles(
+    lines: Sequence[tuple[int, list[str]]], are_padded: bool, above_names: bool
+) -> int:
   """Returns how many of the first lines have titles instead of cells of the table below.
 
-  Titles that are padded have as many cells as the table, all of them empty but one.
+  Titles that are padded have as many cells as the table, all of them empty but one.  Where the
+  table has a line of names, the line below the titles is no row of numbers.
   """
   cut = [line for _, line in lines]
   for count in range(1, min(_MOST_TITLES, len(cut) - 2) + 1):
@@ -123,6 +126,10 @@ def _num_titles(lines: Sequence[tuple[int, list[str]]], are_padded: bool) -> int
       continue
     if sum(cell.strip() != "" for cell in cut[count]) < 2:
       continue  # Another title.
+    if above_names and any(
+        cells.is_number(cell, mark) for cell in cut[count] for mark in cells.OTHER_DECIMAL
+    ):
+      continue
     if all(_is_title(line, width, are_padded) for line in cut[:count]):
       return count
   return 0
@@ -212,10 +219,10 @@ def _check_no_comments(
 
 
 def _check_no_titles(
-    lines: Sequence[tuple[int, list[str]]], separator: str, are_padded: bool
+    lines: Sequence[tuple[int, list[str]]], separator: str, are_padded: bool, above_names: bool
 ) -> None:
   """Raises `BadTable` if titles stand above the table."""
-  count = _num_titles(lines, are_padded)
+  count = _num_titles(lines, are_padded, above_names)
   if count:
     number, line = lines[0]
     raise problems.BadTable(
@@ -237,12 +244,14 @@ def _sniff(
     lengths = {len(line) for _, line in lines}
     if len(lengths) == 1 and lengths != {1}:
       if options.header == table_options.AUTO:
-        _check_no_titles(lines, separator, are_padded=True)
+        _check_no_titles(lines, separator, are_padded=True, above_names=True)
       return dataclasses.replace(head, separator=separator), lines
   for separator, lines in sorted(found.items(), key=lambda item: -max(_widths(item[1]), default=0)):
     _check_no_comments(lines, dataclasses.replace(head, separator=separator))
   for separator, lines in found.items():
-    _check_no_titles(lines, separator, are_padded=False)
+    _check_no_titles(
+        lines, separator, are_padded=False, above_names=options.header != table_options.NO
+    )
   # One column, or a file whose lines differ, which is found out later.
   separator, lines = max(
       reversed(found.items()), key=lambda item: sum(len(line) for _, line in item[1][:1])

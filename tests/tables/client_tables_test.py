@@ -258,7 +258,8 @@ class WarningsTest(folders.TablesTestCase):
       ("leading zeros", "0012", "12", "12", ["'0012', '12'"]),
       ("exponents", "4E5", "2D4", "u", ["'4E5'"]), ("twice", "4E5", "2D4", "4e5", ["'4E5', '4e5'"]),
       ("both", "4E5", "012", "12.0", ["'012', '12.0'", "'4E5'"]),
-      ("zeros alone", "0012", "0", "0.5", []), ("other spellings", "12", "12.0", "1200", []),
+      ("zeros alone", "0012", "0", "0.5", ["'0012'"]), ("no codes", "0", "0.5", "10", []),
+      ("other spellings", "12", "12.0", "1200", []),
       ("small numbers", "1.5e-05", "0.000015", "12", []),
   )
   def test_codes_that_count_as_a_number(self, one, other, third, told):
@@ -369,6 +370,14 @@ class WarningsTest(folders.TablesTestCase):
     self.assertNotIn("Try:", str(caught.exception))
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
+
+
+  def test_columns_without_a_value_at_a_client(self):
+    files = {"a.csv": "x,y\n1,2\n2,5\n", "b.csv": "x,y\n1,\n3,\n"}
+    self.assertEqual(
+        self.open(files, missing="mean").warnings,
+        ("the column y has no value at b, whose cells are filled in",),
+    )
 
 
 class LevelsTest(folders.TablesTestCase):
@@ -504,6 +513,21 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     }, client_column="who")
     self.assertEqual(names, ("0.7", "4"))
     self.assertEqual(labels, {"a": ["4", "0.7"], "b": ["0.7", "4"]})
+
+
+  def test_labels_with_units(self):
+    rows = [f"{i % 4},{100 + i / 8} kWh" for i in range(30)]
+    files = {"a.csv": folders.lines("x,y", *rows)}
+    with self.assertRaisesRegex(
+        ValueError, "'y' has 30 different labels in 30 rows, most of them numbers; '100.0 kWh' is "
+        "none; --strip_units reads numbers with a unit"
+    ):
+      self.open(files, label_column="y")
+    format_ = self.open(files, label_column="y", strip_units=True).format
+    self.assertTrue(format_.options.is_regression)
+    files = {"a.csv": folders.lines("x,y", *rows).replace(" kWh", "").replace("100.5", "n/d")}
+    with self.assertRaisesRegex(ValueError, "most of them numbers; 'n/d' is none"):
+      self.open(files, label_column="y")
 
 
 class RegressionTest(folders.TablesTestCase):

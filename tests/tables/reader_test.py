@@ -492,6 +492,44 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
         map(str, last)))}, skip_bad_rows=True)
     self.assertEqual(later.num_rows, {"c": 25})
 
+  def test_totals_in_any_row(self):
+    rows = [f"v{i},{i % 7},{i % 5}" for i in range(60)]
+    text = folders.lines("who,x,y", "Zwischensumme,90,50", *rows, "Total (n=60),180,120")
+    with self.assertRaisesRegex(
+        ValueError, "line 2, column 'who': 'Zwischensumme' looks like a total of other rows"
+    ) as caught:
+      self.open({"a.csv": text}, categories=("who",))
+    self.assertNotIn("Try:", str(caught.exception))
+    # A table of statistics has many such rows.
+    rows = [f"{('mean', 'sd')[i % 2]},{i % 7},{i % 5}" for i in range(60)]
+    tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
+    self.assertEqual(tables.num_rows, {"a": 60})
+
+  def test_points_between_thousands_of_whole_numbers(self):
+    rows = ["300;2", "1.510;5", "6.020;9", "12;1"]
+    files = {"a.csv": folders.lines("visits;staff", *rows)}
+    with self.assertRaisesRegex(
+        ValueError, "line 3, column 'visits': '1.510' may have a decimal point or one between "
+        "thousands, as whole numbers stand beside it; --decimal=. or --thousands=. says which"
+    ):
+      self.open(files)
+    for options, expected in (({"thousands": "."}, 1510), ({"decimal": "."}, 1.51)):
+      self.assertEqual(self.open(files, **options).read("a").features[1, 0], expected)
+    # Each of these says that it is a decimal point, or that there are no thousands.
+    for change in (("6.020", "6.02"), ("12;", "1212;"), ("12;", "0.012;"), (";", ",")):
+      text = files["a.csv"].replace(*change)
+      self.assertEqual(self.open({"a.csv": text}).read("a").features[1, 0], 1.51, change)
+
+  def test_a_minus_as_printed(self):
+    tables = self.open({"a.csv": "x\n\u22124.96\n5\n"})
+    np.testing.assert_array_equal(tables.read("a").features[:, 0], [-4.96, 5])
+
+  @parameterized.parameters("temp,hum\n17,0,40,0\n31,1,70,7\n", "x\n8,697\n9,500\n")
+  def test_names_above_numbers_with_decimal_commas_are_no_title(self, text):
+    with self.assertRaisesRegex(ValueError, "line 2 has") as caught:
+      self.open({"a.csv": text})
+    self.assertNotIn("skip_lines", str(caught.exception))
+
   @parameterized.parameters("Mean", "SD", "Gesamt:", "m1")
   def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
     rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
