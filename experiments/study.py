@@ -125,8 +125,8 @@ def _load(config: config_lib.StudyConfig, data_dir: str | None) -> experiment.In
               "num_clients": len(task.clients),
               "num_new_clients": len(task.new_clients),
               "fingerprints": fingerprints,
-              "sha256_by_client": dict(task.row_digests),
           },
+          **({"sha256_by_client": dict(task.row_digests)} if task.row_digests else {}),
           "model": {"name": task.model.name, "num_parameters": task.num_parameters},
           **data.describe_own_methods(config.run),
       },
@@ -142,7 +142,7 @@ def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) ->
   """Raises a ValueError if the study to resume had other data or other code of an own method."""
   data.check_own_methods(recorded, document)
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
-    digests = (one["data"].get("sha256_by_client", {}) for one in (recorded, document))
+    digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
     got = problems.changed(*digests) or "other examples"
     raise ValueError(f"`data_dir` must give the same data as in the study to resume, got {got}.")
 

@@ -204,8 +204,8 @@ def describe(
           "fallback_reason": task.fallback_reason,
           "warnings": list(task.warnings),
           "fingerprint": task.fingerprint(),
-          "sha256_by_client": dict(task.row_digests),
       },
+      **({"sha256_by_client": dict(task.row_digests)} if task.row_digests else {}),
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
       "privacy": client_privacy.spent(config),
       **describe_own_methods(config),
@@ -237,7 +237,7 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
   check_own_methods(recorded, document)
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
     argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
-    digests = (one["dataset"].get("sha256_by_client", {}) for one in (recorded, document))
+    digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
     got = problems.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
     raise ValueError(f"`{argument}` must give the same data as in the run to resume, got {got}.")
 

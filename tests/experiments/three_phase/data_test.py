@@ -122,9 +122,10 @@ class DataTest(parameterized.TestCase):
   )
   def test_clients_whose_files_changed_are_named(self, before, got):
     def document(fingerprint, digests):
-      return {"dataset": {
-          "fingerprint": fingerprint, "sha256_by_client": digests, "name": "files", "num_sites": 0
-      }}
+      return {
+          "dataset": {"fingerprint": fingerprint, "name": "files", "num_sites": 0},
+          "sha256_by_client": digests,
+      }
 
     with self.assertRaisesRegex(
         ValueError, f"`data_dir` must give the same data as in the run to resume, got {got}.$"
