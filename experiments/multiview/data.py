@@ -223,9 +223,9 @@ class LoadedData:
             }
             for name, one in self.datasets.items()
         },
-        "sha256_by_client": {
-            client_id: digest for one in self.datasets.values() if one.tables is not None
-            for client_id, digest in one.tables.digests.items()
+        **{
+            "sha256_by_client": dict(one.tables.digests)
+            for one in self.datasets.values() if one.tables is not None
         },
         "warnings": list(self.warnings),
         "with_demonstration": self.with_demonstration,
