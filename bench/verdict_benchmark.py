@@ -36,6 +36,7 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import gains
+from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import stages
 
 client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
@@ -93,6 +94,7 @@ def _accuracies(
       yield name, repeats_lib.run(
           start_of, _REPEATS.value + _METHOD_REPEATS.value + 2,
           participation.numbers_of(config, method.from_start), config, engine, stage_runner,
+          judging.ACCURACY,
       )
 
 
