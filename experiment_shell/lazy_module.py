@@ -19,8 +19,6 @@ def _imported(name: str) -> types.ModuleType:
   try:
     return importlib.import_module(name)
   finally:
-    # Modules stay, so later collections need not look through them.
-    gc.freeze()
     gc.enable()
 
 

@@ -225,7 +225,7 @@ def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) 
   """Raises a ValueError if the file of a method is not that of the run to resume."""
   before = recorded.get(_OWN_METHODS, {})
   for name, digest in document.get(_OWN_METHODS, {}).items():
-    if before.get(name) != digest:
+    if before.get(name, digest) != digest:  # Earlier versions recorded none.
       raise ValueError(
           f"`methods` must have the code of {name} that the run to resume began with, got another "
           "file."

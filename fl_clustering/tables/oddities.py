@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import hashlib
 import itertools
 import re
 from typing import Any, Iterable, Mapping, Sequence
@@ -136,15 +137,17 @@ class _Numbers:
   code_counts: collections.Counter[float] = dataclasses.field(default_factory=collections.Counter)
   are_days: bool = True
   count_up: bool = True
-  # The clients' numbers, as long as they may be ids.
-  distinct: list[np.ndarray] | None = dataclasses.field(default_factory=list)
+  # The clients' numbers by their digest, as long as they may be ids.
+  distinct: dict[bytes, np.ndarray] | None = dataclasses.field(default_factory=dict)
 
   def add(self, client_id: str, column: np.ndarray) -> None:
     values = column[np.isfinite(column)]
     if self.distinct is not None:
       are_ids = not np.any(values % 1) and np.all(values >= 0) and _are_distinct(values)
-      is_copy = any(np.array_equal(values, others) for others in self.distinct)
-      self.distinct = [*self.distinct, *([] if is_copy else [values])] if are_ids else None
+      if are_ids:  # A copied file has the same numbers.
+        self.distinct[hashlib.sha256(values).digest()] = values
+      else:
+        self.distinct = None
     if len(values):
       self.are_days = self.are_days and _are_days(values)
       self.count_up = self.count_up and _count_up(values)
@@ -156,7 +159,7 @@ class _Numbers:
   @property
   def are_ids(self) -> bool:
     """Whether all numbers differ, which measurements would hardly do."""
-    values = np.concatenate(self.distinct or [np.zeros(0)])
+    values = np.concatenate([np.zeros(0), *(self.distinct or {}).values()])
     if len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days:
       return False
     span = np.ptp(values)
@@ -316,13 +319,16 @@ class Oddities:
       by_level = collections.defaultdict(list)
       for text in sorted(filter(cells.is_number, texts)):
         by_level[table_format.level_of(text)].append(text)
-      for level, same in by_level.items():
-        if any(re.fullmatch("[0-9]+[eE][0-9]+|0[0-9]+", text) for text in same):
-          found.append(
-              f"the column {column} has {problems.named(same)}, which count"
-              f"{'' if len(same) > 1 else 's'} as the number {level}; write codes with a letter in "
-              "front"
-          )
+      like_codes = [
+          (text, level) for level, same in by_level.items() for text in same
+          if any(re.fullmatch("[0-9]+[eE][0-9]+|0[0-9]+", one) for one in same)
+      ]
+      if like_codes:
+        text, level = next(one for one in like_codes if one[0] != one[1])
+        found.append(
+            f"the column {column} has {problems.named([one for one, _ in like_codes])}, which are "
+            f"read as numbers, {text} as {level}; write codes with a letter in front"
+        )
     return found
 
   def _of_classes(self) -> list[str]:

@@ -26,13 +26,12 @@ from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
-# What few rows of a table may say that have totals of the others.  Without such a word, the last one
-# must be the sum of so many numbers, as precisely as people write it.
-_TOTAL = (
-    r"(?i)^\s*((sub|grand |overall )?total(s|e|en)?|sum|means?|averages?|sd|std|median|"
-    r"(zwischen|gesamt)?summe|gesamt|mittelwert|durchschnitt|totaal|gemiddelde|somme|moyenne)"
-    r"\W*(\([^)]*\))?\W*$"
-)
+# What few rows of a table may say that have totals of the others: such words in any column, others
+# in a column that names rows, and further ones there in the first or the last row.  Without a word,
+# the last row must be the sum of so many numbers, as precisely as people write it.
+_SURELY_TOTAL = "(sub|grand |overall )totals?|(zwischen|gesamt)summe"
+_TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|sum|summe|somme"
+_STATISTIC = "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne"
 _ROWS_PER_TOTAL = 20
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
@@ -281,8 +280,14 @@ def _of_separators(
   return is_empty & np.isin(rows, text_files.rows_of_separators(head))
 
 
+def _says(texts: Any, words: str) -> np.ndarray:
+  pattern = rf"(?i)^\s*({words})\W*(\([^)]*\))?\W*$"
+  return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), bool)
+
+
 def _totals(
-    names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray]
+    names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray],
+    levels: Collection[str],
 ) -> tuple[str, np.ndarray, str] | None:
   """Returns a column, which of its rows look like totals of others, and why; None if none do.
 
@@ -290,12 +295,15 @@ def _totals(
     names: All columns, in the order of the file.
     texts: Further columns as Arrow arrays of text.
     values: The columns that could be read.
+    levels: The columns of levels or classes, which may be called `total` or `SD`.
   """
   for name in names:
     column = texts.get(name, values.get(name))
     if column is not None and getattr(column, "dtype", object) == object:
       array = pa.array(column, pa.string())
-      is_total = np.asarray(pc.fill_null(pc.match_substring_regex(array, _TOTAL), False), bool)
+      is_total = _says(array, _SURELY_TOTAL if name in levels else _TOTAL)
+      if name not in levels:
+        is_total[[0, -1]] |= _says(array.take([0, len(array) - 1]), _STATISTIC)
       # Rows of statistics may all be so called.
       if 0 < np.count_nonzero(is_total) <= max(1, len(is_total) // _ROWS_PER_TOTAL):
         return name, is_total, ": {!r} looks like a total of other rows"
@@ -308,7 +316,8 @@ def _totals(
       others = values[name][:-1][~is_missing(values[name][:-1])]
       if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
         return None
-      num_summed += len(others) if lasts[name] > others.max(initial=0) else 0
+      # Of rare counts, the last may be the sum by chance.
+      num_summed += np.count_nonzero(others) if lasts[name] > others.max(initial=0) else 0
   if num_summed < _FEWEST_SUMMED:
     return None
   is_last = np.arange(len(values[numbers[0]])) == len(values[numbers[0]]) - 1
@@ -438,7 +447,8 @@ def read(
 
   def totals() -> list[tuple[str, np.ndarray, str]]:
     may_have = not allow_any_number and len(rows) > 1
-    total = _totals(head.known_names, {**more, **texts}, values) if may_have else None
+    levels = {*columns.texts} - {columns.roles.get("id_column")}
+    total = _totals(head.known_names, {**more, **texts}, values, levels) if may_have else None
     return [] if total is None else [total]
 
   def cell(name: str, row: int) -> Any:

