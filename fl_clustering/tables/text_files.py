@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import array
 import codecs
+import contextlib
 import csv
 import dataclasses
 import io
@@ -49,6 +50,35 @@ UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
 
 class _Undecodable(problems.BadTable):
   """A file's bytes are no text as it was read."""
+
+
+class _Bytes:
+  """A file of bytes that Arrow reads, of which it says how many lines there are."""
+
+  closed = False
+
+  def __init__(self, file: Any):
+    self.has_quotes = False
+    self._file = file
+    self._num_ends = 0
+    self._last = b""
+
+  def read(self, size: int = -1) -> bytes:
+    """Returns the next bytes."""
+    content = self._file.read(size)
+    self.has_quotes = self.has_quotes or b'"' in content
+    self._num_ends += content.count(b"\n")
+    self._last = content[-1:] or self._last
+    return content
+
+  def close(self) -> None:
+    """Closes the file."""
+    self._file.close()
+
+  @property
+  def num_lines(self) -> int:
+    """How many lines the file has, if it was read to its end, and lines end as on most systems."""
+    return self._num_ends + (self._last not in (b"", b"\n"))
 
 
 class _Lines:
@@ -91,8 +121,93 @@ def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
           "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
       ) from e
     raise _Undecodable(f"it is no text in {head.encoding}, the encoding") from e
-  except (csv.Error, *packed_files.DAMAGED) as e:
+  except csv.Error as e:
+    _check_quotes(head)
     raise problems.BadTable(f"it can't be read as a table ({e})") from e
+  except packed_files.DAMAGED as e:
+    raise problems.BadTable(f"it can't be read as a table ({e})") from e
+
+
+class _QuotedLines:
+  """The lines that a quoted cell reaches over.
+
+  Attributes:
+    first: The number of the line where it begins.
+  """
+
+  def __init__(self, first: int, text: str, head: columns_lib.Head):
+    """`text` is the first line, without the quote."""
+    self.first = first
+    self._head = head
+    line = _cut(text, head.separator)
+    self._numbers = [place for place, cell in enumerate(line) if _is_like_a_number(cell)]
+    self._num_lines = 1
+    self._are_rows = len(line) == head.num_columns
+
+  def add(self, text: str) -> None:
+    """Adds a further line."""
+    self._num_lines += 1
+    self._are_rows = self._are_rows and self._is_row(_cut(text, self._head.separator))
+
+  def _is_row(self, line: Sequence[str]) -> bool:
+    if len(line) != self._head.num_columns:
+      return False
+    filled = [line[place] for place in self._numbers if not cells.is_missing(line[place])]
+    return bool(filled or not self._numbers) and all(map(_is_like_a_number, filled))
+
+  @property
+  def are_rows(self) -> bool:
+    """Whether all of them are like rows: with as many cells, and numbers in the same ones."""
+    # In few lines, text may have as many separators by chance.
+    is_sure = bool(self._numbers) or min(self._num_lines, self._head.num_columns) > 2
+    return self._are_rows and is_sure
+
+
+def _is_like_a_number(cell: str) -> bool:
+  return re.fullmatch(written_numbers.LIKE_A_NUMBER, cell.strip(' "')) is not None
+
+
+def _check_quotes(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if a quote opens a cell that seems to swallow rows, as no quote closes it.
+
+  Cells with line breaks are like no rows, and a separator or the end of a line follows them.
+  """
+  separators = "".join(map(re.escape, head.separator if head.num_columns else _SEPARATORS))
+  opening = re.compile(rf'(?:^|(?<=[{separators}]))"(?:[^"]*(?:""[^"]*)*"(?!")|(?P<open>))')
+  closing = re.compile(r'[^"]*(?:""[^"]*)*"(?!")')
+  end = re.compile(rf" *([{separators}\r\n]|$)")
+  opened = None
+  with _open(head, errors="replace", newline="") as file:
+    lines = _Lines(file, head)
+    for text in lines:
+      if opened is not None:
+        problem = f"line {opened.first}: a quote opens a cell, and "
+        opened.add(text)
+        closed = closing.match(text)
+        if closed is None:
+          continue
+        text = text[closed.end() :]
+        if not end.match(text):
+          raise problems.BadTable(
+              f"{problem}line {lines.number} goes on after the quote that closes it"
+          )
+        if opened.are_rows:
+          raise problems.BadTable(f"{problem}the lines up to {lines.number} in it look like rows")
+        opened = None
+      quotes = opening.finditer(text) if '"' in text else ()
+      place = next((quote.start() for quote in quotes if quote["open"] is not None), None)
+      if place is not None:
+        opened = _QuotedLines(lines.number, text[:place] + text[place + 1 :], head)
+    if opened is not None and opened.first < lines.number:
+      raise problems.BadTable(f"line {opened.first}: a quote opens a cell, and no quote closes it")
+
+
+def _cut(text: str, separator: str) -> list[str]:
+  """Returns the cells of a line that is read on its own."""
+  try:
+    return next(csv.reader([text], delimiter=separator), [])
+  except csv.Error:  # A cell is too long.
+    return [""]
 
 
 def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
@@ -100,10 +215,7 @@ def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
   try:
     with _open(head, errors="replace") as file:
       for text in _Lines(file, head):
-        try:
-          line = next(csv.reader([text], delimiter=head.separator), [])
-        except csv.Error:  # A cell is too long.
-          line = [""]
+        line = _cut(text, head.separator)
         if line:
           yield line
   except packed_files.DAMAGED:  # Their words may show bytes of the file.
@@ -317,6 +429,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     raise problems.BadTable("it is empty")
   number, first = lines[0]
   if any("\n" in cell for cell in first):
+    _check_quotes(head)
     raise problems.BadTable(f"line {number} has a line break in a cell")
   has_commas = is_workbook or head.separator == "," and len(first) > 1
   if has_commas and options.decimal is None and head.style.thousands == ".":
@@ -359,6 +472,7 @@ def check_no_second_header(head: columns_lib.Head) -> None:
 
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
+  _check_quotes(head)
   for number, line in _rows(head):
     if len(line) != head.num_columns:
       _check_no_comment(number, line, head)
@@ -402,7 +516,7 @@ def _without_comments(head: columns_lib.Head) -> Any:
   """Returns what Arrow reads of a file as UTF-8, with empty lines in place of comments."""
   with _open(head, newline="") as file:
     texts = ["\n" if text.startswith(head.comment or "") else text for text in file]
-  return pa.BufferReader("".join(texts).encode())
+  return io.BytesIO("".join(texts).encode())
 
 
 def _read_as(
@@ -426,12 +540,18 @@ def _read_as(
           decimal_point=decimal,
       ),
   }
-  source = _without_comments(head) if head.comment else packed_files.source(head.path)
-  if limit is None:
-    table = arrow_csv.read_csv(source, **settings)
-  else:
-    with arrow_csv.open_csv(source, **settings) as reader:
-      table = reader.read_next_batch()
+  source = _Bytes(
+      _without_comments(head) if head.comment else packed_files.open_binary(head.path)
+  )
+  with contextlib.closing(source):
+    if limit is not None:
+      with arrow_csv.open_csv(source, **settings) as reader:
+        table = reader.read_next_batch()
+    else:
+      table = arrow_csv.read_csv(source, **settings)
+      num_above = head.line - 1 + head.has_header
+      if source.has_quotes and source.num_lines != num_above + table.num_rows:
+        _check_quotes(head)
   return {name: table[name] for name in types}
 
 
