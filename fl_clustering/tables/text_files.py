@@ -43,6 +43,8 @@ _COMMENTS = ("#", "//", "%")
 _SKIPS_LINES = "--skip_lines leaves out the lines above the table"
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
+# Of a file's last bytes.
+_MOST_AT_END = 64
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
 # A column of a file without names, which has less than a million.
 UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
@@ -61,14 +63,14 @@ class _Bytes:
     self.has_quotes = False
     self._file = file
     self._num_ends = 0
-    self._last = b""
+    self._end = b""
 
   def read(self, size: int = -1) -> bytes:
     """Returns the next bytes."""
     content = self._file.read(size)
     self.has_quotes = self.has_quotes or b'"' in content
     self._num_ends += content.count(b"\n")
-    self._last = content[-1:] or self._last
+    self._end = (self._end + content)[-_MOST_AT_END:]
     return content
 
   def close(self) -> None:
@@ -77,8 +79,8 @@ class _Bytes:
 
   @property
   def num_lines(self) -> int:
-    """How many lines the file has, if it was read to its end, and lines end as on most systems."""
-    return self._num_ends + (self._last not in (b"", b"\n"))
+    """How many lines the file has, without empty ones at its end, as far as they end in LF."""
+    return self._num_ends - self._end[len(self._end.rstrip(b"\r\n")) :].count(b"\n") + 1
 
 
 class _Lines:
@@ -173,8 +175,13 @@ def _check_quotes(head: columns_lib.Head) -> None:
   Cells with line breaks are like no rows, and a separator or the end of a line follows them.
   """
   separators = "".join(map(re.escape, head.separator if head.num_columns else _SEPARATORS))
-  opening = re.compile(rf'(?:^|(?<=[{separators}]))"(?:[^"]*(?:""[^"]*)*"(?!")|(?P<open>))')
-  closing = re.compile(r'[^"]*(?:""[^"]*)*"(?!")')
+  inside = '[^"]*(?:""[^"]*)*'
+  closing = re.compile(f'{inside}"(?!")')
+  cell = f'"{inside}"(?!")[^{separators}]*|[^"{separators}][^{separators}]*'
+  opening = re.compile(rf'(?:(?:{cell})?[{separators}])*"(?={inside}\Z)')
+  # What most lines are, which is found soon.
+  cell = f'(?:"[^"]*"|[^"{separators}]*)'
+  closed = re.compile(rf"(?:{cell}[{separators}])*{cell}[\r\n]*")
   end = re.compile(rf" *([{separators}\r\n]|$)")
   opened = None
   with _open(head, errors="replace", newline="") as file:
@@ -183,10 +190,10 @@ def _check_quotes(head: columns_lib.Head) -> None:
       if opened is not None:
         problem = f"line {opened.first}: a quote opens a cell, and "
         opened.add(text)
-        closed = closing.match(text)
-        if closed is None:
+        found = closing.match(text)
+        if found is None:
           continue
-        text = text[closed.end() :]
+        text = text[found.end() :]
         if not end.match(text):
           raise problems.BadTable(
               f"{problem}line {lines.number} goes on after the quote that closes it"
@@ -194,10 +201,10 @@ def _check_quotes(head: columns_lib.Head) -> None:
         if opened.are_rows:
           raise problems.BadTable(f"{problem}the lines up to {lines.number} in it look like rows")
         opened = None
-      quotes = opening.finditer(text) if '"' in text else ()
-      place = next((quote.start() for quote in quotes if quote["open"] is not None), None)
-      if place is not None:
-        opened = _QuotedLines(lines.number, text[:place] + text[place + 1 :], head)
+      may_open = '"' in text and not closed.fullmatch(text)
+      found = opening.match(text) if may_open else None
+      if found is not None:
+        opened = _QuotedLines(lines.number, text[: found.end() - 1] + text[found.end() :], head)
     if opened is not None and opened.first < lines.number:
       raise problems.BadTable(f"line {opened.first}: a quote opens a cell, and no quote closes it")
 
