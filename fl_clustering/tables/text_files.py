@@ -184,7 +184,10 @@ def _check_quotes(head: columns_lib.Head) -> None:
   closed = re.compile(rf"(?:{cell}[{separators}])*{cell}[\r\n]*")
   end = re.compile(rf" *([{separators}\r\n]|$)")
   opened = None
-  with _open(head, errors="replace", newline="") as file:
+  with (
+      contextlib.suppress(*packed_files.DAMAGED),
+      _open(head, errors="replace", newline="") as file,
+  ):
     lines = _Lines(file, head)
     for text in lines:
       if opened is not None:
@@ -479,9 +482,9 @@ def check_no_second_header(head: columns_lib.Head) -> None:
 
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
-  _check_quotes(head)
   for number, line in _rows(head):
     if len(line) != head.num_columns:
+      _check_quotes(head)
       _check_no_comment(number, line, head)
       problem = (
           f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
