@@ -107,6 +107,14 @@ class FilesTest(folders.TablesTestCase):
     self.assertEqual(tables.feature_names, ("column_1", "column_2"))
     self.assertEqual(tables.num_rows, {"a": 2})
 
+  @parameterized.parameters(
+      ({"a.csv": "1,2,3\n4,5,6\n", "b.csv": "2,4,5\n7,8,9\n", "c.csv": "3,5,7\n1,2,3\n"},),
+      ({"a.csv": "1,3,2\n4,5,6\n", "b.csv": "1,3,2\n7,8,9\n", "c.csv": "1,5,2\n1,2,3\n"},),
+      ({"a.csv": "1,2\n4,5\n", "b.csv": "1,2\n7,8\n", "c.csv": "4,5\n1,2\n"},),
+  )
+  def test_first_rows_that_some_files_share(self, files):
+    self.assertEqual(self.open(files).num_rows, {"a": 2, "b": 2, "c": 2})
+
   def test_a_vector_is_a_column(self):
     self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
 
