@@ -38,6 +38,10 @@ _UTF_8 = "utf-8-sig"
 # What Windows writes without being asked for UTF-8.
 ANSI = "cp1252"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Two characters without a mark before them.
+_UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
+# Old programs end a file with it.
+_END_OF_FILE = "\x1a"
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
 _SKIPS_LINES = "--skip_lines leaves out the lines above the table"
@@ -55,19 +59,25 @@ class _Undecodable(problems.BadTable):
 
 
 class _Bytes:
-  """A file of bytes that Arrow reads, of which it says how many lines there are."""
+  """A file of bytes that Arrow reads, of which it says how many lines there are.
+
+  It leaves out an `_END_OF_FILE`.
+  """
 
   closed = False
 
   def __init__(self, file: Any):
     self.has_quotes = False
     self._file = file
+    self._held = b""
     self._num_ends = 0
     self._end = b""
 
   def read(self, size: int = -1) -> bytes:
     """Returns the next bytes."""
-    content = self._file.read(size)
+    content = self._held + self._file.read(size - len(self._held))
+    self._held = content[-1:] if content.endswith(_END_OF_FILE.encode()) else b""
+    content = content.removesuffix(self._held)
     self.has_quotes = self.has_quotes or b'"' in content
     self._num_ends += content.count(b"\n")
     self._end = (self._end + content)[-_MOST_AT_END:]
@@ -99,6 +109,10 @@ class _Lines:
       line = next(self._lines)
       self.number += 1
       is_comment = self._head.comment is not None and line.startswith(self._head.comment)
+      if line.endswith(_END_OF_FILE) and not self._head.allows_any_cell:
+        line = line.removesuffix(_END_OF_FILE)
+        if not line:
+          raise StopIteration
       if self.number > self._head.skip_lines and not is_comment:
         return line
 
@@ -427,8 +441,11 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     return _private_head(head, options)
   if head.encoding is None:
     with open(path, "rb") as file:  # A packed file begins in another way.
-      is_utf_16 = file.read(2) in _UTF_16_MARKS
-    head = dataclasses.replace(head, encoding="utf-16" if is_utf_16 else None)
+      start = file.read(4)
+    found = "utf-16" if start[:2] in _UTF_16_MARKS else next(
+        (name for name, pattern in _UTF_16.items() if re.match(pattern, start, re.DOTALL)), None
+    )
+    head = dataclasses.replace(head, encoding=found)
   try:
     head, lines = _sniff(head, options)
   except _Undecodable:
