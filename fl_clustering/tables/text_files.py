@@ -44,6 +44,8 @@ _UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
 _END_OF_FILE = "\x1a"
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
+# What a cell may have between letters and digits.
+_IN_CELLS = ".,_+-/%()\"'"
 _SKIPS_LINES = "--skip_lines leaves out the lines above the table"
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
@@ -497,20 +499,52 @@ def check_no_second_header(head: columns_lib.Head) -> None:
     raise problems.BadTable(f"{lines.format(numbers)} line {head.line}, the columns' names")
 
 
+def check_separator(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if the only column of a text file looks like several."""
+  if head.first_line is None or head.num_columns > 1:
+    return
+  texts = [line[0].strip() for _, line in itertools.islice(_lines(head), _LINES_TO_SNIFF)]
+  marks = [mark for mark in dict.fromkeys(texts[0]) if not mark.isalnum() and mark not in _IN_CELLS]
+  for mark in sorted(marks, key=lambda mark: mark == " "):
+    problem = (
+        f"line {head.line}, {_shown(texts[:1], '')}, looks like several cells with {mark!r} "
+        "between them"
+    )
+    for pattern in (re.escape(mark), f"{re.escape(mark)}+"):
+      widths = {len(re.split(pattern, text)) for text in texts}
+      if len(widths) > 1:
+        continue
+      if pattern.endswith("+"):
+        raise problems.BadTable(f"{problem}, which must be a single one everywhere")
+      raise problems.BadTable(problem, hints=("--separator names it",), separator=mark)
+
+
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
+  has_rows = False
   for number, line in _rows(head):
-    if len(line) != head.num_columns:
-      _check_quotes(head)
-      _check_no_comment(number, line, head)
-      problem = (
-          f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells"
+    if len(line) == head.num_columns:
+      has_rows = True
+      continue
+    _check_quotes(head)
+    _check_no_comment(number, line, head)
+    problem = (
+        f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
+        f"{head.separator!r} between cells"
+    )
+    further = line[head.num_columns :]
+    if further and not "".join(further).strip():
+      raise problems.BadTable(f"{problem}; the further ones are empty")
+    if has_rows:  # The separator is the right one.
+      raise problems.BadTable(problem)
+    firsts = [line for _, line in itertools.islice(_rows(head), _LINES_TO_SNIFF)]
+    if {len(line) for line in firsts} == {head.num_columns + 1}:
+      raise problems.BadTable(f"{problem}; line {head.line} lacks a name, as in files from R")
+    if head.separator == "," and further and all(map(str.isdecimal, line)):
+      raise problems.BadTable(
+          f"{problem}; where numbers have decimal commas, cells must have another separator"
       )
-      further = line[head.num_columns :]
-      if further and not "".join(further).strip():
-        raise problems.BadTable(f"{problem}; the further ones are empty")
-      raise problems.BadTable(problem, hints=("--separator names another one",))
+    raise problems.BadTable(problem, hints=("--separator names another one",))
 
 
 def _read_any(

@@ -293,7 +293,7 @@ class ForAModelTest(folders.TablesTestCase):
       ("a level", "x;c\n1;red\n2;green\n", ("--unknown_levels=ignore", "--skip_bad_rows")),
       ("a level alone", "x;c\n1;green\n", ("--unknown_levels=ignore",)),
       ("text", "x;c\n1;red\nmuch;red\n", ("--skip_bad_rows",)),
-      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--separator", "--skip_bad_rows")),
+      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--skip_bad_rows",)),
       ("a column too few", "x\n1\n", ()),
   )
   def test_flags_that_help_are_named(self, text, flags):

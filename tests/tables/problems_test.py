@@ -67,10 +67,27 @@ class BadFilesTest(folders.TablesTestCase):
       ("too large", {"a.csv": "x\n1\n1e101\n"}, {}, "line 3, .*1e.101 is not between -1e.100 and"),
       ("larger than any", {"a.csv": "x\n1\n1e400\n"}, {}, "line 3, .*inf is not a finite number"),
       ("a cell too few", {"a.csv": "x,y\n1,2\n3\n"}, {},
-       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --separator"),
+       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --client"),
+      ("another separator in a row", {"a.csv": "x,y\n1,2\n3;5\n", "b.csv": "x,y\n1,2\n"}, {},
+       "line 3 has 1 cells, line 1 has 2, with ',' between cells.$"),
       ("a separator too many", {"a.csv": "x;y\n1;2;\n3;4;\n"}, {},
        "line 2 has 3 cells, line 1 has 2, with ';' between cells; the further ones are empty; "
        "--client_[^;]*$"),
+      ("another number of cells in all rows", {"a.csv": "x,y\n1,2\n", "b.csv": "x,y\n3\n"}, {},
+       "b.csv': line 2 has 1 cells, line 1 has 2, with ',' between cells; --separator names"),
+      ("the rows' names without a name", {"a.csv": "x,y\nu,1,2\nv,3,4\n"}, {},
+       "line 2 has 3 cells, line 1 has 2, with ',' between cells; line 1 lacks a name, as in files "
+       "from R; --client"),
+      ("decimal commas between commas", {"a.csv": "x,y\n1,5,2,5\n3,4,5\n"}, {},
+       "line 2 has 4 cells, line 1 has 2, with ',' between cells; where numbers have decimal "
+       "commas, cells must have another separator; --client"),
+      ("carets", {"a.csv": "age^crp\n1.5^2\n3^\n", "b.csv": "age^crp\n1^2\n3^4\n"}, {},
+       r"line 1, 'age\^crp', looks like several cells with '\^' between them; .*--separator names "
+       r"it.*Try: --missing=mean --separator='\^'$"),
+      ("single spaces", {"a.csv": "age crp\n1.5 2\n3 4\n"}, {}, r"Try: --separator=' '$"),
+      ("several spaces", {"a.csv": "age   crp\n 1.5 2\n 3   4\n", "b.csv": "age   crp\n1  4\n"}, {},
+       "a.csv': line 1, 'age   crp', looks like several cells with ' ' between them, which must be "
+       "a single one everywhere; '[^']*b.csv': line 1, [^;]*everywhere.$"),
       ("a cell too many", {"a.csv": "x,y\n1,2\n3,4,5\n"}, {}, "line 3 has 3 cells, line 1 has 2"),
       ("names without a cell", {"a.csv": "x,y\n1,2,3\n"}, {}, "line 2 has 3 cells, line 1 has 2"),
       ("half a header", {"a.csv": "x,2\n3,4\n"}, {},
