@@ -161,24 +161,26 @@ class _QuotedLines:
     self._numbers = [place for place, cell in enumerate(line) if _is_like_a_number(cell)]
     self._num_lines = 1
     self._are_rows = len(line) == head.num_columns
+    self._is_any_whole = False
 
   def add(self, text: str) -> None:
-    """Adds a further line."""
+    """Adds a further line, the last one without the quote that closes the cell."""
     self._num_lines += 1
-    self._are_rows = self._are_rows and self._is_row(_cut(text, self._head.separator))
+    if self._are_rows:
+      line = _cut(text, self._head.separator)
+      self._are_rows = len(line) == self._head.num_columns and self._has_numbers(line)
 
-  def _is_row(self, line: Sequence[str]) -> bool:
-    if len(line) != self._head.num_columns:
-      return False
+  def _has_numbers(self, line: Sequence[str]) -> bool:
     filled = [line[place] for place in self._numbers if not cells.is_missing(line[place])]
-    return bool(filled or not self._numbers) and all(map(_is_like_a_number, filled))
+    self._is_any_whole = self._is_any_whole or len(filled) == len(self._numbers)
+    return all(map(_is_like_a_number, filled))
 
   @property
   def are_rows(self) -> bool:
     """Whether all of them are like rows: with as many cells, and numbers in the same ones."""
     # In few lines, text may have as many separators by chance.
     is_sure = bool(self._numbers) or min(self._num_lines, self._head.num_columns) > 2
-    return self._are_rows and is_sure
+    return self._are_rows and self._is_any_whole and is_sure
 
 
 def _is_like_a_number(cell: str) -> bool:
@@ -199,7 +201,7 @@ def _check_quotes(head: columns_lib.Head) -> None:
   cell = f'(?:"[^"]*"|[^"{separators}]*)'
   closed = re.compile(rf"(?:{cell}[{separators}])*{cell}[\r\n]*")
   end = re.compile(rf" *([{separators}\r\n]|$)")
-  opened = None
+  opened: _QuotedLines | None = None
   with (
       contextlib.suppress(*packed_files.DAMAGED),
       _open(head, errors="replace", newline="") as file,
@@ -208,10 +210,11 @@ def _check_quotes(head: columns_lib.Head) -> None:
     for text in lines:
       if opened is not None:
         problem = f"line {opened.first}: a quote opens a cell, and "
-        opened.add(text)
         found = closing.match(text)
         if found is None:
+          opened.add(text)
           continue
+        opened.add(text[: found.end() - 1] + text[found.end() :])
         text = text[found.end() :]
         if not end.match(text):
           raise problems.BadTable(

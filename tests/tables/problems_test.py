@@ -235,6 +235,7 @@ class QuotesTest(folders.TablesTestCase):
       "no other quote": ([*FINE, '"wide', *FINE], "no quote closes it"),
       "an inch in a later row": ([*FINE, '"wide', *FINE, '3"', *FINE], "the lines up to 9 in it "),
       "an inch in the next row": ([*FINE, '"wide', '3"', *FINE], "the lines up to 6 in it look"),
+      "lone quotes": ([*FINE, '"', *FINE, '"', *FINE], "the lines up to 9 in it look like rows"),
       "a quoted cell below":
           ([*FINE, '"wide', *FINE, '"a, b"', *FINE], "line 9 goes on after the quote that closes"),
       "two inches": ([*FINE, '"wide', *FINE, '"3" tube"', *FINE], "line 9 goes on after the quote"),
@@ -279,7 +280,7 @@ class QuotesTest(folders.TablesTestCase):
       note=(
           '"Main Street 5\nLeiden"', '"Main Street 5\n\nLeiden, NL, Europe\n"', '"1, 2\n3, 4"',
           '"5, 3\n6, 2, then 4\nfine"', '"he said ""no""\n, and ""yes"""', '""', '"3"" tube"',
-          '3" tube', '"a, b\r\nc, d, e"', ' "fine"', 'wide"', '"\n"', '"a\nb" ', '"a\n""b"',
+          '3" tube', '"a, b\r\nc, d, e"', ' "fine"', 'wide"', '"\n"', '"7\n8,,"', '"a\nb" ', '"a\n""b"',
       ),
       is_first=(False, True), separator=(",", ";"),
   )
