@@ -75,7 +75,7 @@ class _Bytes:
     self._num_ends = 0
     self._end = b""
 
-  def read(self, size: int = -1) -> bytes:
+  def read(self, size: int) -> bytes:
     """Returns the next bytes."""
     content = self._held + self._file.read(size - len(self._held))
     self._held = content[-1:] if content.endswith(_END_OF_FILE.encode()) else b""
