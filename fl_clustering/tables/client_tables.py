@@ -43,6 +43,7 @@ _HELP: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "skip_bad_rows": ("--skip_bad_rows leaves such rows out", {"skip_bad_rows": True}),
 }
+_NO_TITLES = "--skip_lines=0 reads files that begin with the table"
 # From a client id and its `ClientTable` to a mask of its rows.
 ChooseRows = Callable[[str, "ClientTable"], np.ndarray]
 
@@ -452,9 +453,15 @@ def open_files_for(
     try:
       return _open_files_for(format_, paths, argument, later)
     except problems.BadTable as e:
-      for hint, change in _HELP.values() if not format_.options.allow_any_number else ():
+      helps = list(_HELP.values())
+      if format_.options.skip_lines and "skip_lines" not in later.options:
+        helps.insert(0, (_NO_TITLES, {"options": {**later.options, "skip_lines": 0}}))
+      for hint, change in helps if not format_.options.allow_any_number else ():
         with contextlib.suppress(problems.BadTable):
           _open_files_for(format_, paths, argument, dataclasses.replace(later, **change))
+          if hint == _NO_TITLES:  # Whatever else is said is of other lines.
+            e.findings = tuple(dataclasses.replace(one, hints=(hint,)) for one in e.findings)
+            break
           e.findings = (*e.findings[:-1], e.findings[-1].with_hint(hint))
       raise
 

@@ -5,6 +5,7 @@ Text files don't say whether line 1 has names: that is found by comparing all of
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 import shlex
@@ -122,17 +123,32 @@ def _counts_up(line: Sequence[str]) -> bool:
   return list(numbers) == [str(i) for i in range(len(numbers))]
 
 
+def _rise(line: Sequence[str]) -> bool:
+  """Returns whether a line has three numbers or more, each larger than the one before it."""
+  numbers = [float(cell.replace(",", ".")) for cell in line if cell]
+  return len(numbers) > 2 and all(one < other for one, other in zip(numbers, numbers[1:]))
+
+
 def _is_header_of_numbers(heads: Sequence[Head]) -> bool:
   """Returns whether first lines of numbers are names; `BadTable` where nobody can know."""
   first, lines = heads[0].known_line, {head.known_line for head in heads}
+  shared, count = collections.Counter(head.known_line for head in heads).most_common(1)[0]
+  if len(lines) > 1 and 2 <= count >= len(heads) / 2 and _rise(shared):
+    having, lacking = (
+        next(head for head in heads if (head.known_line == shared) == has) for has in (True, False)
+    )
+    raise problems.BadTable(
+        f"line {having.line}, {','.join(shared)}, may be a row, or the columns' names, which "
+        f"{lacking.path!r} lacks", having.path, _SAY,
+    )
   is_row = len(lines) > 1 or len(set(first)) < len(first) or len(first) == 1
   if is_row or len(heads) == 1 and not _counts_up(first):
     return False
   if len(heads) > 1 and len(first) > 2 and _counts_up(first):
     return True
   raise problems.BadTable(
-      f"line 1, {','.join(first)}, may be a row or the columns' names", heads[0].path, _SAY,
-      header=table_options.YES,
+      f"line {heads[0].line}, {','.join(first)}, may be a row or the columns' names",
+      heads[0].path, _SAY, header=table_options.YES,
   )
 
 
@@ -159,8 +175,8 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   if without:
     named = next(head for head in heads if head not in without)
     raise problems.BadTable(
-        f"line 1 holds numbers, and that of {named.path!r} names; either all files have names "
-        "or none", without[0].path,
+        f"line {without[0].line} holds numbers, and that of {named.path!r} names; either all files "
+        "have names or none", without[0].path,
     )
   # A row may hold text, but hardly the same one at all clients.
   if len(heads) > 1 and len({tuple(sorted(head.known_line)) for head in heads}) == 1:
@@ -168,8 +184,8 @@ def _have_header(heads: Sequence[Head], header: str) -> bool:
   for head in heads:
     if _has_numbers(head):
       raise problems.BadTable(
-          f"line 1, {','.join(head.known_line)}, has numbers and text; it may be a row or the "
-          "columns' names", head.path, _SAY, header=_likely_header(heads),
+          f"line {head.line}, {','.join(head.known_line)}, has numbers and text; it may be a row "
+          "or the columns' names", head.path, _SAY, header=_likely_header(heads),
       )
   return True
 
@@ -180,7 +196,7 @@ def _check_all_are_tables(heads: Sequence[Head]) -> None:
   known = {cell for head in tables for cell in head.names or head.first_line or ()}
   found = [
       problems.Finding(
-          "it looks like no table: line 1 is "
+          f"it looks like no table: line {head.line} is "
           f"{head.separator.join(head.known_line)[:_MOST_SHOWN]!r}, and no table has such columns",
           head.path, ("a folder must hold nothing but tables",),
       )
@@ -196,7 +212,7 @@ def _with_names(head: Head, names: Sequence[str]) -> Head:
   named = tuple(name or f"column_{i}" for i, name in enumerate(names, start=1))
   for i, name in enumerate(named):
     if name in named[:i]:
-      raise problems.BadTable(f"line 1 names the column {name!r} twice", head.path)
+      raise problems.BadTable(f"line {head.line} names the column {name!r} twice", head.path)
   return dataclasses.replace(head, names=named)
 
 

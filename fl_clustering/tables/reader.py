@@ -482,5 +482,6 @@ def read(
   if found:
     if not allow_any_number:
       text_files.check_no_second_header(head)
+      text_files.check_separator(head)
     raise problems.BadTable.of(found)
   return (dataclasses.replace(head, style=reading.style) if texts else head), values, rows + 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import array
 import codecs
+import contextlib
 import csv
 import dataclasses
 import io
@@ -37,11 +38,19 @@ _UTF_8 = "utf-8-sig"
 # What Windows writes without being asked for UTF-8.
 ANSI = "cp1252"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Two characters without a mark before them.
+_UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
+# Old programs end a file with it.
+_END_OF_FILE = "\x1a"
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
+# What a cell may have between letters and digits.
+_IN_CELLS = ".,_+-/%()\"'"
 _SKIPS_LINES = "--skip_lines leaves out the lines above the table"
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
+# Of a file's last bytes.
+_MOST_AT_END = 64
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
 # A column of a file without names, which has less than a million.
 UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
@@ -49,6 +58,41 @@ UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
 
 class _Undecodable(problems.BadTable):
   """A file's bytes are no text as it was read."""
+
+
+class _Bytes:
+  """A file of bytes that Arrow reads, of which it says how many lines there are.
+
+  It leaves out an `_END_OF_FILE`.
+  """
+
+  closed = False
+
+  def __init__(self, file: Any):
+    self.has_quotes = False
+    self._file = file
+    self._held = b""
+    self._num_ends = 0
+    self._end = b""
+
+  def read(self, size: int) -> bytes:
+    """Returns the next bytes."""
+    content = self._held + self._file.read(size - len(self._held))
+    self._held = content[-1:] if content.endswith(_END_OF_FILE.encode()) else b""
+    content = content.removesuffix(self._held)
+    self.has_quotes = self.has_quotes or b'"' in content
+    self._num_ends += content.count(b"\n")
+    self._end = (self._end + content)[-_MOST_AT_END:]
+    return content
+
+  def close(self) -> None:
+    """Closes the file."""
+    self._file.close()
+
+  @property
+  def num_lines(self) -> int:
+    """How many lines the file has, without empty ones at its end, as far as they end in LF."""
+    return self._num_ends - self._end[len(self._end.rstrip(b"\r\n")) :].count(b"\n") + 1
 
 
 class _Lines:
@@ -67,6 +111,10 @@ class _Lines:
       line = next(self._lines)
       self.number += 1
       is_comment = self._head.comment is not None and line.startswith(self._head.comment)
+      if line.endswith(_END_OF_FILE) and not self._head.allows_any_cell:
+        line = line.removesuffix(_END_OF_FILE)
+        if not line:
+          raise StopIteration
       if self.number > self._head.skip_lines and not is_comment:
         return line
 
@@ -91,8 +139,104 @@ def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
           "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
       ) from e
     raise _Undecodable(f"it is no text in {head.encoding}, the encoding") from e
-  except (csv.Error, *packed_files.DAMAGED) as e:
+  except csv.Error as e:
+    _check_quotes(head)
     raise problems.BadTable(f"it can't be read as a table ({e})") from e
+  except packed_files.DAMAGED as e:
+    raise problems.BadTable(f"it can't be read as a table ({e})") from e
+
+
+class _QuotedLines:
+  """The lines that a quoted cell reaches over.
+
+  Attributes:
+    first: The number of the line where it begins.
+  """
+
+  def __init__(self, first: int, text: str, head: columns_lib.Head):
+    """`text` is the first line, without the quote."""
+    self.first = first
+    self._head = head
+    line = _cut(text, head.separator)
+    self._numbers = [place for place, cell in enumerate(line) if _is_like_a_number(cell)]
+    self._num_lines = 1
+    self._are_rows = len(line) == head.num_columns
+    self._is_any_whole = False
+
+  def add(self, text: str) -> None:
+    """Adds a further line, the last one without the quote that closes the cell."""
+    self._num_lines += 1
+    if self._are_rows:
+      line = _cut(text, self._head.separator)
+      self._are_rows = len(line) == self._head.num_columns and self._has_numbers(line)
+
+  def _has_numbers(self, line: Sequence[str]) -> bool:
+    filled = [line[place] for place in self._numbers if not cells.is_missing(line[place])]
+    self._is_any_whole = self._is_any_whole or len(filled) == len(self._numbers)
+    return all(map(_is_like_a_number, filled))
+
+  @property
+  def are_rows(self) -> bool:
+    """Whether all of them are like rows: with as many cells, and numbers in the same ones."""
+    # In few lines, text may have as many separators by chance.
+    is_sure = bool(self._numbers) or min(self._num_lines, self._head.num_columns) > 2
+    return self._are_rows and self._is_any_whole and is_sure
+
+
+def _is_like_a_number(cell: str) -> bool:
+  return re.fullmatch(written_numbers.LIKE_A_NUMBER, cell.strip(' "')) is not None
+
+
+def _check_quotes(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if a quote opens a cell that seems to swallow rows, as no quote closes it.
+
+  Cells with line breaks are like no rows, and a separator or the end of a line follows them.
+  """
+  separators = "".join(map(re.escape, head.separator if head.num_columns else _SEPARATORS))
+  inside = '[^"]*(?:""[^"]*)*'
+  closing = re.compile(f'{inside}"(?!")')
+  cell = f'"{inside}"(?!")[^{separators}]*|[^"{separators}][^{separators}]*'
+  opening = re.compile(rf'(?:(?:{cell})?[{separators}])*"(?={inside}\Z)')
+  # What most lines are, which is found soon.
+  cell = f'(?:"[^"]*"|[^"{separators}]*)'
+  closed = re.compile(rf"(?:{cell}[{separators}])*{cell}[\r\n]*")
+  end = re.compile(rf" *([{separators}\r\n]|$)")
+  opened: _QuotedLines | None = None
+  with (
+      contextlib.suppress(*packed_files.DAMAGED),
+      _open(head, errors="replace", newline="") as file,
+  ):
+    lines = _Lines(file, head)
+    for text in lines:
+      if opened is not None:
+        problem = f"line {opened.first}: a quote opens a cell, and "
+        found = closing.match(text)
+        if found is None:
+          opened.add(text)
+          continue
+        opened.add(text[: found.end() - 1] + text[found.end() :])
+        text = text[found.end() :]
+        if not end.match(text):
+          raise problems.BadTable(
+              f"{problem}line {lines.number} goes on after the quote that closes it"
+          )
+        if opened.are_rows:
+          raise problems.BadTable(f"{problem}the lines up to {lines.number} in it look like rows")
+        opened = None
+      may_open = '"' in text and not closed.fullmatch(text)
+      found = opening.match(text) if may_open else None
+      if found is not None:
+        opened = _QuotedLines(lines.number, text[: found.end() - 1] + text[found.end() :], head)
+    if opened is not None and opened.first < lines.number:
+      raise problems.BadTable(f"line {opened.first}: a quote opens a cell, and no quote closes it")
+
+
+def _cut(text: str, separator: str) -> list[str]:
+  """Returns the cells of a line that is read on its own."""
+  try:
+    return next(csv.reader([text], delimiter=separator), [])
+  except csv.Error:  # A cell is too long.
+    return [""]
 
 
 def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
@@ -100,10 +244,7 @@ def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
   try:
     with _open(head, errors="replace") as file:
       for text in _Lines(file, head):
-        try:
-          line = next(csv.reader([text], delimiter=head.separator), [])
-        except csv.Error:  # A cell is too long.
-          line = [""]
+        line = _cut(text, head.separator)
         if line:
           yield line
   except packed_files.DAMAGED:  # Their words may show bytes of the file.
@@ -305,8 +446,11 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     return _private_head(head, options)
   if head.encoding is None:
     with open(path, "rb") as file:  # A packed file begins in another way.
-      is_utf_16 = file.read(2) in _UTF_16_MARKS
-    head = dataclasses.replace(head, encoding="utf-16" if is_utf_16 else None)
+      start = file.read(4)
+    found = "utf-16" if start[:2] in _UTF_16_MARKS else next(
+        (name for name, pattern in _UTF_16.items() if re.match(pattern, start, re.DOTALL)), None
+    )
+    head = dataclasses.replace(head, encoding=found)
   try:
     head, lines = _sniff(head, options)
   except _Undecodable:
@@ -317,6 +461,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     raise problems.BadTable("it is empty")
   number, first = lines[0]
   if any("\n" in cell for cell in first):
+    _check_quotes(head)
     raise problems.BadTable(f"line {number} has a line break in a cell")
   has_commas = is_workbook or head.separator == "," and len(first) > 1
   if has_commas and options.decimal is None and head.style.thousands == ".":
@@ -357,19 +502,52 @@ def check_no_second_header(head: columns_lib.Head) -> None:
     raise problems.BadTable(f"{lines.format(numbers)} line {head.line}, the columns' names")
 
 
+def check_separator(head: columns_lib.Head) -> None:
+  """Raises `BadTable` if the only column of a text file looks like several."""
+  if head.first_line is None or head.num_columns > 1:
+    return
+  texts = [line[0].strip() for _, line in itertools.islice(_lines(head), _LINES_TO_SNIFF)]
+  marks = [mark for mark in dict.fromkeys(texts[0]) if not mark.isalnum() and mark not in _IN_CELLS]
+  for mark in sorted(marks, key=lambda mark: mark == " "):
+    problem = (
+        f"line {head.line}, {_shown(texts[:1], '')}, looks like several cells with {mark!r} "
+        "between them"
+    )
+    for pattern in (re.escape(mark), f"{re.escape(mark)}+"):
+      widths = {len(re.split(pattern, text)) for text in texts}
+      if len(widths) > 1:
+        continue
+      if pattern.endswith("+"):
+        raise problems.BadTable(f"{problem}, which must be a single one everywhere")
+      raise problems.BadTable(problem, hints=("--separator names it",), separator=mark)
+
+
 def _check_lines(head: columns_lib.Head) -> None:
   """Raises `BadTable` with the first line that has another number of cells, if there is one."""
+  has_rows = False
   for number, line in _rows(head):
-    if len(line) != head.num_columns:
-      _check_no_comment(number, line, head)
-      problem = (
-          f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
-          f"{head.separator!r} between cells"
+    if len(line) == head.num_columns:
+      has_rows = True
+      continue
+    _check_quotes(head)
+    _check_no_comment(number, line, head)
+    problem = (
+        f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
+        f"{head.separator!r} between cells"
+    )
+    further = line[head.num_columns :]
+    if further and not "".join(further).strip():
+      raise problems.BadTable(f"{problem}; the further ones are empty")
+    if has_rows:  # The separator is the right one.
+      raise problems.BadTable(problem)
+    firsts = [line for _, line in itertools.islice(_rows(head), _LINES_TO_SNIFF)]
+    if {len(line) for line in firsts} == {head.num_columns + 1}:
+      raise problems.BadTable(f"{problem}; line {head.line} lacks a name, as in files from R")
+    if head.separator == "," and further and all(map(str.isdecimal, line)):
+      raise problems.BadTable(
+          f"{problem}; where numbers have decimal commas, cells must have another separator"
       )
-      further = line[head.num_columns :]
-      if further and not "".join(further).strip():
-        raise problems.BadTable(f"{problem}; the further ones are empty")
-      raise problems.BadTable(problem, hints=("--separator names another one",))
+    raise problems.BadTable(problem, hints=("--separator names another one",))
 
 
 def _read_any(
@@ -402,7 +580,7 @@ def _without_comments(head: columns_lib.Head) -> Any:
   """Returns what Arrow reads of a file as UTF-8, with empty lines in place of comments."""
   with _open(head, newline="") as file:
     texts = ["\n" if text.startswith(head.comment or "") else text for text in file]
-  return pa.BufferReader("".join(texts).encode())
+  return io.BytesIO("".join(texts).encode())
 
 
 def _read_as(
@@ -426,12 +604,18 @@ def _read_as(
           decimal_point=decimal,
       ),
   }
-  source = _without_comments(head) if head.comment else packed_files.source(head.path)
-  if limit is None:
-    table = arrow_csv.read_csv(source, **settings)
-  else:
-    with arrow_csv.open_csv(source, **settings) as reader:
-      table = reader.read_next_batch()
+  source = _Bytes(
+      _without_comments(head) if head.comment else packed_files.open_binary(head.path)
+  )
+  with contextlib.closing(source):
+    if limit is not None:
+      with arrow_csv.open_csv(source, **settings) as reader:
+        table = reader.read_next_batch()
+    else:
+      table = arrow_csv.read_csv(source, **settings)
+      num_above = head.line - 1 + head.has_header
+      if source.has_quotes and source.num_lines != num_above + table.num_rows:
+        _check_quotes(head)
   return {name: table[name] for name in types}
 
 

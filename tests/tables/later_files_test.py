@@ -100,6 +100,25 @@ class ForAModelTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, message):
       self.open_for_model({"new.csv": text})
 
+  @parameterized.parameters(
+      ("u,1\nv,3\n", "line 2, u,1, has numbers and text; it may be a row or the columns' names"),
+      ("v,1\n", "line 2, v,1, has numbers and text; it may be a row or the columns' names"),
+  )
+  def test_files_without_the_lines_above_those_of_the_model(self, rows, message):
+    options = {"skip_lines": 1, "categories": ("c",)}
+    format_ = self.open({"a.csv": "Title\nc,x\nu,1\nv,2\n"}, **options).format
+    with self.assertRaisesRegex(
+        ValueError, f"{message}; --skip_lines=0 reads files that begin with the table.$"
+    ):
+      self.open_later(format_, {"new.csv": f"c,x\n{rows}"})
+    tables = self.open_later(format_, {"new.csv": f"c,x\n{rows}"}, options={"skip_lines": 0})
+    self.assertLen(tables.read("new").rows, rows.count("\n"))
+    lines = f"c,x\n{rows}w,1\n"
+    for text, hint in ((f"Title\n{lines}", "--unknown_levels"), (lines, "--header")):
+      with self.assertRaisesRegex(ValueError, hint) as caught:
+        self.open_later(format_, {"new.csv": text})
+      self.assertNotIn("--skip_lines", str(caught.exception))
+
   def test_the_row_of_a_level_in_a_file_of_several_clients(self):
     options = {"client_column": "who", "categories": ("c",)}
     format_ = self.open({"a.csv": "who,c\nu,red\nv,blue\n"}, **options).format
@@ -274,7 +293,7 @@ class ForAModelTest(folders.TablesTestCase):
       ("a level", "x;c\n1;red\n2;green\n", ("--unknown_levels=ignore", "--skip_bad_rows")),
       ("a level alone", "x;c\n1;green\n", ("--unknown_levels=ignore",)),
       ("text", "x;c\n1;red\nmuch;red\n", ("--skip_bad_rows",)),
-      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--separator", "--skip_bad_rows")),
+      ("a cell too many", "x;c\n1;red\n1;red;4\n", ("--skip_bad_rows",)),
       ("a column too few", "x\n1\n", ()),
   )
   def test_flags_that_help_are_named(self, text, flags):

@@ -67,10 +67,27 @@ class BadFilesTest(folders.TablesTestCase):
       ("too large", {"a.csv": "x\n1\n1e101\n"}, {}, "line 3, .*1e.101 is not between -1e.100 and"),
       ("larger than any", {"a.csv": "x\n1\n1e400\n"}, {}, "line 3, .*inf is not a finite number"),
       ("a cell too few", {"a.csv": "x,y\n1,2\n3\n"}, {},
-       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --separator"),
+       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --client"),
+      ("another separator in a row", {"a.csv": "x,y\n1,2\n3;5\n", "b.csv": "x,y\n1,2\n"}, {},
+       "line 3 has 1 cells, line 1 has 2, with ',' between cells.$"),
       ("a separator too many", {"a.csv": "x;y\n1;2;\n3;4;\n"}, {},
        "line 2 has 3 cells, line 1 has 2, with ';' between cells; the further ones are empty; "
        "--client_[^;]*$"),
+      ("another number of cells in all rows", {"a.csv": "x,y\n1,2\n", "b.csv": "x,y\n3\n"}, {},
+       "b.csv': line 2 has 1 cells, line 1 has 2, with ',' between cells; --separator names"),
+      ("the rows' names without a name", {"a.csv": "x,y\nu,1,2\nv,3,4\n"}, {},
+       "line 2 has 3 cells, line 1 has 2, with ',' between cells; line 1 lacks a name, as in files "
+       "from R; --client"),
+      ("decimal commas between commas", {"a.csv": "x,y\n1,5,2,5\n3,4,5\n"}, {},
+       "line 2 has 4 cells, line 1 has 2, with ',' between cells; where numbers have decimal "
+       "commas, cells must have another separator; --client"),
+      ("carets", {"a.csv": "age^crp\n1.5^2\n3^\n", "b.csv": "age^crp\n1^2\n3^4\n"}, {},
+       r"line 1, 'age\^crp', looks like several cells with '\^' between them; .*--separator names "
+       r"it.*Try: --missing=mean --separator='\^'$"),
+      ("single spaces", {"a.csv": "age crp\n1.5 2\n3 4\n"}, {}, r"Try: --separator=' '$"),
+      ("several spaces", {"a.csv": "age   crp\n 1.5 2\n 3   4\n", "b.csv": "age   crp\n1  4\n"}, {},
+       "a.csv': line 1, 'age   crp', looks like several cells with ' ' between them, which must be "
+       "a single one everywhere; '[^']*b.csv': line 1, [^;]*everywhere.$"),
       ("a cell too many", {"a.csv": "x,y\n1,2\n3,4,5\n"}, {}, "line 3 has 3 cells, line 1 has 2"),
       ("names without a cell", {"a.csv": "x,y\n1,2,3\n"}, {}, "line 2 has 3 cells, line 1 has 2"),
       ("half a header", {"a.csv": "x,2\n3,4\n"}, {},
@@ -85,6 +102,19 @@ class BadFilesTest(folders.TablesTestCase):
        {"a.csv": "x,c\n1,u\n", "b.csv": "1,v\n3,u\n", "d.csv": "c,x\nu,4\n"}, {},
        "got '[^']*b.csv': line 1 holds numbers, and that of '[^']*a.csv' names; either all files "
        "have names or none.$"),
+      ("one file without names that are numbers",
+       {"a.csv": "4,5,6\n1,2,3\n", "b.csv": "2019,2020,2021\n1,2,3\n",
+        "c.csv": "2019,2020,2021\n4,5,6\n"}, {},
+       "got '[^']*b.csv': line 1, 2019,2020,2021, may be a row, or the columns' names, which "
+       "'[^']*a.csv' lacks; --header=yes or --header=no says which.$"),
+      ("half a header below other lines", {"a.csv": "x\n\ny,2\n3,4\n"}, {"skip_lines": 1},
+       "line 3, y,2, has numbers and text"),
+      ("names or a row below other lines", {"a.csv": "x\n0,1,2\n3,4,5\n"}, {"skip_lines": 1},
+       "line 2, 0,1,2, may be a row"),
+      ("a name twice below other lines", {"a.csv": "\nx,x\n0,4\n"}, {},
+       "line 2 names the column 'x' twice"),
+      ("one file without names below other lines",
+       {"a.csv": "\nx,y\n1,2\n", "b.csv": "\n1,2\n3,4\n"}, {}, "b.csv': line 2 holds numbers"),
       ("an array without names", {"a.csv": "x,y\n1,2\n", "b.npy": np.ones((2, 2))}, {},
        "b.npy': it has no column names, and .*a.csv' has"),
       ("the rows' numbers", {"a.csv": ",x\n0,4\n"}, {},
@@ -188,6 +218,81 @@ class BadFilesTest(folders.TablesTestCase):
   def test_no_folder(self):
     with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder, got '/no/such/folder'"):
       client_tables.open_folder("/no/such/folder", table_options.TableOptions())
+
+
+def _with_notes(notes, is_first=False, separator=","):
+  """Returns a table with a column of notes, and the numbers of a row, which follow no other."""
+  rows = [("note", ["x", "y"]), *((note, [i, 5 * i + 0.5]) for i, note in enumerate(notes))]
+  table = [[note, *numbers] if is_first else [*numbers, note] for note, numbers in rows]
+  return "".join(separator.join(map(str, row)) + "\n" for row in table)
+
+
+class QuotesTest(folders.TablesTestCase):
+  """Quotes that open a cell and seem to swallow rows, and cells of several lines."""
+
+  FINE = ["fine"] * 3
+  STRAY = {
+      "no other quote": ([*FINE, '"wide', *FINE], "no quote closes it"),
+      "an inch in a later row": ([*FINE, '"wide', *FINE, '3"', *FINE], "the lines up to 9 in it "),
+      "an inch in the next row": ([*FINE, '"wide', '3"', *FINE], "the lines up to 6 in it look"),
+      "lone quotes": ([*FINE, '"', *FINE, '"', *FINE], "the lines up to 9 in it look like rows"),
+      "a quoted cell below":
+          ([*FINE, '"wide', *FINE, '"a, b"', *FINE], "line 9 goes on after the quote that closes"),
+      "two inches": ([*FINE, '"wide', *FINE, '"3" tube"', *FINE], "line 9 goes on after the quote"),
+  }
+
+  @parameterized.product(case=list(STRAY), is_first=(False, True), separator=(",", "\t"))
+  def test_a_quote_that_swallows_rows(self, case, is_first, separator):
+    notes, message = self.STRAY[case]
+    files = {"a.csv": _with_notes(["fine"]), "b.csv": _with_notes(notes, is_first, separator)}
+    for options in ({"exclude": ("note",)}, {"categories": ("note",)}):
+      with self.assertRaisesRegex(
+          ValueError, f"b.csv': line 5: a quote opens a cell, and {message}"
+      ) as caught:
+        self.open(files, **options)
+      self.assertNotIn("Try:", str(caught.exception))
+
+  @parameterized.named_parameters(
+      ("far below", ["fine"] * 40, ["fine"] * 40), ("in a large file", ["fine"], ["fine"] * 40_000)
+  )
+  def test_the_line_of_a_quote(self, above, below):
+    with self.assertRaisesRegex(ValueError, f"line {len(above) + 2}: a quote opens .*no quote clo"):
+      self.open({"a.csv": _with_notes([*above, '"wide', *below])}, exclude=("note",))
+
+  def test_in_rows_of_text(self):
+    rows = ["c,d,e", "u,v,w", 'u,"v,w', *["u,v,w"] * 3, 'u,v",w', "u,v,w"]
+    with self.assertRaisesRegex(ValueError, "line 3: a quote opens a cell, and the lines up to 7"):
+      self.open({"a.csv": folders.lines(*rows)}, categories=("c", "d", "e"))
+
+  def test_in_the_line_of_names(self):
+    with self.assertRaisesRegex(ValueError, "line 1: a quote opens a cell, and no quote closes it"):
+      self.open({"a.csv": 'x,"y\n1,2\n3,4\n'})
+
+  def test_in_files_that_a_model_is_used_on(self):
+    format_ = self.open({"a.csv": "x,y\n1,2\n3,4\n"}).format
+    for skips in (False, True):
+      with self.assertRaisesRegex(ValueError, "line 3: a quote opens a cell, and no quote closes"):
+        self.open_later(
+            format_, {"b.csv": 'x,y,note\n1,2,\n1,2,"wide\n3,4,\n5,6,\n'}, skip_bad_rows=skips
+        )
+
+  @parameterized.product(
+      note=(
+          '"Main Street 5\nLeiden"', '"Main Street 5\n\nLeiden, NL, Europe\n"', '"1, 2\n3, 4"',
+          '"5, 3\n6, 2, then 4\nfine"', '"he said ""no""\n, and ""yes"""', '""', '"3"" tube"',
+          '3" tube', '"a, b\r\nc, d, e"', ' "fine"', 'wide"', '"\n"', '"7\n8,,"', '"a\nb" ', '"a\n""b"',
+      ),
+      is_first=(False, True), separator=(",", ";"),
+  )
+  def test_cells_that_are_read_as_they_stand(self, note, is_first, separator):
+    notes = ["fine", note, "fine", note, note]
+    tables = self.open({"a.csv": _with_notes(notes, is_first, separator)}, exclude=("note",))
+    self.assert_features(tables, {"a": [[i, 5 * i + 0.5] for i in range(5)]})
+
+  def test_cells_of_several_lines_that_are_all_quoted(self):
+    text = '"x","y","note"\n' + '"1","2","a\n1,2,3\nb"\n"3","4","c, d"\n\n' * 3
+    tables = self.open({"a.csv": text}, exclude=("note",))
+    self.assert_features(tables, {"a": [[1, 2], [3, 4]] * 3})
 
 
 class AllAtOnceTest(folders.TablesTestCase):

@@ -76,6 +76,11 @@ class FilesTest(folders.TablesTestCase):
       ("gzip", "a.csv.gz", "x,y\n1,2\n3,4\n", {}),
       ("quotes", "a.csv", '"x","y"\n"1","2"\n"3","4"\n', {}),
       ("spaces", "a.csv", " x , y\n 1, 2 \n3 ,4\n", {}),
+      ("an_end_of_file", "a.csv", "x,y\r\n1,2\r\n3,4\r\n\x1a", {}),
+      ("an_end_of_file_after_a_cell", "a.csv", "x,y\n1,2\n3,4\x1a", {}),
+      ("an_end_of_file_after_a_quoted_cell", "a.csv", 'x,y\n1,"2"\n3,"4"\n\x1a', {}),
+      ("utf_16_without_a_mark", "a.csv", "x,y\n1,2\n3,4\n".encode("utf-16-le"), {}),
+      ("utf_16_of_large_ends_first", "a.csv", "x,y\n1,2\n3,4\n".encode("utf-16-be"), {}),
       ("empty_lines", "a.csv", "\n\nx,y\n1,2\n\n3,4\n\n", {}),
       ("parquet", "a.parquet", pd.DataFrame({"x": [1, 3], "y": [2.0, 4.0]}), {}),
       ("feather", "a.feather", pa.table({"x": [1, 3], "y": [2.0, 4.0]}), {}),
@@ -106,6 +111,22 @@ class FilesTest(folders.TablesTestCase):
     tables = self.open({name: content})
     self.assertEqual(tables.feature_names, ("column_1", "column_2"))
     self.assertEqual(tables.num_rows, {"a": 2})
+
+  def test_an_end_of_file_within_a_file(self):
+    mark = "\x1a"
+    with self.assertRaisesRegex(ValueError, "line 3, column 'x': '1.x1a' is not a number"):
+      self.open({"a.csv": f"x,y\n1,2\n1{mark},2\n1,2\n"})
+    # Arrow's first block, of 2**20 bytes, ends with one.
+    tables = self.open({"a.csv": "xx,y\n" + f"1,{mark}\n" * 2**18}, id_column="y")
+    self.assertEqual(tables.read("a").row_ids, (mark,) * 2**18)
+
+  @parameterized.parameters(
+      ({"a.csv": "1,2,3\n4,5,6\n", "b.csv": "2,4,5\n7,8,9\n", "c.csv": "3,5,7\n1,2,3\n"},),
+      ({"a.csv": "1,3,2\n4,5,6\n", "b.csv": "1,3,2\n7,8,9\n", "c.csv": "1,5,2\n1,2,3\n"},),
+      ({"a.csv": "1,2\n4,5\n", "b.csv": "1,2\n7,8\n", "c.csv": "4,5\n1,2\n"},),
+  )
+  def test_first_rows_that_some_files_share(self, files):
+    self.assertEqual(self.open(files).num_rows, {"a": 2, "b": 2, "c": 2})
 
   def test_a_vector_is_a_column(self):
     self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
