@@ -35,8 +35,23 @@ _WORD = (
 )
 _CURRENCY = "[€$£¥]"
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
-# The groups are a currency or nothing, the number, and a unit or nothing.
-DRESSED = rf"(?:[<>≤≥~]=? *)?({_CURRENCY}?) *({_CORE}) *({_UNIT})?"
+# The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
+DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
+# A day, as spreadsheets make one of 5.5.
+DAY = (
+    rf"{_CORE} *(?i:jan(?:uar[iy]?|uary|vier)?|feb(?:ruar[iy]?|ruary)?|fév(?:rier)?|"
+    r"m(?:ar|är|rz|rt|ärz|arch|ars|aart)|a[pv]r(?:il)?|ma[iyj]|mei|jun[ie]?|juin|jul[iy]?|"
+    r"juil(?:let)?|aug(?:ust|ustus)?|ao[uû]t|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
+    r"nov(?:emb(?:er|re))?|d[eé][cz](?:emb(?:er|re))?)\.?"
+)
+# Amounts as ledgers write those below zero.
+AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"
+# Units that make another number of a number: shares of a hundred, and multiples.
+SCALE = (
+    rf"%|‰|{_CURRENCY}?(?:k|K|M|B|(?i:percent|pct|prozent|procent|pourcent|ppm|ppb|tsd|"
+    r"thousands?|tausend|milles?|mn|mio|mill|millions?|millionen|bn|mrd|billions?|milliarden?|"
+    r"milliards?|lakhs?|crores?|[tkm]eur|[tkm]usd)\.?)(?: .*)?"
+)
 
 
 @functools.cache
@@ -112,8 +127,8 @@ class Style:
     if not self.is_plain:
       cell = "".join(ODD_CHARACTERS.get(character, character) for character in cell.strip())
     if self.strips_units:
-      dressed = re.fullmatch(DRESSED, cell)
-      cell = cell if dressed is None else dressed[2]
+      dressed = None if re.fullmatch(DAY, cell) else re.fullmatch(DRESSED, cell)
+      cell = cell if dressed is None else dressed[1] + dressed[3]
     decimal = self.decimals[0]
     if self.thousands is not None and re.fullmatch(grouped(self.thousands, decimal), cell):
       cell = cell.replace(self.thousands, "")

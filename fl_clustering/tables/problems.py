@@ -10,17 +10,21 @@ import contextlib
 import csv
 import dataclasses
 import io
+import re
 import shlex
 from typing import (
     Any, Callable, Collection, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
 )
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import table_options
 
 # A column of text with more different cells is taken for names, dates or notes.
 _MOST_LEVELS = 20
 _MOST_NAMES = 20
 _MOST_SHOWN = 10
+# Numbers in one unit, and those in another one, such as g and mg, may differ by this factor.
+_APART = 100
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
@@ -250,40 +254,58 @@ def gathered() -> Iterator[Callable[..., contextlib.AbstractContextManager[None]
     raise BadTable.of(found, numbers)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Unit:
+  """The first file with a unit, and the least and the largest size of its numbers but zero."""
+
+  path: str
+  least: float
+  largest: float
+
+  def is_apart(self, other: _Unit) -> bool:
+    """Returns whether one's numbers are so much smaller that they hardly have the same unit."""
+    return self.largest > 0 < other.largest and any(
+        _APART * one.least <= two.least and _APART * one.largest <= two.largest
+        for one, two in ((self, other), (other, self))
+    )
+
+
 class ColumnFacts:
   """What the cells of the columns of numbers are like, over all files."""
 
   def __init__(self) -> None:
     self._counts: dict[str, tuple[int, int]] = {}
-    self._units: dict[str, dict[str, str]] = {}
+    self._units: dict[str, dict[str, _Unit]] = {}
 
-  def add(
-      self, name: str, path: str, num_like: int, num_text: int, units: Collection[str]
-  ) -> None:
-    """Adds a file's column.
-
-    Args:
-      num_like: How many cells are like numbers.
-      num_text: How many are other text.
-      units: The units beside numbers, "" where there is none.
-    """
+  def add(self, name: str, num_like: int, num_text: int) -> None:
+    """Adds how many cells of a file's column are like numbers, and how many are other text."""
     like, text = self._counts.get(name, (0, 0))
     self._counts[name] = like + num_like, text + num_text
-    for unit in sorted(units):
-      self._units.setdefault(name, {}).setdefault(unit, path)
+
+  def add_unit(self, name: str, unit: str, path: str, least: float, largest: float) -> None:
+    """Adds the least and the largest size of a file's numbers with a unit, or with none, ""."""
+    of_column = self._units.setdefault(name, {})
+    known = of_column.get(unit, _Unit(path, least, largest))
+    of_column[unit] = _Unit(known.path, min(known.least, least), max(known.largest, largest))
 
   def check_units(self) -> None:
     """Raises `BadTable` if a column whose units are left out has several of them."""
     found = []
-    for name, paths in self._units.items():
+    for name, units in self._units.items():
+      named = [unit for unit in units if unit]
       # Units may be left out at some numbers, but a share is no percentage.
-      units = list(paths) if "%" in paths else [unit for unit in paths if unit]
-      if len(units) > 1:
-        first, other = units[:2]
-        where = "" if paths[first] == paths[other] else f" in {paths[first]!r}"
+      if "" in units and named and (
+          any(re.fullmatch(cells.SCALE, unit) for unit in named)
+          or units[""].is_apart(units[named[0]])
+      ):
+        named = list(units)
+      if len(named) > 1:
+        first, other = named[:2]
+        path, of_other = units[first].path, units[other].path
+        where = "" if path == of_other else f" in {path!r}"
         found.append(Finding(
             f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have "
-            "one unit", paths[other],
+            "one unit", of_other,
         ))
     if found:
       raise BadTable.of(found)

@@ -437,8 +437,15 @@ def read(
     for name, (num_like, num_text) in {**counts, **reading.counts}.items():
       if name in columns.in_numbers:  # It need not stay a column of numbers.
         num_like = num_text = 0
-      facts.add(name, head.path, num_like, num_text, reading.units.get(name, {""}))
+      facts.add(name, num_like, num_text)
   values.update(reading.numbers)
+  if facts is not None and head.style.strips_units:
+    for name in filter(values.__contains__, columns.numbers):
+      for unit, chosen in reading.units.get(name, {"": ...}).items():
+        sizes = np.abs(values[name][chosen])
+        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+        least, largest = sizes.min(initial=np.inf), sizes.max(initial=0)
+        facts.add_unit(name, unit, head.path, float(least), float(largest))
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:
     bad_rows.update({

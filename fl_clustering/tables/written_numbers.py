@@ -94,14 +94,15 @@ class Reading:
     style: The `cells.Style`, with the decimal mark that was found.
     numbers: The columns by name, float64, NaN where missing; all of them if there is no fault.
     counts: By column, how many cells are like numbers, and how many are other text.
-    units: By column, the units beside numbers, "" where there is none.
+    units: By column, the units beside numbers, "" for none, and which cells have them; of columns
+      of numbers whose units are left out.
     bad: Which cells are no numbers, by column where some are: bool of shape (n,).
   """
 
   style: cells.Style
   numbers: Mapping[str, np.ndarray]
   counts: Mapping[str, tuple[int, int]]
-  units: Mapping[str, frozenset[str]]
+  units: Mapping[str, Mapping[str, np.ndarray]]
   faults: tuple[Fault, ...]
   bad: Mapping[str, np.ndarray]
 
@@ -132,28 +133,31 @@ class _Column:
       texts = pc.replace_substring(texts, odd, common)
     self.texts = texts
     pattern = f"^(?:{cells.DRESSED})$"
-    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\2")
+    cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1\3")
+    self.cores = pc.if_else(pa.array(_matches(texts, cells.DAY)), texts, cores)
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
     self.is_dressed = differs & _matches(self.cores, LIKE_A_NUMBER)
     dressed = texts.filter(pa.array(self.is_dressed))
-    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\1\3"))
-    self.units = frozenset(found.to_pylist())
+    self._units = pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2\4")
+    self.units = frozenset(pc.unique(self._units).to_pylist())
     is_like = _matches(texts, LIKE_A_NUMBER)
     if len(self.units - {""}) <= _MOST_UNITS:
       is_like |= self.is_dressed
     self.is_text = _as_array(pc.is_valid(texts)) & ~is_like
-    self.counts = int(is_like.sum()), int(self.is_text.sum())
+    num_amounts = int(np.sum(self.is_text & _matches(texts, cells.AMOUNT)))
+    self.counts = int(is_like.sum()) + num_amounts, int(self.is_text.sum()) - num_amounts
 
   @property
   def is_mostly_numbers(self) -> bool:
     like, text = self.counts
     return like > text
 
-  @property
-  def all_units(self) -> frozenset[str]:
-    """The different units, "" included if a number has none."""
-    has_none = self.counts[0] > np.count_nonzero(self.is_dressed)
-    return self.units | {""} if has_none else self.units
+  def by_unit(self) -> dict[str, np.ndarray]:
+    """Returns which of the numbers have each unit, "" for none, bool of shape (n,)."""
+    units = np.full(len(self.texts), "", object)
+    units[self.is_dressed] = self._units.to_pylist()
+    is_number = _as_array(pc.is_valid(self.texts)) & ~self.is_text
+    return {unit: is_number & (units == unit) for unit in sorted(set(units[is_number]))}
 
   def first(self, chosen: np.ndarray) -> Cell:
     """Returns the first of some cells."""
@@ -325,7 +329,8 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
       faults += _faults(column, bases, is_bad, style, marks)
   return Reading(
       style, numbers, {column.name: column.counts for column in known},
-      {column.name: column.all_units for column in known}, tuple(faults), bad,
+      {c.name: c.by_unit() for c in known if style.strips_units and c.name in numbers},
+      tuple(faults), bad,
   )
 
 

@@ -219,6 +219,8 @@ class NumbersTest(folders.TablesTestCase):
        {"a": [[1.5, 1234.5]], "b": [[2, 3.25]]}),
       ("points between thousands of the only column", {"a.csv": "x\n1.911\n"},
        {"thousands": "."}, {"a": [[1911]]}),
+      ("units at some numbers", {"a.csv": "x,y,z\n5 mg,-$10.5,2k\n0.1,$ -3,3k\n"},
+       {"strip_units": True}, {"a": [[5, -10.5, 2], [0.1, -3, 3]]}),
       ("a byte order mark", {"a.csv": "\ufeffx,y\n1,2\n", "b.csv": "x,y\n3,4\n"},
        {"encoding": "UTF-8"}, {"a": [[1, 2]], "b": [[3, 4]]}),
       ("spaces between thousands", {"a.csv": "x;y\n1 911;2\n1\u00a0234,5;3\n"},
@@ -268,6 +270,13 @@ class NumbersTest(folders.TablesTestCase):
        "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
       ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
        "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
+      ("thousands beside ones", {"a.csv": "x\n3.5k\n1488.3\n"},
+       "a.csv': column 'x' has the unit 'k', and no unit; a column must have one unit"),
+      ("millions in one file", {"a.csv": "x\n3.5 Mio. EUR\n", "b.csv": "x\n1488.3\n"},
+       "b.csv': column 'x' has no unit, and the unit 'Mio. EUR' in .*a.csv'"),
+      ("grams beside milligrams", {"a.csv": "x\n1.5 g\n2.5 g\n-0.5 g\n", "b.npz": {
+          "x": np.array([1500.0, 2500.0, -700.0, 0.0])}},
+       "b.npz': column 'x' has no unit, and the unit 'g' in .*a.csv'"),
   )
   def test_units_that_are_not_one(self, files, message):
     with self.assertRaisesRegex(ValueError, message) as caught:
@@ -292,6 +301,14 @@ class NumbersTest(folders.TablesTestCase):
       ("a code", "2D4", "'2D4' is not a number; where most cells", None),
       ("a longer code", "12AB345", "'12AB345' is not a number; where most cells", None),
       ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
+      ("a day, as a spreadsheet makes it of 5.5", "05. Mai", "'05. Mai' is not a number; where mo",
+       None),
+      ("a day in English", "5 December", "'5 December' is not a number; where most", None),
+      ("thousands in a letter", "3.5k", "column 'x' has the unit 'k', and no unit; a column must", None),
+      ("milligrams beside grams", "2500 mg", "column 'x' has the unit 'mg', and no unit", None),
+      ("a unit at a number like others", "5 mg", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("an amount below zero", "-$5.2", "it has a unit; --strip_units", {"strip_units": "true"}),
   )
   def test_a_cell_among_numbers(self, cell, message, advised):
     files = {"a.csv": folders.lines("x,y", "1.5,1", f"{cell},2", "3.5,4")}
@@ -340,12 +357,12 @@ class NumbersTest(folders.TablesTestCase):
 
   def test_private_runs_read_every_cell_on_its_own(self):
     options = {"allow_any_number": True, "header": "yes"}
-    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "€ 1,5;x;.5")
+    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "-€ 1,5;5. Mai;.5")
     files = {"a.csv": folders.lines("x;y;z", *rows)}
     nan = np.nan
     self.assert_features(
         self.open(files, decimal=",", thousands=".", strip_units=True, **options),
-        {"a": [[1234.5, 1, nan], [1911, 2, 5], [1.5, nan, nan]]},
+        {"a": [[1234.5, 1, nan], [1911, 2, 5], [-1.5, nan, nan]]},
     )
     self.assert_features(
         self.open(files, **options), {"a": [[nan, nan, nan], [1.911, nan, nan], [nan, nan, 0.5]]}
