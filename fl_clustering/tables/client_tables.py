@@ -481,8 +481,7 @@ def _open_files_for(
   unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
   heads = {
       key: dataclasses.replace(
-          head, style=dataclasses.replace(head.style, likely=format_.decimal),
-          keeps_rows=later.has_views,
+          head, style=dataclasses.replace(head.style, likely=format_.decimal)
       )
       for key, head in heads.items()
   }

@@ -52,8 +52,8 @@ class Head:
       Every line of a text file is then a row, which is read on its own.
     skips_bad_lines: Whether lines with too few or too many cells are left out.
     bad_lines: The rows, counted from 0, that are such lines, as far as they were looked for.
-    keeps_rows: Whether rows of separators only are rows, but at the end, as in the other views.
-    num_separators: How many rows of separators only others follow, as far as they were read.
+    separators: The rows, counted from 0, of separators only that others follow, as far as they were
+      read.
     words: How many of `cells.WORDS` columns of levels have, if any, likewise.
   """
 
@@ -73,8 +73,7 @@ class Head:
   allows_any_cell: bool = False
   skips_bad_lines: bool = False
   bad_lines: tuple[int, ...] = ()
-  keeps_rows: bool = False
-  num_separators: int = 0
+  separators: tuple[int, ...] = ()
   words: tuple[tuple[str, int], ...] = ()
 
   @property

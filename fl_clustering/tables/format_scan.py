@@ -33,7 +33,7 @@ def told_of_reading(
   found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
   if found and options.encoding is None:
     yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
-  empty = [f"{h.num_separators:,} in {os.path.basename(h.path)}" for h in heads if h.num_separators]
+  empty = [f"{len(h.separators):,} in {os.path.basename(h.path)}" for h in heads if h.separators]
   if empty:
     yield f"lines with nothing but separators are no rows: {problems.listed(empty)}"
   words: collections.Counter[str] = collections.Counter()

@@ -403,15 +403,14 @@ def read(
   has_more = head.first_line is not None and first not in used and not allow_any_number
   read_texts = (*columns.texts, first) if has_more else columns.texts
   head, arrays = _kind(head.path).read(head, columns.numbers, read_texts)
-  num_rows = len(next(iter(arrays.values())))
-  rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
+  num_lines = len(next(iter(arrays.values()))) + len(head.bad_lines)
+  rows = np.delete(np.arange(num_lines), head.bad_lines)
   if not allow_any_number:
     is_row = ~_of_separators(head, arrays, rows)
-    num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
-    if head.keeps_rows:
-      is_row = np.arange(len(rows)) < num_rows
     if not is_row.all():
-      head = dataclasses.replace(head, num_separators=int(np.sum(~is_row[:num_rows])))
+      num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
+      between = rows[:num_rows][~is_row[:num_rows]]
+      head = dataclasses.replace(head, separators=tuple(between.tolist()))
       arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
       rows = rows[is_row]
     words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
