@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 import re
+import unicodedata
 
 # A missing cell has one of these texts.
 MISSING = (
@@ -68,6 +69,11 @@ def plain(decimal: str) -> str:
 def grouped(mark: str, decimal: str) -> str:
   """Returns the pattern of numbers with a mark between thousands."""
   return rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+(?:{re.escape(decimal)}[0-9]*)?"
+
+
+def composed(name: str) -> str:
+  """Returns a column's name with every accent on its letter (NFC), as most systems write it."""
+  return unicodedata.normalize("NFC", name)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:

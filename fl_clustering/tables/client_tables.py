@@ -19,7 +19,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -334,6 +334,34 @@ def read_heads(
   ))
 
 
+def _numbers_lost(
+    heads: Sequence[columns_lib.Head], findings: Sequence[problems.Finding]
+) -> frozenset[str]:
+  """Returns the columns of numbers, in some files only, that findings must not leave out.
+
+  They are those that most files have, and those in place of which a file has another one.
+  """
+  facts, first = problems.ColumnFacts(), set(heads[0].known_names)
+  names = {name for finding in findings for name in finding.left_out}
+  names -= first.intersection(*(head.known_names for head in heads))
+  for head in heads:
+    own = tuple(name for name in head.known_names if name in names)
+    if own:
+      with contextlib.suppress(problems.BadTable):  # Of which others tell.
+        reader.read(head, columns_lib.Columns(own, (), {}), needed=(), facts=facts)
+  numbers = names & facts.mostly_numbers
+  kept = {
+      name for name in numbers
+      if 2 * sum(name in head.known_names for head in heads) > len(heads)
+  }
+  for head in heads:
+    lacked = numbers & first - set(head.known_names)
+    further = numbers & set(head.known_names) - first
+    if lacked and further:
+      kept |= lacked | further
+  return frozenset(kept)
+
+
 def open_heads(
     heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions, argument: str
 ) -> ClientTables:
@@ -347,7 +375,12 @@ def open_heads(
     BadTable: If a file can't be used, or its columns differ from the others'.
     OSError: If a file can't be read.
   """
-  columns = columns_lib.agree(list(heads.values()), options)
+  try:
+    columns = columns_lib.agree(list(heads.values()), options)
+  except problems.BadTable as e:
+    if not options.allow_any_number:
+      e.numbers = _numbers_lost(list(heads.values()), e.findings)
+    raise
   sources = rows_lib.RowSources(heads, columns, options)
   scan = format_scan.FormatScan(columns, options)
   num_rows, digests = _scan(sources, scan.add)

@@ -28,6 +28,8 @@ _LIKE_A_CLIENT = re.compile(
     r"(client|site|hospital|clinic|center|centre|institution|school|branch)"
     r"([_ .-]?(id|no|nr|num|number|key|code|name))?"
 )
+# What stands in brackets at the end of a name, such as a unit.
+_IN_BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*$")
 # What may be wrong if there is one client only.
 SEVERAL_CLIENTS = (
     "--client_column says whose row it is, where a table holds the rows of several clients"
@@ -284,8 +286,8 @@ def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> N
 
 
 def _alike(name: str) -> str:
-  """Returns what names have in common that differ only in case, spaces and punctuation."""
-  return re.sub(r"[\W_]", "", name.lower())
+  """Returns what names have in common that differ in case, punctuation or a unit in brackets."""
+  return re.sub(r"[\W_]", "", _IN_BRACKETS.sub("", name.lower()) or name.lower())
 
 
 def _check_same(
@@ -319,7 +321,8 @@ def _check_same(
   found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]
   if found:
     left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
-    raise problems.BadTable(*found[0], exclude=left_out)
+    texts = [text for text, path in found if path == found[0][1]]
+    raise problems.BadTable(problems.first_of(texts), found[0][1], exclude=left_out)
 
 
 def _check_no_id(head: Head, features: Sequence[str]) -> None:

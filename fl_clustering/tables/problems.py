@@ -1,7 +1,8 @@
 """What is wrong with clients' files: all of it in one message, with flags that surely help.
 
-No hint leaves out, or makes levels of, a column that holds mostly numbers.  Flags are tried
-before a message ends with them: the files can be read with them, and keep these columns.
+No hint leaves out, or makes levels of, a column that holds mostly numbers and that most files have.
+Flags are tried before a message ends with them: the files can be read with them, and keep these
+columns.
 """
 
 from __future__ import annotations

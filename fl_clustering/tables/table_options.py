@@ -163,6 +163,12 @@ class TableOptions:
 
   def __post_init__(self) -> None:
     options_lib.check(self)
+    for name in ("columns", "exclude", "categories", *self.roles):
+      value = getattr(self, name)
+      if value is not None:
+        is_one = isinstance(value, str)
+        found = cells.composed(value) if is_one else tuple(map(cells.composed, value))
+        object.__setattr__(self, name, found)
     self._check_marks()
     if self.comment is not None and not self.comment.strip():
       raise validate.error("comment", "be a character or several", self.comment)

@@ -35,7 +35,10 @@ def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
   try:
     loaded = np.load(packed_files.source(path), allow_pickle=False)
     is_archive = isinstance(loaded, np.lib.npyio.NpzFile)
-    arrays: dict[str, np.ndarray] = dict(loaded) if is_archive else {"": loaded}
+    arrays: dict[str, np.ndarray] = (
+        {cells.composed(name): array for name, array in loaded.items()} if is_archive
+        else {"": loaded}
+    )
   except (ValueError, OSError, *packed_files.DAMAGED) as e:
     reason = "" if is_private else f" ({e})"
     raise problems.BadTable(f"it can't be read as an array{reason}") from e
@@ -207,7 +210,11 @@ def of_arrow(
   def read(
       head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
   ) -> tuple[columns_lib.Head, dict[str, Any]]:
-    table = call(head.allows_any_cell, read_table, head.path, columns=[*numbers, *texts])
+    names = [*numbers, *texts]
+    # Others may be written in another way in the file.
+    chosen = names if all(map(str.isascii, names)) else None
+    table = call(head.allows_any_cell, read_table, head.path, columns=chosen)
+    table = table.rename_columns(list(map(cells.composed, table.column_names)))
     if not head.allows_any_cell:
       found = {name: _numbers_or_texts(table[name]) for name in numbers}
       return head, found | {name: _texts(table[name]) for name in texts}

@@ -111,6 +111,27 @@ class BadFilesTest(folders.TablesTestCase):
       ("names in other spellings", {"a.csv": "Age y,z\n1,2\n", "b.csv": "Z,age_y\n1,2\n"}, {},
        "b.csv': it has a column 'age_y', and '.*a.csv' has 'Age y'; all files must have the same "
        "names; it has a column 'Z', and '.*a.csv' has 'z'.$"),
+      ("a name with a unit", {"a.csv": "crp,z\n1,2\n", "b.csv": "crp (mg/dl),z\n1,2\n"}, {},
+       "b.csv': it has a column 'crp .mg/dl.', and '.*a.csv' has 'crp'; all files must have the "
+       "same names.$"),
+      ("names with other units", {"a.csv": "z,crp [mg/l]\n1,2\n", "b.csv": "CRP (mg/dl),z\n1,2\n"},
+       {}, "b.csv': it has a column 'CRP .mg/dl.', and '.*a.csv' has 'crp .mg/l.'; all files must "
+       "have the same names.$"),
+      ("a name that is all brackets", {"a.csv": "(a),z\n1,2\n", "b.csv": "(b),z\nu,2\nu,2\nv,3\n"},
+       {}, "it has no column '.a.', .*Try: --exclude='.a.,.b.'$"),
+      ("numbers that most have", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n", "c.csv": "x,y\n1,2\n"},
+       {}, "b.csv': it has no column 'y', and '.*a.csv' has.$"),
+      ("numbers that most have but the first",
+       {"a.csv": "x\n1\n", "b.csv": "x,y\n1,2\n", "c.csv": "x,y\n1,2\n"},
+       {}, "b.csv': it has a column 'y', and '.*a.csv' has none.$"),
+      ("text that most have", {"a.csv": "x,y\n1,u\n", "b.csv": "x\n1\n", "c.csv": "x,y\n1,u\n"},
+       {}, "b.csv': it has no column 'y', and '.*a.csv' has; --exclude .*Try: --exclude=y$"),
+      ("numbers by another name", {"a.csv": "x,crp\n1,2\n", "b.csv": "x,c_react_prot\n1,2\n"}, {},
+       "b.csv': it has no column 'crp', and '.*a.csv' has; it has a column 'c_react_prot', and "
+       "[^;]* has none.$"),
+      ("amounts below zero", {"a.csv": "x,y\n(1.50),1\n$ 2.5-,2\n($1.25),2\n4,4\n"}, {},
+       "line 2, column 'x': '.1.50.' is not a number; where most cells of a column are numbers, "
+       "the others must be so too or be empty, --client_[^T]*$"),
       ("a label in another spelling", {"a.csv": "x,y\n1,2\n", "b.csv": "x,Y\n1,2\n"},
        {"label_column": "y"}, "b.csv': it has a column 'Y', and '.*a.csv' has 'y'; all files"),
       ("a chosen column too few", {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"},
@@ -215,7 +236,7 @@ class AllAtOnceTest(folders.TablesTestCase):
       ("something has to be left", {"a.csv": "id,name\n1,u\n2,v\n3,w\n"}, {}, "",
        {"exclude": ("id",), "categories": ("name",)}, ("name=u", "name=v", "name=w")),
       ("other columns in every file",
-       {"a.csv": "x,y,z\n1,2,3\n", "b.csv": "x,y,u\n1,2,3\n", "c.csv": "x,z,v\n1,2,3\n"}, {},
+       {"a.csv": "x,y,z\n1,a,b\n", "b.csv": "x,y,u\n1,a,b\n", "c.csv": "x,z,v\n1,a,b\n"}, {},
        "b.csv': it has no column 'z', and '.*a.csv' has;",
        {"exclude": ("z", "y", "u", "v")}, ("x",)),
       ("text in other columns of other files",

@@ -5,6 +5,7 @@ import gzip
 import io
 import sys
 import types
+import unicodedata
 from unittest import mock
 
 from absl.testing import absltest
@@ -106,6 +107,24 @@ class FilesTest(folders.TablesTestCase):
     tables = self.open({name: content})
     self.assertEqual(tables.feature_names, ("column_1", "column_2"))
     self.assertEqual(tables.num_rows, {"a": 2})
+
+  @parameterized.parameters(".csv", ".parquet", ".feather", ".npz")
+  def test_names_with_accents_are_the_same_however_they_are_written(self, ending):
+    one, other = (unicodedata.normalize(form, "Größe cm") for form in ("NFC", "NFD"))
+    self.assertNotEqual(one, other)
+    frame = {"x": np.array([1.0, 2]), other: np.array([3.0, 4])}
+    content = {
+        ".csv": f"x,{other}\n1,3\n2,4\n", ".parquet": pd.DataFrame(frame),
+        ".feather": pa.table(frame), ".npz": frame,
+    }[ending]
+    files = {f"a{ending}": content, "b.csv": f"{one},x\n5,6\n"}
+    for name in (one, other):
+      tables = self.open(files, exclude=(name,))
+      self.assert_features(tables, {"a": [[1], [2]], "b": [[6]]})
+    tables = self.open(files)
+    self.assertEqual(tables.feature_names, ("x", one))
+    self.assert_features(tables, {"a": [[1, 3], [2, 4]], "b": [[6, 5]]})
+    np.testing.assert_array_equal(tables.format.features(pd.DataFrame(frame)), [[1, 3], [2, 4]])
 
   def test_a_vector_is_a_column(self):
     self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
@@ -304,7 +323,8 @@ class NumbersTest(folders.TablesTestCase):
       ("a day, as a spreadsheet makes it of 5.5", "05. Mai", "'05. Mai' is not a number; where mo",
        None),
       ("a day in English", "5 December", "'5 December' is not a number; where most", None),
-      ("thousands in a letter", "3.5k", "column 'x' has the unit 'k', and no unit; a column must", None),
+      ("thousands in a letter", "3.5k",
+       "column 'x' has the unit 'k', and no unit; a column must", None),
       ("milligrams beside grams", "2500 mg", "column 'x' has the unit 'mg', and no unit", None),
       ("a unit at a number like others", "5 mg", "it has a unit; --strip_units",
        {"strip_units": "true"}),

@@ -133,8 +133,8 @@ class OpenFolderTest(ViewTablesTestCase):
     files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n", "a/y.csv": view}
     for missing in ("error", "mean"):
       with self.assertRaisesRegex(
-          ValueError, f"line {line} has nothing but separators, and the same row of .*; such a line "
-          "must stand in all views or in none"
+          ValueError, f"line {line} has nothing but separators, and the same row of .*; such a "
+          "line must stand in all views or in none"
       ) as caught:
         self.open(files, missing=missing)
       self.assertNotRegex(str(caught.exception), "Try:|--missing")
