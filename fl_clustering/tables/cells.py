@@ -110,11 +110,6 @@ class Style:
   likely: str | None = None
 
   @property
-  def is_open(self) -> bool:
-    """Whether the decimal mark is still to be found."""
-    return len(self.decimals) > 1
-
-  @property
   def is_plain(self) -> bool:
     """Whether numbers hold nothing but digits, signs and a decimal mark."""
     return self.thousands is None and not self.strips_units
@@ -124,7 +119,8 @@ class Style:
     """The decimal marks that numbers may have, the likelier first."""
     if self.decimal is not None:
       return (self.decimal,)
-    return tuple(mark for mark in OTHER_DECIMAL if mark != self.thousands)
+    likelier = OTHER_DECIMAL.get(self.thousands or ",", ".")
+    return likelier, OTHER_DECIMAL[likelier]
 
   def number_of(self, cell: str) -> float:
     """Returns a cell's text as a float, whatever other cells hold; what is no number is NaN."""

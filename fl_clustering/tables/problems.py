@@ -29,7 +29,14 @@ _APART = 100
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
+# What hints at marks between thousands begin with; the mark follows, which a space is in quotes.
+THOUSANDS = "--thousands="
+_MARK = len(THOUSANDS) + 2
 # What only the files can change.
+_OTHER_THOUSANDS = (
+    "no --thousands reads all files, since they have different marks between thousands: write some "
+    "of them like the others"
+)
 _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
 
 
@@ -83,6 +90,11 @@ class Finding:
   def with_hint(self, hint: str) -> Finding:
     """Returns the finding with a further hint."""
     return dataclasses.replace(self, hints=(*self.hints, hint))
+
+  def without_hints(self, beginning: str) -> Finding:
+    """Returns the finding without hints that begin so."""
+    hints = (hint for hint in self.hints if not hint.startswith(beginning))
+    return dataclasses.replace(self, hints=tuple(hints))
 
   def with_ids(self, name: str) -> Finding:
     """Returns the finding with a fix that compares the views' rows by a column it leaves out."""
@@ -401,6 +413,10 @@ def open_tables(
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
+  marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(THOUSANDS)}
+  if len(marks) > 1 and not helps:
+    found = [one.without_hints(THOUSANDS) for one in found]
+    found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
   for i, one in enumerate(found):
     taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)
     if any(one.fix[name] != getattr(repaired, name) for name in taken_back):

@@ -242,7 +242,7 @@ class RowSources:
       self.facts.check_units()
     commas = [f"{head.path!r} has" for head in self.heads if head.style.decimal == ","]
     commas += ["the model's files have" for head in self.heads if head.style.likely == ","]
-    if not self._options.style.is_open:
+    if self._options.decimal is not None or self._options.thousands in cells.OTHER_DECIMAL:
       return
     why = f"as {commas[0]} decimal commas" if commas else "as whole numbers stand beside it"
     with problems.gathered() as part:

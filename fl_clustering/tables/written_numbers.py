@@ -193,12 +193,14 @@ class _Marks:
     proof: A cell that can't be read with another one; None if there is none.
     shown: The mark that a cell surely has between thousands, or None.
     fault: Why it can't be known, or None.
+    opposed: Whether a cell can only be read with another mark than the one that was given.
   """
 
   decimal: str
   proof: Cell | None = None
   shown: str | None = None
   fault: Fault | None = None
+  opposed: bool = False
 
 
 def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
@@ -221,7 +223,8 @@ def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
     return _Marks(likely or ".")
   return _Marks(".", fault=Fault(
       unclear, "may be {} or {}".format(*_readings(unclear, ",")),
-      hint="--decimal=, or --thousands=, says which",
+      hint="--decimal=, or --thousands=, says which, or --thousands=. where other files have "
+      "decimal points",
   ))
 
 
@@ -257,10 +260,15 @@ def _thousands_fault(cell: Cell, mark: str) -> Fault:
 def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fault:
   """Returns the `Fault` of numbers with the decimal mark that the file has not."""
   other = cells.OTHER_DECIMAL[marks.decimal]
-  cell = column.first(chosen)
   if marks.proof is None:
-    return Fault(cell, f"is not a number: it has {_DECIMALS[other]}",
-                 hint="without --decimal, each file's decimal mark is found out")
+    is_sure = chosen & _matches(column.texts, _surely_decimal(other))
+    cell = column.first(is_sure if is_sure.any() else chosen)
+    return Fault(
+        cell, f"is not a number: it has {_DECIMALS[other]}",
+        hint="without --decimal, each file's decimal mark is found out, and --thousands="
+        f"{other} says what it is where a file leaves that open",
+    )
+  cell = column.first(chosen)
   small, large = _readings(cell, other)
   return Fault(
       cell, f"may be {small} or {large}, as {BESIDE} has {_DECIMALS[marks.decimal]}", marks.proof,
@@ -288,10 +296,10 @@ def _faults(
     if mark == marks.decimal:
       continue
     is_grouped = is_bad & _matches(bases, cells.grouped(mark, marks.decimal))
-    is_unclear = _matches(bases, _may_be_grouped(mark)) if mark == other else is_grouped
     # Where nothing else shows that it stands between thousands, another reading is possible.
-    if mark == other and marks.proof is not None and marks.shown != mark:
-      is_grouped = is_grouped & ~is_unclear
+    is_shown = marks.proof is None or marks.shown == mark
+    if mark == other and (marks.opposed or not is_shown):
+      is_grouped = is_grouped & _matches(bases, _surely_grouped(mark))
     if is_grouped.any():
       found.append(_thousands_fault(column.first(is_grouped), mark))
       is_bad = is_bad & ~is_grouped
@@ -307,11 +315,16 @@ def _faults(
 def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   """Returns what columns of text, as of `_Column`, hold as numbers."""
   known = [_Column(name, texts) for name, texts in columns.items()]
-  marks = (
-      _find_marks([column for column in known if column.is_mostly_numbers], style.likely)
-      if style.is_open else _Marks(style.decimals[0])
-  )
-  style = dataclasses.replace(style, decimal=marks.decimal)
+  of_numbers = [column for column in known if column.is_mostly_numbers]
+  if style.decimal is None:
+    likely = style.decimals[0] if style.thousands in cells.OTHER_DECIMAL else style.likely
+    marks = _find_marks(of_numbers, likely)
+  else:
+    other = _surely_decimal(cells.OTHER_DECIMAL[style.decimal])
+    marks = _Marks(style.decimal, opposed=_first_match(of_numbers, other) is not None)
+  # What is the decimal mark of a file does not stand between its thousands.
+  thousands = style.thousands if style.thousands != marks.decimal else None
+  style = dataclasses.replace(style, decimal=marks.decimal, thousands=thousands)
   numbers, bad, faults = {}, {}, [marks.fault] if marks.fault else []
   for column in known:
     bases = column.texts

@@ -339,6 +339,44 @@ class NumbersTest(folders.TablesTestCase):
     if advised is not None:
       self.assertEqual(folders.advised(str(caught.exception)), advised)
 
+  def test_marks_between_thousands_where_files_have_other_decimal_marks(self):
+    files = {
+        "a.csv": "x;y\n2,383;1.911\n", "b.csv": "x;y\n3.67;2.262\n0.904;4\n",
+        "c.csv": 'x,y\n3.675,"1"\n', "d.csv": "x;y\n5,383;2\n",
+    }
+    with self.assertRaisesRegex(
+        ValueError, "d.csv': line 2, column 'x': '5,383' may be 5.383 or 5383; --decimal=, or .* or "
+        "--thousands=. where other files have decimal points"
+    ):
+      self.open({name: text for name, text in files.items() if name != "a.csv"})
+    with self.assertRaisesRegex(
+        ValueError, "b.csv': line 2, column 'x': '3.67' is not a number: it has a decimal point.*"
+        "without --decimal, each file's decimal mark is found out, and --thousands=. says"
+    ) as caught:
+      self.open({name: text for name, text in files.items() if name != "c.csv"}, decimal=",")
+    self.assertNotIn("0.904", str(caught.exception))
+    tables = self.open(files, thousands=".")
+    self.assert_features(tables, {
+        "a": [[2.383, 1911]], "b": [[3.67, 2.262], [0.904, 4]], "c": [[3.675, 1]], "d": [[5.383, 2]],
+    })
+    self.assertEqual(tables.warnings[:1], (
+        "--thousands=. is not for files where numbers have it as their decimal mark: b.csv",
+    ))
+    later = self.open_later(tables.format, {"b.csv": files["b.csv"]})
+    self.assert_features(later, {"b": [[3.67, 2.262], [0.904, 4]]})
+
+  @parameterized.parameters({}, {"thousands": "."}, {"thousands": ","})
+  def test_other_marks_between_thousands_in_other_files(self, **options):
+    files = {
+        "a.csv": "x;y\n1.234,5;13,3\n", "b.csv": 'x,y\n"1,234.5",8.1\n', "c.csv": "x;y\n1.5;8.1\n",
+    }
+    with self.assertRaisesRegex(
+        ValueError, "it has points between thousands.*no --thousands reads all files"
+    ) as caught:
+      self.open(files, **options)
+    self.assertIn("it has commas between thousands", str(caught.exception))
+    self.assertNotRegex(str(caught.exception), "Try:|--decimal|13,3|8.1|--thousands=")
+
   def test_a_mark_that_another_cell_shows_between_thousands(self):
     files = {"a.csv": folders.lines("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
     with self.assertRaisesRegex(ValueError, "line 2, column 'x': '1,234' is not") as caught:
