@@ -362,6 +362,17 @@ def _numbers_lost(
   return frozenset(kept)
 
 
+def _of_doubts(doubts: Mapping[str, str]) -> tuple[str, ...]:
+  """Returns a warning of `RowSources.doubts`, if there are some."""
+  if not doubts:
+    return ()
+  path, *others = doubts
+  return (
+      f"{path!r}, {doubts[path]} is read with a decimal point, but may have one between "
+      f"thousands{problems.also(others)}; --decimal=. or --thousands=. says which",
+  )
+
+
 def open_heads(
     heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions, argument: str
 ) -> ClientTables:
@@ -391,7 +402,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources.heads, digests)
+  warnings = (*_of_doubts(sources.doubts), *scan.warnings(sources.heads, digests))
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))

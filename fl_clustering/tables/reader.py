@@ -202,8 +202,10 @@ def _trimmed(column: Any) -> Any:
   return pc.if_else(says_nothing, pa.scalar(None, texts.type), texts)
 
 
-def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
+def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> tuple[str, bool]:
   """Returns words for a number whose point may stand between thousands, as nothing in a file says.
+
+  They are "" if there is none.  Also returns whether whole numbers stand beside it.
 
   Args:
     head: The file's `Head`, with the decimal mark that was found.
@@ -211,12 +213,13 @@ def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
   """
   # Files with commas between cells have points in numbers.
   if head.first_line is None or head.separator == "," or head.style.decimal != ".":
-    return None
+    return "", False
   texts = text_files.read_texts(head, names)
-  cell = written_numbers.unclear_point({name: _trimmed(texts[name]) for name in names})
+  cell, has_whole = written_numbers.unclear_point({name: _trimmed(texts[name]) for name in names})
   if cell is None:
-    return None
-  return f"{text_files.where(head, cell.row)}, column {cell.column!r}: {cell.text!r}"
+    return "", False
+  place = f"{text_files.where(head, cell.row)}, column {cell.column!r}"
+  return f"{place}: {cell.text!r}", has_whole
 
 
 def _number_findings(

@@ -5,6 +5,7 @@ For private algorithms, only a column's type and not what it holds decides how i
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -146,7 +147,7 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if column.type in _BYTES:
+  if column.type in _BYTES or pa.types.is_duration(column.type):
     return False
   try:
     pa.array([], column.type).cast(pa.float64(), safe=False)
@@ -166,11 +167,11 @@ def _any_numbers(column: Any, style: cells.Style) -> Any:
 
 def _texts(column: Any) -> Any:
   """Returns an Arrow column as text."""
-  try:
-    return column.cast(pa.string())
-  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-    texts = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(texts, pa.string())
+  if not pa.types.is_duration(column.type):  # Which would be integers, in a unit of the file.
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+      return column.cast(pa.string())
+  texts = [None if value is None else str(value) for value in column.to_pylist()]
+  return pa.array(texts, pa.string())
 
 
 def _numbers_or_texts(column: Any) -> Any:

@@ -347,11 +347,16 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   )
 
 
-def unclear_point(columns: Mapping[str, Any]) -> Cell | None:
-  """Returns the first cell whose point may stand between thousands, if nothing says; or None."""
+def unclear_point(columns: Mapping[str, Any]) -> tuple[Cell | None, bool]:
+  """Returns the first cell whose point may stand between thousands, if nothing says; or None.
+
+  Also returns whether whole numbers stand beside such cells.
+  """
   known = [_Column(name, texts) for name, texts in columns.items()]
-  is_said = _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(","))
-  return None if is_said else _first_match(known, _may_be_grouped("."))
+  if _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(",")):
+    return None, False
+  unclear = [column for column in known if _first_match([column], _may_be_grouped("."))]
+  return _first_match(unclear, _may_be_grouped(".")), bool(_first_match(unclear, "[+-]?[0-9]+"))
 
 
 def proves_comma(columns: Mapping[str, Any]) -> bool:

@@ -172,6 +172,8 @@ class BadFilesTest(folders.TablesTestCase):
        "a.parquet': row 1, column 'y': 'u' is not a number .also 'z'.; .*Try: --categories=y,z$"),
       ("text after numbers in parquet", {"a.parquet": pd.DataFrame({"x": ["1", None, "u"]})}, {},
        "a.parquet': row 3, column 'x': 'u' is not a number"),
+      ("durations in parquet", {"a.parquet": pd.DataFrame({"x": pd.to_timedelta([1, 2], "h")})}, {},
+       "a.parquet': row 1, column 'x': '.*1:00:00' is not a number; --categories"),
       ("nan in parquet", {"a.parquet": pd.DataFrame({"x": [1, np.nan]})}, {},
        "a.parquet': row 2, column 'x' is empty"),
       ("no npy", {"a.npy": "text"[:0] + "x"}, {}, "a.npy': it can't be read as an array"),

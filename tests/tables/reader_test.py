@@ -609,6 +609,21 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       text = files["a.csv"].replace(*change)
       self.assertEqual(self.open({"a.csv": text}).read("a").features[1, 0], 1.51, change)
 
+  def test_points_in_front_of_three_digits_everywhere(self):
+    text = folders.lines("visits;staff", "2.303;65", "1.510;50", "2.000;9")
+    files = {"a.csv": text, "b.csv": text.replace(";", "\t"), "c.csv": text.replace(";", ",")}
+    tables = self.open(files)
+    self.assert_features(tables, dict.fromkeys("abc", [[2.303, 65], [1.51, 50], [2, 9]]))
+    self.assertRegex(
+        tables.warnings[0], "a.csv', line 2, column 'visits': '2.303' is read with a decimal point, "
+        "but may have one between thousands .also '[^']*b.csv'.; --decimal=. or --thousands=. says"
+    )
+    for decimal in ({"decimal": "."}, {"thousands": "."}):
+      self.assertNotIn("visits", " ".join(self.open(files, **decimal).warnings))
+    # Each of these says that it is a decimal point.
+    for change in (("1.510", "1.51"), ("65", "6.5"), ("2.000", "0.900")):
+      self.assertEqual(self.open({"a.csv": text.replace(*change)}).warnings, (), change)
+
   def test_a_minus_as_printed(self):
     tables = self.open({"a.csv": "x\n\u22124.96\n5\n"})
     np.testing.assert_array_equal(tables.read("a").features[:, 0], [-4.96, 5])
