@@ -28,12 +28,14 @@ from fl_clustering.tables import written_numbers
 _LEAST_BYTES_PER_BYTE = 2
 # What few rows of a table may say that have totals of the others: such words in any column, others
 # in a column that names rows, and further ones there in the first or the last row.  Without a word,
-# the last row must be the sum of so many numbers, as precisely as people write it.
+# the last row must be the sum of so many numbers, as precisely as people write it, or the mean of so
+# many rows in so many columns, but for such a share of their deviation.
 _SURELY_TOTAL = "(sub|grand |overall )totals?|(zwischen|gesamt)summe"
 _TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|sum|summe|somme"
 _STATISTIC = "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne"
 _ROWS_PER_TOTAL = 20
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
+_FEWEST_COLUMNS, _NEAR_MEAN = 3, 0.01
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 
@@ -292,6 +294,30 @@ def _says(texts: Any, words: str) -> np.ndarray:
   return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), bool)
 
 
+def _are_sums(columns: Sequence[np.ndarray]) -> bool:
+  """Returns whether the last numbers of all columns are the sums of those above, and of enough."""
+  num_summed = 0
+  for column in columns:
+    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
+    if not np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0):
+      return False
+    # Of rare counts, the last may be the sum by chance.
+    num_summed += np.count_nonzero(others) if last > others.max(initial=0) else 0
+  return num_summed >= _FEWEST_SUMMED
+
+
+def _are_means(columns: Sequence[np.ndarray]) -> bool:
+  """Returns the same of their means."""
+  num_columns = 0
+  for column in columns:
+    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
+    is_mean = len(others) and abs(last - others.mean()) <= _NEAR_MEAN * others.std()
+    if len(others) < _FEWEST_SUMMED or not is_mean:
+      return False
+    num_columns += bool(others.std())
+  return num_columns >= _FEWEST_COLUMNS
+
+
 def _totals(
     names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray],
     levels: Collection[str],
@@ -314,21 +340,18 @@ def _totals(
       # Rows of statistics may all be so called.
       if 0 < np.count_nonzero(is_total) <= max(1, len(is_total) // _ROWS_PER_TOTAL):
         return name, is_total, ": {!r} looks like a total of other rows"
-  lasts = {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
-  known = [name for name in names if name in lasts]
-  numbers = [name for name in known if name in values and values[name].dtype != object]
-  num_summed = 0
+  numbers = {
+      name: values[name] for name in names
+      if name in values and values[name].dtype != object and not np.isnan(values[name][-1])
+  }
   with np.errstate(all="ignore"):
-    for name in numbers:
-      others = values[name][:-1][~is_missing(values[name][:-1])]
-      if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
-        return None
-      # Of rare counts, the last may be the sum by chance.
-      num_summed += np.count_nonzero(others) if lasts[name] > others.max(initial=0) else 0
-  if num_summed < _FEWEST_SUMMED:
+    arrays = list(numbers.values())
+    what = "sum" if _are_sums(arrays) else "mean" if _are_means(arrays) else None
+  if what is None:
     return None
-  is_last = np.arange(len(values[numbers[0]])) == len(values[numbers[0]]) - 1
-  return numbers[0], is_last, ": {:g} looks like the sum of the rows above"
+  first = next(iter(numbers))
+  is_last = np.arange(len(numbers[first])) == len(numbers[first]) - 1
+  return first, is_last, f": {{:g}} looks like the {what} of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:

@@ -580,6 +580,22 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
     self.assertEqual(tables.num_rows, {"a": 60})
 
+  @parameterized.parameters((3, None), (3, 1), (2, None))
+  def test_a_last_row_of_means(self, num_columns, changed):
+    table = np.random.default_rng(0).normal(50, 9, (25, num_columns)).round(1)
+    last = table.mean(axis=0).round(1)
+    if changed is not None:
+      last[changed] += 0.5
+    rows = [",".join(map(str, [*row, 7])) for row in (*table, last)]
+    files = {"a.csv": folders.lines(",".join("xyzc"[-num_columns - 1 :]), *rows)}
+    if changed is not None or num_columns < 3:
+      self.assertEqual(self.open(files).num_rows, {"a": 26})
+      return
+    with self.assertRaisesRegex(
+        ValueError, "a.csv': line 27, column 'x': [0-9.]* looks like the mean of the rows above"
+    ):
+      self.open(files)
+
   @parameterized.parameters(
       ({"categories": ("who",)}, "SD"), ({"categories": ("who",)}, "total"),
       ({"label_column": "who"}, "total"), ({"client_column": "who"}, "SD"),
