@@ -69,6 +69,7 @@ class Finding:
     fix: The arguments of `TableOptions.repaired` that make the file usable; none if only
       another file helps.
     texts: The columns that hold text instead of numbers, from which `ColumnFacts` makes hints.
+    against: What hints begin with that don't help, or "".
   """
 
   problem: str
@@ -76,6 +77,7 @@ class Finding:
   hints: tuple[str, ...] = ()
   fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   texts: tuple[TextColumn, ...] = ()
+  against: str = ""
 
   def is_in(self, other: Finding) -> bool:
     """Returns whether another finding says all that this one says."""
@@ -91,9 +93,9 @@ class Finding:
     """Returns the finding with a further hint."""
     return dataclasses.replace(self, hints=(*self.hints, hint))
 
-  def without_hints(self, beginning: str) -> Finding:
+  def without_hints(self, beginnings: tuple[str, ...]) -> Finding:
     """Returns the finding without hints that begin so."""
-    hints = (hint for hint in self.hints if not hint.startswith(beginning))
+    hints = (hint for hint in self.hints if not hint.startswith(beginnings))
     return dataclasses.replace(self, hints=tuple(hints))
 
   def with_ids(self, name: str) -> Finding:
@@ -318,7 +320,7 @@ class ColumnFacts:
         where = "" if path == of_other else f" in {path!r}"
         found.append(Finding(
             f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have "
-            "one unit", of_other,
+            "one unit", of_other, against="--strip_units",
         ))
     if found:
       raise BadTable.of(found)
@@ -414,9 +416,11 @@ def open_tables(
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
   marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(THOUSANDS)}
+  against = [one.against for one in found if one.against]
   if len(marks) > 1 and not helps:
-    found = [one.without_hints(THOUSANDS) for one in found]
+    against.append(THOUSANDS)
     found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
+  found = [one.without_hints(tuple(against)) for one in found]
   for i, one in enumerate(found):
     taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)
     if any(one.fix[name] != getattr(repaired, name) for name in taken_back):
