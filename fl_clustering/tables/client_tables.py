@@ -335,15 +335,17 @@ def read_heads(
 
 
 def _numbers_lost(
-    heads: Sequence[columns_lib.Head], findings: Sequence[problems.Finding]
+    heads: Sequence[columns_lib.Head], findings: Sequence[problems.Finding],
+    categories: Sequence[str],
 ) -> frozenset[str]:
   """Returns the columns of numbers, in some files only, that findings must not leave out.
 
   They are those that most files have, and those in place of which a file has another one.
   """
   facts, first = problems.ColumnFacts(), set(heads[0].known_names)
-  names = {name for finding in findings for name in finding.left_out}
+  names = {name for finding in findings for name in finding.left_out if name not in categories}
   names -= first.intersection(*(head.known_names for head in heads))
+  names = {name for name in names if not columns_lib.is_like_an_id(name)}
   for head in heads:
     own = tuple(name for name in head.known_names if name in names)
     if own:
@@ -390,7 +392,7 @@ def open_heads(
     columns = columns_lib.agree(list(heads.values()), options)
   except problems.BadTable as e:
     if not options.allow_any_number:
-      e.numbers = _numbers_lost(list(heads.values()), e.findings)
+      e.numbers = _numbers_lost(list(heads.values()), e.findings, options.categories)
     raise
   sources = rows_lib.RowSources(heads, columns, options)
   scan = format_scan.FormatScan(columns, options)

@@ -325,14 +325,18 @@ def _check_same(
     raise problems.BadTable(problems.first_of(texts), found[0][1], exclude=left_out)
 
 
+def is_like_an_id(name: str) -> bool:
+  """Returns whether a column of this name seems to number rows or people."""
+  return any(_LIKE_AN_ID.fullmatch(one) for one in (name, name.lower()))
+
+
 def _check_no_id(head: Head, features: Sequence[str]) -> None:
   """Raises `BadTable` if rows would be clustered by their numbers."""
   found = []
   for position, name in enumerate(head.known_names):
     # Where the other columns have names, one without holds what R and pandas number rows by.
     is_unnamed = head.has_header and not head.known_line[position]
-    is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
-    if name in features and (is_unnamed or is_like):
+    if name in features and (is_unnamed or is_like_an_id(name)):
       found.append((position + 1, name))
   if found:
     names = tuple(name for _, name in found)

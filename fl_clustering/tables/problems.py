@@ -29,9 +29,9 @@ _APART = 100
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
-# What hints at marks between thousands begin with; the mark follows, which a space is in quotes.
-THOUSANDS = "--thousands="
-_MARK = len(THOUSANDS) + 2
+# What hints at marks between thousands begin with, and how much of them tells the marks apart.
+_THOUSANDS = "--thousands="
+_MARK = len(_THOUSANDS) + 3
 # What only the files can change.
 _OTHER_THOUSANDS = (
     "no --thousands reads all files, since they have different marks between thousands: write some "
@@ -415,10 +415,10 @@ def open_tables(
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
-  marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(THOUSANDS)}
+  marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(_THOUSANDS)}
   against = [one.against for one in found if one.against]
   if len(marks) > 1 and not helps:
-    against.append(THOUSANDS)
+    against.append(_THOUSANDS)
     found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
   found = [one.without_hints(tuple(against)) for one in found]
   for i, one in enumerate(found):

@@ -470,7 +470,7 @@ def read(
   values.update(reading.numbers)
   if facts is not None and head.style.strips_units:
     for name in filter(values.__contains__, columns.numbers):
-      for unit, chosen in reading.units.get(name, {"": ...}).items():
+      for unit, chosen in (reading.units.get(name) or {"": ~is_missing(values[name])}).items():
         sizes = np.abs(values[name][chosen])
         sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
         least, largest = sizes.min(initial=np.inf), sizes.max(initial=0)

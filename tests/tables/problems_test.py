@@ -126,6 +126,11 @@ class BadFilesTest(folders.TablesTestCase):
        {}, "b.csv': it has a column 'y', and '.*a.csv' has none.$"),
       ("text that most have", {"a.csv": "x,y\n1,u\n", "b.csv": "x\n1\n", "c.csv": "x,y\n1,u\n"},
        {}, "b.csv': it has no column 'y', and '.*a.csv' has; --exclude .*Try: --exclude=y$"),
+      ("ids that most have", {"a.csv": "x\n1\n", "b.csv": "x,id\n1,2\n", "c.csv": "x,id\n1,2\n"},
+       {}, "b.csv': it has a column 'id', and '.*a.csv' has none; --exclude .*Try: --exclude=id$"),
+      ("levels that most have",
+       {"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n", "c.csv": "x,y\n1,2\n"}, {"categories": ("y",)},
+       "b.csv': it has no column 'y', and '.*a.csv' has; .*Try: --exclude=y"),
       ("numbers by another name", {"a.csv": "x,crp\n1,2\n", "b.csv": "x,c_react_prot\n1,2\n"}, {},
        "b.csv': it has no column 'crp', and '.*a.csv' has; it has a column 'c_react_prot', and "
        "[^;]* has none.$"),
