@@ -28,8 +28,8 @@ from fl_clustering.tables import written_numbers
 _LEAST_BYTES_PER_BYTE = 2
 # What few rows of a table may say that have totals of the others: such words in any column, others
 # in a column that names rows, and further ones there in the first or the last row.  Without a word,
-# the last row must be the sum of so many numbers, as precisely as people write it, or the mean of so
-# many rows in so many columns, but for such a share of their deviation.
+# the last row must be the sum of so many numbers, as precisely as people write it, or the mean of
+# so many rows in so many columns, but for such a share of their deviation.
 _SURELY_TOTAL = "(sub|grand |overall )totals?|(zwischen|gesamt)summe"
 _TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|sum|summe|somme"
 _STATISTIC = "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne"
