@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 import re
+import unicodedata
 
 # A missing cell has one of these texts.
 MISSING = (
@@ -35,8 +36,23 @@ _WORD = (
 )
 _CURRENCY = "[€$£¥]"
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
-# The groups are a currency or nothing, the number, and a unit or nothing.
-DRESSED = rf"(?:[<>≤≥~]=? *)?({_CURRENCY}?) *({_CORE}) *({_UNIT})?"
+# The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
+DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
+# A day, as spreadsheets make one of 5.5.
+DAY = (
+    rf"{_CORE} *(?i:jan(?:uar[iy]?|uary|vier)?|feb(?:ruar[iy]?|ruary)?|fév(?:rier)?|"
+    r"m(?:ar|är|rz|rt|ärz|arch|ars|aart)|a[pv]r(?:il)?|ma[iyj]|mei|jun[ie]?|juin|jul[iy]?|"
+    r"juil(?:let)?|aug(?:ust|ustus)?|ao[uû]t|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
+    r"nov(?:emb(?:er|re))?|d[eé][cz](?:emb(?:er|re))?)\.?"
+)
+# Amounts as ledgers write those below zero.
+AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"
+# Units that make another number of a number: shares of a hundred, and multiples.
+SCALE = (
+    rf"%|‰|{_CURRENCY}?(?:k|K|M|B|(?i:percent|pct|prozent|procent|pourcent|ppm|ppb|tsd|"
+    r"thousands?|tausend|milles?|mn|mio|mill|millions?|millionen|bn|mrd|billions?|milliarden?|"
+    r"milliards?|lakhs?|crores?|[tkm]eur|[tkm]usd)\.?)(?: .*)?"
+)
 
 
 @functools.cache
@@ -53,6 +69,11 @@ def plain(decimal: str) -> str:
 def grouped(mark: str, decimal: str) -> str:
   """Returns the pattern of numbers with a mark between thousands."""
   return rf"[+-]?[0-9]{{1,3}}(?:{re.escape(mark)}[0-9]{{3}})+(?:{re.escape(decimal)}[0-9]*)?"
+
+
+def composed(name: str) -> str:
+  """Returns a column's name with every accent on its letter (NFC), as most systems write it."""
+  return unicodedata.normalize("NFC", name)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -89,11 +110,6 @@ class Style:
   likely: str | None = None
 
   @property
-  def is_open(self) -> bool:
-    """Whether the decimal mark is still to be found."""
-    return len(self.decimals) > 1
-
-  @property
   def is_plain(self) -> bool:
     """Whether numbers hold nothing but digits, signs and a decimal mark."""
     return self.thousands is None and not self.strips_units
@@ -103,7 +119,8 @@ class Style:
     """The decimal marks that numbers may have, the likelier first."""
     if self.decimal is not None:
       return (self.decimal,)
-    return tuple(mark for mark in OTHER_DECIMAL if mark != self.thousands)
+    likelier = OTHER_DECIMAL.get(self.thousands or ",", ".")
+    return likelier, OTHER_DECIMAL[likelier]
 
   def number_of(self, cell: str) -> float:
     """Returns a cell's text as a float, whatever other cells hold; what is no number is NaN."""
@@ -112,8 +129,8 @@ class Style:
     if not self.is_plain:
       cell = "".join(ODD_CHARACTERS.get(character, character) for character in cell.strip())
     if self.strips_units:
-      dressed = re.fullmatch(DRESSED, cell)
-      cell = cell if dressed is None else dressed[2]
+      dressed = None if re.fullmatch(DAY, cell) else re.fullmatch(DRESSED, cell)
+      cell = cell if dressed is None else dressed[1] + dressed[3]
     decimal = self.decimals[0]
     if self.thousands is not None and re.fullmatch(grouped(self.thousands, decimal), cell):
       cell = cell.replace(self.thousands, "")

@@ -19,7 +19,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -335,6 +335,47 @@ def read_heads(
   ))
 
 
+def _numbers_lost(
+    heads: Sequence[columns_lib.Head], findings: Sequence[problems.Finding],
+    categories: Sequence[str],
+) -> frozenset[str]:
+  """Returns the columns of numbers, in some files only, that findings must not leave out.
+
+  They are those that most files have, and those in place of which a file has another one.
+  """
+  facts, first = problems.ColumnFacts(), set(heads[0].known_names)
+  names = {name for finding in findings for name in finding.left_out if name not in categories}
+  names -= first.intersection(*(head.known_names for head in heads))
+  names = {name for name in names if not columns_lib.is_like_an_id(name)}
+  for head in heads:
+    own = tuple(name for name in head.known_names if name in names)
+    if own:
+      with contextlib.suppress(problems.BadTable):  # Of which others tell.
+        reader.read(head, columns_lib.Columns(own, (), {}), needed=(), facts=facts)
+  numbers = names & facts.mostly_numbers
+  kept = {
+      name for name in numbers
+      if 2 * sum(name in head.known_names for head in heads) > len(heads)
+  }
+  for head in heads:
+    lacked = numbers & first - set(head.known_names)
+    further = numbers & set(head.known_names) - first
+    if lacked and further:
+      kept |= lacked | further
+  return frozenset(kept)
+
+
+def _of_doubts(doubts: Mapping[str, str]) -> tuple[str, ...]:
+  """Returns a warning of `RowSources.doubts`, if there are some."""
+  if not doubts:
+    return ()
+  path, *others = doubts
+  return (
+      f"{path!r}, {doubts[path]} is read with a decimal point, but may have one between "
+      f"thousands{problems.also(others)}; --decimal=. or --thousands=. says which",
+  )
+
+
 def open_heads(
     heads: Mapping[str, columns_lib.Head], options: table_options.TableOptions, argument: str
 ) -> ClientTables:
@@ -348,7 +389,12 @@ def open_heads(
     BadTable: If a file can't be used, or its columns differ from the others'.
     OSError: If a file can't be read.
   """
-  columns = columns_lib.agree(list(heads.values()), options)
+  try:
+    columns = columns_lib.agree(list(heads.values()), options)
+  except problems.BadTable as e:
+    if not options.allow_any_number:
+      e.numbers = _numbers_lost(list(heads.values()), e.findings, options.categories)
+    raise
   sources = rows_lib.RowSources(heads, columns, options)
   scan = format_scan.FormatScan(columns, options)
   num_rows, digests = _scan(sources, scan.add)
@@ -359,7 +405,7 @@ def open_heads(
   with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
     scan.check_values()
     scan.check_classes()
-  warnings = scan.warnings(sources.heads, digests)
+  warnings = (*_of_doubts(sources.doubts), *scan.warnings(sources.heads, digests))
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.
     format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
@@ -488,8 +534,7 @@ def _open_files_for(
   unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
   heads = {
       key: dataclasses.replace(
-          head, style=dataclasses.replace(head.style, likely=format_.decimal),
-          keeps_rows=later.has_views,
+          head, style=dataclasses.replace(head.style, likely=format_.decimal)
       )
       for key, head in heads.items()
   }

@@ -29,6 +29,8 @@ _LIKE_A_CLIENT = re.compile(
     r"(client|site|hospital|clinic|center|centre|institution|school|branch)"
     r"([_ .-]?(id|no|nr|num|number|key|code|name))?"
 )
+# What stands in brackets at the end of a name, such as a unit.
+_IN_BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*$")
 # What may be wrong if there is one client only.
 SEVERAL_CLIENTS = (
     "--client_column says whose row it is, where a table holds the rows of several clients"
@@ -53,8 +55,8 @@ class Head:
       Every line of a text file is then a row, which is read on its own.
     skips_bad_lines: Whether lines with too few or too many cells are left out.
     bad_lines: The rows, counted from 0, that are such lines, as far as they were looked for.
-    keeps_rows: Whether rows of separators only are rows, but at the end, as in the other views.
-    num_separators: How many rows of separators only others follow, as far as they were read.
+    separators: The rows, counted from 0, of separators only that others follow, as far as they were
+      read.
     words: How many of `cells.WORDS` columns of levels have, if any, likewise.
   """
 
@@ -74,8 +76,7 @@ class Head:
   allows_any_cell: bool = False
   skips_bad_lines: bool = False
   bad_lines: tuple[int, ...] = ()
-  keeps_rows: bool = False
-  num_separators: int = 0
+  separators: tuple[int, ...] = ()
   words: tuple[tuple[str, int], ...] = ()
 
   @property
@@ -301,8 +302,8 @@ def check_known(heads: Sequence[Head], options: table_options.TableOptions) -> N
 
 
 def _alike(name: str) -> str:
-  """Returns what names have in common that differ only in case, spaces and punctuation."""
-  return re.sub(r"[\W_]", "", name.lower())
+  """Returns what names have in common that differ in case, punctuation or a unit in brackets."""
+  return re.sub(r"[\W_]", "", _IN_BRACKETS.sub("", name.lower()) or name.lower())
 
 
 def _check_same(
@@ -336,7 +337,13 @@ def _check_same(
   found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]
   if found:
     left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
-    raise problems.BadTable(*found[0], exclude=left_out)
+    texts = [text for text, path in found if path == found[0][1]]
+    raise problems.BadTable(problems.first_of(texts), found[0][1], exclude=left_out)
+
+
+def is_like_an_id(name: str) -> bool:
+  """Returns whether a column of this name seems to number rows or people."""
+  return any(_LIKE_AN_ID.fullmatch(one) for one in (name, name.lower()))
 
 
 def _check_no_id(head: Head, features: Sequence[str]) -> None:
@@ -345,8 +352,7 @@ def _check_no_id(head: Head, features: Sequence[str]) -> None:
   for position, name in enumerate(head.known_names):
     # Where the other columns have names, one without holds what R and pandas number rows by.
     is_unnamed = head.has_header and not head.known_line[position]
-    is_like = _LIKE_AN_ID.fullmatch(name) or _LIKE_AN_ID.fullmatch(name.lower())
-    if name in features and (is_unnamed or is_like):
+    if name in features and (is_unnamed or is_like_an_id(name)):
       found.append((position + 1, name))
   if found:
     names = tuple(name for _, name in found)

@@ -33,9 +33,19 @@ def told_of_reading(
   found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
   if found and options.encoding is None:
     yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
-  empty = [f"{h.num_separators:,} in {os.path.basename(h.path)}" for h in heads if h.num_separators]
+  empty = [f"{len(h.separators):,} in {os.path.basename(h.path)}" for h in heads if h.separators]
   if empty:
     yield f"lines with nothing but separators are no rows: {problems.listed(empty)}"
+  others = [
+      os.path.basename(head.path) for head in heads
+      if head.first_line is not None and head.separator != ","
+      and head.style.decimal is not None and head.style.decimal == options.thousands
+  ]
+  if others:
+    yield (
+        f"--thousands={options.thousands} is not for files where numbers have it as their decimal "
+        f"mark: {problems.listed(others)}"
+    )
   words: collections.Counter[str] = collections.Counter()
   for head in heads:
     words.update(dict(head.words))

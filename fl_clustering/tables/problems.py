@@ -1,7 +1,8 @@
 """What is wrong with clients' files: all of it in one message, with flags that surely help.
 
-No hint leaves out, or makes levels of, a column that holds mostly numbers.  Flags are tried
-before a message ends with them: the files can be read with them, and keep these columns.
+No hint leaves out, or makes levels of, a column that holds mostly numbers and that most files have.
+Flags are tried before a message ends with them: the files can be read with them, and keep these
+columns.
 """
 
 from __future__ import annotations
@@ -10,21 +11,32 @@ import contextlib
 import csv
 import dataclasses
 import io
+import re
 import shlex
 from typing import (
     Any, Callable, Collection, Iterable, Iterator, Mapping, Protocol, Sequence, TypeVar,
 )
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import table_options
 
 # A column of text with more different cells is taken for names, dates or notes.
 _MOST_LEVELS = 20
 _MOST_NAMES = 20
 _MOST_SHOWN = 10
+# Numbers in one unit, and those in another one, such as g and mg, may differ by this factor.
+_APART = 100
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
+# What hints at marks between thousands begin with, and how much of them tells the marks apart.
+_THOUSANDS = "--thousands="
+_MARK = len(_THOUSANDS) + 3
 # What only the files can change.
+_OTHER_THOUSANDS = (
+    "no --thousands reads all files, since they have different marks between thousands: write some "
+    "of them like the others"
+)
 _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
 
 
@@ -57,6 +69,7 @@ class Finding:
     fix: The arguments of `TableOptions.repaired` that make the file usable; none if only
       another file helps.
     texts: The columns that hold text instead of numbers, from which `ColumnFacts` makes hints.
+    against: What hints begin with that don't help, or "".
   """
 
   problem: str
@@ -64,6 +77,7 @@ class Finding:
   hints: tuple[str, ...] = ()
   fix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   texts: tuple[TextColumn, ...] = ()
+  against: str = ""
 
   def is_in(self, other: Finding) -> bool:
     """Returns whether another finding says all that this one says."""
@@ -78,6 +92,11 @@ class Finding:
   def with_hint(self, hint: str) -> Finding:
     """Returns the finding with a further hint."""
     return dataclasses.replace(self, hints=(*self.hints, hint))
+
+  def without_hints(self, beginnings: tuple[str, ...]) -> Finding:
+    """Returns the finding without hints that begin so."""
+    hints = (hint for hint in self.hints if not hint.startswith(beginnings))
+    return dataclasses.replace(self, hints=tuple(hints))
 
   def with_ids(self, name: str) -> Finding:
     """Returns the finding with a fix that compares the views' rows by a column it leaves out."""
@@ -250,40 +269,58 @@ def gathered() -> Iterator[Callable[..., contextlib.AbstractContextManager[None]
     raise BadTable.of(found, numbers)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Unit:
+  """The first file with a unit, and the least and the largest size of its numbers but zero."""
+
+  path: str
+  least: float
+  largest: float
+
+  def is_apart(self, other: _Unit) -> bool:
+    """Returns whether one's numbers are so much smaller that they hardly have the same unit."""
+    return self.largest > 0 < other.largest and any(
+        _APART * one.least <= two.least and _APART * one.largest <= two.largest
+        for one, two in ((self, other), (other, self))
+    )
+
+
 class ColumnFacts:
   """What the cells of the columns of numbers are like, over all files."""
 
   def __init__(self) -> None:
     self._counts: dict[str, tuple[int, int]] = {}
-    self._units: dict[str, dict[str, str]] = {}
+    self._units: dict[str, dict[str, _Unit]] = {}
 
-  def add(
-      self, name: str, path: str, num_like: int, num_text: int, units: Collection[str]
-  ) -> None:
-    """Adds a file's column.
-
-    Args:
-      num_like: How many cells are like numbers.
-      num_text: How many are other text.
-      units: The units beside numbers, "" where there is none.
-    """
+  def add(self, name: str, num_like: int, num_text: int) -> None:
+    """Adds how many cells of a file's column are like numbers, and how many are other text."""
     like, text = self._counts.get(name, (0, 0))
     self._counts[name] = like + num_like, text + num_text
-    for unit in sorted(units):
-      self._units.setdefault(name, {}).setdefault(unit, path)
+
+  def add_unit(self, name: str, unit: str, path: str, least: float, largest: float) -> None:
+    """Adds the least and the largest size of a file's numbers with a unit, or with none, ""."""
+    of_column = self._units.setdefault(name, {})
+    known = of_column.get(unit, _Unit(path, least, largest))
+    of_column[unit] = _Unit(known.path, min(known.least, least), max(known.largest, largest))
 
   def check_units(self) -> None:
     """Raises `BadTable` if a column whose units are left out has several of them."""
     found = []
-    for name, paths in self._units.items():
+    for name, units in self._units.items():
+      named = [unit for unit in units if unit]
       # Units may be left out at some numbers, but a share is no percentage.
-      units = list(paths) if "%" in paths else [unit for unit in paths if unit]
-      if len(units) > 1:
-        first, other = units[:2]
-        where = "" if paths[first] == paths[other] else f" in {paths[first]!r}"
+      if "" in units and named and (
+          any(re.fullmatch(cells.SCALE, unit) for unit in named)
+          or units[""].is_apart(units[named[0]])
+      ):
+        named = list(units)
+      if len(named) > 1:
+        first, other = named[:2]
+        path, of_other = units[first].path, units[other].path
+        where = "" if path == of_other else f" in {path!r}"
         found.append(Finding(
             f"column {name!r} has {_unit(other)}, and {_unit(first)}{where}; a column must have "
-            "one unit", paths[other],
+            "one unit", of_other, against="--strip_units",
         ))
     if found:
       raise BadTable.of(found)
@@ -378,6 +415,12 @@ def open_tables(
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
+  marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(_THOUSANDS)}
+  against = [one.against for one in found if one.against]
+  if len(marks) > 1 and not helps:
+    against.append(_THOUSANDS)
+    found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
+  found = [one.without_hints(tuple(against)) for one in found]
   for i, one in enumerate(found):
     taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)
     if any(one.fix[name] != getattr(repaired, name) for name in taken_back):

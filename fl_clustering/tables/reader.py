@@ -28,12 +28,14 @@ from fl_clustering.tables import written_numbers
 _LEAST_BYTES_PER_BYTE = 2
 # What few rows of a table may say that have totals of the others: such words in any column, others
 # in a column that names rows, and further ones there in the first or the last row.  Without a word,
-# the last row must be the sum of so many numbers, as precisely as people write it.
+# the last row must be the sum of so many numbers, as precisely as people write it, or the mean of
+# so many rows in so many columns, but for such a share of their deviation.
 _SURELY_TOTAL = "(sub|grand |overall )totals?|(zwischen|gesamt)summe"
 _TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|sum|summe|somme"
 _STATISTIC = "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne"
 _ROWS_PER_TOTAL = 20
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
+_FEWEST_COLUMNS, _NEAR_MEAN = 3, 0.01
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 
@@ -182,6 +184,10 @@ def check_memory(
 def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
   """Returns the `Head` of a file; `BadTable` if it holds no table."""
   head = _kind(path).read_head(path, options)
+  head = dataclasses.replace(head, **{
+      name: tuple(map(cells.composed, found)) for name in ("names", "first_line")
+      if (found := getattr(head, name)) is not None
+  })
   # An empty file of a private algorithm has the columns of the others.
   may_be_empty = head.allows_any_cell and options.header == table_options.YES
   if not head.num_columns and not (may_be_empty and head.first_line == ()):
@@ -198,8 +204,10 @@ def _trimmed(column: Any) -> Any:
   return pc.if_else(says_nothing, pa.scalar(None, texts.type), texts)
 
 
-def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
+def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> tuple[str, bool]:
   """Returns words for a number whose point may stand between thousands, as nothing in a file says.
+
+  They are "" if there is none.  Also returns whether whole numbers stand beside it.
 
   Args:
     head: The file's `Head`, with the decimal mark that was found.
@@ -207,12 +215,13 @@ def unclear_point(head: columns_lib.Head, names: Sequence[str]) -> str | None:
   """
   # Files with commas between cells have points in numbers.
   if head.first_line is None or head.separator == "," or head.style.decimal != ".":
-    return None
+    return "", False
   texts = text_files.read_texts(head, names)
-  cell = written_numbers.unclear_point({name: _trimmed(texts[name]) for name in names})
+  cell, has_whole = written_numbers.unclear_point({name: _trimmed(texts[name]) for name in names})
   if cell is None:
-    return None
-  return f"{text_files.where(head, cell.row)}, column {cell.column!r}: {cell.text!r}"
+    return "", False
+  place = f"{text_files.where(head, cell.row)}, column {cell.column!r}"
+  return f"{place}: {cell.text!r}", has_whole
 
 
 def _number_findings(
@@ -285,6 +294,30 @@ def _says(texts: Any, words: str) -> np.ndarray:
   return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), bool)
 
 
+def _are_sums(columns: Sequence[np.ndarray]) -> bool:
+  """Returns whether the last numbers of all columns are the sums of those above, and of enough."""
+  num_summed = 0
+  for column in columns:
+    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
+    if not np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0):
+      return False
+    # Of rare counts, the last may be the sum by chance.
+    num_summed += np.count_nonzero(others) if last > others.max(initial=0) else 0
+  return num_summed >= _FEWEST_SUMMED
+
+
+def _are_means(columns: Sequence[np.ndarray]) -> bool:
+  """Returns the same of their means."""
+  num_columns = 0
+  for column in columns:
+    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
+    is_mean = len(others) and abs(last - others.mean()) <= _NEAR_MEAN * others.std()
+    if len(others) < _FEWEST_SUMMED or not is_mean:
+      return False
+    num_columns += bool(others.std())
+  return num_columns >= _FEWEST_COLUMNS
+
+
 def _totals(
     names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray],
     levels: Collection[str],
@@ -307,21 +340,18 @@ def _totals(
       # Rows of statistics may all be so called.
       if 0 < np.count_nonzero(is_total) <= max(1, len(is_total) // _ROWS_PER_TOTAL):
         return name, is_total, ": {!r} looks like a total of other rows"
-  lasts = {name: column[-1] for name, column in values.items() if not is_missing(column[-1:])}
-  known = [name for name in names if name in lasts]
-  numbers = [name for name in known if name in values and values[name].dtype != object]
-  num_summed = 0
+  numbers = {
+      name: values[name] for name in names
+      if name in values and values[name].dtype != object and not np.isnan(values[name][-1])
+  }
   with np.errstate(all="ignore"):
-    for name in numbers:
-      others = values[name][:-1][~is_missing(values[name][:-1])]
-      if not np.isclose(lasts[name], others.sum(), rtol=_NEAR_SUM, atol=0):
-        return None
-      # Of rare counts, the last may be the sum by chance.
-      num_summed += np.count_nonzero(others) if lasts[name] > others.max(initial=0) else 0
-  if num_summed < _FEWEST_SUMMED:
+    arrays = list(numbers.values())
+    what = "sum" if _are_sums(arrays) else "mean" if _are_means(arrays) else None
+  if what is None:
     return None
-  is_last = np.arange(len(values[numbers[0]])) == len(values[numbers[0]]) - 1
-  return numbers[0], is_last, ": {:g} looks like the sum of the rows above"
+  first = next(iter(numbers))
+  is_last = np.arange(len(numbers[first])) == len(numbers[first]) - 1
+  return first, is_last, f": {{:g}} looks like the {what} of the rows above"
 
 
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
@@ -403,15 +433,14 @@ def read(
   has_more = head.first_line is not None and first not in used and not allow_any_number
   read_texts = (*columns.texts, first) if has_more else columns.texts
   head, arrays = _kind(head.path).read(head, columns.numbers, read_texts)
-  num_rows = len(next(iter(arrays.values())))
-  rows = np.delete(np.arange(num_rows + len(head.bad_lines)), head.bad_lines)
+  num_lines = len(next(iter(arrays.values()))) + len(head.bad_lines)
+  rows = np.delete(np.arange(num_lines), head.bad_lines)
   if not allow_any_number:
     is_row = ~_of_separators(head, arrays, rows)
-    num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
-    if head.keeps_rows:
-      is_row = np.arange(len(rows)) < num_rows
     if not is_row.all():
-      head = dataclasses.replace(head, num_separators=int(np.sum(~is_row[:num_rows])))
+      num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
+      between = rows[:num_rows][~is_row[:num_rows]]
+      head = dataclasses.replace(head, separators=tuple(between.tolist()))
       arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
       rows = rows[is_row]
     words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
@@ -437,8 +466,15 @@ def read(
     for name, (num_like, num_text) in {**counts, **reading.counts}.items():
       if name in columns.in_numbers:  # It need not stay a column of numbers.
         num_like = num_text = 0
-      facts.add(name, head.path, num_like, num_text, reading.units.get(name, {""}))
+      facts.add(name, num_like, num_text)
   values.update(reading.numbers)
+  if facts is not None and head.style.strips_units:
+    for name in filter(values.__contains__, columns.numbers):
+      for unit, chosen in (reading.units.get(name) or {"": ~is_missing(values[name])}).items():
+        sizes = np.abs(values[name][chosen])
+        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+        least, largest = sizes.min(initial=np.inf), sizes.max(initial=0)
+        facts.add_unit(name, unit, head.path, float(least), float(largest))
   values.update({name: _as_text(arrays[name]) for name in columns.texts})
   if bad_rows is not None:
     bad_rows.update({

@@ -45,14 +45,14 @@ class Rows:
     return digest.digest()
 
 
-def _mix_thousandths(column: np.ndarray) -> bool:
-  """Returns whether whole numbers below 1,000 stand beside some like 1.510, and nothing else."""
+def _has_thousandths(column: np.ndarray) -> bool:
+  """Returns whether a column has numbers like 1.510, and no others but whole ones below 1,000."""
   if column.dtype == object:
     return False
   sizes = np.abs(column[np.isfinite(column)])
   parts = sizes[sizes % 1 > 0]
   return bool(
-      0 < len(parts) < len(sizes) and parts.min() >= 1 and sizes.max() < 1000
+      len(parts) and parts.min() >= 1 and sizes.max() < 1000
       and np.allclose(1000 * parts, np.rint(1000 * parts), rtol=0, atol=1e-6)
   )
 
@@ -94,6 +94,7 @@ class RowSources:
     paths: The path of every client's file by client id, in the order of the clients.
     facts: What the cells that were read are like.
     bad_rows: Why rows can't be used, and so were left out, by their numbers, by file.
+    doubts: By file, a number whose point is read as a decimal one, but may be another, in words.
   """
 
   def __init__(
@@ -128,7 +129,8 @@ class RowSources:
     if options.missing == table_options.ERROR and not options.allow_any_number:
       self._needed |= set(columns.features)
     # The files whose decimal points may stand between thousands, by their numbers.
-    self._mixed: set[str] = set()
+    self._unclear: set[str] = set()
+    self.doubts: dict[str, str] = {}
     self._shared: Rows | None = None
     if options.client_column is None:
       self.paths = {client_id: head.path for client_id, head in heads.items()}
@@ -159,8 +161,8 @@ class RowSources:
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
     if not head.allows_any_cell and head.first_line is not None and head.style.likely is None:
-      if any(_mix_thousandths(table[name]) for name in self._columns[key].numbers if name in table):
-        self._mixed.add(key)
+      if any(_has_thousandths(table[name]) for name in self._columns[key].numbers if name in table):
+        self._unclear.add(key)
     for name in named:
       table[name] = _names_of_numbers(table[name], head)
     absent = [name for name in self._columns[key].roles.values() if name not in table]
@@ -242,16 +244,18 @@ class RowSources:
       self.facts.check_units()
     commas = [f"{head.path!r} has" for head in self.heads if head.style.decimal == ","]
     commas += ["the model's files have" for head in self.heads if head.style.likely == ","]
-    if not self._options.style.is_open:
+    if self._options.decimal is not None or self._options.thousands in cells.OTHER_DECIMAL:
       return
     why = f"as {commas[0]} decimal commas" if commas else "as whole numbers stand beside it"
     with problems.gathered() as part:
       for key, head in self._heads.items():
-        if not commas and key not in self._mixed:
+        if not commas and key not in self._unclear:
           continue
         with part(head.path):
-          unclear = reader.unclear_point(head, self._columns[key].numbers)
-          if unclear is not None:
+          unclear, has_whole = reader.unclear_point(head, self._columns[key].numbers)
+          if unclear and not commas and not has_whole:
+            self.doubts[head.path] = unclear
+          elif unclear:
             raise problems.BadTable(
                 f"{unclear} may have a decimal point or one between thousands, {why}",
                 hints=(

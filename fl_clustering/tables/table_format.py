@@ -206,13 +206,14 @@ class TableFormat:
       ValueError: If a column is missing, or a cell can't be used.
     """
     columns = {}
+    own = {cells.composed(str(name)): frame[name] for name in frame.columns}
     for name in self.columns.features:
-      if name not in frame.columns:
+      if name not in own:
         raise ValueError(f"`frame` must have the column {name!r}, got {list(frame.columns)}.")
-      columns[name] = frame[name].to_numpy()
+      columns[name] = own[name].to_numpy()
       if name in self.columns.categories:
-        is_missing = frame[name].isna().to_numpy()
-        columns[name] = frame[name].astype(str).to_numpy(object, copy=True)
+        is_missing = own[name].isna().to_numpy()
+        columns[name] = own[name].astype(str).to_numpy(object, copy=True)
         columns[name][is_missing] = None
         continue
       try:

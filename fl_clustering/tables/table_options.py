@@ -60,14 +60,12 @@ class LaterFiles:
     options: What is said of how they are written, by the names in `OF_FILES`.
     unknown_levels: A key of `UNKNOWN_LEVELS`.
     skip_bad_rows: Whether rows that can't be used are left out and named.
-    has_views: Whether files of other views have the same rows.
     moments: Those of each cluster of the model's rows, by feature; none where they are secret.
   """
 
   options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   unknown_levels: str = ERROR
   skip_bad_rows: bool = False
-  has_views: bool = False
   moments: Mapping[str, Sequence[Moments]] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:
@@ -165,6 +163,12 @@ class TableOptions:
 
   def __post_init__(self) -> None:
     options_lib.check(self)
+    for name in ("columns", "exclude", "categories", *self.roles):
+      value = getattr(self, name)
+      if value is not None:
+        is_one = isinstance(value, str)
+        found = cells.composed(value) if is_one else tuple(map(cells.composed, value))
+        object.__setattr__(self, name, found)
     self._check_marks()
     if self.comment is not None and not self.comment.strip():
       raise validate.error("comment", "be a character or several", self.comment)

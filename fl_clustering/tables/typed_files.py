@@ -5,6 +5,7 @@ For private algorithms, only a column's type and not what it holds decides how i
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -35,7 +36,10 @@ def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
   try:
     loaded = np.load(packed_files.source(path), allow_pickle=False)
     is_archive = isinstance(loaded, np.lib.npyio.NpzFile)
-    arrays: dict[str, np.ndarray] = dict(loaded) if is_archive else {"": loaded}
+    arrays: dict[str, np.ndarray] = (
+        {cells.composed(name): array for name, array in loaded.items()} if is_archive
+        else {"": loaded}
+    )
   except (ValueError, OSError, *packed_files.DAMAGED) as e:
     reason = "" if is_private else f" ({e})"
     raise problems.BadTable(f"it can't be read as an array{reason}") from e
@@ -143,7 +147,7 @@ def _any_texts(column: Any) -> Any:
 
 def _has_numbers(column: Any) -> bool:
   """Returns whether an Arrow column's type, which is not text, is one of numbers."""
-  if column.type in _BYTES:
+  if column.type in _BYTES or pa.types.is_duration(column.type):
     return False
   try:
     pa.array([], column.type).cast(pa.float64(), safe=False)
@@ -163,11 +167,11 @@ def _any_numbers(column: Any, style: cells.Style) -> Any:
 
 def _texts(column: Any) -> Any:
   """Returns an Arrow column as text."""
-  try:
-    return column.cast(pa.string())
-  except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-    texts = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(texts, pa.string())
+  if not pa.types.is_duration(column.type):  # Which would be integers, in a unit of the file.
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+      return column.cast(pa.string())
+  texts = [None if value is None else str(value) for value in column.to_pylist()]
+  return pa.array(texts, pa.string())
 
 
 def _numbers_or_texts(column: Any) -> Any:
@@ -207,7 +211,11 @@ def of_arrow(
   def read(
       head: columns_lib.Head, numbers: Sequence[str], texts: Sequence[str]
   ) -> tuple[columns_lib.Head, dict[str, Any]]:
-    table = call(head.allows_any_cell, read_table, head.path, columns=[*numbers, *texts])
+    names = [*numbers, *texts]
+    # Others may be written in another way in the file.
+    chosen = names if all(map(str.isascii, names)) else None
+    table = call(head.allows_any_cell, read_table, head.path, columns=chosen)
+    table = table.rename_columns(list(map(cells.composed, table.column_names)))
     if not head.allows_any_cell:
       found = {name: _numbers_or_texts(table[name]) for name in numbers}
       return head, found | {name: _texts(table[name]) for name in texts}

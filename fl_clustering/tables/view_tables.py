@@ -251,6 +251,20 @@ def _read_labels(
   return Labels(classes, by_client), files
 
 
+def _check_same_separators(heads: Sequence[columns_lib.Head]) -> None:
+  """Raises `BadTable` if lines of separators only are not the same rows of a client's views."""
+  first, *others = heads
+  for other in others:
+    found = sorted(set(first.separators) ^ set(other.separators))
+    if found:
+      having, lacking = (first, other) if found[0] in first.separators else (other, first)
+      raise problems.BadTable(
+          f"{text_files.where(having, found[0])} has nothing but separators, and the same row of "
+          f"{lacking.path!r} has more; such a line must stand in all views or in none, and a row "
+          "without values must have NA in its cells", having.path,
+      )
+
+
 def _check_same_rows(files: Sequence[_File]) -> None:
   """Raises `BadTable` unless all `_File`s of a client have the same rows."""
   named = [(file, file.row_ids) for file in files if file.row_ids is not None]
@@ -279,6 +293,10 @@ def _checked(
     label_files: Those of the labels, by client, or none.
   """
   for client_id in tables.client_ids:
+    own = {path_of[client_id] for path_of in paths.values()}
+    _check_same_separators([
+        head for view in tables.views.values() for head in view.heads if head.path in own
+    ])
     # Reading takes time, and numbers of rows are known.
     named = [n for n, view in tables.views.items() if "id_column" in view.format.columns.roles]
     read = [tables.views[name].read(client_id) for name in named]
@@ -371,8 +389,7 @@ def _opened(
   with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
-        found = client_tables.read_heads(of_view, options, argument)
-        heads[name] = {key: dataclasses.replace(h, keeps_rows=True) for key, h in found.items()}
+        heads[name] = client_tables.read_heads(of_view, options, argument)
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)
@@ -430,7 +447,7 @@ def open_folder_for(
       )
     views = {
         name: client_tables.open_files_for(
-            view, paths[name], argument, dataclasses.replace(later, has_views=True, moments={
+            view, paths[name], argument, dataclasses.replace(later, moments={
                 feature.removeprefix(f"{name}: "): found
                 for feature, found in later.moments.items() if feature.startswith(f"{name}: ")
             })

@@ -94,14 +94,15 @@ class Reading:
     style: The `cells.Style`, with the decimal mark that was found.
     numbers: The columns by name, float64, NaN where missing; all of them if there is no fault.
     counts: By column, how many cells are like numbers, and how many are other text.
-    units: By column, the units beside numbers, "" where there is none.
+    units: By column, the units beside numbers, "" for none, and which cells have them; of columns
+      of numbers whose units are left out.
     bad: Which cells are no numbers, by column where some are: bool of shape (n,).
   """
 
   style: cells.Style
   numbers: Mapping[str, np.ndarray]
   counts: Mapping[str, tuple[int, int]]
-  units: Mapping[str, frozenset[str]]
+  units: Mapping[str, Mapping[str, np.ndarray]]
   faults: tuple[Fault, ...]
   bad: Mapping[str, np.ndarray]
 
@@ -132,28 +133,31 @@ class _Column:
       texts = pc.replace_substring(texts, odd, common)
     self.texts = texts
     pattern = f"^(?:{cells.DRESSED})$"
-    self.cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\2")
+    cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1\3")
+    self.cores = pc.if_else(pa.array(_matches(texts, cells.DAY)), texts, cores)
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
     self.is_dressed = differs & _matches(self.cores, LIKE_A_NUMBER)
     dressed = texts.filter(pa.array(self.is_dressed))
-    found = pc.unique(pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\1\3"))
-    self.units = frozenset(found.to_pylist())
+    self._units = pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2\4")
+    self.units = frozenset(pc.unique(self._units).to_pylist())
     is_like = _matches(texts, LIKE_A_NUMBER)
     if len(self.units - {""}) <= _MOST_UNITS:
       is_like |= self.is_dressed
     self.is_text = _as_array(pc.is_valid(texts)) & ~is_like
-    self.counts = int(is_like.sum()), int(self.is_text.sum())
+    num_amounts = int(np.sum(self.is_text & _matches(texts, cells.AMOUNT)))
+    self.counts = int(is_like.sum()) + num_amounts, int(self.is_text.sum()) - num_amounts
 
   @property
   def is_mostly_numbers(self) -> bool:
     like, text = self.counts
     return like > text
 
-  @property
-  def all_units(self) -> frozenset[str]:
-    """The different units, "" included if a number has none."""
-    has_none = self.counts[0] > np.count_nonzero(self.is_dressed)
-    return self.units | {""} if has_none else self.units
+  def by_unit(self) -> dict[str, np.ndarray]:
+    """Returns which of the numbers have each unit, "" for none, bool of shape (n,)."""
+    units = np.full(len(self.texts), "", object)
+    units[self.is_dressed] = self._units.to_pylist()
+    is_number = _as_array(pc.is_valid(self.texts)) & ~self.is_text
+    return {unit: is_number & (units == unit) for unit in sorted(set(units[is_number]))}
 
   def first(self, chosen: np.ndarray) -> Cell:
     """Returns the first of some cells."""
@@ -189,12 +193,14 @@ class _Marks:
     proof: A cell that can't be read with another one; None if there is none.
     shown: The mark that a cell surely has between thousands, or None.
     fault: Why it can't be known, or None.
+    opposed: Whether a cell can only be read with another mark than the one that was given.
   """
 
   decimal: str
   proof: Cell | None = None
   shown: str | None = None
   fault: Fault | None = None
+  opposed: bool = False
 
 
 def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
@@ -217,7 +223,8 @@ def _find_marks(columns: Sequence[_Column], likely: str | None) -> _Marks:
     return _Marks(likely or ".")
   return _Marks(".", fault=Fault(
       unclear, "may be {} or {}".format(*_readings(unclear, ",")),
-      hint="--decimal=, or --thousands=, says which",
+      hint="--decimal=, or --thousands=, says which, or --thousands=. where other files have "
+      "decimal points",
   ))
 
 
@@ -253,10 +260,15 @@ def _thousands_fault(cell: Cell, mark: str) -> Fault:
 def _other_mark_fault(column: _Column, chosen: np.ndarray, marks: _Marks) -> Fault:
   """Returns the `Fault` of numbers with the decimal mark that the file has not."""
   other = cells.OTHER_DECIMAL[marks.decimal]
-  cell = column.first(chosen)
   if marks.proof is None:
-    return Fault(cell, f"is not a number: it has {_DECIMALS[other]}",
-                 hint="without --decimal, each file's decimal mark is found out")
+    is_sure = chosen & _matches(column.texts, _surely_decimal(other))
+    cell = column.first(is_sure if is_sure.any() else chosen)
+    return Fault(
+        cell, f"is not a number: it has {_DECIMALS[other]}",
+        hint="without --decimal, each file's decimal mark is found out, and --thousands="
+        f"{other} says what it is where a file leaves that open",
+    )
+  cell = column.first(chosen)
   small, large = _readings(cell, other)
   return Fault(
       cell, f"may be {small} or {large}, as {BESIDE} has {_DECIMALS[marks.decimal]}", marks.proof,
@@ -284,10 +296,10 @@ def _faults(
     if mark == marks.decimal:
       continue
     is_grouped = is_bad & _matches(bases, cells.grouped(mark, marks.decimal))
-    is_unclear = _matches(bases, _may_be_grouped(mark)) if mark == other else is_grouped
     # Where nothing else shows that it stands between thousands, another reading is possible.
-    if mark == other and marks.proof is not None and marks.shown != mark:
-      is_grouped = is_grouped & ~is_unclear
+    is_shown = marks.proof is None or marks.shown == mark
+    if mark == other and (marks.opposed or not is_shown):
+      is_grouped = is_grouped & _matches(bases, _surely_grouped(mark))
     if is_grouped.any():
       found.append(_thousands_fault(column.first(is_grouped), mark))
       is_bad = is_bad & ~is_grouped
@@ -303,11 +315,16 @@ def _faults(
 def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   """Returns what columns of text, as of `_Column`, hold as numbers."""
   known = [_Column(name, texts) for name, texts in columns.items()]
-  marks = (
-      _find_marks([column for column in known if column.is_mostly_numbers], style.likely)
-      if style.is_open else _Marks(style.decimals[0])
-  )
-  style = dataclasses.replace(style, decimal=marks.decimal)
+  of_numbers = [column for column in known if column.is_mostly_numbers]
+  if style.decimal is None:
+    likely = style.decimals[0] if style.thousands in cells.OTHER_DECIMAL else style.likely
+    marks = _find_marks(of_numbers, likely)
+  else:
+    other = _surely_decimal(cells.OTHER_DECIMAL[style.decimal])
+    marks = _Marks(style.decimal, opposed=_first_match(of_numbers, other) is not None)
+  # What is the decimal mark of a file does not stand between its thousands.
+  thousands = style.thousands if style.thousands != marks.decimal else None
+  style = dataclasses.replace(style, decimal=marks.decimal, thousands=thousands)
   numbers, bad, faults = {}, {}, [marks.fault] if marks.fault else []
   for column in known:
     bases = column.texts
@@ -325,15 +342,21 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
       faults += _faults(column, bases, is_bad, style, marks)
   return Reading(
       style, numbers, {column.name: column.counts for column in known},
-      {column.name: column.all_units for column in known}, tuple(faults), bad,
+      {c.name: c.by_unit() for c in known if style.strips_units and c.name in numbers},
+      tuple(faults), bad,
   )
 
 
-def unclear_point(columns: Mapping[str, Any]) -> Cell | None:
-  """Returns the first cell whose point may stand between thousands, if nothing says; or None."""
+def unclear_point(columns: Mapping[str, Any]) -> tuple[Cell | None, bool]:
+  """Returns the first cell whose point may stand between thousands, if nothing says; or None.
+
+  Also returns whether whole numbers stand beside such cells.
+  """
   known = [_Column(name, texts) for name, texts in columns.items()]
-  is_said = _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(","))
-  return None if is_said else _first_match(known, _may_be_grouped("."))
+  if _first_match(known, _surely_decimal(".")) or _first_match(known, _surely_grouped(",")):
+    return None, False
+  unclear = [column for column in known if _first_match([column], _may_be_grouped("."))]
+  return _first_match(unclear, _may_be_grouped(".")), bool(_first_match(unclear, "[+-]?[0-9]+"))
 
 
 def proves_comma(columns: Mapping[str, Any]) -> bool:

@@ -3,8 +3,10 @@
 import datetime
 import gzip
 import io
+import re
 import sys
 import types
+import unicodedata
 from unittest import mock
 
 from absl.testing import absltest
@@ -128,6 +130,24 @@ class FilesTest(folders.TablesTestCase):
   def test_first_rows_that_some_files_share(self, files):
     self.assertEqual(self.open(files).num_rows, {"a": 2, "b": 2, "c": 2})
 
+  @parameterized.parameters(".csv", ".parquet", ".feather", ".npz")
+  def test_names_with_accents_are_the_same_however_they_are_written(self, ending):
+    one, other = (unicodedata.normalize(form, "Größe cm") for form in ("NFC", "NFD"))
+    self.assertNotEqual(one, other)
+    frame = {"x": np.array([1.0, 2]), other: np.array([3.0, 4])}
+    content = {
+        ".csv": f"x,{other}\n1,3\n2,4\n", ".parquet": pd.DataFrame(frame),
+        ".feather": pa.table(frame), ".npz": frame,
+    }[ending]
+    files = {f"a{ending}": content, "b.csv": f"{one},x\n5,6\n"}
+    for name in (one, other):
+      tables = self.open(files, exclude=(name,))
+      self.assert_features(tables, {"a": [[1], [2]], "b": [[6]]})
+    tables = self.open(files)
+    self.assertEqual(tables.feature_names, ("x", one))
+    self.assert_features(tables, {"a": [[1, 3], [2, 4]], "b": [[6, 5]]})
+    np.testing.assert_array_equal(tables.format.features(pd.DataFrame(frame)), [[1, 3], [2, 4]])
+
   def test_a_vector_is_a_column(self):
     self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
 
@@ -240,6 +260,8 @@ class NumbersTest(folders.TablesTestCase):
        {"a": [[1.5, 1234.5]], "b": [[2, 3.25]]}),
       ("points between thousands of the only column", {"a.csv": "x\n1.911\n"},
        {"thousands": "."}, {"a": [[1911]]}),
+      ("units at some numbers", {"a.csv": "x,y,z\n5 mg,-$10.5,2k\n0.1,$ -3,3k\n"},
+       {"strip_units": True}, {"a": [[5, -10.5, 2], [0.1, -3, 3]]}),
       ("a byte order mark", {"a.csv": "\ufeffx,y\n1,2\n", "b.csv": "x,y\n3,4\n"},
        {"encoding": "UTF-8"}, {"a": [[1, 2]], "b": [[3, 4]]}),
       ("spaces between thousands", {"a.csv": "x;y\n1 911;2\n1\u00a0234,5;3\n"},
@@ -289,6 +311,13 @@ class NumbersTest(folders.TablesTestCase):
        "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
       ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
        "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
+      ("thousands beside ones", {"a.csv": "x\n3.5k\n1488.3\n"},
+       "a.csv': column 'x' has the unit 'k', and no unit; a column must have one unit"),
+      ("millions in one file", {"a.csv": "x\n3.5 Mio. EUR\n", "b.csv": "x\n1488.3\n"},
+       "b.csv': column 'x' has no unit, and the unit 'Mio. EUR' in .*a.csv'"),
+      ("grams beside milligrams", {"a.csv": "x\n1.5 g\n2.5 g\n-0.5 g\n", "b.npz": {
+          "x": np.array([1500.0, 2500.0, -700.0, 0.0])}},
+       "b.npz': column 'x' has no unit, and the unit 'g' in .*a.csv'"),
   )
   def test_units_that_are_not_one(self, files, message):
     with self.assertRaisesRegex(ValueError, message) as caught:
@@ -313,15 +342,64 @@ class NumbersTest(folders.TablesTestCase):
       ("a code", "2D4", "'2D4' is not a number; where most cells", None),
       ("a longer code", "12AB345", "'12AB345' is not a number; where most cells", None),
       ("text", "hemolyzed", "is not a number; where most cells of a column are numbers", None),
+      ("a day, as a spreadsheet makes it of 5.5", "05. Mai", "'05. Mai' is not a number; where mo",
+       None),
+      ("a day in English", "5 December", "'5 December' is not a number; where most", None),
+      ("thousands in a letter", "3.5k",
+       "column 'x' has the unit 'k', and no unit; a column must", None),
+      ("milligrams beside grams", "2500 mg", "column 'x' has the unit 'mg', and no unit", None),
+      ("a unit at a number like others", "5 mg", "it has a unit; --strip_units",
+       {"strip_units": "true"}),
+      ("an amount below zero", "-$5.2", "it has a unit; --strip_units", {"strip_units": "true"}),
   )
   def test_a_cell_among_numbers(self, cell, message, advised):
     files = {"a.csv": folders.lines("x,y", "1.5,1", f"{cell},2", "3.5,4")}
     with self.assertRaisesRegex(ValueError, f"line 3, column 'x': .*{message}") as caught:
       self.open(files)
     self.assertNotRegex(str(caught.exception), "--exclude|--categories")
-    self.assertEqual("Try:" in str(caught.exception), advised is not None)
+    has_hint = re.search("Try:|--strip|--thousands", str(caught.exception)) is not None
+    self.assertEqual(has_hint, advised is not None)
     if advised is not None:
       self.assertEqual(folders.advised(str(caught.exception)), advised)
+
+  def test_marks_between_thousands_where_files_have_other_decimal_marks(self):
+    files = {
+        "a.csv": "x;y\n2,383;1.911\n", "b.csv": "x;y\n3.67;2.262\n0.904;4\n",
+        "c.csv": 'x,y\n3.675,"1"\n', "d.csv": "x;y\n5,383;2\n",
+    }
+    with self.assertRaisesRegex(
+        ValueError, "d.csv': line 2, column 'x': '5,383' may be 5.383 or 5383; --decimal=, or .* "
+        "or --thousands=. where other files have decimal points"
+    ):
+      self.open({name: text for name, text in files.items() if name != "a.csv"})
+    with self.assertRaisesRegex(
+        ValueError, "b.csv': line 2, column 'x': '3.67' is not a number: it has a decimal point.*"
+        "without --decimal, each file's decimal mark is found out, and --thousands=. says"
+    ) as caught:
+      self.open({name: text for name, text in files.items() if name != "c.csv"}, decimal=",")
+    self.assertNotIn("0.904", str(caught.exception))
+    tables = self.open(files, thousands=".")
+    self.assert_features(tables, {
+        "a": [[2.383, 1911]], "b": [[3.67, 2.262], [0.904, 4]], "c": [[3.675, 1]],
+        "d": [[5.383, 2]],
+    })
+    self.assertEqual(tables.warnings[:1], (
+        "--thousands=. is not for files where numbers have it as their decimal mark: b.csv",
+    ))
+    later = self.open_later(tables.format, {"b.csv": files["b.csv"]})
+    self.assert_features(later, {"b": [[3.67, 2.262], [0.904, 4]]})
+
+  @parameterized.parameters({}, {"thousands": "."}, {"thousands": ","})
+  def test_other_marks_between_thousands_in_other_files(self, **options):
+    files = {
+        "a.csv": "x;y\n1.234,5;13,3\n", "b.csv": 'x,y\n"1,234.5",8.1\n', "c.csv": "x;y\n1.5;8.1\n",
+    }
+    with self.assertRaisesRegex(
+        ValueError, "it has points between thousands.*no --thousands reads all files"
+    ) as caught:
+      self.open(files, **options)
+    self.assertIn("it has commas between thousands", str(caught.exception))
+    self.assertNotRegex(str(caught.exception), "Try:|--decimal|13,3|8.1|--thousands=")
 
   def test_a_mark_that_another_cell_shows_between_thousands(self):
     files = {"a.csv": folders.lines("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
@@ -361,12 +439,12 @@ class NumbersTest(folders.TablesTestCase):
 
   def test_private_runs_read_every_cell_on_its_own(self):
     options = {"allow_any_number": True, "header": "yes"}
-    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "€ 1,5;x;.5")
+    rows = ("1.234,5;1 mg;", "1.911;<2 g;5%", "-€ 1,5;5. Mai;.5")
     files = {"a.csv": folders.lines("x;y;z", *rows)}
     nan = np.nan
     self.assert_features(
         self.open(files, decimal=",", thousands=".", strip_units=True, **options),
-        {"a": [[1234.5, 1, nan], [1911, 2, 5], [1.5, nan, nan]]},
+        {"a": [[1234.5, 1, nan], [1911, 2, 5], [-1.5, nan, nan]]},
     )
     self.assert_features(
         self.open(files, **options), {"a": [[nan, nan, nan], [1.911, nan, nan], [nan, nan, 0.5]]}
@@ -526,6 +604,22 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
     self.assertEqual(tables.num_rows, {"a": 60})
 
+  @parameterized.parameters((3, None), (3, 1), (2, None))
+  def test_a_last_row_of_means(self, num_columns, changed):
+    table = np.random.default_rng(0).normal(50, 9, (25, num_columns)).round(1)
+    last = table.mean(axis=0).round(1)
+    if changed is not None:
+      last[changed] += 0.5
+    rows = [",".join(map(str, [*row, 7])) for row in (*table, last)]
+    files = {"a.csv": folders.lines(",".join("xyzc"[-num_columns - 1 :]), *rows)}
+    if changed is not None or num_columns < 3:
+      self.assertEqual(self.open(files).num_rows, {"a": 26})
+      return
+    with self.assertRaisesRegex(
+        ValueError, "a.csv': line 27, column 'x': [0-9.]* looks like the mean of the rows above"
+    ):
+      self.open(files)
+
   @parameterized.parameters(
       ({"categories": ("who",)}, "SD"), ({"categories": ("who",)}, "total"),
       ({"label_column": "who"}, "total"), ({"client_column": "who"}, "SD"),
@@ -554,6 +648,21 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     for change in (("6.020", "6.02"), ("12;", "1212;"), ("12;", "0.012;"), (";", ",")):
       text = files["a.csv"].replace(*change)
       self.assertEqual(self.open({"a.csv": text}).read("a").features[1, 0], 1.51, change)
+
+  def test_points_in_front_of_three_digits_everywhere(self):
+    text = folders.lines("visits;staff", "2.303;65", "1.510;50", "2.000;9")
+    files = {"a.csv": text, "b.csv": text.replace(";", "\t"), "c.csv": text.replace(";", ",")}
+    tables = self.open(files)
+    self.assert_features(tables, dict.fromkeys("abc", [[2.303, 65], [1.51, 50], [2, 9]]))
+    self.assertRegex(
+        tables.warnings[0], "a.csv', line 2, column 'visits': '2.303' is read with a decimal point,"
+        " but may have one between thousands .also '[^']*b.csv'.; --decimal=. or --thousands=. says"
+    )
+    for decimal in ({"decimal": "."}, {"thousands": "."}):
+      self.assertNotIn("visits", " ".join(self.open(files, **decimal).warnings))
+    # Each of these says that it is a decimal point.
+    for change in (("1.510", "1.51"), ("65", "6.5"), ("2.000", "0.900")):
+      self.assertEqual(self.open({"a.csv": text.replace(*change)}).warnings, (), change)
 
   def test_a_minus_as_printed(self):
     tables = self.open({"a.csv": "x\n\u22124.96\n5\n"})

@@ -111,13 +111,43 @@ class OpenFolderTest(ViewTablesTestCase):
     self.assertLen(tables.warnings, 1)
     self.assertRegex(tables.warnings[0], "view y: the column u may have another unit: .*a/y.csv")
 
-  def test_a_line_of_separators_in_between_is_the_same_row_in_all_views(self):
-    files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n,\n", "a/y.csv": "w,z\n5,6\n7,8\n9,1\n"}
-    tables = self.open(files, missing="mean")
-    features = [[1, 2, 5, 6], [2, 3, 7, 8], [3, 4, 9, 1]]
+  def test_a_line_of_separators_in_all_views_is_no_row(self):
+    files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n,\n", "a/y.csv": "w,z\n5,6\n,\n9,1\n"}
+    tables = self.open(files)
+    features = [[1, 2, 5, 6], [3, 4, 9, 1]]
     np.testing.assert_array_equal(tables.read("a").features, features)
+    np.testing.assert_array_equal(tables.read("a").rows, [1, 3])
+    self.assertEqual(tables.warnings, tuple(
+        f"view {view}: lines with nothing but separators are no rows: 1 in {view}.csv"
+        for view in "xy"
+    ))
     later = view_tables.open_folder_for(tables.format, self.write(files))
     np.testing.assert_array_equal(later.read("a").features, features)
+
+  @parameterized.named_parameters(
+      ("another row of it", "w,z\n5,6\n9,1\n,\n7,8\n", 3),
+      ("more of it", "w,z\n5,6\n7,8\n9,1\n", 3),
+      ("none of it", "w\n5\n7\n", 3), ("a further line", "w,z\n5,6\n,\n,\n7,8\n", 4),
+  )
+  def test_a_line_of_separators_in_one_view(self, view, line):
+    files = {"a/x.csv": "u,v\n1,2\n,\n3,4\n", "a/y.csv": view}
+    for missing in ("error", "mean"):
+      with self.assertRaisesRegex(
+          ValueError, f"line {line} has nothing but separators, and the same row of .*; such a "
+          "line must stand in all views or in none"
+      ) as caught:
+        self.open(files, missing=missing)
+      self.assertNotRegex(str(caught.exception), "Try:|--missing")
+    format_ = self.open({"a/x.csv": "u,v\n1,2\n3,4\n", "a/y.csv": "w,z\n5,6\n7,8\n"}).format
+    if "z" in view:
+      with self.assertRaisesRegex(ValueError, f"line {line} has nothing but separators"):
+        view_tables.open_folder_for(
+            format_, self.write(files), later=table_options.LaterFiles(skip_bad_rows=True)
+        )
+    # Where a row is unknown in one view, cells say so.
+    files = {"a/x.csv": "u,v\n1,2\n?,?\n3,4\n", "a/y.csv": "w,z\n5,6\n7,8\n9,1\n"}
+    table = self.open(files, missing="mean").read("a")
+    np.testing.assert_array_equal(table.features, [[1, 2, 5, 6], [2, 3, 7, 8], [3, 4, 9, 1]])
 
   def test_flags_that_leave_a_column_out_leave_out_those_of_other_views_too(self):
     ids = np.random.default_rng(0).choice(900_000, 60, False)
