@@ -181,13 +181,16 @@ def check_memory(
     )
 
 
+def _composed(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+  return None if names is None else tuple(map(cells.composed, names))
+
+
 def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
   """Returns the `Head` of a file; `BadTable` if it holds no table."""
   head = _kind(path).read_head(path, options)
-  head = dataclasses.replace(head, **{
-      name: tuple(map(cells.composed, found)) for name in ("names", "first_line")
-      if (found := getattr(head, name)) is not None
-  })
+  head = dataclasses.replace(
+      head, names=_composed(head.names), first_line=_composed(head.first_line)
+  )
   # An empty file of a private algorithm has the columns of the others.
   may_be_empty = head.allows_any_cell and options.header == table_options.YES
   if not head.num_columns and not (may_be_empty and head.first_line == ()):
