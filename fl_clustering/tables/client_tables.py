@@ -538,6 +538,9 @@ def _open_files_for(
       )
       for key, head in heads.items()
   }
+  if "skip_lines" not in later.options and not options.allow_any_number:
+    for head in heads.values():
+      text_files.check_no_row_skipped(head, format_.columns.numbers)
   sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}

@@ -317,6 +317,21 @@ def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) 
   )
 
 
+def check_no_row_skipped(head: columns_lib.Head, numbers: Iterable[str]) -> None:
+  """Raises `BadTable` if a skipped line has a number in every one of the columns of numbers."""
+  places = [head.known_names.index(name) for name in numbers]
+  if head.first_line is None or not head.skip_lines or not places:
+    return
+  for number, line in _lines(dataclasses.replace(head, skip_lines=0)):
+    if number > head.skip_lines:
+      return
+    if len(line) == head.num_columns and all(_is_like_a_number(line[place]) for place in places):
+      raise problems.BadTable(
+          f"line {number}, {_shown(line, head.separator)}, looks like a row, which "
+          f"--skip_lines={head.skip_lines} of the run leaves out", head.path,
+      )
+
+
 def check_no_row_left_out(
     heads: Iterable[columns_lib.Head], options: table_options.TableOptions
 ) -> None:

@@ -119,6 +119,21 @@ class ForAModelTest(folders.TablesTestCase):
         self.open_later(format_, {"new.csv": text})
       self.assertNotIn("--skip_lines", str(caught.exception))
 
+  def test_a_row_in_place_of_the_lines_above_those_of_the_model(self):
+    format_ = self.open({"a.csv": "Title\n1,2\n3,5\n"}, skip_lines=1, header="no").format
+    with self.assertRaisesRegex(
+        ValueError, "line 1, '1,7', looks like a row, which --skip_lines=1 of the run leaves out; "
+        "--skip_lines=0 reads files that begin with the table.$"
+    ):
+      self.open_later(format_, {"new.csv": "1,7\n3,4\n"})
+    for first in ("x,y\n", "Title\n", "Title,2\n"):
+      self.assertEqual(self.open_later(format_, {"new.csv": f"{first}3,4\n"}).num_rows, {"new": 1})
+    for skipped, count in ((0, 2), (1, 1)):
+      tables = self.open_later(
+          format_, {"new.csv": "1,7\n3,4\n"}, options={"skip_lines": skipped}
+      )
+      self.assertEqual(tables.num_rows, {"new": count})
+
   def test_the_row_of_a_level_in_a_file_of_several_clients(self):
     options = {"client_column": "who", "categories": ("c",)}
     format_ = self.open({"a.csv": "who,c\nu,red\nv,blue\n"}, **options).format
