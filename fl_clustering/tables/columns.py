@@ -127,7 +127,8 @@ def _counts_up(line: Sequence[str]) -> bool:
 def _rise(line: Sequence[str]) -> bool:
   """Returns whether a line has three numbers or more, each larger than the one before it."""
   numbers = [float(cell.replace(",", ".")) for cell in line if cell]
-  return len(numbers) > 2 and all(one < other for one, other in zip(numbers, numbers[1:]))
+  is_whole = len(numbers) == len(line) > 2
+  return is_whole and all(one < other for one, other in zip(numbers, numbers[1:]))
 
 
 def _is_header_of_numbers(heads: Sequence[Head]) -> bool:
@@ -139,8 +140,8 @@ def _is_header_of_numbers(heads: Sequence[Head]) -> bool:
         next(head for head in heads if (head.known_line == shared) == has) for has in (True, False)
     )
     raise problems.BadTable(
-        f"line {having.line}, {','.join(shared)}, may be a row, or the columns' names, which "
-        f"{lacking.path!r} lacks", having.path, _SAY,
+        f"line {having.line}, {having.separator.join(shared)}, may be a row, or the columns' "
+        f"names, which {lacking.path!r} lacks", having.path, _SAY,
     )
   is_row = len(lines) > 1 or len(set(first)) < len(first) or len(first) == 1
   if is_row or len(heads) == 1 and not _counts_up(first):

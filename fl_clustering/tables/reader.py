@@ -317,7 +317,8 @@ def _are_means(columns: Sequence[np.ndarray]) -> bool:
     is_mean = len(others) and abs(last - others.mean()) <= _NEAR_MEAN * others.std()
     if len(others) < _FEWEST_SUMMED or not is_mean:
       return False
-    num_columns += bool(others.std())
+    # A mean is seldom one of the numbers.
+    num_columns += bool(others.std()) and not np.any(others == last)
   return num_columns >= _FEWEST_COLUMNS
 
 

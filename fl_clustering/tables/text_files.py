@@ -63,13 +63,14 @@ class _Undecodable(problems.BadTable):
 class _Bytes:
   """A file of bytes that Arrow reads, of which it says how many lines there are.
 
-  It leaves out an `_END_OF_FILE`.
+  It leaves out an `_END_OF_FILE`, but not of UTF-16, where that is half a character.
   """
 
   closed = False
 
-  def __init__(self, file: Any):
+  def __init__(self, file: Any, encoding: str | None):
     self.has_quotes = False
+    self._is_wide = encoding is not None and codecs.lookup(encoding).name.startswith("utf-16")
     self._file = file
     self._held = b""
     self._num_ends = 0
@@ -78,7 +79,8 @@ class _Bytes:
   def read(self, size: int) -> bytes:
     """Returns the next bytes."""
     content = self._held + self._file.read(size - len(self._held))
-    self._held = content[-1:] if content.endswith(_END_OF_FILE.encode()) else b""
+    is_end = content.endswith(_END_OF_FILE.encode()) and not self._is_wide
+    self._held = content[-1:] if is_end else b""
     content = content.removesuffix(self._held)
     self.has_quotes = self.has_quotes or b'"' in content
     self._num_ends += content.count(b"\n")
@@ -161,6 +163,7 @@ class _QuotedLines:
     self._numbers = [place for place, cell in enumerate(line) if _is_like_a_number(cell)]
     self._num_lines = 1
     self._are_rows = len(line) == head.num_columns
+    self._has_spaces = _has_spaces(line)
     self._is_any_whole = False
 
   def add(self, text: str) -> None:
@@ -168,7 +171,9 @@ class _QuotedLines:
     self._num_lines += 1
     if self._are_rows:
       line = _cut(text, self._head.separator)
-      self._are_rows = len(line) == self._head.num_columns and self._has_numbers(line)
+      is_text = _has_spaces(line) and not self._has_spaces
+      is_wide = len(line) == self._head.num_columns
+      self._are_rows = is_wide and not is_text and self._has_numbers(line)
 
   def _has_numbers(self, line: Sequence[str]) -> bool:
     filled = [line[place] for place in self._numbers if not cells.is_missing(line[place])]
@@ -181,6 +186,11 @@ class _QuotedLines:
     # In few lines, text may have as many separators by chance.
     is_sure = bool(self._numbers) or min(self._num_lines, self._head.num_columns) > 2
     return self._are_rows and self._is_any_whole and is_sure
+
+
+def _has_spaces(line: Sequence[str]) -> bool:
+  """Returns whether a space follows a separator, as in text."""
+  return any(cell.startswith(" ") for cell in line[1:])
 
 
 def _is_like_a_number(cell: str) -> bool:
@@ -479,9 +489,11 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     _check_quotes(head)
     raise problems.BadTable(f"line {number} has a line break in a cell")
   has_commas = is_workbook or head.separator == "," and len(first) > 1
-  if has_commas and options.decimal is None and head.style.thousands == ".":
+  if has_commas and options.decimal is None and head.style.thousands in (".", ","):
     # Files with commas between cells have decimal points.
-    head = dataclasses.replace(head, style=dataclasses.replace(head.style, thousands=None))
+    thousands = None if head.style.thousands == "." else ","
+    style = dataclasses.replace(head.style, decimal=".", thousands=thousands)
+    head = dataclasses.replace(head, style=style)
   return dataclasses.replace(
       head, num_columns=len(first), line=number, first_line=tuple(cell.strip() for cell in first)
   )
@@ -620,7 +632,8 @@ def _read_as(
       ),
   }
   source = _Bytes(
-      _without_comments(head) if head.comment else packed_files.open_binary(head.path)
+      _without_comments(head) if head.comment else packed_files.open_binary(head.path),
+      None if head.comment else head.encoding,
   )
   with contextlib.closing(source):
     if limit is not None:

@@ -43,6 +43,8 @@ def _load(path: str, is_private: bool) -> np.ndarray | dict[str, np.ndarray]:
   except (ValueError, OSError, *packed_files.DAMAGED) as e:
     reason = "" if is_private else f" ({e})"
     raise problems.BadTable(f"it can't be read as an array{reason}") from e
+  if isinstance(loaded, np.lib.npyio.NpzFile) and len(arrays) < len(loaded.files):
+    raise problems.BadTable("two of its arrays have the same name but for how accents are written")
   if not is_archive and arrays[""].ndim == 1:
     return arrays[""][:, np.newaxis]
   if len(arrays) == 1 and next(iter(arrays.values())).ndim == 2:

@@ -153,11 +153,15 @@ class _Column:
     return like > text
 
   def by_unit(self) -> dict[str, np.ndarray]:
-    """Returns which of the numbers have each unit, "" for none, bool of shape (n,)."""
+    """Returns which of the numbers have each unit, "" for none, bool of shape (n,).
+
+    Limits, such as <0.5, are left out, as they may be far from what is measured.
+    """
     units = np.full(len(self.texts), "", object)
     units[self.is_dressed] = self._units.to_pylist()
     is_number = _as_array(pc.is_valid(self.texts)) & ~self.is_text
-    return {unit: is_number & (units == unit) for unit in sorted(set(units[is_number]))}
+    is_measured = is_number & ~_matches(self.texts, "[<>≤≥~].*")
+    return {unit: is_measured & (units == unit) for unit in sorted(set(units[is_number]))}
 
   def first(self, chosen: np.ndarray) -> Cell:
     """Returns the first of some cells."""
@@ -312,6 +316,19 @@ def _faults(
   return found
 
 
+def _unclear(column: _Column, bases: Any, marks: _Marks) -> Fault | None:
+  """Returns the `Fault` of a column whose marks may all stand between thousands, or None."""
+  may_be_grouped = _matches(bases, _may_be_grouped(marks.decimal))
+  if not may_be_grouped.any() or _matches(bases, _surely_decimal(marks.decimal)).any():
+    return None
+  cell = column.first(may_be_grouped)
+  small, large = _readings(cell, marks.decimal)
+  return Fault(
+      cell, f"may be {small} or {large}, as {BESIDE} has {_DECIMALS[marks.decimal]}", marks.proof,
+      "all files must have one decimal mark, with --thousands",
+  )
+
+
 def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
   """Returns what columns of text, as of `_Column`, hold as numbers."""
   known = [_Column(name, texts) for name, texts in columns.items()]
@@ -323,7 +340,8 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
     other = _surely_decimal(cells.OTHER_DECIMAL[style.decimal])
     marks = _Marks(style.decimal, opposed=_first_match(of_numbers, other) is not None)
   # What is the decimal mark of a file does not stand between its thousands.
-  thousands = style.thousands if style.thousands != marks.decimal else None
+  given = style.thousands
+  thousands = given if given != marks.decimal else None
   style = dataclasses.replace(style, decimal=marks.decimal, thousands=thousands)
   numbers, bad, faults = {}, {}, [marks.fault] if marks.fault else []
   for column in known:
@@ -333,6 +351,10 @@ def read(columns: Mapping[str, Any], style: cells.Style) -> Reading:
     if style.thousands is not None:
       is_grouped = pa.array(_matches(bases, cells.grouped(style.thousands, marks.decimal)))
       bases = pc.if_else(is_grouped, pc.replace_substring(bases, style.thousands, ""), bases)
+    if style.thousands != given and column.is_mostly_numbers:
+      unclear = _unclear(column, bases, marks)
+      if unclear is not None:
+        faults.append(unclear)
     is_bad = ~_matches(bases, cells.plain(marks.decimal)) & _as_array(pc.is_valid(bases))
     if not is_bad.any():
       points = pc.replace_substring(bases, marks.decimal, ".")

@@ -107,6 +107,8 @@ class BadFilesTest(folders.TablesTestCase):
         "c.csv": "2019,2020,2021\n4,5,6\n"}, {},
        "got '[^']*b.csv': line 1, 2019,2020,2021, may be a row, or the columns' names, which "
        "'[^']*a.csv' lacks; --header=yes or --header=no says which.$"),
+      ("names but for their accents", {"a.npz": {"e\u0301": np.ones(2), "\u00e9": np.ones(2)}}, {},
+       "a.npz': two of its arrays have the same name but for how accents are written"),
       ("half a header below other lines", {"a.csv": "x\n\ny,2\n3,4\n"}, {"skip_lines": 1},
        "line 3, y,2, has numbers and text"),
       ("names or a row below other lines", {"a.csv": "x\n0,1,2\n3,4,5\n"}, {"skip_lines": 1},
@@ -287,6 +289,11 @@ class QuotesTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, f"line {len(above) + 2}: a quote opens .*no quote clo"):
       self.open({"a.csv": _with_notes([*above, '"wide', *below])}, exclude=("note",))
 
+  @parameterized.parameters("Main Street 4\n2333, Leiden", "first:\n5, aspirin\n10, ibuprofen")
+  def test_text_with_as_many_commas_as_a_row(self, note):
+    files = {"a.csv": f'age,note\n30,"{note}"\n40,x\n'}
+    self.assert_features(self.open(files, exclude=("note",)), {"a": [[30], [40]]})
+
   def test_in_rows_of_text(self):
     rows = ["c,d,e", "u,v,w", 'u,"v,w', *["u,v,w"] * 3, 'u,v",w', "u,v,w"]
     with self.assertRaisesRegex(ValueError, "line 3: a quote opens a cell, and the lines up to 7"):
@@ -308,7 +315,8 @@ class QuotesTest(folders.TablesTestCase):
       note=(
           '"Main Street 5\nLeiden"', '"Main Street 5\n\nLeiden, NL, Europe\n"', '"1, 2\n3, 4"',
           '"5, 3\n6, 2, then 4\nfine"', '"he said ""no""\n, and ""yes"""', '""', '"3"" tube"',
-          '3" tube', '"a, b\r\nc, d, e"', ' "fine"', 'wide"', '"\n"', '"7\n8,,"', '"a\nb" ', '"a\n""b"',
+          '3" tube', '"a, b\r\nc, d, e"', ' "fine"', 'wide"', '"\n"', '"7\n8,,"', '"a\nb" ',
+          '"a\n""b"',
       ),
       is_first=(False, True), separator=(",", ";"),
   )

@@ -126,9 +126,11 @@ class FilesTest(folders.TablesTestCase):
       ({"a.csv": "1,2,3\n4,5,6\n", "b.csv": "2,4,5\n7,8,9\n", "c.csv": "3,5,7\n1,2,3\n"},),
       ({"a.csv": "1,3,2\n4,5,6\n", "b.csv": "1,3,2\n7,8,9\n", "c.csv": "1,5,2\n1,2,3\n"},),
       ({"a.csv": "1,2\n4,5\n", "b.csv": "1,2\n7,8\n", "c.csv": "4,5\n1,2\n"},),
+      ({"a.csv": "1,,2,5\n4,5,6,7\n", "b.csv": "1,,2,5\n7,8,9,9\n", "c.csv": "4,5,1,2\n1,2,3,4\n"}
+       ,),
   )
   def test_first_rows_that_some_files_share(self, files):
-    self.assertEqual(self.open(files).num_rows, {"a": 2, "b": 2, "c": 2})
+    self.assertEqual(self.open(files, missing="mean").num_rows, {"a": 2, "b": 2, "c": 2})
 
   @parameterized.parameters(".csv", ".parquet", ".feather", ".npz")
   def test_names_with_accents_are_the_same_however_they_are_written(self, ending):
@@ -324,6 +326,10 @@ class NumbersTest(folders.TablesTestCase):
       self.open(files, strip_units=True)
     self.assertNotIn("Try:", str(caught.exception))
 
+  def test_a_limit_far_below_what_is_measured(self):
+    files = {"a.csv": "x\n<0.01 mg/l\n5\n15\n"}
+    self.assert_features(self.open(files, strip_units=True), {"a": [[0.01], [5], [15]]})
+
   @parameterized.named_parameters(
       ("a unit", "1.1 mg/dl", "it has a unit; --strip_units reads", {"strip_units": "true"}),
       ("a currency", "€ 5", "it has a unit; --strip_units", {"strip_units": "true"}),
@@ -364,7 +370,7 @@ class NumbersTest(folders.TablesTestCase):
 
   def test_marks_between_thousands_where_files_have_other_decimal_marks(self):
     files = {
-        "a.csv": "x;y\n2,383;1.911\n", "b.csv": "x;y\n3.67;2.262\n0.904;4\n",
+        "a.csv": "x;y\n2,383;1.911\n", "b.csv": "x;y\n3.67;2.26\n0.904;4\n",
         "c.csv": 'x,y\n3.675,"1"\n', "d.csv": "x;y\n5,383;2\n",
     }
     with self.assertRaisesRegex(
@@ -380,14 +386,34 @@ class NumbersTest(folders.TablesTestCase):
     self.assertNotIn("0.904", str(caught.exception))
     tables = self.open(files, thousands=".")
     self.assert_features(tables, {
-        "a": [[2.383, 1911]], "b": [[3.67, 2.262], [0.904, 4]], "c": [[3.675, 1]],
+        "a": [[2.383, 1911]], "b": [[3.67, 2.26], [0.904, 4]], "c": [[3.675, 1]],
         "d": [[5.383, 2]],
     })
     self.assertEqual(tables.warnings[:1], (
         "--thousands=. is not for files where numbers have it as their decimal mark: b.csv",
     ))
     later = self.open_later(tables.format, {"b.csv": files["b.csv"]})
-    self.assert_features(later, {"b": [[3.67, 2.262], [0.904, 4]]})
+    self.assert_features(later, {"b": [[3.67, 2.26], [0.904, 4]]})
+    # No other cell of its column says what 2.262 is.
+    files["b.csv"] = "x;y\n3.67;2.262\n0.904;4\n"
+    with self.assertRaisesRegex(
+        ValueError, "b.csv': line 2, column 'y': '2.262' may be 2.262 or 2262, as '3.67' in line "
+        "2, column 'x', has a decimal point"
+    ):
+      self.open(files, thousands=".")
+
+  @parameterized.parameters("utf-16-le", "utf-16-be")
+  def test_a_last_letter_with_half_an_end_of_file(self, encoding):
+    mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
+    text = mark + "x,y\n1,b\n3,\u4e1a".encode(encoding)
+    self.assertEqual(self.open({"a.csv": text}, categories=("y",)).num_rows, {"a": 2})
+
+  def test_a_decimal_comma_among_commas_between_thousands(self):
+    files = {"a.csv": 'x,n\n"1,234",5\n"2,345",6\n'}
+    self.assert_features(self.open(files, thousands=","), {"a": [[1234, 5], [2345, 6]]})
+    files["a.csv"] += '"1,23",7\n'
+    with self.assertRaisesRegex(ValueError, "line 4, column 'x': '1,23' .*decimal comma"):
+      self.open(files, thousands=",")
 
   @parameterized.parameters({}, {"thousands": "."}, {"thousands": ","})
   def test_other_marks_between_thousands_in_other_files(self, **options):
@@ -619,6 +645,11 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
         ValueError, "a.csv': line 27, column 'x': [0-9.]* looks like the mean of the rows above"
     ):
       self.open(files)
+
+  def test_a_last_row_in_the_middle_of_its_columns_is_no_mean(self):
+    rows = [f"{i % 7},{i % 7 + 1},{i % 7 + 2}" for i in range(28)]
+    tables = self.open({"a.csv": folders.lines("x,y,z", *rows, "3,4,5")})
+    self.assertEqual(tables.num_rows, {"a": 29})
 
   @parameterized.parameters(
       ({"categories": ("who",)}, "SD"), ({"categories": ("who",)}, "total"),
