@@ -16,7 +16,7 @@ from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
-from fl_clustering.tables import text_files
+from fl_clustering.tables import text_lines
 
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
@@ -30,7 +30,7 @@ def told_of_reading(
     heads: Collection[columns_lib.Head], options: table_options.TableOptions
 ) -> Iterator[str]:
   """Yields texts about encodings that were found out, and about what is not read as it stands."""
-  found = [os.path.basename(head.path) for head in heads if head.encoding == text_files.ANSI]
+  found = [os.path.basename(head.path) for head in heads if head.encoding == text_lines.ANSI]
   if found and options.encoding is None:
     yield f"text that is no UTF-8 is read as cp1252: {problems.listed(found)}"
   empty = [f"{len(h.separators):,} in {os.path.basename(h.path)}" for h in heads if h.separators]

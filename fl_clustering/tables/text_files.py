@@ -10,9 +10,7 @@ options and the line of names decide, and Python's `csv` reads every line on its
 from __future__ import annotations
 
 import array
-import codecs
 import contextlib
-import csv
 import dataclasses
 import io
 import itertools
@@ -28,20 +26,13 @@ from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
+from fl_clustering.tables import text_lines
 from fl_clustering.tables import written_numbers
 
-# Tried in this order: a comma may also stand in a number or a text of the other kinds.
-_SEPARATORS = ("\t", ";", "|", ",")
 _LINES_TO_SNIFF = 20
-# Spreadsheets begin a file with a byte order mark.
-_UTF_8 = "utf-8-sig"
-# What Windows writes without being asked for UTF-8.
-ANSI = "cp1252"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Two characters without a mark before them.
 _UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
-# Old programs end a file with it.
-_END_OF_FILE = "\x1a"
 # What comments begin with.
 _COMMENTS = ("#", "//", "%")
 # What a cell may have between letters and digits.
@@ -49,217 +40,9 @@ _IN_CELLS = ".,_+-/%()\"'"
 _SKIPS_LINES = "--skip_lines leaves out the lines above the table"
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
-# Of a file's last bytes.
-_MOST_AT_END = 64
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
 # A column of a file without names, which has less than a million.
 UNNAMED = re.compile(r"column_([1-9][0-9]{0,5})")
-
-
-class _Undecodable(problems.BadTable):
-  """A file's bytes are no text as it was read."""
-
-
-class _Bytes:
-  """A file of bytes that Arrow reads, of which it says how many lines there are.
-
-  It leaves out an `_END_OF_FILE`, but not of UTF-16, where that is half a character.
-  """
-
-  closed = False
-
-  def __init__(self, file: Any, encoding: str | None):
-    self.has_quotes = False
-    self._is_wide = encoding is not None and codecs.lookup(encoding).name.startswith("utf-16")
-    self._file = file
-    self._held = b""
-    self._num_ends = 0
-    self._end = b""
-
-  def read(self, size: int) -> bytes:
-    """Returns the next bytes."""
-    content = self._held + self._file.read(size - len(self._held))
-    is_end = content.endswith(_END_OF_FILE.encode()) and not self._is_wide
-    self._held = content[-1:] if is_end else b""
-    content = content.removesuffix(self._held)
-    self.has_quotes = self.has_quotes or b'"' in content
-    self._num_ends += content.count(b"\n")
-    self._end = (self._end + content)[-_MOST_AT_END:]
-    return content
-
-  def close(self) -> None:
-    """Closes the file."""
-    self._file.close()
-
-  @property
-  def num_lines(self) -> int:
-    """How many lines the file has, without empty ones at its end, as far as they end in LF."""
-    return self._num_ends - self._end[len(self._end.rstrip(b"\r\n")) :].count(b"\n") + 1
-
-
-class _Lines:
-  """The lines of a text file that may be of a table; the last one that came has `number`."""
-
-  def __init__(self, file: Iterable[str], head: columns_lib.Head):
-    self.number = 0
-    self._lines = iter(file)
-    self._head = head
-
-  def __iter__(self) -> _Lines:
-    return self
-
-  def __next__(self) -> str:
-    while True:
-      line = next(self._lines)
-      self.number += 1
-      is_comment = self._head.comment is not None and line.startswith(self._head.comment)
-      if line.endswith(_END_OF_FILE) and not self._head.allows_any_cell:
-        line = line.removesuffix(_END_OF_FILE)
-        if not line:
-          raise StopIteration
-      if self.number > self._head.skip_lines and not is_comment:
-        return line
-
-
-def _open(head: columns_lib.Head, **options: Any) -> Any:
-  content = packed_files.open_binary(head.path)
-  is_utf_8 = head.encoding is None or codecs.lookup(head.encoding).name == "utf-8"
-  return io.TextIOWrapper(content, encoding=_UTF_8 if is_utf_8 else head.encoding, **options)
-
-
-def _lines(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
-  """Yields (line number, cells) of all lines that are not empty."""
-  try:
-    with _open(head, newline="") as file:
-      lines = _Lines(file, head)
-      for line in csv.reader(lines, delimiter=head.separator):
-        if line:
-          yield lines.number, line
-  except UnicodeError as e:
-    if head.encoding in (None, ANSI):
-      raise _Undecodable(
-          "it is no text in UTF-8, nor in cp1252", hints=("--encoding names another one",)
-      ) from e
-    raise _Undecodable(f"it is no text in {head.encoding}, the encoding") from e
-  except csv.Error as e:
-    _check_quotes(head)
-    raise problems.BadTable(f"it can't be read as a table ({e})") from e
-  except packed_files.DAMAGED as e:
-    raise problems.BadTable(f"it can't be read as a table ({e})") from e
-
-
-class _QuotedLines:
-  """The lines that a quoted cell reaches over.
-
-  Attributes:
-    first: The number of the line where it begins.
-  """
-
-  def __init__(self, first: int, text: str, head: columns_lib.Head):
-    """`text` is the first line, without the quote."""
-    self.first = first
-    self._head = head
-    line = _cut(text, head.separator)
-    self._numbers = [place for place, cell in enumerate(line) if _is_like_a_number(cell)]
-    self._num_lines = 1
-    self._are_rows = len(line) == head.num_columns
-    self._has_spaces = _has_spaces(line)
-    self._is_any_whole = False
-
-  def add(self, text: str) -> None:
-    """Adds a further line, the last one without the quote that closes the cell."""
-    self._num_lines += 1
-    if self._are_rows:
-      line = _cut(text, self._head.separator)
-      is_text = _has_spaces(line) and not self._has_spaces
-      is_wide = len(line) == self._head.num_columns
-      self._are_rows = is_wide and not is_text and self._has_numbers(line)
-
-  def _has_numbers(self, line: Sequence[str]) -> bool:
-    filled = [line[place] for place in self._numbers if not cells.is_missing(line[place])]
-    self._is_any_whole = self._is_any_whole or len(filled) == len(self._numbers)
-    return all(map(_is_like_a_number, filled))
-
-  @property
-  def are_rows(self) -> bool:
-    """Whether all of them are like rows: with as many cells, and numbers in the same ones."""
-    # In few lines, text may have as many separators by chance.
-    is_sure = bool(self._numbers) or min(self._num_lines, self._head.num_columns) > 2
-    return self._are_rows and self._is_any_whole and is_sure
-
-
-def _has_spaces(line: Sequence[str]) -> bool:
-  """Returns whether a space follows a separator, as in text."""
-  return any(cell.startswith(" ") for cell in line[1:])
-
-
-def _is_like_a_number(cell: str) -> bool:
-  return re.fullmatch(written_numbers.LIKE_A_NUMBER, cell.strip(' "')) is not None
-
-
-def _check_quotes(head: columns_lib.Head) -> None:
-  """Raises `BadTable` if a quote opens a cell that seems to swallow rows, as no quote closes it.
-
-  Cells with line breaks are like no rows, and a separator or the end of a line follows them.
-  """
-  separators = "".join(map(re.escape, head.separator if head.num_columns else _SEPARATORS))
-  inside = '[^"]*(?:""[^"]*)*'
-  closing = re.compile(f'{inside}"(?!")')
-  cell = f'"{inside}"(?!")[^{separators}]*|[^"{separators}][^{separators}]*'
-  opening = re.compile(rf'(?:(?:{cell})?[{separators}])*"(?={inside}\Z)')
-  # What most lines are, which is found soon.
-  cell = f'(?:"[^"]*"|[^"{separators}]*)'
-  closed = re.compile(rf"(?:{cell}[{separators}])*{cell}[\r\n]*")
-  end = re.compile(rf" *([{separators}\r\n]|$)")
-  opened: _QuotedLines | None = None
-  with (
-      contextlib.suppress(*packed_files.DAMAGED),
-      _open(head, errors="replace", newline="") as file,
-  ):
-    lines = _Lines(file, head)
-    for text in lines:
-      if opened is not None:
-        problem = f"line {opened.first}: a quote opens a cell, and "
-        found = closing.match(text)
-        if found is None:
-          opened.add(text)
-          continue
-        opened.add(text[: found.end() - 1] + text[found.end() :])
-        text = text[found.end() :]
-        if not end.match(text):
-          raise problems.BadTable(
-              f"{problem}line {lines.number} goes on after the quote that closes it"
-          )
-        if opened.are_rows:
-          raise problems.BadTable(f"{problem}the lines up to {lines.number} in it look like rows")
-        opened = None
-      may_open = '"' in text and not closed.fullmatch(text)
-      found = opening.match(text) if may_open else None
-      if found is not None:
-        opened = _QuotedLines(lines.number, text[: found.end() - 1] + text[found.end() :], head)
-    if opened is not None and opened.first < lines.number:
-      raise problems.BadTable(f"line {opened.first}: a quote opens a cell, and no quote closes it")
-
-
-def _cut(text: str, separator: str) -> list[str]:
-  """Returns the cells of a line that is read on its own."""
-  try:
-    return next(csv.reader([text], delimiter=separator), [])
-  except csv.Error:  # A cell is too long.
-    return [""]
-
-
-def _single_lines(head: columns_lib.Head) -> Iterator[list[str]]:
-  """Yields the cells of every line that is not empty, each of which is read on its own."""
-  try:
-    with _open(head, errors="replace") as file:
-      for text in _Lines(file, head):
-        line = _cut(text, head.separator)
-        if line:
-          yield line
-  except packed_files.DAMAGED:  # Their words may show bytes of the file.
-    kind = "zip" if head.path.lower().endswith(packed_files.ZIP) else "gzip"
-    raise problems.BadTable(f"it is no {kind} file, or not all of one") from None
 
 
 def _num_titles(
@@ -311,7 +94,7 @@ def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) 
   if mark is None:
     return
   problem = f"line {number}, {_shown(line, head.separator)}, looks like a comment"
-  lines = _lines(head)
+  lines = text_lines.lines_of(head)
   first, names = next((one for one in lines if not one[1][0].startswith(mark)), (0, []))
   for other, row in lines:
     if _is_row_after(mark, row, len(names)):
@@ -332,10 +115,13 @@ def check_no_row_skipped(head: columns_lib.Head, numbers: Iterable[str]) -> None
   places = [head.known_names.index(name) for name in numbers]
   if head.first_line is None or not head.skip_lines or not places:
     return
-  for number, line in _lines(dataclasses.replace(head, skip_lines=0)):
+  for number, line in text_lines.lines_of(dataclasses.replace(head, skip_lines=0)):
     if number > head.skip_lines:
       return
-    if len(line) == head.num_columns and all(_is_like_a_number(line[place]) for place in places):
+    are_numbers = len(line) == head.num_columns and all(
+        text_lines.is_like_a_number(line[place]) for place in places
+    )
+    if are_numbers:
       raise problems.BadTable(
           f"line {number}, {_shown(line, head.separator)}, looks like a row, which "
           f"--skip_lines={head.skip_lines} of the run leaves out", head.path,
@@ -354,7 +140,7 @@ def check_no_row_left_out(
       continue
     mark = head.comment if head.comment != options.comment else None
     names_line = head.line if head.has_header else 0
-    for number, line in _lines(before):
+    for number, line in text_lines.lines_of(before):
       flag = None
       if mark and number > names_line and _is_row_after(mark, line, head.num_columns):
         flag = "comment"
@@ -402,10 +188,13 @@ def _sniff(
 ) -> tuple[columns_lib.Head, list[tuple[int, list[str]]]]:
   """Returns the head with the first separator that cuts all first lines into as many cells."""
   found = {}
-  tried = (options.separator,) if options.separator else (options.likely_separator, *_SEPARATORS)
+  tried = (
+      (options.separator,) if options.separator
+      else (options.likely_separator, *text_lines.SEPARATORS)
+  )
   for separator in filter(None, tried):
     of_separator = dataclasses.replace(head, separator=separator)
-    found[separator] = list(itertools.islice(_lines(of_separator), _LINES_TO_SNIFF))
+    found[separator] = list(itertools.islice(text_lines.lines_of(of_separator), _LINES_TO_SNIFF))
   for separator, lines in found.items():
     lengths = {len(line) for _, line in lines}
     if len(lengths) == 1 and lengths != {1}:
@@ -429,9 +218,10 @@ def _names_of_private(
     head: columns_lib.Head, separator: str | None
 ) -> tuple[str, tuple[str, ...]]:
   """Returns the separator and the names in the first line of a file; no names if it is empty."""
-  separators = (separator,) if separator else _SEPARATORS
+  separators = (separator,) if separator else text_lines.SEPARATORS
   found = {
-      one: next(_single_lines(dataclasses.replace(head, separator=one)), []) for one in separators
+      one: next(text_lines.single_lines(dataclasses.replace(head, separator=one)), [])
+      for one in separators
   }
   separator = next((one for one, names in found.items() if len(names) > 1), separators[-1])
   if any("\ufffd" in name for name in found[separator]):
@@ -446,7 +236,8 @@ def _private_head(
 ) -> columns_lib.Head:
   """Returns the `Head` of a file whose rows are not looked at."""
   head = dataclasses.replace(
-      head, first_line=(), separator=options.separator or _SEPARATORS[-1], allows_any_cell=True
+      head, first_line=(), separator=options.separator or text_lines.SEPARATORS[-1],
+      allows_any_cell=True,
   )
   if options.header == table_options.YES:
     separator, names = _names_of_private(head, options.separator)
@@ -464,7 +255,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if is_workbook:  # It is read as text that is no user's.
     options = dataclasses.replace(options, separator=",", encoding=None)
   head = columns_lib.Head(
-      path, 0, encoding=options.encoding, other_encoding=options.likely_encoding or ANSI,
+      path, 0, encoding=options.encoding, other_encoding=options.likely_encoding or text_lines.ANSI,
       skip_lines=options.skip_lines, comment=options.comment, style=options.style,
   )
   if options.allow_any_number and options.header != table_options.AUTO:
@@ -478,7 +269,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     head = dataclasses.replace(head, encoding=found)
   try:
     head, lines = _sniff(head, options)
-  except _Undecodable:
+  except text_lines.Undecodable:
     if head.encoding is not None:
       raise
     head, lines = _sniff(dataclasses.replace(head, encoding=head.other_encoding), options)
@@ -486,7 +277,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
     raise problems.BadTable("it is empty")
   number, first = lines[0]
   if any("\n" in cell for cell in first):
-    _check_quotes(head)
+    text_lines.check_quotes(head)
     raise problems.BadTable(f"line {number} has a line break in a cell")
   has_commas = is_workbook or head.separator == "," and len(first) > 1
   if has_commas and options.decimal is None and head.style.thousands in (".", ","):
@@ -501,7 +292,7 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
 
 def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
   """Yields (line number, cells) of every row."""
-  return itertools.islice(_lines(head), int(head.has_header), None)
+  return itertools.islice(text_lines.lines_of(head), int(head.has_header), None)
 
 
 def rows_of_separators(head: columns_lib.Head) -> list[int]:
@@ -533,7 +324,8 @@ def check_separator(head: columns_lib.Head) -> None:
   """Raises `BadTable` if the only column of a text file looks like several."""
   if head.first_line is None or head.num_columns > 1:
     return
-  texts = [line[0].strip() for _, line in itertools.islice(_lines(head), _LINES_TO_SNIFF)]
+  first = itertools.islice(text_lines.lines_of(head), _LINES_TO_SNIFF)
+  texts = [line[0].strip() for _, line in first]
   marks = [mark for mark in dict.fromkeys(texts[0]) if not mark.isalnum() and mark not in _IN_CELLS]
   for mark in sorted(marks, key=lambda mark: mark == " "):
     problem = (
@@ -556,7 +348,7 @@ def _check_lines(head: columns_lib.Head) -> None:
     if len(line) == head.num_columns:
       has_rows = True
       continue
-    _check_quotes(head)
+    text_lines.check_quotes(head)
     _check_no_comment(number, line, head)
     problem = (
         f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
@@ -589,7 +381,7 @@ def _read_any(
   columns: dict[str, Any] = {
       name: array.array("d") if name in numbers else [] for name in places
   }
-  lines = itertools.islice(_single_lines(head), int(head.has_header), None)
+  lines = itertools.islice(text_lines.single_lines(head), int(head.has_header), None)
   for line in lines:
     is_whole = len(line) == head.num_columns or (
         not head.has_header and len(line) > head.num_columns
@@ -605,7 +397,7 @@ def _read_any(
 
 def _without_comments(head: columns_lib.Head) -> Any:
   """Returns what Arrow reads of a file as UTF-8, with empty lines in place of comments."""
-  with _open(head, newline="") as file:
+  with text_lines.open_text(head, newline="") as file:
     texts = ["\n" if text.startswith(head.comment or "") else text for text in file]
   return io.BytesIO("".join(texts).encode())
 
@@ -631,7 +423,7 @@ def _read_as(
           decimal_point=decimal,
       ),
   }
-  source = _Bytes(
+  source = text_lines.Bytes(
       _without_comments(head) if head.comment else packed_files.open_binary(head.path),
       None if head.comment else head.encoding,
   )
@@ -643,7 +435,7 @@ def _read_as(
       table = arrow_csv.read_csv(source, **settings)
       num_above = head.line - 1 + head.has_header
       if source.has_quotes and source.num_lines != num_above + table.num_rows:
-        _check_quotes(head)
+        text_lines.check_quotes(head)
   return {name: table[name] for name in types}
 
 
@@ -685,7 +477,7 @@ def read(
       return found
   try:
     return head, read_texts(head, (*numbers, *texts))
-  except _Undecodable:
+  except text_lines.Undecodable:
     if head.encoding is not None:
       raise
     return read(dataclasses.replace(head, encoding=head.other_encoding), numbers, texts)
