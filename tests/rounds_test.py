@@ -1,8 +1,10 @@
 """Tests of the loop over a method's rounds; the engine is a stand-in."""
 
 import dataclasses
+import importlib.util
 import json
 import os
+import sys
 import types
 from unittest import mock
 import warnings
@@ -17,6 +19,7 @@ from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
+from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import rounds as rounds_lib
 from fl_clustering.three_phase import stages
@@ -399,6 +402,29 @@ class BlocksTest(absltest.TestCase):
         np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
         np.testing.assert_array_equal(outcome.best_quality, expected.best_quality)
         self.assertEqual(outcome.cost, expected.cost)
+
+
+class StartTest(absltest.TestCase):
+
+  def test_it_depends_on_the_file_of_a_method_from_elsewhere(self):
+    path = self.create_tempfile("mine.py", "class Settings:\n  pass\n").full_path
+    spec = importlib.util.spec_from_file_location("mine", path)
+    mine = importlib.util.module_from_spec(spec)
+    self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
+    spec.loader.exec_module(mine)
+    config = types.SimpleNamespace(seed=0, options_of=lambda name: {})
+    first = method.Method(lambda pretrained, rng: None, None, None, from_start=True)
+
+    def digest(name):
+      return rounds_lib.start(name, first, None, config, _Engine(), "settings").digest
+
+    row = registry.MethodEntry(mine.Settings, registry.METHODS["kmeans"].build)
+    with mock.patch.dict(registry.METHODS, {"mine": row}):
+      before = {name: digest(name) for name in ("mine", "kmeans", "fedavg")}
+      with open(path, "a", encoding="utf-8") as file:
+        file.write("# Changed.\n")
+      changed = {name for name in before if digest(name) != before[name]}
+    self.assertEqual(changed, {"mine"})
 
 
 if __name__ == "__main__":

@@ -214,10 +214,7 @@ def describe(
 
 def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
   """Returns what `config.json` says of methods that are not of this project, if there are any."""
-  digests = method_registry.digests_of_others(
-      name for name in (*config.methods, *config.personal)
-      if name not in method_registry.CONTROLS
-  )
+  digests = method_registry.digests_of_others((*config.methods, *config.personal))
   return {_OWN_METHODS: digests} if digests else {}
 
 
