@@ -15,6 +15,7 @@ import ctypes
 import importlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -48,10 +49,16 @@ def end_with_parent(parent_pid: int) -> None:
 
 
 def last_line(errors: BinaryIO) -> str:
-  """Returns the last line with text in it of a process's standard error, "" if there is none."""
+  """Returns the last line with text in it of a process's standard error, "" if there is none.
+
+  If that is an exception, it says where it was raised.
+  """
   errors.seek(0)
-  lines = map(str.strip, errors.read().decode(errors="replace").split("\n"))
-  return next(filter(None, reversed(list(lines))), "")
+  text = errors.read().decode(errors="replace")
+  lines = map(str.strip, text.split("\n"))
+  last = next(filter(None, reversed(list(lines))), "")
+  raised = re.search(r'\n  File "(.+)", line ([0-9]+).*\n(?:    .*\n)*\S.*\s*\Z', text)
+  return f"{last} ({raised[1]}, line {raised[2]})" if raised else last
 
 
 def forget_peak(pid: int) -> None:

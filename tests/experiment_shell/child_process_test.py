@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -61,6 +62,18 @@ class LastLineTest(parameterized.TestCase):
     errors.read()
 
     self.assertEqual(child_process.last_line(errors), expected)
+
+  @parameterized.parameters(
+      ("", "ZeroDivisionError: division by zero (<string>, line 3)"),
+      ("; import sys; sys.exit('Stopped.')", "Stopped."),
+  )
+  def test_the_place_that_an_exception_was_raised_at(self, end, expected):
+    script = "import traceback\ntry:\n  print(1 / 0)\nexcept ArithmeticError:\n  "
+    script += f"traceback.print_exc(){end}"
+    with tempfile.TemporaryFile() as errors:
+      subprocess.run([sys.executable, "-c", script], check=False, stderr=errors)
+
+      self.assertEqual(child_process.last_line(errors), expected)
 
 
 if __name__ == "__main__":
