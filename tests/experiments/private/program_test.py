@@ -272,7 +272,8 @@ class DiffprivlibTest(absltest.TestCase):
     with self.assertRaisesRegex(
         launch.RunFailed,
         r"^the process of diffprivlib ended \(code 1: ArithmeticError: thirteen "
-        r"clusters\)\. Results so far are in .*run; --resume continues from there\.$",
+        r"clusters \(.+, line [0-9]+\)\)\. Results so far are in .*run; --resume continues from "
+        r"there\.$",
     ):
       _run(self.folder, *self.flags, "--k_to_try=2,13")
 
