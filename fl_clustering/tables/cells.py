@@ -72,7 +72,7 @@ def grouped(mark: str, decimal: str) -> str:
 
 
 def composed(name: str) -> str:
-  """Returns a column's name with every accent on its letter (NFC), as most systems write it."""
+  """Returns a name with every accent on its letter (NFC), as most systems write it."""
   return unicodedata.normalize("NFC", name)
 
 

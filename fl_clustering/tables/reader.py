@@ -139,7 +139,7 @@ def paths(directory: str, argument: str, what: str) -> dict[str, str]:
   for file_name, path, ending in _files(directory):
     if ending is None:
       continue
-    name = file_name[: -len(ending)]
+    name = cells.composed(file_name[: -len(ending)])
     if name in found:
       raise ValueError(
           f"`{argument}` must hold one file per {what}, got {found[name]!r} and {path!r}."
@@ -260,8 +260,15 @@ def _number_findings(
 
 
 def _as_text(array: Any) -> np.ndarray:
-  """Returns an Arrow array of text as an array of objects, trimmed, None where missing."""
-  return np.array(_trimmed(array).to_pylist(), object)
+  """Returns an Arrow array of text as an array of objects, trimmed and as `cells.composed`.
+
+  It has None where a cell is missing.
+  """
+  texts = _trimmed(array)
+  found = texts.to_pylist()
+  if not pc.all(pc.string_is_ascii(texts)).as_py():
+    found = [text and cells.composed(text) for text in found]
+  return np.array(found, object)
 
 
 def _num_words(array: Any) -> int:

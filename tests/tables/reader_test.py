@@ -150,6 +150,18 @@ class FilesTest(folders.TablesTestCase):
     self.assert_features(tables, {"a": [[1, 3], [2, 4]], "b": [[6, 5]]})
     np.testing.assert_array_equal(tables.format.features(pd.DataFrame(frame)), [[1, 3], [2, 4]])
 
+  def test_cells_with_accents_are_the_same_however_they_are_written(self):
+    one, other = (unicodedata.normalize(form, "Zürich") for form in ("NFC", "NFD"))
+    files = {
+        f"{other}.csv": f"x,town\n1,{other}\n2,{one}\n3,Basel\n",
+        "b.parquet": pd.DataFrame({"x": [4, 5], "town": [one, other]}),
+    }
+    tables = self.open(files, categories=("town",))
+    self.assertEqual(tables.feature_names, ("x", "town=Basel", f"town={one}"))
+    self.assertCountEqual(tables.num_rows, [one, "b"])
+    self.assertEqual(self.open(files, client_column="town").num_rows, {"Basel": 1, one: 4})
+    self.assertEqual(self.open(files, label_column="town").format.classes, ("Basel", one))
+
   def test_a_vector_is_a_column(self):
     self.assert_features(self.open({"a.npy": np.array([1, 2])}), {"a": [[1], [2]]})
 
