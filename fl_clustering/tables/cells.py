@@ -38,12 +38,18 @@ _CURRENCY = "[€$£¥]"
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
 DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
-# A day, as spreadsheets make one of 5.5.
-DAY = (
-    rf"{_CORE} *(?i:jan(?:uar[iy]?|uary|vier)?|feb(?:ruar[iy]?|ruary)?|fév(?:rier)?|"
+_MONTH = (
+    r"(?i:jan(?:uar[iy]?|uary|vier)?|feb(?:ruar[iy]?|ruary)?|fév(?:rier)?|"
     r"m(?:ar|är|rz|rt|ärz|arch|ars|aart)|a[pv]r(?:il)?|ma[iyj]|mei|jun[ie]?|juin|jul[iy]?|"
     r"juil(?:let)?|aug(?:ust|ustus)?|ao[uû]t|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
     r"nov(?:emb(?:er|re))?|d[eé][cz](?:emb(?:er|re))?)\.?"
+)
+# A day, as spreadsheets make one of 5.5.
+DAY = rf"{_CORE} *{_MONTH}"
+# What they make of 1-4 and the like.
+DATE = (
+    rf"[0-9]+[.\- ]*{_MONTH}|{_MONTH}[.\- ]*[0-9]+|"
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}(?: 00:00:00)?"
 )
 # Amounts as ledgers write those below zero.
 AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"

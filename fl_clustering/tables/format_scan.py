@@ -65,8 +65,8 @@ class FormatScan:
     self._num_labels = 0
     self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
-    # The clients that have no value of a column.
-    self._empty: dict[str, list[str]] = {}
+    # Where few cells of a column have a value, or none, in words.
+    self._sparse: list[str] = []
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
     """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
@@ -75,8 +75,10 @@ class FormatScan:
     for name in self._columns.features:
       num_values = int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
       self._num_values[name] += num_values
-      if not num_values:
-        self._empty.setdefault(name, []).append(client_id)
+      if 2 * num_values < len(rows.numbers):
+        self._sparse.append(
+            f"{name} at {client_id}: {num_values:,} of {len(rows.numbers):,} rows have a value"
+        )
     levels = {
         name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
         for name in self._levels
@@ -115,8 +117,8 @@ class FormatScan:
         f"the files of the clients {problems.named(same)} hold the same rows in all columns that "
         "are used" for same in copies.values() if len(same) > 1
     ), *(
-        f"the column {name} has no value at {problems.listed(clients)}, whose cells are filled in"
-        for name, clients in self._empty.items()
+        f"most cells of a column are empty, and filled in: {text}"
+        for text in filter(None, [problems.first_of(self._sparse)])
     ), *self._oddities.texts())
 
   def finds_regression(self) -> bool:

@@ -38,10 +38,12 @@ _FEWEST_DISTINCT, _WIDE, _EVEN = 50, 200, 0.26
 _FEWEST_LABELS, _FIRST_ROWS = 20, 500
 # Units of measurements, nearly all of which are positive, can be compared.
 _LEAST_POSITIVE = 0.95
-# What people write for a missing value, where it is this often, and others are this much smaller.
+# What people write for a missing value, where it is this often and far from the others.
 _CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
 _FEWEST_CODES = 3
 _FAR = 10
+# So many levels, of which a client has two at most, may be two words for one.
+_TWO_VOCABULARIES = (3, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,8 +126,10 @@ class _Spread:
     """Returns whether a value, which is none of these, can hardly be one of them."""
     if not self.count:
       return False
+    gap = max(self.least - value, value - self.largest)
     is_other_sign = value < 0 <= self.least
-    return is_other_sign or abs(value) > _FAR * max(-self.least, self.largest)
+    is_large = abs(value) > _FAR * max(-self.least, self.largest)
+    return is_other_sign or is_large or gap > self.largest - self.least > 0
 
 
 @dataclasses.dataclass
@@ -158,15 +162,17 @@ class _Numbers:
 
   @property
   def are_ids(self) -> bool:
-    """Whether all numbers differ, which measurements would hardly do."""
-    values = np.concatenate([np.zeros(0), *(self.distinct or {}).values()])
+    """Whether all numbers of a client differ, which measurements would hardly do."""
+    clients = list((self.distinct or {}).values())
+    values = np.concatenate([np.zeros(0), *clients])
     if len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days:
       return False
     span = np.ptp(values)
     # Of n random numbers, about n^2 / (2 span) are the same as another one.
-    is_dense = len(values) ** 2 >= 6 * span
+    if not _are_distinct(values):  # Clients may number their rows alike.
+      return sum(len(one) ** 2 for one in clients) >= 6 * span
     is_even = span >= _WIDE * len(values) and values.std() >= _EVEN * span
-    return bool(is_dense or is_even) and _are_distinct(values)
+    return bool(len(values) ** 2 >= 6 * span or is_even)
 
   @property
   def codes(self) -> dict[float, int]:
@@ -247,6 +253,52 @@ def _abbreviated(names: Iterable[str]) -> list[list[str]]:
   return found
 
 
+def _apart(clients_of: Mapping[str, Sequence[str]]) -> list[str]:
+  """Returns the clients, with two names or more, that share none with the largest group of others.
+
+  Args:
+    clients_of: The clients that have a level or a class, by its name.
+  """
+  groups: list[set[str]] = []
+  for clients in clients_of.values():
+    joined = [group for group in groups if not group.isdisjoint(clients)]
+    groups = [group for group in groups if group not in joined] + [set(clients).union(*joined)]
+  counts = collections.Counter(itertools.chain(*clients_of.values()))
+  others = sorted(groups, key=len)[:-1]
+  return [client for client, count in counts.items() if count > 1 and any(map(
+      lambda group: client in group, others
+  ))]
+
+
+def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") -> list[str]:
+  """Returns what is odd about the names of levels or classes, by their clients.
+
+  Args:
+    what: What they are, in words.
+    of: Words for where they are, after a space.
+  """
+  found = [
+      f"the {what} {problems.named(names)}{of} differ only in case or spaces"
+      for names in _alike(clients_of)
+  ]
+  found += [
+      f"the {what} {problems.named(names)}{of} may be one" for names in _abbreviated(clients_of)
+  ]
+  dates = [name for name in clients_of if re.fullmatch(cells.DATE, name)]
+  if 0 < len(dates) < len(clients_of):
+    found.append(f"the {what} {problems.named(dates)}{of} look like dates, unlike the others")
+  counts = collections.Counter(itertools.chain(*clients_of.values()))
+  apart = _apart(clients_of)
+  if apart:
+    found.append(f"no other client has any of the {what}{of} at {problems.listed(apart)}")
+  elif not found and len(clients_of) in _TWO_VOCABULARIES and max(counts.values()) == 2:
+    found.append(
+        f"no client has more than two of the {what} {problems.named(clients_of)}{of}, some of "
+        "which may be one"
+    )
+  return found
+
+
 class Oddities:
   """What is odd about the rows of all clients, which are added one client at a time."""
 
@@ -294,7 +346,8 @@ class Oddities:
   def texts(self) -> tuple[str, ...]:
     """Returns what is odd, one thing a text."""
     return (
-        *self._of_classes(), *self._of_levels(), *self._of_written(), *self._of_ids(),
+        *self._of_clients(), *self._of_classes(), *self._of_levels(), *self._of_written(),
+        *self._of_ids(),
         *self._of_labels(), *self._of_numbers(), *self._of_codes(), *self._of_units(),
     )
 
@@ -331,14 +384,14 @@ class Oddities:
         )
     return found
 
+  def _of_clients(self) -> list[str]:
+    return [
+        f"the clients {problems.named(names)} differ only in case or spaces"
+        for names in _alike(self._clients)
+    ]
+
   def _of_classes(self) -> list[str]:
-    found = [
-        f"the classes {problems.named(names)} differ only in case or spaces"
-        for names in _alike(self._classes)
-    ]
-    found += [
-        f"the classes {problems.named(names)} may be one" for names in _abbreviated(self._classes)
-    ]
+    found = _of_names("classes", self._classes)
     alone = [name for name, clients in self._classes.items() if len(clients) == 1]
     if alone and len(self._clients) > 1:
       found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
@@ -348,24 +401,10 @@ class Oddities:
     return found
 
   def _of_levels(self) -> list[str]:
-    found = []
-    for column, levels in self._levels.items():
-      found += [
-          f"the levels {problems.named(names)} of the column {column} differ only in case or spaces"
-          for names in _alike(levels)
-      ]
-      found += [
-          f"the levels {problems.named(names)} of the column {column} may be one"
-          for names in _abbreviated(levels)
-      ]
-      shared = {client for clients in levels.values() if len(clients) > 1 for client in clients}
-      own = collections.Counter(clients[0] for clients in levels.values() if len(clients) == 1)
-      apart = [client for client, count in own.items() if count > 1 and client not in shared]
-      if apart and len(self._clients) > 1:
-        found.append(
-            f"the column {column} has no level that another client has at {problems.listed(apart)}"
-        )
-    return found
+    return [
+        text for column, levels in self._levels.items()
+        for text in _of_names("levels", levels, f" of the column {column}")
+    ]
 
   def _of_ids(self) -> list[str]:
     repeated = {client_id: count for client_id, count in self._repeated.items() if count}
@@ -389,14 +428,14 @@ class Oddities:
         if _LARGEST_EXACT <= max(-column.spread.least, column.spread.largest) < _LARGEST_INTEGER
     ]
     ids = [name for name in self._columns.features if name in known and known[name].are_ids]
+    distinct = f"no number occurs twice at a client{self._leaving_out(ids)}"
     kinds = (
         (constant, "has the same value everywhere", "have the same value everywhere"),
         (days, "looks like dates written as integers", "look like dates written as integers"),
         ([name for name, column in known.items() if column.count_up],
          "looks like the rows' ids: every client's numbers have no gap",
          "look like the rows' ids: every client's numbers have no gap"),
-        (ids, f"looks like the rows' ids: no number occurs twice{self._leaving_out(ids)}",
-         f"look like the rows' ids: no number occurs twice{self._leaving_out(ids)}"),
+        (ids, f"looks like the rows' ids: {distinct}", f"look like the rows' ids: {distinct}"),
         (inexact, "has numbers of 2^53 or more, which are rounded",
          "have numbers of 2^53 or more, which are rounded"),
     )

@@ -183,6 +183,12 @@ class TableFormat:
   decimal: str | None = None
   label_scale: label_scale_lib.LabelScale | None = None
 
+  @property
+  def levels_told(self) -> str:
+    """The levels of all columns that hold some, in words after a semicolon; "" if none do."""
+    found = [f"{name} ({problems.listed(levels)})" for name, levels in self.encoding.levels.items()]
+    return f"; levels: {', '.join(found)}" if found else ""
+
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
     kept = {role: name for role, name in self.columns.roles.items() if role not in roles}
@@ -283,6 +289,11 @@ class ViewFormat:
   def widths(self) -> tuple[int, ...]:
     """The views' numbers of features."""
     return tuple(len(view.encoding.feature_names) for view in self.views.values())
+
+  @property
+  def levels_told(self) -> str:
+    """The levels of all views' columns, as of `TableFormat.levels_told`."""
+    return "".join(view.levels_told for view in self.views.values())
 
   @property
   def feature_names(self) -> tuple[str, ...]:

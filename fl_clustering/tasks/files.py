@@ -16,6 +16,7 @@ import psutil
 from clustering_basics import validate
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import problems
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import client_rows
@@ -179,14 +180,15 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   names, scale = format_.encoding.feature_names, format_.label_scale
   label_column = format_.options.label_column
   learned = (
-      f"{len(classes)} classes in the column {label_column}" if scale is None
+      f"{len(classes)} classes in the column {label_column} ({problems.listed(classes)})"
+      if scale is None
       else f"numbers to learn in the column {label_column}"
   )
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
           f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
-          f"features, and {learned}"
+          f"features, and {learned}{format_.levels_told}"
       ),
       partition="natural",
       clients=clients,

@@ -101,7 +101,8 @@ class OwnFilesTest(absltest.TestCase):
     page = program.read_text(self.folder, "report.html")
     self.assertIn("<h1>Three-phase clustering of 4 clients: files</h1>", page)
     self.assertIn(
-        "240 rows of tables in data: 3 features, and 2 classes in the column sick. Model",
+        "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes); "
+        "levels: ward (",
         page,
     )
     self.assertIn('<th scope="col">yes</th>', page)

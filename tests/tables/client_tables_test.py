@@ -154,7 +154,8 @@ class WarningsTest(folders.TablesTestCase):
       ("large", ["999", "-4", "2"], ["999", "3", "999"], "999"),
       ("twice", ["-99", "4", "2"], ["1", "0", "-99"], None),
       ("no nines", ["-98", "4", "2"], ["-98", "0", "-98"], None),
-      ("near", ["99", "10", "2"], ["99", "3", "99"], None),
+      ("farther than all others", ["999", "100", "179"], ["999", "120", "999"], "999"),
+      ("near", ["99", "51", "2"], ["99", "3", "99"], None),
       ("others are negative", ["-9", "10", "-1"], ["-9", "3", "-9"], None),
       ("nothing else", ["-9", "-9", "-9"], ["-99", "-99", "-99"], None),
   )
@@ -162,6 +163,28 @@ class WarningsTest(folders.TablesTestCase):
     found = self._off(a=one, b=other)
     expected = f"the column x has {code} in 3 rows, which looks like a code for a missing value"
     self.assertEqual(found, [expected] if code else [])
+
+  @parameterized.parameters(True, False)
+  def test_groups_of_clients_that_share_no_level(self, is_label):
+    english, german = ("yes", "no"), ("ja", "nein")
+    words = {"a": english, "b": english, "c": german, "d": german, "e": english}
+    files = {
+        f"{name}.csv": folders.lines("x,c", f"1,{one}", f"{i + 2},{other}")
+        for i, (name, (one, other)) in enumerate(words.items())
+    }
+    options = {"label_column": "c"} if is_label else {"categories": ("c",)}
+    what = "classes" if is_label else "levels of the column c"
+    self.assertEqual(
+        list(self.open(files, **options).warnings),
+        [f"no other client has any of the {what} at c, d"],
+    )
+
+  def test_clients_alike(self):
+    rows = ("North,1", "NORTH,2", "South,3")
+    tables = self.open({"a.csv": folders.lines("who,x", *rows)}, client_column="who")
+    self.assertEqual(
+        list(tables.warnings), ["the clients 'NORTH', 'North' differ only in case or spaces"]
+    )
 
   def test_one_code_of_several_columns(self):
     rows = [f"{x},{y},{i}" for i, (x, y) in enumerate([(1, 2), (-9, -9), (3, 5), (-9, -9)])]
@@ -203,6 +226,10 @@ class WarningsTest(folders.TablesTestCase):
       ("ids of six digits", lambda rng: rng.choice(900_000, 120, False) + 100_000, True),
       ("blocks", lambda rng: 1e5 * (1 + np.arange(120) // 40) + rng.choice(9999, 120, False), True),
       ("with gaps", lambda rng: rng.permutation(300)[:120] + 1000, True),
+      ("of every client", lambda rng: np.concatenate(
+          [rng.choice(300, 40, False) + 1000 for _ in range(3)]), True),
+      ("of every client, by chance", lambda rng: np.concatenate(
+          [rng.choice(900, 40, False) + 1000 for _ in range(3)]), False),
       ("few", lambda rng: rng.choice(900_000, 48, False), False),
       ("one twice", lambda rng: rng.choice(900_000, 120, False) // 120 * 120 // 4, False),
       ("fractions", lambda rng: rng.choice(900_000, 120, False) + 0.5, False),
@@ -217,7 +244,7 @@ class WarningsTest(folders.TablesTestCase):
         for n, part in enumerate(np.split(numbers, 3))
     }
     found = [
-        "the column k looks like the rows' ids: no number occurs twice; "
+        "the column k looks like the rows' ids: no number occurs twice at a client; "
         "--exclude=k leaves it out"
     ]
     self.assertEqual(list(self.open(files).warnings), found if are_ids else [])
@@ -292,7 +319,25 @@ class WarningsTest(folders.TablesTestCase):
       ("letters", "x,c\n1,A\n2,B\n", "x,c\n1,AB\n2,B\n3,A1c\n4,A\n",
        {"categories": ("c",)}, []),
       ("levels of one client", "x,c\n1,0\n2,1\n", "x,c\n1,no\n2,yes\n", {"categories": ("c",)},
-       ["the column c has no level that another client has at a, b"]),
+       ["no other client has any of the levels of the column c at a"]),
+      ("no level of one client", "x,c\n1,0\n2,1\n", "x,c\n1,no\n2,0\n3,1\n",
+       {"categories": ("c",)}, []),
+      ("two vocabularies", "x,c\n1,m\n2,f\n", "x,c\n1,m\n2,w\n", {"categories": ("c",)},
+       ["no client has more than two of the levels 'f', 'm', 'w' of the column c, some of which "
+        "may be one"]),
+      ("one vocabulary", "x,c\n1,m\n2,f\n3,d\n", "x,c\n1,m\n2,f\n", {"categories": ("c",)}, []),
+      ("one level each", "x,c\n1,m\n", "x,c\n2,f\n", {"categories": ("c",)}, []),
+      ("two vocabularies of classes", "x,y\n1,0\n2,1\n", "x,y\n1,2\n2,1\n", {"label_column": "y"},
+       ["no client has more than two of the classes '0', '1', '2', some of which may be one",
+        "only one client has each of the classes '0', '2'"]),
+      ("dates among levels", "x,c\n1,1-4\n2,5-9\n3,May 10\n",
+       "x,c\n1,04. Jan\n2,2026-09-05 00:00:00\n3,5-9\n", {"categories": ("c",)},
+       ["the levels 'May 10', '04. Jan', '2026-09-05 00:00:00' of the column c look like dates, "
+        "unlike the others"]),
+      ("dates alone", "x,c\n1,2026-01-04\n2,2026-01-05\n", "x,c\n1,2026-01-04\n2,2026-01-06\n",
+       {"categories": ("c",), "header": "yes"},
+       ["no client has more than two of the levels '2026-01-04', '2026-01-05', '2026-01-06' of the "
+        "column c, some of which may be one"]),
       ("numbers of rows", folders.lines("x,k", *(f"{i % 3},{i + 700}" for i in range(20))),
        folders.lines("x,k", *(f"{i % 4},{30 - i}" for i in range(20))), {},
        ["the column k looks like the rows' ids: every client's numbers have no gap"]),
@@ -327,10 +372,11 @@ class WarningsTest(folders.TablesTestCase):
       frames = {name: frame.to_csv(index=False) for name, frame in frames.items()}
     files = {f"{name}.{kind}": content for name, content in frames.items()}
     tables = self.open(files, categories=("c", "d"), missing="mean")
-    self.assertEqual(list(tables.warnings), [
+    self.assertEqual(
+        tables.warnings[0],
         "cells with 'None', 'none', 'N/A', 'n/a' are read as missing: 3 in the column c, 1 in the "
-        "column d"
-    ])
+        "column d",
+    )
     self.assertEqual(tables.feature_names, ("x", "c=u", "c=v", "d=u", "d=v"))
 
   def test_none_of_it_in_a_private_run(self):
@@ -370,13 +416,11 @@ class WarningsTest(folders.TablesTestCase):
     tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
     self.assertLen(tables.format.classes, 2)
 
-
   def test_columns_without_a_value_at_a_client(self):
-    files = {"a.csv": "x,y\n1,2\n2,5\n", "b.csv": "x,y\n1,\n3,\n"}
-    self.assertEqual(
-        self.open(files, missing="mean").warnings,
-        ("the column y has no value at b, whose cells are filled in",),
-    )
+    files = {"a.csv": "x,y\n1,2\n2,5\n3,\n4,\n", "b.csv": "x,y\n1,\n3,\n"}
+    self.assertEqual(self.open(files, missing="mean").warnings, (
+        "most cells of a column are empty, and filled in: y at b: 0 of 2 rows have a value",
+    ))
 
 
 class LevelsTest(folders.TablesTestCase):
