@@ -1,5 +1,6 @@
 """Tests of how files are read: kinds, names of columns, numbers, and what stands beside tables."""
 
+import contextlib
 import datetime
 import gzip
 import io
@@ -196,17 +197,17 @@ class WorkbooksTest(folders.TablesTestCase):
     ]
     with self._with(Empty=[], Data=rows):
       tables = self.open(
-          {"a.xlsx": "", "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
+          {"a.xlsx": folders.zipped(), "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
           missing="mean",
       )
       self.assertEqual(tables.feature_names, ("x", "c=a,b", "c=true", "c=u"))
       np.testing.assert_array_equal(tables.read("a").features[:, 0], [1, 2.5, 5 / 3])
       with self.assertRaisesRegex(ValueError, "line 3, column 'day': '2024-03-01 00:00:00'"):
-        self.open({"a.xlsx": ""}, categories=("c",), missing="mean")
+        self.open({"a.xlsx": folders.zipped()}, categories=("c",), missing="mean")
 
   def test_texts_may_hold_any_separator(self):
     with self._with(Data=[("a;b",), ("1;2",), ("3;4",)]):
-      tables = self.open({"a.xlsx": ""}, categories=("a;b",))
+      tables = self.open({"a.xlsx": folders.zipped()}, categories=("a;b",))
     self.assertEqual(tables.feature_names, ("a;b=1;2", "a;b=3;4"))
 
   @parameterized.parameters(
@@ -216,12 +217,27 @@ class WorkbooksTest(folders.TablesTestCase):
   def test_sheets(self, sheets, message):
     with self._with(**sheets):
       with self.assertRaisesRegex(ValueError, message):
-        self.open({"a.xlsx": ""})
+        self.open({"a.xlsx": folders.zipped()})
+
+  @parameterized.parameters(
+      ("A3:A4", "a.xlsx': it has merged cells, A3:A4 for one; unmerge them and fill in every row"),
+      ("A1:B1", None), ("A1:B2", None),
+  )
+  def test_merged_cells(self, cells, message):
+    sheet = f'<mergeCells count="2"><mergeCell ref="A1:C1"/><mergeCell ref="{cells}"/></mergeCells>'
+    workbook = folders.zipped(".xml", **{"xl/worksheets/sheet1": f"<worksheet>{sheet}</worksheet>"})
+    rows = [("Wards",), (), ("ward", "x"), ("ICU", 1), (None, 2)]
+    with self._with(Data=rows), contextlib.ExitStack() as stack:
+      if message is not None:
+        stack.enter_context(self.assertRaisesRegex(ValueError, message))
+      tables = self.open(
+          {"a.xlsx": workbook}, categories=("ward",), missing="mean", skip_lines=2)
+      self.assertEqual(tables.num_rows, {"a": 2})
 
   def test_without_the_package(self):
     with mock.patch.dict(sys.modules, openpyxl=None):
       with self.assertRaisesRegex(ValueError, "a.xlsx': it takes the package openpyxl, which is"):
-        self.open({"a.xlsx": ""})
+        self.open({"a.xlsx": folders.zipped()})
 
 
 class HeadersTest(folders.TablesTestCase):
