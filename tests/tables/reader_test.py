@@ -197,8 +197,8 @@ class WorkbooksTest(folders.TablesTestCase):
     ]
     with self._with(Empty=[], Data=rows):
       tables = self.open(
-          {"a.xlsx": folders.zipped(), "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
-          missing="mean",
+          {"a.xlsx": folders.zipped(), "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",),
+          exclude=("day",), missing="mean",
       )
       self.assertEqual(tables.feature_names, ("x", "c=a,b", "c=true", "c=u"))
       np.testing.assert_array_equal(tables.read("a").features[:, 0], [1, 2.5, 5 / 3])
@@ -453,7 +453,7 @@ class NumbersTest(folders.TablesTestCase):
     ) as caught:
       self.open(files, **options)
     self.assertIn("it has commas between thousands", str(caught.exception))
-    self.assertNotRegex(str(caught.exception), "Try:|--decimal|13,3|8.1|--thousands=")
+    self.assertNotRegex(str(caught.exception), r"Try:|--decimal|13,3|8\.1|--thousands=")
 
   def test_a_mark_that_another_cell_shows_between_thousands(self):
     files = {"a.csv": folders.lines("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
@@ -620,6 +620,13 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
        "column 'x': [0-9]* looks like the sum of the rows above"),
       ("sums of a column", lambda table: ["w", "", table.sum(axis=0)[1]],
        "column 'y': [0-9]* looks like the sum of the rows above"),
+      ("a sum and a mean",
+       lambda table: ["w", table.sum(axis=0)[0], table.mean(axis=0)[1].round(1)],
+       "column 'x': [0-9]* looks like the sum of the rows above"),
+      ("a mean and a sum",
+       lambda table: ["w", table.mean(axis=0)[0].round(1), table.sum(axis=0)[1]],
+       "column 'x': [0-9.]* looks like the mean of the rows above"),
+      ("a sum and another number", lambda table: ["w", table.sum(axis=0)[0], 7], None),
       ("sums but for one", lambda table: ["w", *(table.sum(axis=0) + [0, 9])], None),
       ("a word that others have", lambda table: ["v1", *table[0]], None),
       ("means", lambda table: ["w", *table.mean(axis=0)], None),
@@ -657,6 +664,14 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     rows = [f"{('mean', 'sd')[i % 2]},{i % 7},{i % 5}" for i in range(60)]
     tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
     self.assertEqual(tables.num_rows, {"a": 60})
+
+  @parameterized.parameters("Gesamtergebnis", "Total général", "Total general", "Total geral")
+  def test_words_for_a_total_in_any_column(self, word):
+    rows = [f"v{i % 5},{i % 7},{i % 5}" for i in range(60)]
+    with self.assertRaisesRegex(
+        ValueError, f"line 62, column 'ward': '{word}' looks like a total of other rows"
+    ):
+      self.open({"a.csv": folders.lines("ward,x,y", *rows, f"{word},9,9")}, categories=("ward",))
 
   @parameterized.parameters((3, None), (3, 1), (2, None))
   def test_a_last_row_of_means(self, num_columns, changed):
@@ -733,7 +748,9 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       self.open({"a.csv": text})
     self.assertNotIn("skip_lines", str(caught.exception))
 
-  @parameterized.parameters("Mean", "SD", "Gesamt:", "m1")
+  @parameterized.parameters(
+      "Mean", "SD", "Gesamt:", "Insgesamt", "Totale", "Suma", "Ø", "Endergebnis", "m1"
+  )
   def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
     rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
     files = {"a.csv": folders.lines("name,x,y", *rows, f"{word},3.1,2")}
