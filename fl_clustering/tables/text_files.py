@@ -188,10 +188,8 @@ def _sniff(
 ) -> tuple[columns_lib.Head, list[tuple[int, list[str]]]]:
   """Returns the head with the first separator that cuts all first lines into as many cells."""
   found = {}
-  tried = (
-      (options.separator,) if options.separator
-      else (options.likely_separator, *text_lines.SEPARATORS)
-  )
+  said = options.separator or text_lines.said_separator(head)
+  tried = (said,) if said else (options.likely_separator, *text_lines.SEPARATORS)
   for separator in filter(None, tried):
     of_separator = dataclasses.replace(head, separator=separator)
     found[separator] = list(itertools.islice(text_lines.lines_of(of_separator), _LINES_TO_SNIFF))

@@ -576,6 +576,34 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, f"{place} is empty"):
       self.open({"a.csv": text}, **options)
 
+  @parameterized.named_parameters(
+      ("two columns", "sep=;\nx;y\n1,5;2\n3;\n", {}),
+      ("tabs", "sep=\t\nx\ty\n1.5\t2\n3\t\n", {}),
+      ("spaces in quotes", '\ufeff"sep= "\r\nx y\r\n1.5 2\r\n3 \r\n', {}),
+      ("commas in utf-16", "sep=,\nx,y\n1.5,2\n3,\n".encode("utf-16"), {}),
+      ("commas in cp1252", "sep=,\nx,y\n1.5,2\n3,\né,".encode("cp1252"), {"columns": ("y",)}),
+      ("another one is said", "sep=;\nx,y\n1.5,2\n3,\n", {"separator": ","}),
+      ("it is skipped too", "sep=;\nx;y\n1,5;2\n3;\n", {"skip_lines": 1}),
+      ("with comments", "sep=;\nx;y\n1,5;2\n3;\n#\n", {"comment": "#"}),
+      ("no names", "sep=;\n1,5;2\n2;3\n3;\n", {}),
+  )
+  def test_a_first_line_that_says_the_separator(self, text, options):
+    tables = self.open({"a.csv": text}, missing="mean", **options)
+    self.assertEqual(tables.read("a").features[0, -1], 2)
+    with self.assertRaisesRegex(ValueError, "a.csv': line 4, column '(y|column_2)' is empty"):
+      self.open({"a.csv": text}, **options)
+    later = self.open_later(tables.format, {"a.csv": text}, options={
+        name: value for name, value in options.items() if name == "separator"
+    })
+    self.assertEqual(later.num_rows, tables.num_rows)
+
+  def test_another_first_line(self):
+    tables = self.open({"a.csv": "sep=,\n1,2\n"}, allow_any_number=True, header="yes",
+                       columns=("sep=", "column_2"))
+    self.assert_features(tables, {"a": [[1, 2]]})
+    with self.assertRaisesRegex(ValueError, "it is no text in utf-16, the encoding"):
+      self.open({"a.csv": "x\n1\n"}, encoding="utf-16")
+
   @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
   def test_lines_of_separators_at_the_end_are_no_rows(self, **options):
     tables = self.open(
