@@ -76,6 +76,11 @@ def composed(name: str) -> str:
   return unicodedata.normalize("NFC", name)
 
 
+def in_one_line(text: str) -> str:
+  """Returns a text with a space in place of each line break and the white space around it."""
+  return re.sub(r"\s*[\r\n]\s*", " ", text)
+
+
 def is_number(cell: str, decimal: str = ".") -> bool:
   """Returns whether a cell's text is a number, infinity and NaN included."""
   return re.fullmatch(plain(decimal), cell.strip()) is not None

@@ -13,6 +13,7 @@ from typing import Any, Iterator, Sequence
 import zipfile
 import zlib
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import problems
 
 ZIP, WORKBOOK = ".zip", ".xlsx"
@@ -93,10 +94,10 @@ def _check_not_merged(path: str, rows: Sequence[Sequence[str]]) -> None:
   with zipfile.ZipFile(path) as archive:
     for name in archive.namelist():
       found = _MERGED.findall(archive.read(name)) if "worksheets/" in name else ()
-      for cells, first, last in found:
+      for merged, first, last in found:
         if any(rows[int(first) : int(last)]):
           raise problems.BadTable(
-              f"it has merged cells, {cells.decode()} for one; unmerge them and fill in every row"
+              f"it has merged cells, {merged.decode()} for one; unmerge them and fill in every row"
           )
 
 
@@ -130,4 +131,4 @@ def _text(value: Any) -> str:
     return str(value).lower()
   if isinstance(value, datetime.datetime):
     return value.isoformat(sep=" ")
-  return "" if value is None else str(value)
+  return "" if value is None else cells.in_one_line(str(value))  # A row is a line.

@@ -247,6 +247,30 @@ def _private_head(
   return dataclasses.replace(head, num_columns=max(places, default=0))
 
 
+def _names(line: Sequence[str]) -> tuple[str, ...]:
+  return tuple(cells.in_one_line(cell.strip()) for cell in line)
+
+
+def _check_line_breaks(
+    number: int, line: Sequence[str], head: columns_lib.Head, header: str
+) -> None:
+  """Raises `BadTable` if a file's first line has line breaks in cells, unless it surely has names.
+
+  No line in them is a number, or has several cells.
+  """
+  broken = [cell for cell in line if "\n" in cell]
+  if not broken:
+    return
+  text_lines.check_quotes(dataclasses.replace(head, num_columns=len(line)))
+  parts = [part for cell in line for part in cell.splitlines()]
+  are_names = any(map(str.strip, parts)) and not any(
+      cells.is_number(part, mark) for part in parts for mark in cells.OTHER_DECIMAL
+  )
+  have_cells = any(head.separator in cell for cell in broken)
+  if header == table_options.NO or have_cells or not are_names:
+    raise problems.BadTable(f"line {number} has a line break in a cell")
+
+
 def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
   """Returns the `Head` of a file; `BadTable` if it is empty or no text."""
   is_workbook = path.lower().endswith(packed_files.WORKBOOK)
@@ -274,18 +298,14 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if not lines:
     raise problems.BadTable("it is empty")
   number, first = lines[0]
-  if any("\n" in cell for cell in first):
-    text_lines.check_quotes(head)
-    raise problems.BadTable(f"line {number} has a line break in a cell")
+  _check_line_breaks(number, first, head, options.header)
   has_commas = is_workbook or head.separator == "," and len(first) > 1
   if has_commas and options.decimal is None and head.style.thousands in (".", ","):
     # Files with commas between cells have decimal points.
     thousands = None if head.style.thousands == "." else ","
     style = dataclasses.replace(head.style, decimal=".", thousands=thousands)
     head = dataclasses.replace(head, style=style)
-  return dataclasses.replace(
-      head, num_columns=len(first), line=number, first_line=tuple(cell.strip() for cell in first)
-  )
+  return dataclasses.replace(head, num_columns=len(first), line=number, first_line=_names(first))
 
 
 def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
@@ -308,10 +328,7 @@ def check_no_second_header(head: columns_lib.Head) -> None:
   """Raises `BadTable` if lines of a text file repeat its line of names, as joined files do."""
   if not head.has_header:
     return
-  found = [
-      number for number, line in _rows(head)
-      if tuple(cell.strip() for cell in line) == head.known_line
-  ]
+  found = [number for number, line in _rows(head) if _names(line) == head.known_line]
   if found:
     lines = "line {} repeats" if len(found) == 1 else "lines {} repeat"
     numbers = problems.listed([str(number) for number in found])

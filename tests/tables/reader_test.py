@@ -205,6 +205,11 @@ class WorkbooksTest(folders.TablesTestCase):
       with self.assertRaisesRegex(ValueError, "line 3, column 'day': '2024-03-01 00:00:00'"):
         self.open({"a.xlsx": folders.zipped()}, categories=("c",), missing="mean")
 
+  def test_a_row_is_a_line(self):
+    with self._with(Data=[("x", "crp\n(mg/l)"), ("u\r\nv", 2), ("w", None)]):
+      with self.assertRaisesRegex(ValueError, "line 3, column 'crp .mg/l.' is empty"):
+        self.open({"a.xlsx": folders.zipped()}, categories=("x",))
+
   def test_texts_may_hold_any_separator(self):
     with self._with(Data=[("a;b",), ("1;2",), ("3;4",)]):
       tables = self.open({"a.xlsx": folders.zipped()}, categories=("a;b",))
@@ -263,6 +268,26 @@ class HeadersTest(folders.TablesTestCase):
   )
   def test_a_row(self, files, options):
     self.assertEqual(self.open(files, **options).num_rows, {"a": 2, "b": 2})
+
+
+  @parameterized.parameters(
+      ('age,"crp\n(mg/l)",hb\n1,2,3\n,5,6\n', 4), ('age,"crp \r\n (mg/l)\r\n",hb\r\n,2,3\r\n', 4),
+      ('Report;;\n"ag\ne\n";"crp\n(mg/l)";"h;b"\n1;2;3\n;5;6\n', 7, {"skip_lines": 1}),
+      ('age,"crp\n(mg/l)",hb\n1,2,3\n"\n",5,6\n', 5, {"header": "yes", "encoding": "cp1252"}),
+  )
+  def test_names_of_several_lines(self, text, line, options=types.MappingProxyType({})):
+    with self.assertRaisesRegex(ValueError, f"a.csv': line {line}, column 'ag ?e' is empty"):
+      self.open({"a.csv": text}, **options)
+    tables = self.open({"a.csv": text}, columns=("crp (mg/l)",), **options)
+    self.assertEqual(tables.read("a").features[0], [2])
+
+  @parameterized.parameters(
+      ('1,"2\n",u\n3,4,v\n',), ('x,"y\n1,2\n3,4"\n5,6\n',), ('x,"y\n1\n"\n5,6\n',),
+      ('x,"y\nz"\n5,6\n', {"header": "no"}), ('"\n","\n"\n5,6\n',),
+  )
+  def test_a_first_row_of_several_lines(self, text, options=types.MappingProxyType({})):
+    with self.assertRaisesRegex(ValueError, "a.csv': line [2-4] has a line break in a cell"):
+      self.open({"a.csv": text}, **options)
 
 
 class NumbersTest(folders.TablesTestCase):
