@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -80,6 +81,8 @@ KINDS = {
 # An archive may say itself what it holds, as in a.csv.zip.
 _PACKED = {ending + packed_files.ZIP for ending in KINDS} | {packed_files.ZIP}
 _ENDINGS = (*KINDS, packed_files.ZIP)
+# Files that nobody sees: of Unix, of Windows, and of Office while a workbook is open.
+_HIDDEN = re.compile(r"\.|~\$|(desktop\.ini|thumbs\.db)$", re.IGNORECASE)
 
 
 def _ending(path: str) -> str | None:
@@ -107,7 +110,7 @@ def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
   """Yields (file name, path, ending or None) of a folder's files that are not hidden."""
   for name in sorted(os.listdir(directory)):
     path = os.path.join(directory, name)
-    if not name.startswith(".") and not os.path.isdir(path):
+    if not _HIDDEN.match(name) and not os.path.isdir(path):
       yield name, path, _ending(name)
 
 

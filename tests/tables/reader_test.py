@@ -54,7 +54,7 @@ class FilesTest(folders.TablesTestCase):
         "Delft.CSV": "\ufeffage, income\r\n50,0\r\n",
         "site_10.csv": "age,income\n1,2\n",
         "site_9.csv": "age,income\n3,4\n",
-        ".hidden": "x",
+        ".hidden": "x", "Desktop.ini": "x", "Thumbs.db": "x", "~$b.xlsx": "x",
     })
     self.assertEqual(tables.feature_names, ("age", "income"))
     self.assert_features(tables, {
