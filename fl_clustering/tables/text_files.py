@@ -37,7 +37,7 @@ _UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
 _COMMENTS = ("#", "//", "%")
 # What a cell may have between letters and digits.
 _IN_CELLS = ".,_+-/%()\"'"
-_SKIPS_LINES = "--skip_lines leaves out the lines above the table"
+_SKIPS_LINES = ("--skip_lines leaves out as many lines of every file", problems.REMOVE_TITLES)
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
@@ -103,7 +103,7 @@ def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) 
           "a row"
       )
       if number < first:
-        raise problems.BadTable(problem, hints=(_SKIPS_LINES,), skip_lines=first - 1)
+        raise problems.BadTable(problem, hints=_SKIPS_LINES, skip_lines=first - 1)
       raise problems.BadTable(problem)
   raise problems.BadTable(
       problem, hints=("--comment leaves out lines that begin so",), comment=mark
@@ -179,7 +179,7 @@ def _check_no_titles(
     number, line = lines[0]
     raise problems.BadTable(
         f"line {number}, {_shown(line, separator)}, looks like a title above the table",
-        hints=(_SKIPS_LINES,), skip_lines=lines[count][0] - 1,
+        hints=_SKIPS_LINES, skip_lines=lines[count][0] - 1,
     )
 
 

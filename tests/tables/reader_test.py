@@ -535,7 +535,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
 
   @parameterized.named_parameters(
       ("a title", {"a.csv": "Report: March\n\nx,y,c\n1,2,u\n1,3,u\n"},
-       "line 1, 'Report: March', looks like a title above the table; .*--skip_lines",
+       "line 1, 'Report: March', looks like a title above the table; .*; --skip_lines "
+       "leaves out as many lines of every file, --categories",
        {"skip_lines": 2}),
       ("two titles", {"a.csv": "Report\nof all, sites\nx;y;z;c\n1;2;3;u\n4;5;6;u\n"},
        "line 1, 'Report', looks like a title", {"skip_lines": 2}),
@@ -585,6 +586,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       self.open(files, header=header)
     message = str(caught.exception)
     self.assertNotRegex(message, "--comment leaves")
+    has_title = "title" in message
+    self.assertEqual("remove the lines above the table where not all" in message, has_title)
     if skipped is None:
       self.assertNotRegex(message, "Try:|--skip_lines leaves")
       return
@@ -820,7 +823,11 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
 
   def test_titles_at_one_client_only(self):
-    with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
+    with self.assertRaisesRegex(
+        ValueError, "a.csv': line 1, 'Report', looks like a title .*; --skip_lines leaves out as "
+        "many lines of every file, remove the lines above the table where not all files have as "
+        "many.$"
+    ) as caught:
       self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
     self.assertNotIn("Try:", str(caught.exception))
 
