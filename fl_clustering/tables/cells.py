@@ -45,6 +45,11 @@ DAY = (
     r"juil(?:let)?|aug(?:ust|ustus)?|ao[uû]t|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
     r"nov(?:emb(?:er|re))?|d[eé][cz](?:emb(?:er|re))?)\.?"
 )
+# What are the same units: euros, the two letters mu, and litres, such as those in ml/min.
+_SAME = (
+    (re.compile(r"(?<![A-Za-z])EUR(?![A-Za-z])"), "€"), (re.compile("µ"), "μ"),
+    (re.compile(rf"(?<![{_LETTERS}])([dcmuμnpf]?)L(?![{_LETTERS}])"), r"\1l"),
+)
 # Amounts as ledgers write those below zero.
 AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"
 # Units that make another number of a number: shares of a hundred, and multiples.
@@ -53,6 +58,13 @@ SCALE = (
     r"thousands?|tausend|milles?|mn|mio|mill|millions?|millionen|bn|mrd|billions?|milliarden?|"
     r"milliards?|lakhs?|crores?|[tkm]eur|[tkm]usd)\.?)(?: .*)?"
 )
+
+
+def unit(text: str) -> str:
+  """Returns a unit as one of several ways to write it; only of multiples do spaces stay."""
+  for pattern, written in _SAME:
+    text = pattern.sub(written, text)
+  return text if re.fullmatch(SCALE, text) else text.replace(" ", "")
 
 
 @functools.cache

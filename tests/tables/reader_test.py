@@ -327,6 +327,10 @@ class NumbersTest(folders.TablesTestCase):
        {"strip_units": True, "thousands": ","}, {"a": [[1234.5, -2, 3], [5, 7, 0.5]]}),
       ("units after commas", {"a.csv": "x;y\n1,1 mg/dl;>= 2,5\n"}, {"strip_units": True},
        {"a": [[1.1, 2.5]]}),
+      ("one unit in several ways", {
+          "a.csv": folders.lines("x,y,z,v,w", "1 mmHg,2 €,3 µg/dl,4 mg/dl,5 mL/min/1.73m2"),
+          "b.csv": folders.lines("x,y,z,v,w", "1 mm Hg,2 EUR,3 μg/dL,4 mg/dL,5 ml/min/1.73m2"),
+      }, {"strip_units": True}, {"a": [[1, 2, 3, 4, 5]], "b": [[1, 2, 3, 4, 5]]}),
       ("units and thousands", {"a.parquet": pd.DataFrame({"x": ["1,234 U/l", "5.5 U/l"]})},
        {"strip_units": True, "thousands": ","}, {"a": [[1234], [5.5]]}),
   )
@@ -364,12 +368,15 @@ class NumbersTest(folders.TablesTestCase):
   @parameterized.named_parameters(
       ("two files", {"a.csv": "x\n1 mg/dl\n", "b.csv": "x\n1 mmol/l\n"},
        "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
+      ("units that differ in case", {"a.csv": "x\n1 mM\n1 mm\n"},
+       "the unit 'mm', and the unit 'mM'"),
+      ("megagrams beside milligrams", {"a.csv": "x\n1 Mg/L\n1 mg/l\n"}, "'mg/l', and the unit 'Mg/l'"),
       ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
        "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
       ("thousands beside ones", {"a.csv": "x\n3.5k\n1488.3\n"},
        "a.csv': column 'x' has the unit 'k', and no unit; a column must have one unit"),
       ("millions in one file", {"a.csv": "x\n3.5 Mio. EUR\n", "b.csv": "x\n1488.3\n"},
-       "b.csv': column 'x' has no unit, and the unit 'Mio. EUR' in .*a.csv'"),
+       "b.csv': column 'x' has no unit, and the unit 'Mio. €' in .*a.csv'"),
       ("grams beside milligrams", {"a.csv": "x\n1.5 g\n2.5 g\n-0.5 g\n", "b.npz": {
           "x": np.array([1500.0, 2500.0, -700.0, 0.0])}},
        "b.npz': column 'x' has no unit, and the unit 'g' in .*a.csv'"),
