@@ -14,11 +14,11 @@ import unicodedata
 
 # A missing cell has one of these texts.
 MISSING = (
-    "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
-    "none", "<NA>", "-nan", "-NaN",
+    "", "?", "NA", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT",
+    "null", "NULL", "Null", "None", "none", "NONE", r"\N",
 )
 # Those that may be meant as a level: nothing of it, or it does not apply.
-WORDS = ("None", "none", "N/A", "n/a")
+WORDS = ("None", "none", "NONE", "N/A", "n/a", "n.a.")
 # What may stand between thousands, and what messages call it.
 THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.
