@@ -256,7 +256,7 @@ def _check_line_breaks(
 ) -> None:
   """Raises `BadTable` if a file's first line has line breaks in cells, unless it surely has names.
 
-  No line in them is a number, or has several cells.
+  These are no numbers, nor are parts of them, and the lines in a cell look like no rows.
   """
   broken = [cell for cell in line if "\n" in cell]
   if not broken:

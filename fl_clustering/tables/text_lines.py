@@ -73,7 +73,7 @@ class Bytes:
 class _Lines:
   """The lines of a text file that may be of a table; the last one that came has `number`.
 
-  A line that says what the separator is does not, unless any line may be a row.
+  A line that says what stands between cells is left out, unless any line may be a row.
   """
 
   def __init__(self, file: Iterable[str], head: columns_lib.Head):
@@ -106,7 +106,7 @@ def open_text(head: columns_lib.Head, **options: Any) -> Any:
 
 
 def said_separator(head: columns_lib.Head) -> str | None:
-  """Returns the separator that a file says that it has; None if it says nothing."""
+  """Returns the separator that line 1 of a file names; None if it names none."""
   with (
       contextlib.suppress(UnicodeError, *packed_files.DAMAGED),
       open_text(head, errors="replace", newline="") as file,
