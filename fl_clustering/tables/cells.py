@@ -14,11 +14,11 @@ import unicodedata
 
 # A missing cell has one of these texts.
 MISSING = (
-    "", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
-    "none", "<NA>", "-nan", "-NaN",
+    "", "?", "NA", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT",
+    "null", "NULL", "Null", "None", "none", "NONE", r"\N",
 )
 # Those that may be meant as a level: nothing of it, or it does not apply.
-WORDS = ("None", "none", "N/A", "n/a")
+WORDS = ("None", "none", "NONE", "N/A", "n/a", "n.a.")
 # What may stand between thousands, and what messages call it.
 THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.
@@ -51,6 +51,11 @@ DATE = (
     rf"[0-9]+[.\- ]*{_MONTH}|{_MONTH}[.\- ]*[0-9]+|"
     "[0-9]{4}-[0-9]{2}-[0-9]{2}(?: 00:00:00)?"
 )
+# What are the same units: euros, the two letters mu, and litres, such as those in ml/min.
+_SAME = (
+    (re.compile(r"(?<![A-Za-z])EUR(?![A-Za-z])"), "€"), (re.compile("µ"), "μ"),
+    (re.compile(rf"(?<![{_LETTERS}])([dcmuμnpf]?)L(?![{_LETTERS}])"), r"\1l"),
+)
 # Amounts as ledgers write those below zero.
 AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"
 # Units that make another number of a number: shares of a hundred, and multiples.
@@ -59,6 +64,13 @@ SCALE = (
     r"thousands?|tausend|milles?|mn|mio|mill|millions?|millionen|bn|mrd|billions?|milliarden?|"
     r"milliards?|lakhs?|crores?|[tkm]eur|[tkm]usd)\.?)(?: .*)?"
 )
+
+
+def unit(text: str) -> str:
+  """Returns a unit as one of several ways to write it; only of multiples do spaces stay."""
+  for pattern, written in _SAME:
+    text = pattern.sub(written, text)
+  return text if re.fullmatch(SCALE, text) else text.replace(" ", "")
 
 
 @functools.cache
@@ -80,6 +92,11 @@ def grouped(mark: str, decimal: str) -> str:
 def composed(name: str) -> str:
   """Returns a name with every accent on its letter (NFC), as most systems write it."""
   return unicodedata.normalize("NFC", name)
+
+
+def in_one_line(text: str) -> str:
+  """Returns a text with a space in place of each line break and the white space around it."""
+  return re.sub(r"\s*[\r\n]\s*", " ", text)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:

@@ -8,15 +8,19 @@ import functools
 import gzip
 import io
 import os
+import re
 from typing import Any, Iterator, Sequence
 import zipfile
 import zlib
 
+from fl_clustering.tables import cells
 from fl_clustering.tables import problems
 
 ZIP, WORKBOOK = ".zip", ".xlsx"
 # What reading a file that is not what its name says, or only half of it, may raise.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError)
+# A range of merged cells in a sheet, with its first and its last row.
+_MERGED = re.compile(rb'mergeCell [^>]*ref="([A-Z]+([0-9]+):[A-Z]+([0-9]+))"')
 
 
 def _is(path: str, ending: str) -> bool:
@@ -73,12 +77,28 @@ def _sheet_as_csv(path: str, unused_time: int) -> bytes:
         f"it must have one sheet with cells, got {', '.join(sheets) or 'none'}"
     )
   (rows,) = sheets.values()
+  _check_not_merged(path, rows)
   width = max(map(len, rows))
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
   for row in rows:
     writer.writerow([*row, *[""] * (width - len(row))] if row else [])
   return text.getvalue().encode()
+
+
+def _check_not_merged(path: str, rows: Sequence[Sequence[str]]) -> None:
+  """Raises `BadTable` if a cell of a workbook reaches into further rows that have cells.
+
+  Only the first of these rows has its value.
+  """
+  with zipfile.ZipFile(path) as archive:
+    for name in archive.namelist():
+      found = _MERGED.findall(archive.read(name)) if "worksheets/" in name else ()
+      for merged, first, last in found:
+        if any(rows[int(first) : int(last)]):
+          raise problems.BadTable(
+              f"it has merged cells, {merged.decode()} for one; unmerge them and fill in every row"
+          )
 
 
 def _sheets(path: str) -> Iterator[tuple[str, list[list[str]]]]:
@@ -111,4 +131,4 @@ def _text(value: Any) -> str:
     return str(value).lower()
   if isinstance(value, datetime.datetime):
     return value.isoformat(sep=" ")
-  return "" if value is None else str(value)
+  return "" if value is None else cells.in_one_line(str(value))  # A row is a line.

@@ -37,6 +37,7 @@ _OTHER_THOUSANDS = (
     "no --thousands reads all files, since they have different marks between thousands: write some "
     "of them like the others"
 )
+REMOVE_TITLES = "remove the lines above the table where not all files have as many"
 _MOSTLY_NUMBERS = "where most cells of a column are numbers, the others must be so too or be empty"
 
 
@@ -417,14 +418,16 @@ def open_tables(
   helps = opened is not None and numbers <= opened.number_columns
   marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(_THOUSANDS)}
   against = [one.against for one in found if one.against]
-  if len(marks) > 1 and not helps:
+  if helps:
+    against.append(REMOVE_TITLES)
+  elif len(marks) > 1:
     against.append(_THOUSANDS)
     found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
   found = [one.without_hints(tuple(against)) for one in found]
   for i, one in enumerate(found):
     taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)
     if any(one.fix[name] != getattr(repaired, name) for name in taken_back):
-      found[i] = dataclasses.replace(one, hints=())
+      found[i] = one.without_hints(("--",))
     if helps and not one.hints and "exclude" in one.fix:
       found[i] = dataclasses.replace(one, hints=(LEAVES_OUT,))
   for hint in hints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -29,13 +30,19 @@ _LEAST_BYTES_PER_BYTE = 2
 # What few rows of a table may say that have totals of the others: such words in any column, others
 # in a column that names rows, and further ones there in the first or the last row.  Without a word,
 # the last row must be the sum of so many numbers, as precisely as people write it, or the mean of
-# so many rows in so many columns, but for such a share of their deviation.
-_SURELY_TOTAL = "(sub|grand |overall )totals?|(zwischen|gesamt)summe"
-_TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|sum|summe|somme"
-_STATISTIC = "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne"
+# so many rows in so many columns, but for such a share of their deviation, or a bit of both.  A
+# further mean may be rounded.
+_SURELY_TOTAL = (
+    "(sub|grand |overall )totals?|zwischensumme|gesamt(summe|ergebnis)|total (g[eé]n[eé]r|ger)al"
+)
+_TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|totale|insgesamt|sum|summe|somme"
+_STATISTIC = (
+    "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne|endergebnis|"
+    "suma|Ø"
+)
 _ROWS_PER_TOTAL = 20
 _FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
-_FEWEST_COLUMNS, _NEAR_MEAN = 3, 0.01
+_FEWEST_COLUMNS, _NEAR_MEAN, _MOST_DIGITS = 3, 0.01, 4
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 
@@ -74,6 +81,8 @@ KINDS = {
 # An archive may say itself what it holds, as in a.csv.zip.
 _PACKED = {ending + packed_files.ZIP for ending in KINDS} | {packed_files.ZIP}
 _ENDINGS = (*KINDS, packed_files.ZIP)
+# Files that nobody sees: of Unix, of Windows, and of Office while a workbook is open.
+_HIDDEN = re.compile(r"\.|~\$|(desktop\.ini|thumbs\.db)$", re.IGNORECASE)
 
 
 def _ending(path: str) -> str | None:
@@ -101,7 +110,7 @@ def _files(directory: str) -> Iterator[tuple[str, str, str | None]]:
   """Yields (file name, path, ending or None) of a folder's files that are not hidden."""
   for name in sorted(os.listdir(directory)):
     path = os.path.join(directory, name)
-    if not name.startswith(".") and not os.path.isdir(path):
+    if not _HIDDEN.match(name) and not os.path.isdir(path):
       yield name, path, _ending(name)
 
 
@@ -304,29 +313,30 @@ def _says(texts: Any, words: str) -> np.ndarray:
   return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), bool)
 
 
-def _are_sums(columns: Sequence[np.ndarray]) -> bool:
-  """Returns whether the last numbers of all columns are the sums of those above, and of enough."""
-  num_summed = 0
+def _what_last_is(columns: Iterable[np.ndarray]) -> str | None:
+  """Returns "sum" or "mean", which the last number of the first column is of those above.
+
+  None unless the last numbers of all columns are one or the other, and of enough.
+  """
+  found, num_summed, num_means = [], 0, 0
   for column in columns:
     last, others = column[-1], column[:-1][~is_missing(column[:-1])]
-    if not np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0):
-      return False
-    # Of rare counts, the last may be the sum by chance.
-    num_summed += np.count_nonzero(others) if last > others.max(initial=0) else 0
-  return num_summed >= _FEWEST_SUMMED
-
-
-def _are_means(columns: Sequence[np.ndarray]) -> bool:
-  """Returns the same of their means."""
-  num_columns = 0
-  for column in columns:
-    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
-    is_mean = len(others) and abs(last - others.mean()) <= _NEAR_MEAN * others.std()
-    if len(others) < _FEWEST_SUMMED or not is_mean:
-      return False
+    if np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0):
+      found.append("sum")
+      # Of rare counts, the last may be the sum by chance.
+      num_summed += np.count_nonzero(others) if last > others.max(initial=0) else 0
+      continue
+    if len(others) < _FEWEST_SUMMED:
+      return None
+    mean = float(others.mean())
+    is_near = abs(last - mean) <= _NEAR_MEAN * others.std()
+    if not is_near and last not in [round(mean, digits) for digits in range(_MOST_DIGITS)]:
+      return None
+    found.append("mean")
     # A mean is seldom one of the numbers.
-    num_columns += bool(others.std()) and not np.any(others == last)
-  return num_columns >= _FEWEST_COLUMNS
+    num_means += bool(is_near and others.std()) and not np.any(others == last)
+  is_sure = num_summed / _FEWEST_SUMMED + num_means / _FEWEST_COLUMNS >= 1
+  return found[0] if is_sure else None
 
 
 def _totals(
@@ -356,8 +366,7 @@ def _totals(
       if name in values and values[name].dtype != object and not np.isnan(values[name][-1])
   }
   with np.errstate(all="ignore"):
-    arrays = list(numbers.values())
-    what = "sum" if _are_sums(arrays) else "mean" if _are_means(arrays) else None
+    what = _what_last_is(numbers.values())
   if what is None:
     return None
   first = next(iter(numbers))

@@ -37,7 +37,7 @@ _UTF_16 = {"utf-16-le": rb"[^\0]\0[^\0]\0", "utf-16-be": rb"\0[^\0]\0[^\0]"}
 _COMMENTS = ("#", "//", "%")
 # What a cell may have between letters and digits.
 _IN_CELLS = ".,_+-/%()\"'"
-_SKIPS_LINES = "--skip_lines leaves out the lines above the table"
+_SKIPS_LINES = ("--skip_lines leaves out as many lines of every file", problems.REMOVE_TITLES)
 _MOST_TITLES = 10
 _MOST_SHOWN = 60
 _CANT_READ = (pa.ArrowException, OSError, UnicodeError, *packed_files.DAMAGED)
@@ -103,7 +103,7 @@ def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) 
           "a row"
       )
       if number < first:
-        raise problems.BadTable(problem, hints=(_SKIPS_LINES,), skip_lines=first - 1)
+        raise problems.BadTable(problem, hints=_SKIPS_LINES, skip_lines=first - 1)
       raise problems.BadTable(problem)
   raise problems.BadTable(
       problem, hints=("--comment leaves out lines that begin so",), comment=mark
@@ -179,7 +179,7 @@ def _check_no_titles(
     number, line = lines[0]
     raise problems.BadTable(
         f"line {number}, {_shown(line, separator)}, looks like a title above the table",
-        hints=(_SKIPS_LINES,), skip_lines=lines[count][0] - 1,
+        hints=_SKIPS_LINES, skip_lines=lines[count][0] - 1,
     )
 
 
@@ -188,10 +188,8 @@ def _sniff(
 ) -> tuple[columns_lib.Head, list[tuple[int, list[str]]]]:
   """Returns the head with the first separator that cuts all first lines into as many cells."""
   found = {}
-  tried = (
-      (options.separator,) if options.separator
-      else (options.likely_separator, *text_lines.SEPARATORS)
-  )
+  said = options.separator or text_lines.said_separator(head)
+  tried = (said,) if said else (options.likely_separator, *text_lines.SEPARATORS)
   for separator in filter(None, tried):
     of_separator = dataclasses.replace(head, separator=separator)
     found[separator] = list(itertools.islice(text_lines.lines_of(of_separator), _LINES_TO_SNIFF))
@@ -249,6 +247,30 @@ def _private_head(
   return dataclasses.replace(head, num_columns=max(places, default=0))
 
 
+def _names(line: Sequence[str]) -> tuple[str, ...]:
+  return tuple(cells.in_one_line(cell.strip()) for cell in line)
+
+
+def _check_line_breaks(
+    number: int, line: Sequence[str], head: columns_lib.Head, header: str
+) -> None:
+  """Raises `BadTable` if a file's first line has line breaks in cells, unless it surely has names.
+
+  These are no numbers, nor are parts of them, and the lines in a cell look like no rows.
+  """
+  broken = [cell for cell in line if "\n" in cell]
+  if not broken:
+    return
+  text_lines.check_quotes(dataclasses.replace(head, num_columns=len(line)))
+  parts = [part for cell in line for part in cell.splitlines()]
+  are_names = any(map(str.strip, parts)) and not any(
+      cells.is_number(part, mark) for part in parts for mark in cells.OTHER_DECIMAL
+  )
+  have_cells = any(head.separator in cell for cell in broken)
+  if header == table_options.NO or have_cells or not are_names:
+    raise problems.BadTable(f"line {number} has a line break in a cell")
+
+
 def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Head:
   """Returns the `Head` of a file; `BadTable` if it is empty or no text."""
   is_workbook = path.lower().endswith(packed_files.WORKBOOK)
@@ -276,18 +298,14 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if not lines:
     raise problems.BadTable("it is empty")
   number, first = lines[0]
-  if any("\n" in cell for cell in first):
-    text_lines.check_quotes(head)
-    raise problems.BadTable(f"line {number} has a line break in a cell")
+  _check_line_breaks(number, first, head, options.header)
   has_commas = is_workbook or head.separator == "," and len(first) > 1
   if has_commas and options.decimal is None and head.style.thousands in (".", ","):
     # Files with commas between cells have decimal points.
     thousands = None if head.style.thousands == "." else ","
     style = dataclasses.replace(head.style, decimal=".", thousands=thousands)
     head = dataclasses.replace(head, style=style)
-  return dataclasses.replace(
-      head, num_columns=len(first), line=number, first_line=tuple(cell.strip() for cell in first)
-  )
+  return dataclasses.replace(head, num_columns=len(first), line=number, first_line=_names(first))
 
 
 def _rows(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:
@@ -310,10 +328,7 @@ def check_no_second_header(head: columns_lib.Head) -> None:
   """Raises `BadTable` if lines of a text file repeat its line of names, as joined files do."""
   if not head.has_header:
     return
-  found = [
-      number for number, line in _rows(head)
-      if tuple(cell.strip() for cell in line) == head.known_line
-  ]
+  found = [number for number, line in _rows(head) if _names(line) == head.known_line]
   if found:
     lines = "line {} repeats" if len(found) == 1 else "lines {} repeat"
     numbers = problems.listed([str(number) for number in found])

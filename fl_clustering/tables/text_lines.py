@@ -19,6 +19,8 @@ from fl_clustering.tables import written_numbers
 SEPARATORS = ("\t", ";", "|", ",")
 # Spreadsheets begin a file with a byte order mark.
 _UTF_8 = "utf-8-sig"
+# They may also say in line 1 what stands between cells.
+_SAYS_SEPARATOR = re.compile(r'"?sep=([\t ,;:|^~])"?\s*')
 # What Windows writes without being asked for UTF-8.
 ANSI = "cp1252"
 # Old programs end a file with it.
@@ -69,7 +71,10 @@ class Bytes:
 
 
 class _Lines:
-  """The lines of a text file that may be of a table; the last one that came has `number`."""
+  """The lines of a text file that may be of a table; the last one that came has `number`.
+
+  A line that says what stands between cells is left out, unless any line may be a row.
+  """
 
   def __init__(self, file: Iterable[str], head: columns_lib.Head):
     self.number = 0
@@ -88,6 +93,8 @@ class _Lines:
         line = line.removesuffix(_END_OF_FILE)
         if not line:
           raise StopIteration
+      if self.number == 1 and _SAYS_SEPARATOR.fullmatch(line) and not self._head.allows_any_cell:
+        continue
       if self.number > self._head.skip_lines and not is_comment:
         return line
 
@@ -96,6 +103,17 @@ def open_text(head: columns_lib.Head, **options: Any) -> Any:
   content = packed_files.open_binary(head.path)
   is_utf_8 = head.encoding is None or codecs.lookup(head.encoding).name == "utf-8"
   return io.TextIOWrapper(content, encoding=_UTF_8 if is_utf_8 else head.encoding, **options)
+
+
+def said_separator(head: columns_lib.Head) -> str | None:
+  """Returns the separator that line 1 of a file names; None if it names none."""
+  with (
+      contextlib.suppress(UnicodeError, *packed_files.DAMAGED),
+      open_text(head, errors="replace", newline="") as file,
+  ):
+    found = _SAYS_SEPARATOR.fullmatch(next(file, ""))
+    return None if found is None else found[1]
+  return None
 
 
 def lines_of(head: columns_lib.Head) -> Iterator[tuple[int, list[str]]]:

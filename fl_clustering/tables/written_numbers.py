@@ -139,7 +139,7 @@ class _Column:
     self.is_dressed = differs & _matches(self.cores, LIKE_A_NUMBER)
     dressed = texts.filter(pa.array(self.is_dressed))
     self._units = pc.replace_substring_regex(dressed, pattern=pattern, replacement=r"\2\4")
-    self.units = frozenset(pc.unique(self._units).to_pylist())
+    self.units = frozenset(map(cells.unit, pc.unique(self._units).to_pylist()))
     is_like = _matches(texts, LIKE_A_NUMBER)
     if len(self.units - {""}) <= _MOST_UNITS:
       is_like |= self.is_dressed
@@ -158,7 +158,7 @@ class _Column:
     Limits, such as <0.5, are left out, as they may be far from what is measured.
     """
     units = np.full(len(self.texts), "", object)
-    units[self.is_dressed] = self._units.to_pylist()
+    units[self.is_dressed] = list(map(cells.unit, self._units.to_pylist()))
     is_number = _as_array(pc.is_valid(self.texts)) & ~self.is_text
     is_measured = is_number & ~_matches(self.texts, "[<>≤≥~].*")
     return {unit: is_measured & (units == unit) for unit in sorted(set(units[is_number]))}

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from experiments import reports
+from fl_clustering.tables import cells
 from tests.docs import pages
 from tools import reference
 
@@ -32,6 +33,11 @@ class ReferenceTest(parameterized.TestCase):
         for name in re.findall(r"^<!-- generated: (.*) -->$", pages.read(path), re.M)
     ]
     self.assertCountEqual(found, reference.GENERATED)
+
+  def test_what_is_missing(self):
+    page = pages.read("docs/own_clients.md")
+    sentence = re.search(r"A value is missing where the cell is empty, or is one of ([^.]|\.[^ ])*", page)
+    self.assertCountEqual(["", *re.findall("`(.*?)`", sentence[0])], cells.MISSING)
 
   def test_a_part_takes_the_place_of_its_line(self):
     page = reference.complete("before\n<!-- generated: presets -->\nafter")

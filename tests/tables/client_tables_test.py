@@ -374,8 +374,8 @@ class WarningsTest(folders.TablesTestCase):
     tables = self.open(files, categories=("c", "d"), missing="mean")
     self.assertEqual(
         tables.warnings[0],
-        "cells with 'None', 'none', 'N/A', 'n/a' are read as missing: 3 in the column c, 1 in the "
-        "column d",
+        "cells with 'None', 'none', 'NONE', 'N/A', 'n/a', 'n.a.' are read as missing: 3 in the "
+        "column c, 1 in the column d",
     )
     self.assertEqual(tables.feature_names, ("x", "c=u", "c=v", "d=u", "d=v"))
 

@@ -1,5 +1,6 @@
 """Tests of how files are read: kinds, names of columns, numbers, and what stands beside tables."""
 
+import contextlib
 import datetime
 import gzip
 import io
@@ -53,7 +54,7 @@ class FilesTest(folders.TablesTestCase):
         "Delft.CSV": "\ufeffage, income\r\n50,0\r\n",
         "site_10.csv": "age,income\n1,2\n",
         "site_9.csv": "age,income\n3,4\n",
-        ".hidden": "x",
+        ".hidden": "x", "Desktop.ini": "x", "Thumbs.db": "x", "~$b.xlsx": "x",
     })
     self.assertEqual(tables.feature_names, ("age", "income"))
     self.assert_features(tables, {
@@ -196,17 +197,22 @@ class WorkbooksTest(folders.TablesTestCase):
     ]
     with self._with(Empty=[], Data=rows):
       tables = self.open(
-          {"a.xlsx": "", "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",), exclude=("day",),
-          missing="mean",
+          {"a.xlsx": folders.zipped(), "b.csv": "x;c;day\n1,5;u;v\n"}, categories=("c",),
+          exclude=("day",), missing="mean",
       )
       self.assertEqual(tables.feature_names, ("x", "c=a,b", "c=true", "c=u"))
       np.testing.assert_array_equal(tables.read("a").features[:, 0], [1, 2.5, 5 / 3])
       with self.assertRaisesRegex(ValueError, "line 3, column 'day': '2024-03-01 00:00:00'"):
-        self.open({"a.xlsx": ""}, categories=("c",), missing="mean")
+        self.open({"a.xlsx": folders.zipped()}, categories=("c",), missing="mean")
+
+  def test_a_row_is_a_line(self):
+    with self._with(Data=[("x", "crp\n(mg/l)"), ("u\r\nv", 2), ("w", None)]):
+      with self.assertRaisesRegex(ValueError, "line 3, column 'crp .mg/l.' is empty"):
+        self.open({"a.xlsx": folders.zipped()}, categories=("x",))
 
   def test_texts_may_hold_any_separator(self):
     with self._with(Data=[("a;b",), ("1;2",), ("3;4",)]):
-      tables = self.open({"a.xlsx": ""}, categories=("a;b",))
+      tables = self.open({"a.xlsx": folders.zipped()}, categories=("a;b",))
     self.assertEqual(tables.feature_names, ("a;b=1;2", "a;b=3;4"))
 
   @parameterized.parameters(
@@ -216,12 +222,27 @@ class WorkbooksTest(folders.TablesTestCase):
   def test_sheets(self, sheets, message):
     with self._with(**sheets):
       with self.assertRaisesRegex(ValueError, message):
-        self.open({"a.xlsx": ""})
+        self.open({"a.xlsx": folders.zipped()})
+
+  @parameterized.parameters(
+      ("A3:A4", "a.xlsx': it has merged cells, A3:A4 for one; unmerge them and fill in every row"),
+      ("A1:B1", None), ("A1:B2", None),
+  )
+  def test_merged_cells(self, cells, message):
+    sheet = f'<mergeCells count="2"><mergeCell ref="A1:C1"/><mergeCell ref="{cells}"/></mergeCells>'
+    workbook = folders.zipped(".xml", **{"xl/worksheets/sheet1": f"<worksheet>{sheet}</worksheet>"})
+    rows = [("Wards",), (), ("ward", "x"), ("ICU", 1), (None, 2)]
+    with self._with(Data=rows), contextlib.ExitStack() as stack:
+      if message is not None:
+        stack.enter_context(self.assertRaisesRegex(ValueError, message))
+      tables = self.open(
+          {"a.xlsx": workbook}, categories=("ward",), missing="mean", skip_lines=2)
+      self.assertEqual(tables.num_rows, {"a": 2})
 
   def test_without_the_package(self):
     with mock.patch.dict(sys.modules, openpyxl=None):
       with self.assertRaisesRegex(ValueError, "a.xlsx': it takes the package openpyxl, which is"):
-        self.open({"a.xlsx": ""})
+        self.open({"a.xlsx": folders.zipped()})
 
 
 class HeadersTest(folders.TablesTestCase):
@@ -247,6 +268,26 @@ class HeadersTest(folders.TablesTestCase):
   )
   def test_a_row(self, files, options):
     self.assertEqual(self.open(files, **options).num_rows, {"a": 2, "b": 2})
+
+
+  @parameterized.parameters(
+      ('age,"crp\n(mg/l)",hb\n1,2,3\n,5,6\n', 4), ('age,"crp \r\n (mg/l)\r\n",hb\r\n,2,3\r\n', 4),
+      ('Report;;\n"ag\ne\n";"crp\n(mg/l)";"h;b"\n1;2;3\n;5;6\n', 7, {"skip_lines": 1}),
+      ('age,"crp\n(mg/l)",hb\n1,2,3\n"\n",5,6\n', 5, {"header": "yes", "encoding": "cp1252"}),
+  )
+  def test_names_of_several_lines(self, text, line, options=types.MappingProxyType({})):
+    with self.assertRaisesRegex(ValueError, f"a.csv': line {line}, column 'ag ?e' is empty"):
+      self.open({"a.csv": text}, **options)
+    tables = self.open({"a.csv": text}, columns=("crp (mg/l)",), **options)
+    self.assertEqual(tables.read("a").features[0], [2])
+
+  @parameterized.parameters(
+      ('1,"2\n",u\n3,4,v\n',), ('x,"y\n1,2\n3,4"\n5,6\n',), ('x,"y\n1\n"\n5,6\n',),
+      ('x,"y\nz"\n5,6\n', {"header": "no"}), ('"\n","\n"\n5,6\n',),
+  )
+  def test_a_first_row_of_several_lines(self, text, options=types.MappingProxyType({})):
+    with self.assertRaisesRegex(ValueError, "a.csv': line [2-4] has a line break in a cell"):
+      self.open({"a.csv": text}, **options)
 
 
 class NumbersTest(folders.TablesTestCase):
@@ -286,6 +327,10 @@ class NumbersTest(folders.TablesTestCase):
        {"strip_units": True, "thousands": ","}, {"a": [[1234.5, -2, 3], [5, 7, 0.5]]}),
       ("units after commas", {"a.csv": "x;y\n1,1 mg/dl;>= 2,5\n"}, {"strip_units": True},
        {"a": [[1.1, 2.5]]}),
+      ("one unit in several ways", {
+          "a.csv": folders.lines("x,y,z,v,w", "1 mmHg,2 €,3 µg/dl,4 mg/dl,5 mL/min/1.73m2"),
+          "b.csv": folders.lines("x,y,z,v,w", "1 mm Hg,2 EUR,3 μg/dL,4 mg/dL,5 ml/min/1.73m2"),
+      }, {"strip_units": True}, {"a": [[1, 2, 3, 4, 5]], "b": [[1, 2, 3, 4, 5]]}),
       ("units and thousands", {"a.parquet": pd.DataFrame({"x": ["1,234 U/l", "5.5 U/l"]})},
        {"strip_units": True, "thousands": ","}, {"a": [[1234], [5.5]]}),
   )
@@ -323,12 +368,16 @@ class NumbersTest(folders.TablesTestCase):
   @parameterized.named_parameters(
       ("two files", {"a.csv": "x\n1 mg/dl\n", "b.csv": "x\n1 mmol/l\n"},
        "b.csv': column 'x' has the unit 'mmol/l', and the unit 'mg/dl' in .*a.csv'; a column must"),
+      ("units that differ in case", {"a.csv": "x\n1 mM\n1 mm\n"},
+       "the unit 'mm', and the unit 'mM'"),
+      ("megagrams beside milligrams", {"a.csv": "x\n1 Mg/L\n1 mg/l\n"},
+       "'mg/l', and the unit 'Mg/l'"),
       ("shares and percentages", {"a.csv": "x\n85%\n", "b.csv": "x\n0.85\n"},
        "b.csv': column 'x' has no unit, and the unit '%' in .*a.csv'"),
       ("thousands beside ones", {"a.csv": "x\n3.5k\n1488.3\n"},
        "a.csv': column 'x' has the unit 'k', and no unit; a column must have one unit"),
       ("millions in one file", {"a.csv": "x\n3.5 Mio. EUR\n", "b.csv": "x\n1488.3\n"},
-       "b.csv': column 'x' has no unit, and the unit 'Mio. EUR' in .*a.csv'"),
+       "b.csv': column 'x' has no unit, and the unit 'Mio. €' in .*a.csv'"),
       ("grams beside milligrams", {"a.csv": "x\n1.5 g\n2.5 g\n-0.5 g\n", "b.npz": {
           "x": np.array([1500.0, 2500.0, -700.0, 0.0])}},
        "b.npz': column 'x' has no unit, and the unit 'g' in .*a.csv'"),
@@ -437,7 +486,7 @@ class NumbersTest(folders.TablesTestCase):
     ) as caught:
       self.open(files, **options)
     self.assertIn("it has commas between thousands", str(caught.exception))
-    self.assertNotRegex(str(caught.exception), "Try:|--decimal|13,3|8.1|--thousands=")
+    self.assertNotRegex(str(caught.exception), r"Try:|--decimal|13,3|8\.1|--thousands=")
 
   def test_a_mark_that_another_cell_shows_between_thousands(self):
     files = {"a.csv": folders.lines("x,y", '"1,234",1', '"1,234.5",2', "3.5,4")}
@@ -494,7 +543,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
 
   @parameterized.named_parameters(
       ("a title", {"a.csv": "Report: March\n\nx,y,c\n1,2,u\n1,3,u\n"},
-       "line 1, 'Report: March', looks like a title above the table; .*--skip_lines",
+       "line 1, 'Report: March', looks like a title above the table; .*; --skip_lines "
+       "leaves out as many lines of every file, --categories",
        {"skip_lines": 2}),
       ("two titles", {"a.csv": "Report\nof all, sites\nx;y;z;c\n1;2;3;u\n4;5;6;u\n"},
        "line 1, 'Report', looks like a title", {"skip_lines": 2}),
@@ -544,6 +594,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       self.open(files, header=header)
     message = str(caught.exception)
     self.assertNotRegex(message, "--comment leaves")
+    has_title = "title" in message
+    self.assertEqual("remove the lines above the table where not all" in message, has_title)
     if skipped is None:
       self.assertNotRegex(message, "Try:|--skip_lines leaves")
       return
@@ -559,6 +611,34 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
   def test_lines_are_counted_from_the_first(self, options, text, place):
     with self.assertRaisesRegex(ValueError, f"{place} is empty"):
       self.open({"a.csv": text}, **options)
+
+  @parameterized.named_parameters(
+      ("two columns", "sep=;\nx;y\n1,5;2\n3;\n", {}),
+      ("tabs", "sep=\t\nx\ty\n1.5\t2\n3\t\n", {}),
+      ("spaces in quotes", '\ufeff"sep= "\r\nx y\r\n1.5 2\r\n3 \r\n', {}),
+      ("commas in utf-16", "sep=,\nx,y\n1.5,2\n3,\n".encode("utf-16"), {}),
+      ("commas in cp1252", "sep=,\nx,y\n1.5,2\n3,\né,".encode("cp1252"), {"columns": ("y",)}),
+      ("another one is said", "sep=;\nx,y\n1.5,2\n3,\n", {"separator": ","}),
+      ("it is skipped too", "sep=;\nx;y\n1,5;2\n3;\n", {"skip_lines": 1}),
+      ("with comments", "sep=;\nx;y\n1,5;2\n3;\n#\n", {"comment": "#"}),
+      ("no names", "sep=;\n1,5;2\n2;3\n3;\n", {}),
+  )
+  def test_a_first_line_that_says_the_separator(self, text, options):
+    tables = self.open({"a.csv": text}, missing="mean", **options)
+    self.assertEqual(tables.read("a").features[0, -1], 2)
+    with self.assertRaisesRegex(ValueError, "a.csv': line 4, column '(y|column_2)' is empty"):
+      self.open({"a.csv": text}, **options)
+    later = self.open_later(tables.format, {"a.csv": text}, options={
+        name: value for name, value in options.items() if name == "separator"
+    })
+    self.assertEqual(later.num_rows, tables.num_rows)
+
+  def test_another_first_line(self):
+    tables = self.open({"a.csv": "sep=,\n1,2\n"}, allow_any_number=True, header="yes",
+                       columns=("sep=", "column_2"))
+    self.assert_features(tables, {"a": [[1, 2]]})
+    with self.assertRaisesRegex(ValueError, "it is no text in utf-16, the encoding"):
+      self.open({"a.csv": "x\n1\n"}, encoding="utf-16")
 
   @parameterized.parameters({}, {"missing": "mean"}, {"columns": ("x", "z")})
   def test_lines_of_separators_at_the_end_are_no_rows(self, **options):
@@ -604,6 +684,13 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
        "column 'x': [0-9]* looks like the sum of the rows above"),
       ("sums of a column", lambda table: ["w", "", table.sum(axis=0)[1]],
        "column 'y': [0-9]* looks like the sum of the rows above"),
+      ("a sum and a mean",
+       lambda table: ["w", table.sum(axis=0)[0], table.mean(axis=0)[1].round(1)],
+       "column 'x': [0-9]* looks like the sum of the rows above"),
+      ("a mean and a sum",
+       lambda table: ["w", table.mean(axis=0)[0].round(1), table.sum(axis=0)[1]],
+       "column 'x': [0-9.]* looks like the mean of the rows above"),
+      ("a sum and another number", lambda table: ["w", table.sum(axis=0)[0], 7], None),
       ("sums but for one", lambda table: ["w", *(table.sum(axis=0) + [0, 9])], None),
       ("a word that others have", lambda table: ["v1", *table[0]], None),
       ("means", lambda table: ["w", *table.mean(axis=0)], None),
@@ -641,6 +728,14 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     rows = [f"{('mean', 'sd')[i % 2]},{i % 7},{i % 5}" for i in range(60)]
     tables = self.open({"a.csv": folders.lines("who,x,y", *rows)}, categories=("who",))
     self.assertEqual(tables.num_rows, {"a": 60})
+
+  @parameterized.parameters("Gesamtergebnis", "Total général", "Total general", "Total geral")
+  def test_words_for_a_total_in_any_column(self, word):
+    rows = [f"v{i % 5},{i % 7},{i % 5}" for i in range(60)]
+    with self.assertRaisesRegex(
+        ValueError, f"line 62, column 'ward': '{word}' looks like a total of other rows"
+    ):
+      self.open({"a.csv": folders.lines("ward,x,y", *rows, f"{word},9,9")}, categories=("ward",))
 
   @parameterized.parameters((3, None), (3, 1), (2, None))
   def test_a_last_row_of_means(self, num_columns, changed):
@@ -717,7 +812,9 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
       self.open({"a.csv": text})
     self.assertNotIn("skip_lines", str(caught.exception))
 
-  @parameterized.parameters("Mean", "SD", "Gesamt:", "m1")
+  @parameterized.parameters(
+      "Mean", "SD", "Gesamt:", "Insgesamt", "Totale", "Suma", "Ø", "Endergebnis", "m1"
+  )
   def test_the_first_column_says_it_even_if_it_is_not_used(self, word):
     rows = [f"m{i},{i % 7},{i % 5}" for i in range(9)]
     files = {"a.csv": folders.lines("name,x,y", *rows, f"{word},3.1,2")}
@@ -734,7 +831,11 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
     self.open({"a.csv": folders.lines("x,y", "1,2", "3,4", "4,6")})
 
   def test_titles_at_one_client_only(self):
-    with self.assertRaisesRegex(ValueError, "a.csv': line 1, 'Report', looks like") as caught:
+    with self.assertRaisesRegex(
+        ValueError, "a.csv': line 1, 'Report', looks like a title .*; --skip_lines leaves out as "
+        "many lines of every file, remove the lines above the table where not all files have as "
+        "many.$"
+    ) as caught:
       self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
     self.assertNotIn("Try:", str(caught.exception))
 
