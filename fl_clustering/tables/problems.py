@@ -112,8 +112,7 @@ class Finding:
         hint for hint in self.hints
         if hint not in unneeded and not hint.startswith("--id_column")
     ]
-    hint = f"--id_column={shlex.quote(name)} compares the rows of all views"
-    return dataclasses.replace(self, fix=fix, hints=(hint, *hints))
+    return dataclasses.replace(self, fix=fix, hints=(comparing(name), *hints))
 
 
 class BadTable(Exception):
@@ -199,6 +198,11 @@ def first_of(texts: Sequence[str]) -> str:
   """Returns sentences in one, the first of them if there are many."""
   more = len(texts) - _MOST_SHOWN
   return "; ".join((*texts[:_MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])))
+
+
+def comparing(name: str) -> str:
+  """Returns words for the flag that compares the rows of views by a column."""
+  return f"--id_column={shlex.quote(name)} compares the rows of all views"
 
 
 def also(names: Sequence[str]) -> str:
