@@ -132,6 +132,8 @@ class ForAModelTest(folders.TablesTestCase):
       ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
        "new.csv': line 3, column 'sick' must be one of no, yes, got 'maybe'"),
       ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has.$"),
+      ("others that are not used", "key;x;more\nu;1;2\n",
+       "new.csv': it has no column 'c', and the model has.$"),
       ("a column of another name", "x;C\n1;red\n",
        "it has a column 'C', and the model has 'c'; all files must have the same names.$"),
       ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number.$"),
