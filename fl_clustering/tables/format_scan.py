@@ -21,7 +21,7 @@ from fl_clustering.tables import text_lines
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
 # Reads numbers with a unit, whatever their marks.
-_ANY_STYLE = tuple(cells.Style(thousands=mark, strips_units=True) for mark in cells.THOUSANDS)
+_ANY_STYLES = tuple(cells.Style(thousands=mark, strips_units=True) for mark in cells.THOUSANDS)
 _LEARNS = "--task=regression learns the numbers, where the files are on one machine"
 # More integers than that, with fewer rows for each on average, are rather to be learned.
 _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
@@ -145,7 +145,7 @@ class FormatScan:
     others = [name for name in self._classes if not cells.is_number(name)]
     dressed = [
         name for name in others
-        if any(not np.isnan(style.number_of(name)) for style in _ANY_STYLE)
+        if any(not np.isnan(style.number_of(name)) for style in _ANY_STYLES)
     ]
     if others and 2 * (len(others) - len(dressed)) < count:
       raise problems.BadTable(

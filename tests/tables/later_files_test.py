@@ -258,6 +258,9 @@ class ForAModelTest(folders.TablesTestCase):
       ("near both signs", [(50, 0, 2)], [3, 5, 6, 6, 7], False),
       ("constant", [(50, 5, 0)], [6, 6, 6, 6, 7], False),
       ("between the clusters", [(50, 5, 1), (50, 500, 1)], [90, 91, 92, 93, 94], False),
+      ("counting up", [(50, 110, 20)], range(1000, 1020), False),
+      ("ids", [(50, 6e7, 2e7)], [8_000_000 + 1999 * i for i in range(50)], False),
+      ("few integers", [(50, 110, 20)], range(1000, 1005), True),
   )
   def test_columns_of_other_sizes(self, moments, column, is_told):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format
