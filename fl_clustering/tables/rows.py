@@ -20,7 +20,6 @@ from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 from fl_clustering.tables import written_numbers
 
-_TRAIN_OR_TEST = ("train", "test")
 # Hardly a mean is so many standard deviations from that of a model's rows.
 _FAR_DEVIATIONS = 5
 
@@ -123,7 +122,8 @@ class RowSources:
     Raises:
       BadTable: If a file that clients share can't be used.
     """
-    self.facts = problems.ColumnFacts()
+    takes_split = options.label_column is not None and options.split_column is None
+    self.facts = problems.ColumnFacts(takes_split and options.columns is None)
     self.bad_rows: dict[str, dict[int, str]] = {}
     self._model = model
     self._skips_bad_rows = skip_bad_rows
@@ -334,7 +334,7 @@ def is_test(rows: Rows, split_column: str) -> np.ndarray:
   """Returns which rows are for testing; `BadTable` if one does not say."""
   splits = [text.lower() for text in rows.cells[split_column]]
   for row, split in zip(rows.numbers, splits):
-    if split not in _TRAIN_OR_TEST:
+    if split not in table_options.TRAIN_OR_TEST:
       raise problems.BadTable(
           f"row {row}, column {split_column!r} must be train or test, got {split!r}"
       )
