@@ -457,7 +457,7 @@ def _notes(
     unlike: Mapping[str, tuple[float, list[str]]], options: table_options.TableOptions,
 ) -> tuple[str, ...]:
   """Returns what a model does not use of files, or is unlike its own, in words."""
-  found = list(format_scan.told_of_reading(sources.heads, options))
+  found = [*_of_doubts(sources.doubts), *format_scan.told_of_reading(sources.heads, options)]
   if unused:
     found.append(f"columns that the model does not have are not used: {problems.named(unused)}")
   found += [
@@ -532,20 +532,21 @@ def _open_files_for(
   })
   options = format_.options
   unused = columns_lib.check_later(list(heads.values()), format_.columns, options)
-  heads = {
-      key: dataclasses.replace(
-          head, style=dataclasses.replace(head.style, likely=format_.decimal)
-      )
-      for key, head in heads.items()
-  }
+  if format_.decimal == ",":  # Files that leave their mark open have it too.
+    heads = {
+        key: dataclasses.replace(head, style=dataclasses.replace(head.style, likely=","))
+        for key, head in heads.items()
+    }
   if "skip_lines" not in later.options and not options.allow_any_number:
     for head in heads.values():
       text_files.check_no_row_skipped(head, format_.columns.numbers)
-  sources = rows_lib.RowSources(heads, format_.columns, options, format_, later.skip_bad_rows)
+  known = {} if options.allow_any_number else later.moments or encoding.moments
+  sources = rows_lib.RowSources(
+      heads, format_.columns, options, format_, later.skip_bad_rows, known
+  )
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}
   unlike: dict[str, tuple[float, list[str]]] = {}
-  known = {} if options.allow_any_number else later.moments or encoding.moments
 
   def look(client_id: str, rows: rows_lib.Rows) -> None:
     table = _client_table(rows, format_)  # Checks labels, levels and splits.

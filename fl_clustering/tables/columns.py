@@ -308,12 +308,14 @@ def _alike(name: str) -> str:
 
 
 def _check_same(
-    heads: Iterable[Head], options: table_options.TableOptions, names: Sequence[str], owner: str
+    heads: Iterable[Head], options: table_options.TableOptions, names: Sequence[str], owner: str,
+    may_have_others: bool = False,
 ) -> None:
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
 
   Args:
     owner: Who has these columns, in words.
+    may_have_others: Whether others are no fault, but may be these by another name.
   """
   lacked: list[tuple[str, str]] = []
   further: list[tuple[str, str]] = []
@@ -335,7 +337,8 @@ def _check_same(
     if name in options.roles.values():
       raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
   found = [(f"it has no column {name!r}, and {owner} has", path) for name, path in lacked]
-  found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]
+  if not may_have_others:
+    found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]
   if found:
     left_out = tuple(dict.fromkeys(name for name, _ in (*lacked, *further)))
     texts = [text for text, path in found if path == found[0][1]]
@@ -413,7 +416,7 @@ def check_later(
   """
   needed = [*columns.features, *(options.client_column and [options.client_column] or ())]
   lacked = [head for head in heads if not set(needed) <= set(head.known_names)]
-  _check_same(lacked, options, needed, "the model")
+  _check_same(lacked, options, needed, "the model", may_have_others=True)
   if options.columns is not None:
     return ()
   used = {*columns.features, *columns.roles.values(), *options.exclude}

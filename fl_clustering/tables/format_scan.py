@@ -20,8 +20,9 @@ from fl_clustering.tables import text_lines
 
 # As many numbers may be classes even if each occurs only once.
 _MANY_NUMBERS = 20
-# Reads numbers with a unit.
-_ANY_STYLE = cells.Style(strips_units=True)
+# Reads numbers with a unit, whatever their marks.
+_ANY_STYLES = tuple(cells.Style(thousands=mark, strips_units=True) for mark in cells.THOUSANDS)
+_LEARNS = "--task=regression learns the numbers, where the files are on one machine"
 # More integers than that, with fewer rows for each on average, are rather to be learned.
 _MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
@@ -144,21 +145,22 @@ class FormatScan:
     ):
       return
     others = [name for name in self._classes if not cells.is_number(name)]
-    dressed = [name for name in others if not np.isnan(_ANY_STYLE.number_of(name))]
+    dressed = [
+        name for name in others
+        if any(not np.isnan(style.number_of(name)) for style in _ANY_STYLES)
+    ]
     if others and 2 * (len(others) - len(dressed)) < count:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different labels in "
           f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none",
-          hints=("--strip_units reads numbers with a unit",) if dressed else (),
+          hints=() if not dressed else (_LEARNS,) if self._options.strip_units else
+          ("--strip_units reads numbers with a unit",),
       )
     if not others:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
           f"{self._num_labels:,} rows, which are no classes",
-          hints=(
-              "--label_above makes two classes of them",
-              "--task=regression learns the numbers, where the files are on one machine",
-          ),
+          hints=("--label_above makes two classes of them", _LEARNS),
       )
 
   def check_values(self) -> None:

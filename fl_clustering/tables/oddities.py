@@ -65,7 +65,10 @@ class _Scale:
 
 
 def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
-  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None."""
+  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None.
+
+  Ids have no unit: None.
+  """
   values = column[np.isfinite(column)]
   counts, means, deviations = np.array(moments, float).T
   mean = float(counts @ means / counts.sum())
@@ -80,7 +83,11 @@ def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> 
       max(scale.mean / mean, mean / scale.mean) >= _LEAST_FACTOR
   )
   is_far = abs(scale.mean - mean) >= _FAR_DEVIATIONS * variance**0.5
-  return mean if is_apart and variance > 0 and (is_other_factor or is_far) else None
+  if not is_apart or not variance > 0 or not (is_other_factor or is_far):
+    return None
+  numbers = _Numbers()
+  numbers.add("", column)
+  return None if numbers.count_up or numbers.are_ids else mean
 
 
 @dataclasses.dataclass

@@ -57,6 +57,11 @@ class TextColumn:
     """Whether there are few different cells for so many rows."""
     return len(self.levels) <= min(_MOST_LEVELS, max(2, self.num_rows // 2))
 
+  @property
+  def says_split(self) -> bool:
+    """Whether every cell says `train` or `test`."""
+    return {level.lower() for level in self.levels} <= {*table_options.TRAIN_OR_TEST}
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -113,8 +118,7 @@ class Finding:
         hint for hint in self.hints
         if hint not in unneeded and not hint.startswith("--id_column")
     ]
-    hint = f"--id_column={shlex.quote(name)} compares the rows of all views"
-    return dataclasses.replace(self, fix=fix, hints=(hint, *hints))
+    return dataclasses.replace(self, fix=fix, hints=(comparing(name), *hints))
 
 
 class BadTable(Exception):
@@ -200,6 +204,11 @@ def first_of(texts: Sequence[str]) -> str:
   """Returns sentences in one, the first of them if there are many."""
   more = len(texts) - _MOST_SHOWN
   return "; ".join((*texts[:_MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])))
+
+
+def comparing(name: str) -> str:
+  """Returns words for the flag that compares the rows of views by a column."""
+  return f"--id_column={shlex.quote(name)} compares the rows of all views"
 
 
 def also(names: Sequence[str]) -> str:
@@ -289,7 +298,13 @@ class _Unit:
 class ColumnFacts:
   """What the cells of the columns of numbers are like, over all files."""
 
-  def __init__(self) -> None:
+  def __init__(self, takes_split: bool = False) -> None:
+    """Begins with no cells.
+
+    Args:
+      takes_split: Whether one of the columns may say which rows are for testing.
+    """
+    self._takes_split = takes_split
     self._counts: dict[str, tuple[int, int]] = {}
     self._units: dict[str, dict[str, _Unit]] = {}
 
@@ -337,24 +352,29 @@ class ColumnFacts:
     try:
       yield
     except BadTable as e:
-      e.findings = tuple(self._with_hints(one) if one.texts else one for one in e.findings)
+      texts = [text for one in e.findings for text in one.texts]
+      others = {text.name for text in texts if not text.says_split} | self.mostly_numbers
+      splits = {text.name for text in texts} - others
+      e.findings = tuple(self._with_hints(one, splits) if one.texts else one for one in e.findings)
       e.numbers = self.mostly_numbers
       raise
 
-  def _with_hints(self, finding: Finding) -> Finding:
+  def _with_hints(self, finding: Finding, splits: Collection[str]) -> Finding:
     texts = [text for text in finding.texts if text.name not in self.mostly_numbers]
-    levels = [text.name for text in texts if text.may_be_levels]
+    hints = [_MOSTLY_NUMBERS] if len(texts) < len(finding.texts) else []
+    fix: dict[str, Any] = {}
+    if splits and self._takes_split:
+      fix["split_column"] = name = min(splits)
+      hints.append(f"--split_column={shlex.quote(name)} says which rows are for testing")
+      texts = [text for text in texts if text.name != name]
+    levels = [text.name for text in texts if text.may_be_levels and text.name not in splits]
     if not levels and len(texts) == len(self._counts):
       levels = [text.name for text in texts]  # Something has to be left.
-    hints = (_LEVELS, LEAVES_OUT) if texts else ()
-    if len(texts) < len(finding.texts):
-      hints = (*hints, _MOSTLY_NUMBERS)
-    return dataclasses.replace(
-        finding, hints=(*finding.hints, *hints), fix={} if not texts else {
-            "categories": tuple(levels),
-            "exclude": tuple(text.name for text in texts if text.name not in levels),
-        },
-    )
+    if texts:
+      hints = [_LEVELS, LEAVES_OUT, *hints]
+      fix["categories"] = tuple(levels)
+      fix["exclude"] = tuple(text.name for text in texts if text.name not in levels)
+    return dataclasses.replace(finding, hints=(*finding.hints, *hints), fix=fix)
 
 
 def _unit(unit: str) -> str:

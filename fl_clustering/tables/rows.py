@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import re
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 from fl_clustering.tables import written_numbers
 
-_TRAIN_OR_TEST = ("train", "test")
+# Hardly a mean is so many standard deviations from that of a model's rows.
+_FAR_DEVIATIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,16 +46,23 @@ class Rows:
     return digest.digest()
 
 
-def _has_thousandths(column: np.ndarray) -> bool:
-  """Returns whether a column has numbers like 1.510, and no others but whole ones below 1,000."""
+def _thousandths(column: np.ndarray) -> np.ndarray:
+  """Returns a column's numbers like 1.510, if it has no others but whole ones below 1,000."""
   if column.dtype == object:
-    return False
-  sizes = np.abs(column[np.isfinite(column)])
-  parts = sizes[sizes % 1 > 0]
-  return bool(
-      len(parts) and parts.min() >= 1 and sizes.max() < 1000
-      and np.allclose(1000 * parts, np.rint(1000 * parts), rtol=0, atol=1e-6)
+    return np.zeros(0)
+  values = column[np.isfinite(column)]
+  parts = values[values % 1 != 0]
+  has_others = np.any(np.abs(parts) < 1) or np.any(np.abs(values) >= 1000) or not np.allclose(
+      1000 * parts, np.rint(1000 * parts), rtol=0, atol=1e-6
   )
+  return np.zeros(0) if has_others else parts
+
+
+def _may_be_thousands(parts: np.ndarray, moments: Sequence[table_options.Moments]) -> bool:
+  """Returns whether a thousand times some numbers may be in a column of a model with moments."""
+  _, means, deviations = np.array(moments, float).T
+  far = np.maximum(_FAR_DEVIATIONS * deviations, np.abs(parts.mean() - means))
+  return bool(np.any(np.abs(1000 * parts.mean() - means) <= far))
 
 
 def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
@@ -101,6 +109,7 @@ class RowSources:
       self, heads: Mapping[str, columns_lib.Head], columns: columns_lib.Columns,
       options: table_options.TableOptions, model: table_format.TableFormat | None = None,
       skip_bad_rows: bool = False,
+      moments: Mapping[str, Sequence[table_options.Moments]] | None = None,
   ):
     """Reads the files that clients share.
 
@@ -108,14 +117,17 @@ class RowSources:
       heads: A mapping from client id to `Head`; with `client_column` from anything.
       model: That of the model that the files are for; what has a role in them may then be missing.
       skip_bad_rows: Whether rows that can't be used, or not by the model, are left out.
+      moments: Those of the model's rows, by feature, as far as they are known.
 
     Raises:
       BadTable: If a file that clients share can't be used.
     """
-    self.facts = problems.ColumnFacts()
+    takes_split = options.label_column is not None and options.split_column is None
+    self.facts = problems.ColumnFacts(takes_split and options.columns is None)
     self.bad_rows: dict[str, dict[int, str]] = {}
     self._model = model
     self._skips_bad_rows = skip_bad_rows
+    self._moments = moments or {}
     self._heads = dict(heads)
     # In some files, levels and labels that are classes are read as numbers.
     self._columns = dict.fromkeys(heads, columns)
@@ -161,7 +173,13 @@ class RowSources:
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
     if not head.allows_any_cell and head.first_line is not None and head.style.likely is None:
-      if any(_has_thousandths(table[name]) for name in self._columns[key].numbers if name in table):
+      found = {name: _thousandths(table[name]) for name in self._columns[key].numbers
+               if name in table}
+      # One column that can't have thousands says the file's decimal mark.
+      if any(map(len, found.values())) and all(
+          _may_be_thousands(parts, self._moments[name])
+          for name, parts in found.items() if len(parts) and name in self._moments
+      ):
         self._unclear.add(key)
     for name in named:
       table[name] = _names_of_numbers(table[name], head)
@@ -316,7 +334,7 @@ def is_test(rows: Rows, split_column: str) -> np.ndarray:
   """Returns which rows are for testing; `BadTable` if one does not say."""
   splits = [text.lower() for text in rows.cells[split_column]]
   for row, split in zip(rows.numbers, splits):
-    if split not in _TRAIN_OR_TEST:
+    if split not in table_options.TRAIN_OR_TEST:
       raise problems.BadTable(
           f"row {row}, column {split_column!r} must be train or test, got {split!r}"
       )

@@ -172,8 +172,8 @@ class TableFormat:
   Attributes:
     classes: The classes' names; None without a label column, and for a regression.
     label_scale: How the labels of a regression are standardized; None until that is known.
-    decimal: The decimal mark of all text files, None if they differ; other files that leave theirs
-      open have it too.
+    decimal: The decimal mark of all text files, None if they differ; if it is a comma, other files
+      that leave theirs open have it too.
   """
 
   options: table_options.TableOptions

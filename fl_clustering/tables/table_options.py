@@ -36,6 +36,8 @@ _OF_SINGLE_LINES = ("ascii", "cp125", "iso8859", "koi8", "mac", "utf-8")
 # What is learned of a label column, by the names of `task`.
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = (CLASSIFICATION, REGRESSION)
+# What a split column says of a row.
+TRAIN_OR_TEST = ("train", "test")
 _ROLES = ("id_column", "label_column", "split_column", "client_column")
 
 

@@ -13,6 +13,7 @@ i of every file of a client is the client's row i.  The files are read as those 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -35,6 +36,8 @@ from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 
 LABELS = "labels"
+# Columns of fewer rows may have the same values by chance, none of them twice.
+_FEWEST_KEYS = 5
 # What does not apply to views, and why.
 _REFUSED = {
     "columns": "views have all their columns but those in `exclude`",
@@ -59,10 +62,12 @@ class ViewTables:
   Attributes:
     views: The `ClientTables` of every view by its name.
     labels: The known classes, if there are any.
+    keys: The features that seem to say in all views which row it is.
   """
 
   views: Mapping[str, client_tables.ClientTables]
   labels: Labels | None = None
+  keys: tuple[str, ...] = ()
 
   @property
   def num_rows(self) -> Mapping[str, int]:
@@ -72,9 +77,10 @@ class ViewTables:
   @property
   def warnings(self) -> tuple[str, ...]:
     """What is odd about the rows, in words."""
-    return tuple(
-        f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings
-    )
+    return (*(
+        f"the column {name} looks like the rows' ids: all views have the same numbers in the same "
+        f"order, none twice; {problems.comparing(name)}" for name in self.keys
+    ), *(f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings))
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -283,6 +289,82 @@ def _check_same_rows(files: Sequence[_File]) -> None:
       )
 
 
+def _distinct(
+    head: columns_lib.Head, names: Collection[str], numbers: Collection[str]
+) -> dict[str, np.ndarray]:
+  """Returns those of some columns in which no value of a file is missing or occurs twice.
+
+  Args:
+    numbers: The columns that hold numbers; others are text.
+  """
+  own = [name for name in head.known_names if name in names]
+  features = tuple(name for name in own if name in numbers)
+  texts = {name: name for name in own if name not in numbers}
+  with contextlib.suppress(problems.BadTable):  # Of which others tell.
+    _, table, _ = reader.read(head, columns_lib.Columns(features, (), texts), needed=())
+    return {
+        name: column for name, column in table.items()
+        if not reader.is_missing(column).any() and len(np.unique(column)) == len(column)
+    }
+  return {}
+
+
+def _other_order(
+    name: str, of_files: Mapping[str, np.ndarray], hints: tuple[str, ...]
+) -> problems.BadTable | None:
+  """Returns what is wrong if files, by path, have a column's values in different orders."""
+  (path, first), *others = of_files.items()
+  for other_path, values in others:
+    for row in np.flatnonzero(values != first)[:1]:
+      found, wanted = (table_format.level_of(str(column[row])) for column in (values, first))
+      return problems.BadTable(
+          f"the column {name!r} has the same values as in {path!r} in another order, {found} where "
+          f"that has {wanted}; all views must have the same rows in the same order", other_path,
+          hints,
+      )
+  return None
+
+
+def _keys(tables: ViewTables, paths: Mapping[str, Mapping[str, str]]) -> set[str]:
+  """Returns the columns of several views that have the same values at every row, none twice.
+
+  Args:
+    paths: The paths of the files, by view and client.
+
+  Raises:
+    BadTable: If the views of a client have these values in different orders.
+  """
+  heads = {head.path: head for view in tables.views.values() for head in view.heads}
+  names = {name for head in heads.values() for name in head.known_names}
+  names = {name for name in names if not text_files.UNNAMED.fullmatch(name)}
+  for format_ in tables.format.views.values():  # Ids that are known have been compared.
+    names -= {*format_.columns.categories, *format_.columns.roles.values()}
+    if format_.options.allow_any_number:
+      return set()
+  faults: list[tuple[str, problems.BadTable | None]] = []
+  most_rows = 0
+  for client_id in tables.client_ids:
+    own = [heads[path_of[client_id]] for path_of in paths.values()]
+    counts = collections.Counter(name for head in own for name in head.known_names)
+    names = {name for name in names if counts[name] > 1}
+    read = {head.path: _distinct(head, names, tables.number_columns) for head in own if names}
+    for name in sorted(names):
+      of_files = {path: found[name] for path, found in read.items() if name in found}
+      values = list(map(np.sort, of_files.values()))
+      if len(values) < 2 or not all(np.array_equal(values[0], other) for other in values):
+        names.remove(name)
+        continue
+      most_rows = max(most_rows, len(values[0]))
+      hints = (problems.comparing(name),) if counts[name] == len(own) else ()
+      faults.append((name, _other_order(name, of_files, hints)))
+  if most_rows < _FEWEST_KEYS:
+    return set()
+  for name, fault in faults:
+    if fault is not None and name in names:
+      raise fault
+  return names
+
+
 def _checked(
     tables: ViewTables, paths: Mapping[str, Mapping[str, str]], label_files: Mapping[str, _File]
 ) -> ViewTables:
@@ -366,17 +448,10 @@ def _ids(
   if len(heads) < 2 or options.id_column is not None or options.allow_any_number:
     return []
 
-  def has_ids(head: columns_lib.Head, name: str) -> bool:
-    columns = columns_lib.Columns((), (), {"id_column": name})
-    with contextlib.suppress(problems.BadTable):  # Of which others tell.
-      _, table, _ = reader.read(head, columns, needed=())
-      return None not in table[name] and len(set(table[name])) == len(table[name])
-    return False
-
   shared = set(names).intersection(*(head.known_names for head in of_files))
   return [
       name for name in of_files[0].known_names
-      if name in shared and all(has_ids(head, name) for head in of_files)
+      if name in shared and all(_distinct(head, [name], ()) for head in of_files)
   ]
 
 
@@ -411,7 +486,9 @@ def _opened(
   files: dict[str, _File] = {}
   if label_heads:
     labels, files = _read_labels(label_heads, options)
-  return _checked(ViewTables(views, labels), paths, files)
+  tables = _checked(ViewTables(views, labels), paths, files)
+  keys = _keys(tables, paths).intersection(*(view.number_columns for view in views.values()))
+  return dataclasses.replace(tables, keys=() if options.id_column else tuple(sorted(keys)))
 
 
 def open_folder_for(
@@ -454,4 +531,6 @@ def open_folder_for(
         )
         for name, view in format_.views.items()
     }
-    return _checked(ViewTables(views), paths, {})
+    tables = _checked(ViewTables(views), paths, {})
+    _keys(tables, paths)
+    return tables

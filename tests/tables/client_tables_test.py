@@ -572,6 +572,20 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, "most of them numbers; 'n/d' is none"):
       self.open(files, label_column="y")
 
+  @parameterized.named_parameters(
+      ("no flags", {}, "strip_units reads numbers with a unit"),
+      ("flags", {"strip_units": True, "thousands": "."}, "task=regression learns the numbers"),
+  )
+  def test_labels_with_several_units_and_marks(self, options, hint):
+    files = {
+        "a.csv": folders.lines("x;y", *(f"{i};{10 + i}.574,00 €" for i in range(15))),
+        "b.csv": folders.lines("x;y", *(f"{i};£{50 + i},574.20" for i in range(15))),
+    }
+    with self.assertRaisesRegex(
+        ValueError, f"'y' has 30 different labels in 30 rows, .* is none; --{hint}[^-]*$"
+    ):
+      self.open(files, label_column="y", **options)
+
 
 class RegressionTest(folders.TablesTestCase):
 

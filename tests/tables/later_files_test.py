@@ -59,6 +59,48 @@ class ForAModelTest(folders.TablesTestCase):
     else:
       self.assert_features(self.open_later(format_, {"new.csv": text}), {"new": expected})
 
+  _COSTS = {"x": [(40, 2500, 1400), (2, 4500, 0)]}
+  _DOSES = {"x": [(40, 2.5, 1)], "y": [(40, 300, 900)]}
+
+  @parameterized.named_parameters(
+      ("thousands in the run", "x;y\n1.871;2\n", _COSTS, True),
+      ("several rows", "x;y\n1.871;2\n1.950;9\n", _COSTS, True),
+      ("nothing known of the run", "x;y\n1.871;2\n", {}, True),
+      ("ones in the run", "x;y\n1.871;2\n", _DOSES, False),
+      ("another column with ones in the run", "x;y\n1.871;2.310\n", _DOSES, False),
+      ("a decimal point elsewhere", "x;y\n1.871;2.5\n", _COSTS, False),
+      ("commas between cells", "x,y\n1.871,2\n", _COSTS, False),
+      ("other numbers", "x;y\n1.871;2\n1871;2\n", _COSTS, False),
+  )
+  def test_points_that_may_stand_between_thousands(self, text, moments, is_told):
+    format_ = self.open({"a.csv": "x,y\n1,2\n3,4.5\n"}).format
+    tables = self.open_later(format_, {"new.csv": text}, moments=moments)
+    self.assertEqual(tables.read("new").features[0, 0], 1.871)
+    found = ("line 2, column 'x': '1.871' is read with a decimal point, but may have one between "
+             "thousands; --decimal=. or --thousands=. says which")
+    self.assertEqual([found in text for text in tables.warnings], [True] * is_told)
+    for options in ({"decimal": "."}, {"thousands": "."}) if is_told else ():
+      tables = self.open_later(format_, {"new.csv": text}, moments=moments, options=options)
+      self.assertEqual(tables.warnings, ())
+
+  def test_points_between_thousands_beside_whole_numbers(self):
+    format_ = self.open({"a.csv": "x,y\n1,2\n3,4.5\n"}).format
+    with self.assertRaisesRegex(ValueError, "'1.871' may have a decimal point .*--thousands=. say"):
+      self.open_later(format_, {"new.csv": "x;y\n1.871;2\n950;3\n"}, moments=self._COSTS)
+    tables = self.open_later(format_, {"new.csv": "x;y\n1.871;2\n3;3\n"}, moments=self._DOSES)
+    self.assert_features(tables, {"new": [[1.871, 2], [3, 3]]})
+
+  def test_commas_that_may_be_a_decimal_mark(self):
+    format_ = self.open({"a.csv": "x;y\n1;12.5\n2;2.5\n"}).format
+    files = {"new.csv": "x;y\n6050;6,519\n7424;15,544\n"}
+    with self.assertRaisesRegex(
+        ValueError, "'6,519' may be 6.519 or 6519; --decimal=, or --thousands=, says which"
+    ):
+      self.open_later(format_, files)
+    for flag, factor in (("decimal", 1), ("thousands", 1000)):
+      tables = self.open_later(format_, files, options={flag: ","})
+      self.assert_features(tables, {"new": [[6050, 6.519 * factor], [7424, 15.544 * factor]]})
+
   def test_columns_with_a_role_may_be_absent(self):
     tables = self.open_for_model({"new.csv": "c;x\nred;1\n", "newer.csv": "x;c\n2;blue\n"})
     table = tables.read("newer")
@@ -90,6 +132,8 @@ class ForAModelTest(folders.TablesTestCase):
       ("a class", "x;c;sick\n1;red;no\n1;red;maybe\n",
        "new.csv': line 3, column 'sick' must be one of no, yes, got 'maybe'"),
       ("a column too few", "x\n1\n", "new.csv': it has no column 'c', and the model has.$"),
+      ("others that are not used", "key;x;more\nu;1;2\n",
+       "new.csv': it has no column 'c', and the model has.$"),
       ("a column of another name", "x;C\n1;red\n",
        "it has a column 'C', and the model has 'c'; all files must have the same names.$"),
       ("text", "x;c\nmuch;red\n", "line 2, column 'x': 'much' is not a number.$"),
@@ -214,6 +258,9 @@ class ForAModelTest(folders.TablesTestCase):
       ("near both signs", [(50, 0, 2)], [3, 5, 6, 6, 7], False),
       ("constant", [(50, 5, 0)], [6, 6, 6, 6, 7], False),
       ("between the clusters", [(50, 5, 1), (50, 500, 1)], [90, 91, 92, 93, 94], False),
+      ("counting up", [(50, 110, 20)], range(1000, 1020), False),
+      ("ids", [(50, 6e7, 2e7)], [8_000_000 + 1999 * i for i in range(50)], False),
+      ("few integers", [(50, 110, 20)], range(1000, 1005), True),
   )
   def test_columns_of_other_sizes(self, moments, column, is_told):
     format_ = self.open({"a.csv": "x,y\n1,2\n"}).format

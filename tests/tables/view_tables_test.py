@@ -282,6 +282,46 @@ class BadFoldersTest(ViewTablesTestCase):
       self.assertEqual(message.endswith(advice), order == "same")
       self.assertEqual(bool(re.search(refusal, message)), order == "other")
 
+  _KEYS = [f"{66876 - 7 * i % 50}" for i in range(9)]
+
+  def _of_keys(self, other, name="key", **others):
+    """Returns files of two clients, whose second view has its rows in the same order or not."""
+    found, last = {}, self._KEYS[4:]
+    for client_id, keys, of_other in (("a", self._KEYS[:5], other[:5]), ("b", last, last)):
+      for view, own in (("x", keys), ("y", of_other), *((n, keys) for n in others)):
+        rows = (f"{key},{i % 2 + ord(client_id)}" for i, key in enumerate(own))
+        found[f"{client_id}/{view}.csv"] = folders.lines(f"{others.get(view, name)},{view}v", *rows)
+    return found
+
+  @parameterized.named_parameters(
+      ("a feature", {}, {}), ("left out", {"exclude": ("key",)}, {}),
+      ("not in all views", {}, {"z": "other"}),
+  )
+  def test_the_same_values_in_another_order(self, options, others):
+    files = self._of_keys(self._KEYS[4::-1], **others)
+    with self.assertRaisesRegex(
+        ValueError, "a/y.csv': the column 'key' has the same values as in '.*a/x.csv' in another "
+        f"order, {self._KEYS[4]} where that has {self._KEYS[0]}; all views must have the same rows "
+        "in the same order" + ".$" * bool(others)
+    ) as caught:
+      self.open(files, **options)
+    self.assertEqual("--id_column=key compares" in str(caught.exception), not others)
+    tables = self.open(self._of_keys(self._KEYS, **others), **options)
+    told = ("the column key looks like the rows' ids: all views have the same numbers in the same "
+            "order, none twice; --id_column=key compares the rows of all views",)
+    self.assertEqual(tables.warnings, () if options or others else told)
+    later = table_options.LaterFiles()
+    with self.assertRaisesRegex(ValueError, "a/y.csv': the column 'key' has the same .*order.$"):
+      view_tables.open_folder_for(tables.format, self.write(files), later=later)
+
+  @parameterized.named_parameters(
+      ("others", ["1", "2", "3", "4", "5"], "key"), ("one twice", _KEYS[:4] * 2, "key"),
+      ("one missing", ["NA", *_KEYS[3::-1]], "key"), ("no name", _KEYS[4::-1], "column_1"),
+  )
+  def test_other_values_of_columns_with_one_name(self, other, name):
+    tables = self.open(self._of_keys(other, name), missing="mean")
+    self.assertNotIn("rows' ids", str(tables.warnings))
+
   @parameterized.named_parameters(
       ("twice in a file", ["n1", "n1"], ["n1", "n2"]), ("a missing one", ["n1", ""], ["n1", "n2"])
   )
