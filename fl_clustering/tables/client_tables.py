@@ -327,12 +327,20 @@ def unnamed_heads(
 
 
 def read_heads(
-    paths: Mapping[str, str], options: table_options.TableOptions, argument: str
+    paths: Mapping[str, str], options: table_options.TableOptions, argument: str,
+    given: table_options.TableOptions | None = None,
 ) -> dict[str, columns_lib.Head]:
-  """Returns the `Head`s of files, with names, under the keys of their paths."""
-  return dict(zip(
-      paths, columns_lib.with_names(unnamed_heads(paths, options, argument), options.header)
-  ))
+  """Returns the `Head`s of files, with names, under the keys of their paths.
+
+  Args:
+    given: The options that these are a repair of, which may leave out lines of names; or None.
+  """
+  unnamed = unnamed_heads(paths, options, argument)
+  try:
+    return dict(zip(paths, columns_lib.with_names(unnamed, options.header)))
+  except problems.BadTable:
+    text_files.check_no_row_left_out(unnamed, given or options)
+    raise
 
 
 def _numbers_lost(
@@ -440,7 +448,7 @@ def open_folder(
       with part():
         reader.check_kinds([directory], options.allow_any_number)
       with part():
-        heads = read_heads(paths, tried, argument)
+        heads = read_heads(paths, tried, argument, options)
         columns_lib.check_known(list(heads.values()), tried)
         if is_one:
           columns_lib.check_no_clients(next(iter(heads.values())), tried)

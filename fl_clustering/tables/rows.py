@@ -173,8 +173,10 @@ class RowSources:
     # What is found out of a file, such as its decimal mark, need not be found again.
     self._heads[key] = head
     if not head.allows_any_cell and head.first_line is not None and head.style.likely is None:
-      found = {name: _thousandths(table[name]) for name in self._columns[key].numbers
-               if name in table}
+      # A model knows its levels and classes.
+      known = () if self._model is None else self._columns[key].in_numbers
+      names = [name for name in self._columns[key].numbers if name in table and name not in known]
+      found = {name: _thousandths(table[name]) for name in names}
       # One column that can't have thousands says the file's decimal mark.
       if any(map(len, found.values())) and all(
           _may_be_thousands(parts, self._moments[name])

@@ -426,7 +426,7 @@ def open_folder(
       with part():
         reader.check_kinds(folders.values())
       with part():
-        opened = _opened(paths, label_paths, tried, argument)
+        opened = _opened(paths, label_paths, tried, argument, options)
         for view in opened.views.values():
           text_files.check_no_row_left_out(view.heads, options)
     return opened
@@ -457,14 +457,14 @@ def _ids(
 
 def _opened(
     paths: Mapping[str, Mapping[str, str]], label_paths: Mapping[str, str] | None,
-    options: table_options.TableOptions, argument: str,
+    options: table_options.TableOptions, argument: str, given: table_options.TableOptions,
 ) -> ViewTables:
   """Returns the `ViewTables` of files, whose paths are by view, and by client."""
   heads = {}
   with problems.gathered() as part:
     for name, of_view in paths.items():
       with part():
-        heads[name] = client_tables.read_heads(of_view, options, argument)
+        heads[name] = client_tables.read_heads(of_view, options, argument, given)
   label_heads = {} if label_paths is None else _label_heads(label_paths, options, argument)
   all_heads = [head for of_view in (*heads.values(), label_heads) for head in of_view.values()]
   columns_lib.check_known(all_heads, options)

@@ -90,6 +90,12 @@ class ForAModelTest(folders.TablesTestCase):
     tables = self.open_later(format_, {"new.csv": "x;y\n1.871;2\n3;3\n"}, moments=self._DOSES)
     self.assert_features(tables, {"new": [[1.871, 2], [3, 3]]})
 
+  def test_levels_with_points_that_may_stand_between_thousands(self):
+    format_ = self.open({"a.csv": "x,c\n1,1.500\n2,3\n"}, categories=("c",)).format
+    tables = self.open_later(format_, {"new.csv": "x;c\n1;1.500\n2;3\n"})
+    self.assert_features(tables, {"new": [[1, 1, 0], [2, 0, 1]]})
+    self.assertEqual(tables.warnings, ())
+
   def test_commas_that_may_be_a_decimal_mark(self):
     format_ = self.open({"a.csv": "x;y\n1;12.5\n2;2.5\n"}).format
     files = {"new.csv": "x;y\n6050;6,519\n7424;15,544\n"}
