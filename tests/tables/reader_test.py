@@ -832,9 +832,9 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
 
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(
-        ValueError, "a.csv': line 1, 'Report', looks like a title .*; --skip_lines leaves out as "
-        "many lines of every file, remove the lines above the table where not all files have as "
-        "many.$"
+        ValueError, "a.csv': line 1, 'Report', looks like a title .*b.csv': line 1, 'x,y', looks "
+        "like a row, which --skip_lines=1 leaves out; remove the lines above the table where not "
+        "all files have as many.$"
     ) as caught:
       self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
     self.assertNotIn("Try:", str(caught.exception))
