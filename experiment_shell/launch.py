@@ -19,6 +19,7 @@ even while it still imports the rest.
 """
 
 import contextlib
+import logging as std_logging
 import os
 import select
 import sys
@@ -174,7 +175,7 @@ def _run(main: Callable[[], None], help_: program_help.Help | None) -> None:
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   logging.use_absl_handler()
-  logging.get_absl_handler().setFormatter(None)
+  logging.get_absl_handler().setFormatter(std_logging.Formatter("warning: %(message)s"))
   try:
     arguments = _parse_flags(help_)[1:]
     if arguments:

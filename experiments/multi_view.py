@@ -141,9 +141,10 @@ class MultiView(experiment.Experiment):
     if loaded.with_demonstration:
       config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
+    lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     lines += [
-        f"data: {one.source}{'' if one.tables is None else one.tables.format.levels_told}"
-        for one in loaded.datasets.values()
+        f"levels: {one.tables.format.levels_told}" for one in loaded.datasets.values()
+        if one.tables is not None and one.tables.format.levels_told
     ]
     lines += [f"warning: {text}" for text in loaded.warnings]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))

@@ -296,7 +296,8 @@ def load(
   if len(tables.client_ids) == 1:
     hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
     data_line = f"data: 1 client in {folder}{hint}"
-  data_line += tables.format.levels_told
+  if tables.format.levels_told:
+    data_line += f"; levels: {tables.format.levels_told}"
   return experiment.Inputs(
       _Folder(tables), {"data": described, "warnings": list(tables.warnings)},
       (data_line, *(f"warning: {text}" for text in tables.warnings)),

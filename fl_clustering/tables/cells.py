@@ -14,11 +14,11 @@ import unicodedata
 
 # A missing cell has one of these texts.
 MISSING = (
-    "", "?", "NA", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT",
-    "null", "NULL", "Null", "None", "none", "NONE", r"\N",
+    "", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT", "null",
+    "NULL", "Null", "None", "none", r"\N",
 )
 # Those that may be meant as a level: nothing of it, or it does not apply.
-WORDS = ("None", "none", "NONE", "N/A", "n/a", "n.a.")
+WORDS = ("None", "none", "N/A", "n/a")
 # What may stand between thousands, and what messages call it.
 THOUSANDS = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
 # From a decimal mark to the other one.
@@ -34,7 +34,7 @@ _WORD = (
     rf"(?:m[23]|x10|[{_LETTERS}/])"
     rf"(?:m[23]|H2|[/^*·.\-E][0-9]{{1,3}}|[{_LETTERS}²³%/^*·.\-]){{0,14}}"
 )
-_CURRENCY = "[€$£¥]"
+_CURRENCY = "(?:[€$£¥]|EUR|USD|CHF|GBP|SEK|NOK|DKK|PLN|CZK|JPY|CAD|AUD|INR|CNY)"
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
 DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"

@@ -67,7 +67,7 @@ class FormatScan:
     self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
     # Where few cells of a column have a value, or none, in words.
-    self._sparse: list[str] = []
+    self._sparse: dict[str, list[str]] = {}
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
     """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
@@ -77,8 +77,8 @@ class FormatScan:
       num_values = int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
       self._num_values[name] += num_values
       if 2 * num_values < len(rows.numbers):
-        self._sparse.append(
-            f"{name} at {client_id}: {num_values:,} of {len(rows.numbers):,} rows have a value"
+        self._sparse.setdefault(name, []).append(
+            f"{client_id} (a value in {num_values:,} of {len(rows.numbers):,} rows)"
         )
     levels = {
         name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
@@ -118,8 +118,8 @@ class FormatScan:
         f"the files of the clients {problems.named(same)} hold the same rows in all columns that "
         "are used" for same in copies.values() if len(same) > 1
     ), *(
-        f"most cells of a column are empty, and filled in: {text}"
-        for text in filter(None, [problems.first_of(self._sparse)])
+        f"most cells of the column {name} are empty, and filled in, at {problems.listed(clients)}"
+        for name, clients in self._sparse.items()
     ), *self._oddities.texts())
 
   def finds_regression(self) -> bool:

@@ -36,12 +36,15 @@ _FEWEST_IDS = 20
 _FEWEST_DISTINCT, _WIDE, _EVEN = 50, 200, 0.26
 # A column that agrees with the label in fewer rows may do so by chance.
 _FEWEST_LABELS, _FIRST_ROWS = 20, 500
+# More of the ids may be those of another client, too.
+_MOST_SHARED = 0.2
 # Units of measurements, nearly all of which are positive, can be compared.
 _LEAST_POSITIVE = 0.95
 # What people write for a missing value, where it is this often and far from the others.
 _CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
 _FEWEST_CODES = 3
 _FAR = 10
+_LEAST_GAP = 2
 # So many levels, of which a client has two at most, may be two words for one.
 _TWO_VOCABULARIES = (3, 4)
 
@@ -65,10 +68,7 @@ class _Scale:
 
 
 def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
-  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None.
-
-  Ids have no unit: None.
-  """
+  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None."""
   values = column[np.isfinite(column)]
   counts, means, deviations = np.array(moments, float).T
   mean = float(counts @ means / counts.sum())
@@ -85,9 +85,9 @@ def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> 
   is_far = abs(scale.mean - mean) >= _FAR_DEVIATIONS * variance**0.5
   if not is_apart or not variance > 0 or not (is_other_factor or is_far):
     return None
-  numbers = _Numbers()
-  numbers.add("", column)
-  return None if numbers.count_up or numbers.are_ids else mean
+  # Ids without large gaps have no unit.
+  is_dense = len(values) >= _FEWEST_IDS and len(values) ** 2 >= 6 * np.ptp(values)
+  return None if is_dense and _are_distinct(values) and not np.any(values % 1) else mean
 
 
 @dataclasses.dataclass
@@ -133,10 +133,10 @@ class _Spread:
     """Returns whether a value, which is none of these, can hardly be one of them."""
     if not self.count:
       return False
-    gap = max(self.least - value, value - self.largest)
+    gap, spread = max(self.least - value, value - self.largest), self.largest - self.least
     is_other_sign = value < 0 <= self.least
     is_large = abs(value) > _FAR * max(-self.least, self.largest)
-    return is_other_sign or is_large or gap > self.largest - self.least > 0
+    return is_other_sign or is_large or gap > max(spread, _LEAST_GAP) and spread > 0
 
 
 @dataclasses.dataclass
@@ -172,14 +172,17 @@ class _Numbers:
     """Whether all numbers of a client differ, which measurements would hardly do."""
     clients = list((self.distinct or {}).values())
     values = np.concatenate([np.zeros(0), *clients])
-    if len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days:
+    num_shared = len(values) - len(np.unique(values))
+    if (
+        len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days
+        or num_shared > _MOST_SHARED * len(values)
+    ):
       return False
     span = np.ptp(values)
     # Of n random numbers, about n^2 / (2 span) are the same as another one.
-    if not _are_distinct(values):  # Clients may number their rows alike.
-      return sum(len(one) ** 2 for one in clients) >= 6 * span
+    num_pairs = sum(len(one) ** 2 for one in clients) if num_shared else len(values) ** 2
     is_even = span >= _WIDE * len(values) and values.std() >= _EVEN * span
-    return bool(len(values) ** 2 >= 6 * span or is_even)
+    return bool(num_pairs >= 6 * span or is_even)
 
   @property
   def codes(self) -> dict[float, int]:
@@ -260,8 +263,8 @@ def _abbreviated(names: Iterable[str]) -> list[list[str]]:
   return found
 
 
-def _apart(clients_of: Mapping[str, Sequence[str]]) -> list[str]:
-  """Returns the clients, with two names or more, that share none with the largest group of others.
+def _groups(clients_of: Mapping[str, Sequence[str]]) -> list[list[str]]:
+  """Returns groups of clients, the largest first, of which no two have a name in common.
 
   Args:
     clients_of: The clients that have a level or a class, by its name.
@@ -270,11 +273,11 @@ def _apart(clients_of: Mapping[str, Sequence[str]]) -> list[str]:
   for clients in clients_of.values():
     joined = [group for group in groups if not group.isdisjoint(clients)]
     groups = [group for group in groups if group not in joined] + [set(clients).union(*joined)]
-  counts = collections.Counter(itertools.chain(*clients_of.values()))
-  others = sorted(groups, key=len)[:-1]
-  return [client for client, count in counts.items() if count > 1 and any(map(
-      lambda group: client in group, others
-  ))]
+  in_order = list(dict.fromkeys(itertools.chain(*clients_of.values())))
+  return sorted(
+      ([client for client in in_order if client in group] for group in groups),
+      key=len, reverse=True,
+  )
 
 
 def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") -> list[str]:
@@ -295,10 +298,15 @@ def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") 
   if 0 < len(dates) < len(clients_of):
     found.append(f"the {what} {problems.named(dates)}{of} look like dates, unlike the others")
   counts = collections.Counter(itertools.chain(*clients_of.values()))
-  apart = _apart(clients_of)
-  if apart:
-    found.append(f"no other client has any of the {what}{of} at {problems.listed(apart)}")
-  elif not found and len(clients_of) in _TWO_VOCABULARIES and max(counts.values()) == 2:
+  groups = _groups(clients_of)
+  # Clients with one level each say something of the client.
+  if any(counts[client] > 1 for group in groups[1:] for client in group):
+    shown = problems.first_of([problems.listed(group) for group in groups])
+    found.append(f"these groups of clients have none of the {what}{of} in common: {shown}")
+  elif (
+      not found and not dates and len(clients_of) in _TWO_VOCABULARIES
+      and max(counts.values()) == 2 and not all(map(cells.is_number, clients_of))
+  ):
     found.append(
         f"no client has more than two of the {what} {problems.named(clients_of)}{of}, some of "
         "which may be one"

@@ -7,6 +7,7 @@ import datetime
 import functools
 import gzip
 import io
+import itertools
 import os
 import re
 from typing import Any, Iterator, Sequence
@@ -19,8 +20,8 @@ from fl_clustering.tables import problems
 ZIP, WORKBOOK = ".zip", ".xlsx"
 # What reading a file that is not what its name says, or only half of it, may raise.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError)
-# A range of merged cells in a sheet, with its first and its last row.
-_MERGED = re.compile(rb'mergeCell [^>]*ref="([A-Z]+([0-9]+):[A-Z]+([0-9]+))"')
+# A range of merged cells in a sheet: its first column, and its first and its last row.
+_MERGED = re.compile(rb'mergeCell [^>]*ref="(([A-Z]+)([0-9]+):[A-Z]+([0-9]+))"')
 
 
 def _is(path: str, ending: str) -> bool:
@@ -87,18 +88,22 @@ def _sheet_as_csv(path: str, unused_time: int) -> bytes:
 
 
 def _check_not_merged(path: str, rows: Sequence[Sequence[str]]) -> None:
-  """Raises `BadTable` if a cell of a workbook reaches into further rows that have cells.
+  """Raises `BadTable` if a value of a workbook reaches into further rows that have cells.
 
-  Only the first of these rows has its value.
+  Only the first of these rows has it.
   """
   with zipfile.ZipFile(path) as archive:
-    for name in archive.namelist():
-      found = _MERGED.findall(archive.read(name)) if "worksheets/" in name else ()
-      for merged, first, last in found:
-        if any(rows[int(first) : int(last)]):
-          raise problems.BadTable(
-              f"it has merged cells, {merged.decode()} for one; unmerge them and fill in every row"
-          )
+    sheets = [archive.read(name) for name in archive.namelist() if "worksheets/" in name]
+  for merged, letters, first, last in itertools.chain(*map(_MERGED.findall, sheets)):
+    column = functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1
+    top, *others = rows[int(first) - 1 : int(last)] or [[]]
+    # Of another sheet, others may have values there.
+    if any(top[column : column + 1]) and any(others) and not any(
+        any(row[column : column + 1]) for row in others
+    ):
+      raise problems.BadTable(
+          f"it has merged cells, {merged.decode()} for one; unmerge them and fill in every row"
+      )
 
 
 def _sheets(path: str) -> Iterator[tuple[str, list[list[str]]]]:

@@ -57,11 +57,6 @@ class TextColumn:
     """Whether there are few different cells for so many rows."""
     return len(self.levels) <= min(_MOST_LEVELS, max(2, self.num_rows // 2))
 
-  @property
-  def says_split(self) -> bool:
-    """Whether every cell says `train` or `test`."""
-    return {level.lower() for level in self.levels} <= {*table_options.TRAIN_OR_TEST}
-
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -352,9 +347,11 @@ class ColumnFacts:
     try:
       yield
     except BadTable as e:
-      texts = [text for one in e.findings for text in one.texts]
-      others = {text.name for text in texts if not text.says_split} | self.mostly_numbers
-      splits = {text.name for text in texts} - others
+      words: dict[str, set[str]] = {}
+      for text in (text for one in e.findings for text in one.texts):
+        words.setdefault(text.name, set()).update(map(str.lower, text.levels))
+      splits = {name for name, found in words.items() if found == {*table_options.TRAIN_OR_TEST}}
+      splits -= self.mostly_numbers
       e.findings = tuple(self._with_hints(one, splits) if one.texts else one for one in e.findings)
       e.numbers = self.mostly_numbers
       raise

@@ -33,9 +33,9 @@ _LEAST_BYTES_PER_BYTE = 2
 # so many rows in so many columns, but for such a share of their deviation, or a bit of both.  A
 # further mean may be rounded.
 _SURELY_TOTAL = (
-    "(sub|grand |overall )totals?|zwischensumme|gesamt(summe|ergebnis)|total (g[eé]n[eé]r|ger)al"
+    "(sub|grand |overall )totals?|zwischensumme|gesamt(summe|ergebnis)|total général"
 )
-_TOTAL = f"{_SURELY_TOTAL}|totals?|totaal|totale|insgesamt|sum|summe|somme"
+_TOTAL = f"{_SURELY_TOTAL}|total (gener|ger)al|totals?|totaal|totale|insgesamt|sum|summe|somme"
 _STATISTIC = (
     "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne|endergebnis|"
     "suma|Ø"

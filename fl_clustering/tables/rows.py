@@ -273,7 +273,7 @@ class RowSources:
           continue
         with part(head.path):
           unclear, has_whole = reader.unclear_point(head, self._columns[key].numbers)
-          if unclear and not commas and not has_whole:
+          if unclear and not commas and (self._model is not None or not has_whole):
             self.doubts[head.path] = unclear
           elif unclear:
             raise problems.BadTable(

@@ -158,6 +158,11 @@ def level_of(text: str) -> str:
   return text.lower() if text.lower() in ("true", "false") else text
 
 
+def _names(saved: Iterable[str]) -> tuple[str, ...]:
+  """Returns saved levels or classes; earlier versions wrote 17 digits, and accents as they were."""
+  return tuple(level_of(cells.composed(name)) for name in saved)
+
+
 def sorted_levels(levels: Collection[str]) -> tuple[str, ...]:
   """Returns levels in order: numbers by size, then text by alphabet."""
   return tuple(sorted(
@@ -185,9 +190,10 @@ class TableFormat:
 
   @property
   def levels_told(self) -> str:
-    """The levels of all columns that hold some, in words after a semicolon; "" if none do."""
-    found = [f"{name} ({problems.listed(levels)})" for name, levels in self.encoding.levels.items()]
-    return f"; levels: {', '.join(found)}" if found else ""
+    """The levels of columns that hold some, in words; "" if none do."""
+    return problems.first_of([
+        f"{name}: {problems.listed(levels)}" for name, levels in self.encoding.levels.items()
+    ])
 
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
@@ -259,8 +265,7 @@ class TableFormat:
   def from_json(cls, document: Mapping[str, Any]) -> TableFormat:
     """Returns the format that `to_json` returned as a dict."""
     options = table_options.TableOptions.from_json(document["options"])
-    # Earlier versions wrote numbers with 17 digits.
-    levels = {name: tuple(map(level_of, found)) for name, found in document["levels"].items()}
+    levels = {name: _names(found) for name, found in document["levels"].items()}
     features = tuple(document["features"])
     arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
     scale = document.get("label_scale")
@@ -273,7 +278,7 @@ class TableFormat:
             indicators=tuple(document["indicators"]),
             **arrays,
         ),
-        document["classes"] and tuple(map(level_of, document["classes"])),
+        document["classes"] and _names(document["classes"]),
         document.get("decimal"),  # Formats of earlier versions have none.
         scale and label_scale_lib.LabelScale(**scale),
     )
@@ -293,7 +298,8 @@ class ViewFormat:
   @property
   def levels_told(self) -> str:
     """The levels of all views' columns, as of `TableFormat.levels_told`."""
-    return "".join(view.levels_told for view in self.views.values())
+    found = {name: view.levels_told for name, view in self.views.items()}
+    return "; ".join(f"view {name}: {levels}" for name, levels in found.items() if levels)
 
   @property
   def feature_names(self) -> tuple[str, ...]:

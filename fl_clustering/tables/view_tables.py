@@ -62,12 +62,12 @@ class ViewTables:
   Attributes:
     views: The `ClientTables` of every view by its name.
     labels: The known classes, if there are any.
-    keys: The features that seem to say in all views which row it is.
+    told: What is odd about columns that several views have, in words.
   """
 
   views: Mapping[str, client_tables.ClientTables]
   labels: Labels | None = None
-  keys: tuple[str, ...] = ()
+  told: tuple[str, ...] = ()
 
   @property
   def num_rows(self) -> Mapping[str, int]:
@@ -77,10 +77,9 @@ class ViewTables:
   @property
   def warnings(self) -> tuple[str, ...]:
     """What is odd about the rows, in words."""
-    return (*(
-        f"the column {name} looks like the rows' ids: all views have the same numbers in the same "
-        f"order, none twice; {problems.comparing(name)}" for name in self.keys
-    ), *(f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings))
+    return (*self.told, *(
+        f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings
+    ))
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -152,7 +151,7 @@ def _folders(directory: str, argument: str) -> dict[str, str]:
   """Returns the clients' folders, by client."""
   reader.check_folder(directory, argument)
   folders = {
-      name: os.path.join(directory, name) for name in os.listdir(directory)
+      cells.composed(name): os.path.join(directory, name) for name in os.listdir(directory)
       if os.path.isdir(os.path.join(directory, name)) and not name.startswith(".")
   }
   if not folders:
@@ -325,22 +324,22 @@ def _other_order(
   return None
 
 
-def _keys(tables: ViewTables, paths: Mapping[str, Mapping[str, str]]) -> set[str]:
-  """Returns the columns of several views that have the same values at every row, none twice.
+def _of_keys(tables: ViewTables, paths: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+  """Returns what is odd about columns that have the same values in several views, none twice.
 
   Args:
     paths: The paths of the files, by view and client.
 
   Raises:
-    BadTable: If the views of a client have these values in different orders.
+    BadTable: If the views of a client have the values of a feature in different orders.
   """
   heads = {head.path: head for view in tables.views.values() for head in view.heads}
   names = {name for head in heads.values() for name in head.known_names}
   names = {name for name in names if not text_files.UNNAMED.fullmatch(name)}
   for format_ in tables.format.views.values():  # Ids that are known have been compared.
-    names -= {*format_.columns.categories, *format_.columns.roles.values()}
-    if format_.options.allow_any_number:
-      return set()
+    names -= {*format_.columns.categories}
+    if format_.options.allow_any_number or format_.options.id_column is not None:
+      return ()
   faults: list[tuple[str, problems.BadTable | None]] = []
   most_rows = 0
   for client_id in tables.client_ids:
@@ -358,11 +357,20 @@ def _keys(tables: ViewTables, paths: Mapping[str, Mapping[str, str]]) -> set[str
       hints = (problems.comparing(name),) if counts[name] == len(own) else ()
       faults.append((name, _other_order(name, of_files, hints)))
   if most_rows < _FEWEST_KEYS:
-    return set()
+    return ()
+  features = tables.number_columns
+  found = []
   for name, fault in faults:
     if fault is not None and name in names:
-      raise fault
-  return names
+      if name in features:
+        raise fault
+      (finding,) = fault.findings
+      found.append(f"{finding.path!r}: {finding.problem}")
+  return (*found, *(
+      f"the column {name} looks like the rows' ids: all views have the same numbers in the same "
+      f"order, none twice; {problems.comparing(name)}"
+      for name in sorted(names.intersection(*(v.number_columns for v in tables.views.values())))
+  ))
 
 
 def _checked(
@@ -487,8 +495,7 @@ def _opened(
   if label_heads:
     labels, files = _read_labels(label_heads, options)
   tables = _checked(ViewTables(views, labels), paths, files)
-  keys = _keys(tables, paths).intersection(*(view.number_columns for view in views.values()))
-  return dataclasses.replace(tables, keys=() if options.id_column else tuple(sorted(keys)))
+  return dataclasses.replace(tables, told=_of_keys(tables, paths))
 
 
 def open_folder_for(
@@ -532,5 +539,4 @@ def open_folder_for(
         for name, view in format_.views.items()
     }
     tables = _checked(ViewTables(views), paths, {})
-    _keys(tables, paths)
-    return tables
+    return dataclasses.replace(tables, told=_of_keys(tables, paths))

@@ -158,7 +158,9 @@ class _Column:
     Limits, such as <0.5, are left out, as they may be far from what is measured.
     """
     units = np.full(len(self.texts), "", object)
-    units[self.is_dressed] = list(map(cells.unit, self._units.to_pylist()))
+    written = self._units.to_pylist()
+    one = {text: cells.unit(text) for text in set(written)}
+    units[self.is_dressed] = [one[text] for text in written]
     is_number = _as_array(pc.is_valid(self.texts)) & ~self.is_text
     is_measured = is_number & ~_matches(self.texts, "[<>≤≥~].*")
     return {unit: is_measured & (units == unit) for unit in sorted(set(units[is_number]))}
@@ -323,8 +325,9 @@ def _unclear(column: _Column, bases: Any, marks: _Marks) -> Fault | None:
     return None
   cell = column.first(may_be_grouped)
   small, large = _readings(cell, marks.decimal)
+  why = "" if marks.proof is None else f", as {BESIDE} has {_DECIMALS[marks.decimal]}"
   return Fault(
-      cell, f"may be {small} or {large}, as {BESIDE} has {_DECIMALS[marks.decimal]}", marks.proof,
+      cell, f"may be {small} or {large}{why}", marks.proof,
       "all files must have one decimal mark, with --thousands",
   )
 

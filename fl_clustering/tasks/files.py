@@ -188,7 +188,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       name=options.dataset,
       source=(
           f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
-          f"features, and {learned}{format_.levels_told}"
+          f"features, and {learned}{format_.levels_told and f'; levels: {format_.levels_told}'}"
       ),
       partition="natural",
       clients=clients,

@@ -82,6 +82,14 @@ class JsonTest(parameterized.TestCase):
     self.assertEqual(again.columns, format_.columns)
 
 
+  def test_accents_of_earlier_versions(self):
+    document = _format().to_json()
+    (name, levels), *_ = document["levels"].items()
+    document["levels"][name] = [*levels, "Zu\u0308rich"]
+    again = table_format.TableFormat.from_json(document)
+    self.assertEqual(again.encoding.levels[name][-1], "Z\u00fcrich")
+
+
 class LevelOfTest(parameterized.TestCase):
 
   @parameterized.parameters(
