@@ -156,6 +156,7 @@ class WarningsTest(folders.TablesTestCase):
       ("no nines", ["-98", "4", "2"], ["-98", "0", "-98"], None),
       ("farther than all others", ["999", "100", "179"], ["999", "120", "999"], "999"),
       ("near", ["99", "51", "2"], ["99", "3", "99"], None),
+      ("beside one number", ["99", "60", "60"], ["99", "60", "99"], None),
       ("next to few others", ["99", "98", "97.5"], ["99", "98", "99"], None),
       ("others are negative", ["-9", "10", "-1"], ["-9", "3", "-9"], None),
       ("nothing else", ["-9", "-9", "-9"], ["-99", "-99", "-99"], None),
@@ -179,6 +180,22 @@ class WarningsTest(folders.TablesTestCase):
         list(self.open(files, **options).warnings),
         [f"these groups of clients have none of the {what} in common: a, b, e; c, d"],
     )
+
+  @parameterized.parameters(
+      ("m f", "m w", "f w", True), ("m f", "f w", "w d", True), ("m", "f", "w", False),
+      ("m f", "f w", "w d f", False),
+  )
+  def test_words_of_which_no_client_has_more_than_two(self, *arguments):
+    *words, is_told = arguments
+    files = {
+        f"{i}.csv": folders.lines("x,c", *(f"{i + j},{w}" for j, w in enumerate(found.split())))
+        for i, found in enumerate(words)
+    }
+    tables = self.open(files, categories=("c",))
+    self.assertEqual(any("more than two" in text for text in tables.warnings), is_told)
+    files["more.csv"] = folders.lines("x,c", "9,d", "8,e")
+    tables = self.open({**files, "last.csv": folders.lines("x,c", "6,w", "7,d")}, categories=("c",))
+    self.assertNotIn("more than two", str(tables.warnings))
 
   def test_clients_alike(self):
     rows = ("North,1", "NORTH,2", "South,3")

@@ -226,7 +226,7 @@ class WorkbooksTest(folders.TablesTestCase):
 
   @parameterized.parameters(
       ("A4:A5", "a.xlsx': it has merged cells, A4:A5 for one; unmerge them and fill in every row"),
-      ("A1:B1", None), ("A1:B2", None), ("A3:A4", None), ("AA3:AA5", None), ("B4:B5", None), ("A7:A9", None),
+      *((merged, None) for merged in ("A1:B1", "A1:B2", "A3:A4", "AA3:AA5", "B4:B5", "A7:A9")),
   )
   def test_merged_cells(self, cells, message):
     sheet = f'<mergeCells count="2"><mergeCell ref="A1:C1"/><mergeCell ref="{cells}"/></mergeCells>'

@@ -154,8 +154,8 @@ class OpenFolderTest(ViewTablesTestCase):
     files = {"a/x.csv": "u,k\n" + "".join(f"{i % 7},{key}\n" for i, key in enumerate(ids)),
              "a/y.csv": "v,w\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(60))}
     self.assertEqual(self.open(files, exclude=("w",)).warnings, (
-        "view x: the column k looks like the rows' ids: no number occurs twice at a client; --exclude=w,k "
-        "leaves it out",
+        "view x: the column k looks like the rows' ids: no number occurs twice at a client; "
+        "--exclude=w,k leaves it out",
     ))
     self.assertEqual(self.open(files, exclude=("w", "k")).format.feature_names, ("x: u", "y: v"))
 
