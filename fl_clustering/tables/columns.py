@@ -24,6 +24,12 @@ _LIKE_AN_ID = re.compile(
     r"(row|record|case|sample|person|people|patient|subject|participant|user|customer|client|visit)"
     r"[_ .-]?(id|no|nr|num|number|key|code|name)"
 )
+# Those that do so if the numbers in them all differ.
+_MAY_BE_AN_ID = re.compile(
+    r"(row|record|case|sample|person|patient|subject|participant|user|customer|visit|member|pupil|"
+    r"student|employee|account|order|invoice|ticket|contract|policy)s?|"
+    r".*(nr|no|num|nummer|number|key|code)\.?"
+)
 # Names of columns that say whose row it is.
 _LIKE_A_CLIENT = re.compile(
     r"(client|site|hospital|clinic|center|centre|institution|school|branch)"
@@ -348,6 +354,11 @@ def _check_same(
 def is_like_an_id(name: str) -> bool:
   """Returns whether a column of this name seems to number rows or people."""
   return any(_LIKE_AN_ID.fullmatch(one) for one in (name, name.lower()))
+
+
+def may_be_an_id(name: str) -> bool:
+  """Returns whether a column of this name numbers rows or people if its numbers all differ."""
+  return is_like_an_id(name) or _MAY_BE_AN_ID.fullmatch(name.lower()) is not None
 
 
 def _check_no_id(head: Head, features: Sequence[str]) -> None:

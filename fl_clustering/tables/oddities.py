@@ -141,8 +141,14 @@ class _Spread:
 
 @dataclasses.dataclass
 class _Numbers:
-  """What is known of a column of numbers; `rest` is that without `_CODES`, which are counted."""
+  """What is known of a column of numbers.
 
+  Attributes:
+    is_named: Whether its name says that they may be ids.
+    rest: The numbers without `_CODES`, which are counted.
+  """
+
+  is_named: bool = False
   spread: _Spread = dataclasses.field(default_factory=_Spread)
   rest: _Spread = dataclasses.field(default_factory=_Spread)
   code_counts: collections.Counter[float] = dataclasses.field(default_factory=collections.Counter)
@@ -182,7 +188,7 @@ class _Numbers:
     # Of n random numbers, about n^2 / (2 span) are the same as another one.
     num_pairs = sum(len(one) ** 2 for one in clients) if num_shared else len(values) ** 2
     is_even = span >= _WIDE * len(values) and values.std() >= _EVEN * span
-    return bool(num_pairs >= 6 * span or is_even)
+    return bool(self.is_named or num_pairs >= 6 * span or is_even)
 
   @property
   def codes(self) -> dict[float, int]:
@@ -324,7 +330,9 @@ class Oddities:
     self._like_label = {name: _LikeLabel(self._learns_numbers) for name in columns.features}
     # What is written in columns of levels or classes.
     self._written: dict[str, set[str]] = collections.defaultdict(set)
-    self._numbers = {name: _Numbers() for name in columns.numbers}
+    self._numbers = {
+        name: _Numbers(columns_lib.may_be_an_id(name)) for name in columns.numbers
+    }
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.
     self._classes: dict[str, list[str]] = {}

@@ -277,6 +277,18 @@ class WarningsTest(folders.TablesTestCase):
       self.assertNotIn("--exclude", self.open(files, exclude=("x",)).warnings[0])
       self.assertIn("; --columns=x leaves", self.open(files, columns=("x", "k")).warnings[0])
 
+  @parameterized.parameters(
+      ("pupil", True), ("Kundennr", True), ("case_no", True), ("height", False), ("pupils_of", False)
+  )
+  def test_numbers_that_the_name_says_are_ids(self, name, are_ids):
+    numbers = np.random.default_rng(6).choice(9_000, 60, False) + 1000
+    files = {
+        f"c{n}.csv": folders.lines(f"x,{name}", *(f"{i % (9 + n)},{k}" for i, k in enumerate(part)))
+        for n, part in enumerate(np.split(numbers, 3))
+    }
+    tables = self.open(files, columns=("x", name))
+    self.assertEqual("looks like the rows' ids" in str(tables.warnings), are_ids)
+
   @parameterized.named_parameters(
       ("a copy", lambda i: i % 3, {"label_column": "y"}, True),
       ("a code for each class", lambda i: (5, 9, 2)[i % 3], {"label_column": "y"}, True),
