@@ -192,7 +192,7 @@ class TableFormat:
   def levels_told(self) -> str:
     """The levels of columns that hold some, in words; "" if none do."""
     return problems.first_of([
-        f"{name}: {problems.listed(levels)}" for name, levels in self.encoding.levels.items()
+        f"{name} ({problems.listed(levels)})" for name, levels in self.encoding.levels.items()
     ])
 
   def without_roles(self, roles: Collection[str]) -> TableFormat:

@@ -82,6 +82,12 @@ class JsonTest(parameterized.TestCase):
     self.assertEqual(again.columns, format_.columns)
 
 
+  def test_levels_told(self):
+    format_ = _format()
+    self.assertEqual(format_.levels_told, "c (1, red)")
+    views = table_format.ViewFormat({"one": format_, "two": format_})
+    self.assertEqual(views.levels_told, "view one: c (1, red); view two: c (1, red)")
+
   def test_accents_of_earlier_versions(self):
     document = _format().to_json()
     (name, levels), *_ = document["levels"].items()
