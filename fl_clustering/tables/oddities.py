@@ -90,6 +90,13 @@ def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> 
   return None if is_dense and _are_distinct(values) and not np.any(values % 1) else mean
 
 
+def may_be_thousands(parts: np.ndarray, moments: Sequence[table_options.Moments]) -> bool:
+  """Returns whether a thousand times some numbers may be in a column of a model with moments."""
+  _, means, deviations = np.array(moments, float).T
+  far = np.maximum(_FAR_DEVIATIONS * deviations, np.abs(parts.mean() - means))
+  return bool(np.any(np.abs(1000 * parts.mean() - means) <= far))
+
+
 @dataclasses.dataclass
 class _Spread:
   """How large the numbers of a column are, over all clients and at each."""

@@ -13,15 +13,13 @@ import numpy as np
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
 from fl_clustering.tables import written_numbers
-
-# Hardly a mean is so many standard deviations from that of a model's rows.
-_FAR_DEVIATIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,13 +54,6 @@ def _thousandths(column: np.ndarray) -> np.ndarray:
       1000 * parts, np.rint(1000 * parts), rtol=0, atol=1e-6
   )
   return np.zeros(0) if has_others else parts
-
-
-def _may_be_thousands(parts: np.ndarray, moments: Sequence[table_options.Moments]) -> bool:
-  """Returns whether a thousand times some numbers may be in a column of a model with moments."""
-  _, means, deviations = np.array(moments, float).T
-  far = np.maximum(_FAR_DEVIATIONS * deviations, np.abs(parts.mean() - means))
-  return bool(np.any(np.abs(1000 * parts.mean() - means) <= far))
 
 
 def _depend_on_mark(labels: np.ndarray, head: columns_lib.Head) -> bool:
@@ -179,7 +170,7 @@ class RowSources:
       found = {name: _thousandths(table[name]) for name in names}
       # One column that can't have thousands says the file's decimal mark.
       if any(map(len, found.values())) and all(
-          _may_be_thousands(parts, self._moments[name])
+          oddities.may_be_thousands(parts, self._moments[name])
           for name, parts in found.items() if len(parts) and name in self._moments
       ):
         self._unclear.add(key)

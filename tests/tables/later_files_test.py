@@ -65,6 +65,8 @@ class ForAModelTest(folders.TablesTestCase):
   @parameterized.named_parameters(
       ("thousands in the run", "x;y\n1.871;2\n", _COSTS, True),
       ("several rows", "x;y\n1.871;2\n1.950;9\n", _COSTS, True),
+      ("four deviations from the run", "x;y\n1.871;2\n", {"x": [(40, 700, 300)]}, True),
+      ("nearer than as it stands", "x;y\n1.871;2\n", {"x": [(40, 1500, 10)]}, True),
       ("nothing known of the run", "x;y\n1.871;2\n", {}, True),
       ("ones in the run", "x;y\n1.871;2\n", _DOSES, False),
       ("another column with ones in the run", "x;y\n1.871;2.310\n", _DOSES, False),
