@@ -206,8 +206,9 @@ class RowSources:
     files = {}
     with self.facts.settled(), problems.gathered() as part:
       for key, head in self._heads.items():
-        with part(head.path):
+        with part(head.path), self.in_lines(head.path):
           files[head.path] = self._known(self._read(key), head.path)
+          _check(files[head.path], self._options, self._model)
     names = next(iter(files.values())).cells
     joined = Rows(
         {name: np.concatenate([rows.cells[name] for rows in files.values()]) for name in names},
@@ -229,8 +230,7 @@ class RowSources:
     try:
       yield
     except problems.BadTable as e:
-      # A client's rows may be in several of the files that clients share.
-      if head.first_line is not None and (self._shared is None or len(self._heads) == 1):
+      if head.first_line is not None:
         e.findings = tuple(
             dataclasses.replace(one, problem=re.sub(
                 "^row ([0-9]+)", lambda row: text_files.where(head, int(row[1]) - 1), one.problem
@@ -321,6 +321,19 @@ def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
       if cell is not None and not cells.is_number(cell):
         found[row] = _no_number(row, options, cell)
   return found
+
+
+def _check(
+    rows: Rows, options: table_options.TableOptions, model: table_format.TableFormat | None
+) -> None:
+  """Raises `BadTable` if a label or a split can't be used, or not by the model, or a level."""
+  if model is not None:
+    for problem in _unknown(rows, model).values():
+      raise problems.BadTable(problem)
+  elif options.label_above is not None:
+    class_names(rows, options)
+  if options.split_column is not None:
+    is_test(rows, options.split_column)
 
 
 def is_test(rows: Rows, split_column: str) -> np.ndarray:

@@ -195,7 +195,7 @@ class ForAModelTest(folders.TablesTestCase):
   def test_a_level_in_one_of_several_files_of_several_clients(self):
     options = {"client_column": "who", "categories": ("c",)}
     format_ = self.open({"a.csv": "who,c,x\nu,red,1\nv,blue,1\n"}, **options).format
-    with self.assertRaisesRegex(ValueError, "row 2, column 'c' must be one of blue, red, got 'w'"):
+    with self.assertRaisesRegex(ValueError, "b.csv': line 3, column 'c' must be one of blue, red"):
       files = {"a.csv": "who,c,x\nu,red,1\n", "b.csv": "who,c,x\nu,red,1\nu,w,1\n"}
       self.open_later(format_, files)
 

@@ -490,6 +490,16 @@ class AllAtOnceTest(folders.TablesTestCase):
   def test_one_client_with_a_column_like_clients(self, **options):
     self.assertEqual(self.open({"a.csv": "site,x\n1,2\n"}, **options).client_ids, ("a",))
 
+  @parameterized.parameters(
+      ({"label_column": "y", "label_above": 2}, "much,test", "with --label_above, got 'much'"),
+      ({"split_column": "part", "exclude": ("y",)}, "3,trial", "train or test, got 'trial'"),
+  )
+  def test_a_cell_in_one_of_several_files_of_several_clients(self, options, end, rule):
+    rows = "who,x,y,part\nu,1,2,train\n"
+    options = {"exclude": ("part",), "client_column": "who", **options}
+    with self.assertRaisesRegex(ValueError, f"b.csv': line 3, column '[a-z]+' must be .*{rule}"):
+      self.open({"a.csv": rows, "b.csv": f"{rows}u,1,{end}\n"}, **options)
+
   def test_no_rows_of_several_clients(self):
     with self.assertRaisesRegex(ValueError, "a.csv': it has no rows"):
       self.open({"a.csv": "x,who\n"}, client_column="who")
