@@ -22,27 +22,12 @@ from fl_clustering.tables import packed_files
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import text_files
+from fl_clustering.tables import totals
 from fl_clustering.tables import typed_files
 from fl_clustering.tables import written_numbers
 
 # What reading a table takes at least: its text, or its numbers, and a copy.
 _LEAST_BYTES_PER_BYTE = 2
-# What few rows of a table may say that have totals of the others: such words in any column, others
-# in a column that names rows, and further ones there in the first or the last row.  Without a word,
-# the last row must be the sum of so many numbers, as precisely as people write it, or the mean of
-# so many rows in so many columns, but for such a share of their deviation, or a bit of both.  A
-# further mean may be rounded.
-_SURELY_TOTAL = (
-    "(sub|grand |overall )totals?|zwischensumme|gesamt(summe|ergebnis)|total général"
-)
-_TOTAL = f"{_SURELY_TOTAL}|total (gener|ger)al|totals?|totaal|totale|insgesamt|sum|summe|somme"
-_STATISTIC = (
-    "means?|averages?|sd|std|median|gesamt|mittelwert|durchschnitt|gemiddelde|moyenne|endergebnis|"
-    "suma|Ø"
-)
-_ROWS_PER_TOTAL = 20
-_FEWEST_SUMMED, _NEAR_SUM = 20, 1e-3
-_FEWEST_COLUMNS, _NEAR_MEAN, _MOST_DIGITS = 3, 0.01, 4
 _FILLS_IN = "--missing=mean or --missing=indicator fills in missing cells"
 
 
@@ -290,90 +275,6 @@ def is_missing(column: np.ndarray) -> np.ndarray:
   return np.isnan(column) if column.dtype != object else column == np.array(None)
 
 
-def _of_separators(
-    head: columns_lib.Head, arrays: Mapping[str, Any], rows: np.ndarray
-) -> np.ndarray:
-  """Returns which rows of a file hold nothing but separators, bool of shape (n,).
-
-  Args:
-    arrays: The columns that are read, as Arrow arrays.
-    rows: The rows' numbers in the file, from 0.
-  """
-  is_empty = np.full(len(rows), head.first_line is not None and head.num_columns > 1)
-  for array in arrays.values():
-    if not is_empty.any():  # As in most files, which need no second look.
-      return is_empty
-    texts = array if array.type == pa.float64() else _trimmed(array)
-    is_empty &= np.asarray(pc.is_null(texts, nan_is_null=True), bool)
-  return is_empty & np.isin(rows, text_files.rows_of_separators(head))
-
-
-def _says(texts: Any, words: str) -> np.ndarray:
-  pattern = rf"(?i)^\s*({words})\W*(\([^)]*\))?\W*$"
-  return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False), bool)
-
-
-def _what_last_is(columns: Iterable[np.ndarray]) -> str | None:
-  """Returns "sum" or "mean", which the last number of the first column is of those above.
-
-  None unless the last numbers of all columns are one or the other, and of enough.
-  """
-  found, num_summed, num_means = [], 0, 0
-  for column in columns:
-    last, others = column[-1], column[:-1][~is_missing(column[:-1])]
-    if np.isclose(last, others.sum(), rtol=_NEAR_SUM, atol=0):
-      found.append("sum")
-      # Of rare counts, the last may be the sum by chance.
-      num_summed += np.count_nonzero(others) if last > others.max(initial=0) else 0
-      continue
-    if len(others) < _FEWEST_SUMMED:
-      return None
-    mean = float(others.mean())
-    is_near = abs(last - mean) <= _NEAR_MEAN * others.std()
-    if not is_near and last not in [round(mean, digits) for digits in range(_MOST_DIGITS)]:
-      return None
-    found.append("mean")
-    # A mean is seldom one of the numbers.
-    num_means += bool(is_near and others.std()) and not np.any(others == last)
-  is_sure = num_summed / _FEWEST_SUMMED + num_means / _FEWEST_COLUMNS >= 1
-  return found[0] if is_sure else None
-
-
-def _totals(
-    names: Iterable[str], texts: Mapping[str, Any], values: Mapping[str, np.ndarray],
-    levels: Collection[str],
-) -> tuple[str, np.ndarray, str] | None:
-  """Returns a column, which of its rows look like totals of others, and why; None if none do.
-
-  Args:
-    names: All columns, in the order of the file.
-    texts: Further columns as Arrow arrays of text.
-    values: The columns that could be read.
-    levels: The columns of levels or classes, which may be called `total` or `SD`.
-  """
-  for name in names:
-    column = texts.get(name, values.get(name))
-    if column is not None and getattr(column, "dtype", object) == object:
-      array = pa.array(column, pa.string())
-      is_total = _says(array, _SURELY_TOTAL if name in levels else _TOTAL)
-      if name not in levels:
-        is_total[[0, -1]] |= _says(array.take([0, len(array) - 1]), _STATISTIC)
-      # Rows of statistics may all be so called.
-      if 0 < np.count_nonzero(is_total) <= max(1, len(is_total) // _ROWS_PER_TOTAL):
-        return name, is_total, ": {!r} looks like a total of other rows"
-  numbers = {
-      name: values[name] for name in names
-      if name in values and values[name].dtype != object and not np.isnan(values[name][-1])
-  }
-  with np.errstate(all="ignore"):
-    what = _what_last_is(numbers.values())
-  if what is None:
-    return None
-  first = next(iter(numbers))
-  is_last = np.arange(len(numbers[first])) == len(numbers[first]) - 1
-  return first, is_last, f": {{:g}} looks like the {what} of the rows above"
-
-
 def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
   """Returns the first of the chosen rows of every column that has some, the first row first."""
   found = {name: int(np.argmax(rows)) for name, rows in chosen.items() if rows.any()}
@@ -381,7 +282,7 @@ def _firsts(chosen: dict[str, np.ndarray]) -> dict[str, int]:
 
 
 def _cell_findings(
-    values: dict[str, np.ndarray], columns: columns_lib.Columns, needed: Collection[str],
+    values: Mapping[str, np.ndarray], columns: columns_lib.Columns, needed: Collection[str],
     allow_any_number: bool, where: Callable[[int], str],
 ) -> list[problems.Finding]:
   """Returns what is wrong with cells of columns, as far as these could be read."""
@@ -411,14 +312,137 @@ def _cell_findings(
   ]
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Table:
+  """Some rows of a file.
+
+  Attributes:
+    rows: Their numbers in the file, from 0.
+    texts: The columns of numbers that are text in the file, trimmed: Arrow arrays.
+    names: Likewise what rows may be called in a column that is not used, or nothing.
+    reading: What was found in `texts`.
+    values: All columns that could be read.
+  """
+
+  rows: np.ndarray
+  texts: Mapping[str, Any]
+  names: Mapping[str, Any]
+  reading: written_numbers.Reading
+  values: Mapping[str, np.ndarray]
+
+  def cell(self, name: str, row: int) -> Any:
+    """Returns a cell as it was read, or the text of one that could not be read."""
+    if name in self.values:
+      return self.values[name][row]
+    return {**self.names, **self.texts}[name][row].as_py()
+
+  def take(self, chosen: np.ndarray, style: cells.Style) -> _Table:
+    """Returns the rows of a mask; without the others, more columns may be read in a style."""
+    names, texts = (
+        {name: column.filter(pa.array(chosen)) for name, column in group.items()}
+        for group in (self.names, self.texts)
+    )
+    reading = written_numbers.read(texts, style)
+    values = {name: column[chosen] for name, column in self.values.items()}
+    return _Table(self.rows[chosen], texts, names, reading, {**values, **reading.numbers})
+
+
+def _without_separators(
+    head: columns_lib.Head, arrays: dict[str, Any], rows: np.ndarray
+) -> tuple[columns_lib.Head, dict[str, Any], np.ndarray]:
+  """Returns what it is given without the rows that hold nothing but separators.
+
+  The head has the numbers of those between other rows.
+  """
+  is_empty = np.full(len(rows), head.first_line is not None and head.num_columns > 1)
+  for array in arrays.values():
+    if not is_empty.any():  # As in most files, which need no second look.
+      return head, arrays, rows
+    texts = array if array.type == pa.float64() else _trimmed(array)
+    is_empty &= np.asarray(pc.is_null(texts, nan_is_null=True), bool)
+  is_row = ~(is_empty & np.isin(rows, text_files.rows_of_separators(head)))
+  num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
+  between = rows[:num_rows][~is_row[:num_rows]]
+  if not is_row.all():
+    head = dataclasses.replace(head, separators=tuple(between.tolist()))
+  return head, {n: array.filter(pa.array(is_row)) for n, array in arrays.items()}, rows[is_row]
+
+
+def _with_words(
+    head: columns_lib.Head, arrays: Mapping[str, Any], columns: columns_lib.Columns
+) -> columns_lib.Head:
+  words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
+  found = tuple((name, count) for name, count in words.items() if count)
+  return dataclasses.replace(head, words=found or head.words)
+
+
+def _read_cells(
+    head: columns_lib.Head, arrays: Mapping[str, Any], columns: columns_lib.Columns,
+    rows: np.ndarray,
+) -> _Table:
+  """Returns the `_Table` of a file's columns, given as Arrow arrays."""
+  texts = {
+      name: _trimmed(arrays[name]) for name in columns.numbers if arrays[name].type != pa.float64()
+  }
+  used = {*columns.numbers, *columns.texts}
+  reading = written_numbers.read(texts, head.style)
+  values = {
+      name: np.asarray(arrays[name].to_numpy(), np.float64)
+      for name in columns.numbers if name not in texts
+  }
+  values.update(reading.numbers)
+  values.update({name: _as_text(arrays[name]) for name in columns.texts})
+  names = {name: _trimmed(array) for name, array in arrays.items() if name not in used}
+  return _Table(rows, texts, names, reading, values)
+
+
+def _add_facts(
+    facts: problems.ColumnFacts, table: _Table, head: columns_lib.Head,
+    columns: columns_lib.Columns,
+) -> None:
+  """Adds what a file's columns of numbers are like, and their units."""
+  for name in columns.numbers:
+    if name in columns.in_numbers:  # It need not stay a column of numbers.
+      counts = 0, 0
+    elif name in table.texts:
+      counts = table.reading.counts[name]
+    else:
+      counts = int(np.sum(~np.isnan(table.values[name]))), 0
+    facts.add(name, *counts)
+    if not head.style.strips_units or name not in table.values:
+      continue
+    column = table.values[name]
+    for unit, chosen in (table.reading.units.get(name) or {"": ~is_missing(column)}).items():
+      sizes = np.abs(column[chosen])
+      sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+      least, largest = sizes.min(initial=np.inf), sizes.max(initial=0)
+      facts.add_unit(name, unit, head.path, float(least), float(largest))
+
+
+def _without_bad_rows(
+    table: _Table, bad_rows: dict[int, str], find: Callable[[_Table], Iterable[totals.BadCells]],
+    style: cells.Style,
+) -> _Table:
+  """Returns a table without its bad rows, unless all are, and adds why they are bad."""
+  while True:  # Without the bad cells of a column, its others can be read, and may be bad too.
+    is_good = np.ones(len(table.rows), bool)
+    for name, is_bad, why in find(table):
+      for row in np.flatnonzero(is_bad & is_good):
+        number = int(table.rows[row]) + 1
+        bad_rows[number] = f"row {number}, column {name!r}{why.format(table.cell(name, row))}"
+      is_good &= ~is_bad
+    if is_good.all() or not is_good.any():
+      return table
+    table = table.take(is_good, style)
+
+
 def _bad_cells(
-    reading: written_numbers.Reading, values: dict[str, np.ndarray],
-    columns: columns_lib.Columns, needed: Collection[str], allow_any_number: bool,
-) -> Iterator[tuple[str, np.ndarray, str]]:
-  """Yields columns, which of their cells can't be used, and why; `{}` stands for the cell."""
-  for name, is_bad in reading.bad.items():
+    table: _Table, columns: columns_lib.Columns, needed: Collection[str], allow_any_number: bool
+) -> Iterator[totals.BadCells]:
+  """Yields which cells can't be used, by column."""
+  for name, is_bad in table.reading.bad.items():
     yield name, is_bad, ": {!r} is not a number"
-  for name, column in values.items():
+  for name, column in table.values.items():
     if name in needed:
       yield name, is_missing(column), " is empty"
     if name in columns.numbers and not allow_any_number:
@@ -448,96 +472,50 @@ def read(
   """
   if bad_rows is not None:
     head = dataclasses.replace(head, skips_bad_lines=True)
-  used, first = (*columns.numbers, *columns.texts), head.known_names[0]
   # A text table says in its first column which row has totals, even if that is not used.
-  has_more = head.first_line is not None and first not in used and not allow_any_number
-  read_texts = (*columns.texts, first) if has_more else columns.texts
-  head, arrays = _kind(head.path).read(head, columns.numbers, read_texts)
+  has_names = head.first_line is not None and not allow_any_number
+  names = {*head.known_names[:1]} - {*columns.numbers, *columns.texts} if has_names else ()
+  head, arrays = _kind(head.path).read(head, columns.numbers, (*columns.texts, *names))
   num_lines = len(next(iter(arrays.values()))) + len(head.bad_lines)
   rows = np.delete(np.arange(num_lines), head.bad_lines)
   if not allow_any_number:
-    is_row = ~_of_separators(head, arrays, rows)
-    if not is_row.all():
-      num_rows = int(np.flatnonzero(is_row).max(initial=-1)) + 1
-      between = rows[:num_rows][~is_row[:num_rows]]
-      head = dataclasses.replace(head, separators=tuple(between.tolist()))
-      arrays = {name: array.filter(pa.array(is_row)) for name, array in arrays.items()}
-      rows = rows[is_row]
-    words = {name: _num_words(arrays[name]) for name in columns.categories if name in columns.texts}
-    head = dataclasses.replace(
-        head, words=tuple((name, count) for name, count in words.items() if count) or head.words
-    )
-
-  def where(row: int) -> str:
-    is_text = head.first_line is not None
-    return text_files.where(head, int(rows[row])) if is_text else f"row {rows[row] + 1}"
-
-  texts = {
-      name: _trimmed(arrays[name]) for name in columns.numbers if arrays[name].type != pa.float64()
-  }
-  more = {first: _trimmed(arrays[first])} if has_more else {}
-  reading = written_numbers.read(texts, head.style)
-  values = {
-      name: np.asarray(arrays[name].to_numpy(), np.float64)
-      for name in columns.numbers if name not in texts
-  }
+    head, arrays, rows = _without_separators(head, arrays, rows)
+    head = _with_words(head, arrays, columns)
+  table = _read_cells(head, arrays, columns, rows)
   if facts is not None:
-    counts = {name: (int(np.sum(~np.isnan(column))), 0) for name, column in values.items()}
-    for name, (num_like, num_text) in {**counts, **reading.counts}.items():
-      if name in columns.in_numbers:  # It need not stay a column of numbers.
-        num_like = num_text = 0
-      facts.add(name, num_like, num_text)
-  values.update(reading.numbers)
-  if facts is not None and head.style.strips_units:
-    for name in filter(values.__contains__, columns.numbers):
-      for unit, chosen in (reading.units.get(name) or {"": ~is_missing(values[name])}).items():
-        sizes = np.abs(values[name][chosen])
-        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-        least, largest = sizes.min(initial=np.inf), sizes.max(initial=0)
-        facts.add_unit(name, unit, head.path, float(least), float(largest))
-  values.update({name: _as_text(arrays[name]) for name in columns.texts})
+    _add_facts(facts, table, head, columns)
+
+  def of_totals(table: _Table) -> list[totals.BadCells]:
+    if allow_any_number or len(table.rows) < 2:
+      return []
+    levels = {*columns.texts} - {columns.roles.get("id_column")}
+    return totals.find(head.known_names, {**table.names, **table.texts}, table.values, levels)
+
+  def bad_cells(table: _Table) -> Iterator[totals.BadCells]:
+    yield from of_totals(table)
+    yield from _bad_cells(table, columns, needed, allow_any_number)
+
   if bad_rows is not None:
     bad_rows.update({
         row + 1: f"row {row + 1} has too few or too many cells" for row in head.bad_lines
     })
+    table = _without_bad_rows(table, bad_rows, bad_cells, head.style)
 
-  def totals() -> list[tuple[str, np.ndarray, str]]:
-    may_have = not allow_any_number and len(rows) > 1
-    levels = {*columns.texts} - {columns.roles.get("id_column")}
-    total = _totals(head.known_names, {**more, **texts}, values, levels) if may_have else None
-    return [] if total is None else [total]
+  def where(row: int) -> str:
+    number = int(table.rows[row])
+    return f"row {number + 1}" if head.first_line is None else text_files.where(head, number)
 
-  def cell(name: str, row: int) -> Any:
-    return values[name][row] if name in values else {**more, **texts}[name][row].as_py()
-
-  # Without the bad cells of a column, its others can be read, and may be bad too.
-  while bad_rows is not None:
-    is_good = np.ones(len(rows), bool)
-    bad = (*totals(), *_bad_cells(reading, values, columns, needed, allow_any_number))
-    for name, is_bad, why in bad:
-      for row in np.flatnonzero(is_bad & is_good):
-        number = int(rows[row]) + 1
-        bad_rows[number] = f"row {number}, column {name!r}{why.format(cell(name, row))}"
-      is_good &= ~is_bad
-    if is_good.all() or not is_good.any():
-      break
-    more, texts = (
-        {name: column.filter(pa.array(is_good)) for name, column in group.items()}
-        for group in (more, texts)
-    )
-    reading = written_numbers.read(texts, head.style)
-    values = {name: column[is_good] for name, column in values.items()}
-    values.update(reading.numbers)
-    rows = rows[is_good]
   found = [
-      problems.Finding(f"{where(row)}, column {name!r}{why.format(cell(name, row))}")
-      for name, is_total, why in totals() for row in np.flatnonzero(is_total)[:1]
+      problems.Finding(f"{where(row)}, column {name!r}{why.format(table.cell(name, row))}")
+      for name, is_total, why in of_totals(table) for row in np.flatnonzero(is_total)[:1]
   ]
-  found += _number_findings(reading, len(rows), where, columns.features)
-  found += _cell_findings(values, columns, needed, allow_any_number, where)
+  found += _number_findings(table.reading, len(table.rows), where, columns.features)
+  found += _cell_findings(table.values, columns, needed, allow_any_number, where)
   if found:
     if not allow_any_number:
       text_files.check_no_second_header(head)
       text_files.check_separator(head)
     raise problems.BadTable.of(found)
-  return (dataclasses.replace(head, style=reading.style) if texts else head), values, rows + 1
+  if table.texts:
+    head = dataclasses.replace(head, style=table.reading.style)
+  return head, dict(table.values), table.rows + 1
