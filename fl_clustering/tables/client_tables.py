@@ -27,7 +27,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import format_scan
 from fl_clustering.tables import label_scale
-from fl_clustering.tables import oddities
+from fl_clustering.tables import number_columns
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
@@ -563,7 +563,7 @@ def _open_files_for(
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
     for name in filter(known.__contains__, format_.columns.numbers):
-      mean = oddities.known_mean(rows.cells[name], known[name])
+      mean = number_columns.known_mean(rows.cells[name], known[name])
       if mean is not None:
         place = client_id if options.client_column else sources.paths[client_id]
         own = float(np.nanmean(rows.cells[name]))

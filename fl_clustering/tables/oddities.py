@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-import hashlib
 import itertools
 import re
 from typing import Any, Iterable, Mapping, Sequence
@@ -13,219 +11,19 @@ import numpy as np
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import number_columns
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 
 _MANY_CLASSES = 50
-# Integers below the former are exact in float64; larger numbers than the latter are no integers.
-_LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
-# The first and the last day that an integer such as 20240131 may stand for.
-_FIRST_DAY, _LAST_DAY = 19000101, 21001231
-# What units differ by: 1.8 degrees Fahrenheit are one degree Celsius, and 2.2 pounds a kilogram.
-_LEAST_FACTOR = 1.8
-# Hardly a client's mean is so many standard deviations from that of others' numbers.
-_FAR_DEVIATIONS = 5
-# A client with fewer numbers says little of their unit.
-_FEWEST_VALUES = 5
-# A client with fewer rows may have such measurements.
-_FEWEST_IDS = 20
-# Of so many measurements, two are the same, if they don't differ by more than this times as much;
-# else they are not spread so evenly: the deviation is a smaller share of their range.
-_FEWEST_DISTINCT, _WIDE, _EVEN = 50, 200, 0.26
+# Fewer cells may be so by chance.
+_FEWEST_CODES = 3
 # A column that agrees with the label in fewer rows may do so by chance.
 _FEWEST_LABELS, _FIRST_ROWS = 20, 500
-# More of the ids may be those of another client, too.
-_MOST_SHARED = 0.2
-# Units of measurements, nearly all of which are positive, can be compared.
-_LEAST_POSITIVE = 0.95
-# What people write for a missing value, where it is this often and far from the others.
-_CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
-_FEWEST_CODES = 3
-_FAR = 10
-_LEAST_GAP = 2
 # So many levels, of which a client has two at most, may be two words for one.
 _TWO_VOCABULARIES = (3, 4)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Scale:
-  """How large the numbers of a client are: nine of ten are from `low` to `high`."""
-
-  low: float
-  median: float
-  high: float
-  mean: float
-
-  @classmethod
-  def of(cls, values: np.ndarray) -> _Scale:
-    low, median, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
-    return cls(low, median, high, float(values.mean()))
-
-  def overlaps(self, other: _Scale) -> bool:
-    return self.low <= other.high and other.low <= self.high
-
-
-def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
-  """Returns the mean of a model's rows, if a client's column is like none of theirs; else None."""
-  values = column[np.isfinite(column)]
-  counts, means, deviations = np.array(moments, float).T
-  mean = float(counts @ means / counts.sum())
-  if len(values) < _FEWEST_VALUES:
-    return None
-  scale, ratios = _Scale.of(values), deviations / np.where(means > 0, means, np.inf)
-  # Where numbers are positive, few of them are near zero even if they spread much.
-  lows = np.where(means > 0, means / (1 + 2 * ratios), means - 2 * deviations)
-  is_apart = scale.high < lows.min() or scale.low > (means + 2 * deviations).max()
-  variance = float(counts @ (deviations**2 + (means - mean) ** 2) / counts.sum())
-  is_other_factor = min(scale.mean, mean) > 0 and (
-      max(scale.mean / mean, mean / scale.mean) >= _LEAST_FACTOR
-  )
-  is_far = abs(scale.mean - mean) >= _FAR_DEVIATIONS * variance**0.5
-  if not is_apart or not variance > 0 or not (is_other_factor or is_far):
-    return None
-  # Ids without large gaps have no unit.
-  is_dense = len(values) >= _FEWEST_IDS and len(values) ** 2 >= 6 * np.ptp(values)
-  return None if is_dense and _are_distinct(values) and not np.any(values % 1) else mean
-
-
-def may_be_thousands(parts: np.ndarray, moments: Sequence[table_options.Moments]) -> bool:
-  """Returns whether a thousand times some numbers may be in a column of a model with moments."""
-  _, means, deviations = np.array(moments, float).T
-  far = np.maximum(_FAR_DEVIATIONS * deviations, np.abs(parts.mean() - means))
-  return bool(np.any(np.abs(1000 * parts.mean() - means) <= far))
-
-
-@dataclasses.dataclass
-class _Spread:
-  """How large the numbers of a column are, over all clients and at each."""
-
-  least: float = np.inf
-  largest: float = -np.inf
-  count: int = 0
-  num_positive: int = 0
-  scales: dict[str, _Scale] = dataclasses.field(default_factory=dict)
-
-  def add(self, client_id: str, values: np.ndarray) -> None:
-    if len(values):
-      self.least = min(self.least, values.min())
-      self.largest = max(self.largest, values.max())
-      self.count += len(values)
-      self.num_positive += int(np.count_nonzero(values > 0))
-    if len(values) >= _FEWEST_VALUES:
-      self.scales[client_id] = _Scale.of(values)
-
-  def clients_off(self) -> list[str]:
-    """Returns the clients, less than half, whose numbers are others' times a factor.
-
-    Most of their numbers, which are positive but for a few, are none of the other clients'.
-    """
-    medians = sorted(scale.median for scale in self.scales.values())
-    if not medians or medians[0] <= 0 or self.num_positive < _LEAST_POSITIVE * self.count:
-      return []
-    usual = medians[(len(medians) - 1) // 2]
-
-    def is_off(scale: _Scale) -> bool:
-      return max(scale.median / usual, usual / scale.median) >= _LEAST_FACTOR
-
-    off = [client_id for client_id, scale in self.scales.items() if is_off(scale)]
-    if any(self.scales[client_id].low == self.scales[client_id].high for client_id in off):
-      return []  # They may be codes; measurements differ.
-    others = [scale for client_id, scale in self.scales.items() if client_id not in off]
-    is_apart = not any(self.scales[one].overlaps(other) for one in off for other in others)
-    return off if is_apart and len(off) <= len(others) else []
-
-  def is_far(self, value: float) -> bool:
-    """Returns whether a value, which is none of these, can hardly be one of them."""
-    if not self.count:
-      return False
-    gap, spread = max(self.least - value, value - self.largest), self.largest - self.least
-    is_other_sign = value < 0 <= self.least
-    is_large = abs(value) > _FAR * max(-self.least, self.largest)
-    return is_other_sign or is_large or gap > max(spread, _LEAST_GAP) and spread > 0
-
-
-@dataclasses.dataclass
-class _Numbers:
-  """What is known of a column of numbers.
-
-  Attributes:
-    is_named: Whether its name says that they may be ids.
-    rest: The numbers without `_CODES`, which are counted.
-  """
-
-  is_named: bool = False
-  spread: _Spread = dataclasses.field(default_factory=_Spread)
-  rest: _Spread = dataclasses.field(default_factory=_Spread)
-  code_counts: collections.Counter[float] = dataclasses.field(default_factory=collections.Counter)
-  are_days: bool = True
-  count_up: bool = True
-  # The clients' numbers by their digest, as long as they may be ids.
-  distinct: dict[bytes, np.ndarray] | None = dataclasses.field(default_factory=dict)
-
-  def add(self, client_id: str, column: np.ndarray) -> None:
-    values = column[np.isfinite(column)]
-    if self.distinct is not None:
-      are_ids = not np.any(values % 1) and np.all(values >= 0) and _are_distinct(values)
-      if are_ids:  # A copied file has the same numbers.
-        self.distinct[hashlib.sha256(values).digest()] = values
-      else:
-        self.distinct = None
-    if len(values):
-      self.are_days = self.are_days and _are_days(values)
-      self.count_up = self.count_up and _count_up(values)
-    is_code = np.isin(values, _CODES)
-    self.spread.add(client_id, values)
-    self.rest.add(client_id, values[~is_code])
-    self.code_counts.update(values[is_code].tolist())
-
-  @property
-  def are_ids(self) -> bool:
-    """Whether all numbers of a client differ, which measurements would hardly do."""
-    clients = list((self.distinct or {}).values())
-    values = np.concatenate([np.zeros(0), *clients])
-    num_shared = len(values) - len(np.unique(values))
-    if (
-        len(values) < _FEWEST_DISTINCT or self.count_up or self.are_days
-        or num_shared > _MOST_SHARED * len(values)
-    ):
-      return False
-    span = np.ptp(values)
-    # Of n random numbers, about n^2 / (2 span) are the same as another one.
-    num_pairs = sum(len(one) ** 2 for one in clients) if num_shared else len(values) ** 2
-    is_even = span >= _WIDE * len(values) and values.std() >= _EVEN * span
-    return bool(self.is_named or num_pairs >= 6 * span or is_even)
-
-  @property
-  def codes(self) -> dict[float, int]:
-    """What is far from the rest, and may stand for a missing value, and how often it occurs."""
-    return {code: count for code, count in self.code_counts.items() if self.rest.is_far(code)}
-
-  @property
-  def measured(self) -> _Spread:
-    """The `_Spread` of what is surely measured."""
-    return self.rest if self.codes else self.spread
-
-
-def _are_days(values: np.ndarray) -> bool:
-  """Returns whether all values are integers such as 20240131."""
-  if values.min() < _FIRST_DAY or values.max() > _LAST_DAY:
-    return False  # As most columns' are.
-  days, months = values % 100, values // 100 % 100
-  return bool(np.all(
-      (values % 1 == 0) & (1 <= days) & (days <= 31) & (1 <= months) & (months <= 12)
-  ))
-
-
-def _are_distinct(values: np.ndarray) -> bool:
-  return len(np.unique(values)) == len(values)
-
-
-def _count_up(values: np.ndarray) -> bool:
-  """Returns whether enough values, in any order, are integers without a gap."""
-  is_dense = np.ptp(values) == len(values) - 1 >= _FEWEST_IDS - 1 and not np.any(values % 1)
-  return bool(is_dense) and _are_distinct(values)
 
 
 class _LikeLabel:
@@ -338,7 +136,7 @@ class Oddities:
     # What is written in columns of levels or classes.
     self._written: dict[str, set[str]] = collections.defaultdict(set)
     self._numbers = {
-        name: _Numbers(columns_lib.may_be_an_id(name)) for name in columns.numbers
+        name: number_columns.NumberColumn(columns_lib.may_be_an_id(name)) for name in columns.numbers
     }
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.
@@ -449,14 +247,9 @@ class Oddities:
 
   def _of_numbers(self) -> list[str]:
     known = {name: column for name, column in self._numbers.items() if column.spread.count}
-    constant = [
-        name for name, column in known.items() if column.spread.least == column.spread.largest
-    ]
+    constant = [name for name, column in known.items() if column.is_constant]
     days = [name for name, column in known.items() if column.are_days and name not in constant]
-    inexact = [
-        name for name, column in known.items()
-        if _LARGEST_EXACT <= max(-column.spread.least, column.spread.largest) < _LARGEST_INTEGER
-    ]
+    inexact = [name for name, column in known.items() if column.is_inexact]
     ids = [name for name in self._columns.features if name in known and known[name].are_ids]
     distinct = f"no number occurs twice at a client{self._leaving_out(ids)}"
     kinds = (
@@ -477,7 +270,7 @@ class Oddities:
 
   def _of_codes(self) -> list[str]:
     found = []
-    for code in _CODES:
+    for code in number_columns.CODES:
       counts = {
           name: known.codes[code] for name, known in self._numbers.items()
           if known.codes.get(code, 0) >= _FEWEST_CODES

@@ -13,7 +13,7 @@ import numpy as np
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import oddities
+from fl_clustering.tables import number_columns
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import table_format
@@ -170,7 +170,7 @@ class RowSources:
       found = {name: _thousandths(table[name]) for name in names}
       # One column that can't have thousands says the file's decimal mark.
       if any(map(len, found.values())) and all(
-          oddities.may_be_thousands(parts, self._moments[name])
+          number_columns.may_be_thousands(parts, self._moments[name])
           for name, parts in found.items() if len(parts) and name in self._moments
       ):
         self._unclear.add(key)
