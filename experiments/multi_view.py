@@ -142,10 +142,9 @@ class MultiView(experiment.Experiment):
       config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
-    lines += [
-        f"levels: {one.tables.format.levels_told}" for one in loaded.datasets.values()
-        if one.tables is not None and one.tables.format.levels_told
-    ]
+    for tables in (one.tables for one in loaded.datasets.values() if one.tables is not None):
+      told = {"classes": tables.classes_told, "levels": tables.format.levels_told}
+      lines += [f"{what}: {names}" for what, names in told.items() if names]
     lines += [f"warning: {text}" for text in loaded.warnings]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
 

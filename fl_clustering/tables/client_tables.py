@@ -548,13 +548,16 @@ def _open_files_for(
   if "skip_lines" not in later.options and not options.allow_any_number:
     for head in heads.values():
       text_files.check_no_row_skipped(head, format_.columns.numbers)
-  known = {} if options.allow_any_number else later.moments or encoding.moments
+  known = {} if options.allow_any_number else {
+      **(later.moments or encoding.moments), **format_.label_moments
+  }
   sources = rows_lib.RowSources(
       heads, format_.columns, options, format_, later.skip_bad_rows, known
   )
   unlabelled: set[str] = set()
   ignored: dict[str, set[str]] = {}
   unlike: dict[str, tuple[float, list[str]]] = {}
+  filled: dict[str, list[int]] = {}
 
   def look(client_id: str, rows: rows_lib.Rows) -> None:
     table = _client_table(rows, format_)  # Checks labels, levels and splits.
@@ -562,7 +565,10 @@ def _open_files_for(
       unlabelled.add(client_id)
     for name, levels in _ignored_levels(rows, format_).items():
       ignored.setdefault(name, set()).update(levels)
+    filled[client_id] = rows_lib.filled_rows(rows, format_.columns, options)
     for name in filter(known.__contains__, format_.columns.numbers):
+      if rows.cells[name].dtype == object:  # A file without labels.
+        continue
       mean = number_columns.known_mean(rows.cells[name], known[name])
       if mean is not None:
         place = client_id if options.client_column else sources.paths[client_id]
@@ -572,7 +578,8 @@ def _open_files_for(
   num_rows, digests = _scan(sources, look)
   return ClientTables(
       num_rows, format_, digests, argument, sources,
-      _notes(sources, unused, ignored, unlike, options), frozenset(unlabelled),
+      (*rows_lib.of_filled_rows(filled), *_notes(sources, unused, ignored, unlike, options)),
+      frozenset(unlabelled),
   )
 
 

@@ -66,6 +66,8 @@ class FormatScan:
     self._num_labels = 0
     self._oddities = None if options.allow_any_number else oddities.Oddities(columns, options)
     self._num_values = dict.fromkeys(columns.features, 0)
+    # The rows without values, by client.
+    self._filled: dict[str, list[int]] = {}
     # Where few cells of a column have a value, or none, in words.
     self._sparse: dict[str, list[str]] = {}
 
@@ -80,6 +82,7 @@ class FormatScan:
         self._sparse.setdefault(name, []).append(
             f"{client_id} (a value in {num_values:,} of {len(rows.numbers):,} rows)"
         )
+    self._filled[client_id] = rows_lib.filled_rows(rows, self._columns, self._options)
     levels = {
         name: {table_format.level_of(cell) for cell in rows.cells[name] if cell is not None}
         for name in self._levels
@@ -120,7 +123,7 @@ class FormatScan:
     ), *(
         f"most cells of the column {name} are empty, and filled in, at {problems.listed(clients)}"
         for name, clients in self._sparse.items()
-    ), *self._oddities.texts())
+    ), *rows_lib.of_filled_rows(self._filled), *self._oddities.texts())
 
   def finds_regression(self) -> bool:
     """Returns whether the labels are rather numbers to learn than classes, if no option says."""

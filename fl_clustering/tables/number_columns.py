@@ -206,7 +206,9 @@ class NumberColumn:
 
 
 def _are_days(values: np.ndarray) -> bool:
-  """Returns whether all values are integers such as 20240131."""
+  """Returns whether all values are integers such as 20240131, or 202401."""
+  if values.max() <= _LAST_DAY // 100:
+    values = 100 * values + 1
   if values.min() < _FIRST_DAY or values.max() > _LAST_DAY:
     return False  # As most columns' are.
   days, months = values % 100, values // 100 % 100

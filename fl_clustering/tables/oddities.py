@@ -125,6 +125,18 @@ def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") 
   return found
 
 
+def of_classes(clients_of: Mapping[str, Sequence[str]]) -> list[str]:
+  """Returns what is odd about classes, by the clients of each, one thing a text."""
+  found = _of_names("classes", clients_of)
+  alone = [name for name, clients in clients_of.items() if len(clients) == 1]
+  if alone and len(set(itertools.chain(*clients_of.values()))) > 1:
+    found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
+                 f"only one client has each of the classes {problems.named(alone)}")
+  if len(clients_of) > _MANY_CLASSES:
+    found.append(f"there are {len(clients_of):,} classes")
+  return found
+
+
 class Oddities:
   """What is odd about the rows of all clients, which are added one client at a time."""
 
@@ -135,8 +147,10 @@ class Oddities:
     self._like_label = {name: _LikeLabel(self._learns_numbers) for name in columns.features}
     # What is written in columns of levels or classes.
     self._written: dict[str, set[str]] = collections.defaultdict(set)
+    limited = [] if options.label_above is None else [options.label_column or ""]
     self._numbers = {
-        name: number_columns.NumberColumn(columns_lib.may_be_an_id(name)) for name in columns.numbers
+        name: number_columns.NumberColumn(columns_lib.may_be_an_id(name))
+        for name in (*columns.numbers, *limited)
     }
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.
@@ -161,7 +175,7 @@ class Oddities:
     for name in written:
       self._written[name].update(set(table[name]) - {None})
     for name, known in self._numbers.items():
-      known.add(client_id, table[name])
+      known.add(client_id, np.array(table[name], np.float64))
     for name in sorted(set(classes)):
       self._classes.setdefault(name, []).append(client_id)
     for column, found in levels.items():
@@ -174,7 +188,7 @@ class Oddities:
   def texts(self) -> tuple[str, ...]:
     """Returns what is odd, one thing a text."""
     return (
-        *self._of_clients(), *self._of_classes(), *self._of_levels(), *self._of_written(),
+        *self._of_clients(), *of_classes(self._classes), *self._of_levels(), *self._of_written(),
         *self._of_ids(),
         *self._of_labels(), *self._of_numbers(), *self._of_codes(), *self._of_units(),
     )
@@ -217,16 +231,6 @@ class Oddities:
         f"the clients {problems.named(names)} differ only in case or spaces"
         for names in _alike(self._clients)
     ]
-
-  def _of_classes(self) -> list[str]:
-    found = _of_names("classes", self._classes)
-    alone = [name for name, clients in self._classes.items() if len(clients) == 1]
-    if alone and len(self._clients) > 1:
-      found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
-                   f"only one client has each of the classes {problems.named(alone)}")
-    if len(self._classes) > _MANY_CLASSES:
-      found.append(f"there are {len(self._classes):,} classes")
-    return found
 
   def _of_levels(self) -> list[str]:
     return [

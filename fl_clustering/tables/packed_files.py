@@ -23,6 +23,12 @@ DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeEr
 # A range of merged cells in a sheet: its first column, and its first and its last row.
 _MERGED = re.compile(rb'mergeCell [^>]*ref="(([A-Z]+)([0-9]+):[A-Z]+([0-9]+))"')
 
+# A cell with a formula whose value is not stored; "" is one.
+_NO_VALUE = re.compile(
+    rb'<c (?![^>]*\bt="str")[^>]*\br="([A-Z]+[0-9]+)"[^>]*>\s*'
+    rb"<f\b(?:[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"
+)
+
 
 def _is(path: str, ending: str) -> bool:
   return path.lower().endswith(ending)
@@ -78,7 +84,7 @@ def _sheet_as_csv(path: str, unused_time: int) -> bytes:
         f"it must have one sheet with cells, got {', '.join(sheets) or 'none'}"
     )
   (rows,) = sheets.values()
-  _check_not_merged(path, rows)
+  _check_cells(path, rows)
   width = max(map(len, rows))
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
@@ -87,13 +93,19 @@ def _sheet_as_csv(path: str, unused_time: int) -> bytes:
   return text.getvalue().encode()
 
 
-def _check_not_merged(path: str, rows: Sequence[Sequence[str]]) -> None:
-  """Raises `BadTable` if a value of a workbook reaches into further rows that have cells.
+def _check_cells(path: str, rows: Sequence[Sequence[str]]) -> None:
+  """Raises `BadTable` if a workbook's cells have values that don't stand in them.
 
-  Only the first of these rows has it.
+  Of merged cells that reach into further rows with cells, only those of the first have a value.
+  Programs that don't compute formulas write them without values.
   """
   with zipfile.ZipFile(path) as archive:
     sheets = [archive.read(name) for name in archive.namelist() if "worksheets/" in name]
+  for found in filter(None, map(_NO_VALUE.search, sheets)):
+    raise problems.BadTable(
+        f"cell {found[1].decode()} has a formula without its value; open the workbook in a "
+        "spreadsheet program, and save it"
+    )
   for merged, letters, first, last in itertools.chain(*map(_MERGED.findall, sheets)):
     column = functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1
     top, *others = rows[int(first) - 1 : int(last)] or [[]]

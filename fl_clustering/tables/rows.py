@@ -263,7 +263,8 @@ class RowSources:
         if not commas and key not in self._unclear:
           continue
         with part(head.path):
-          unclear, has_whole = reader.unclear_point(head, self._columns[key].numbers)
+          names = [n for n in self._columns[key].numbers if n in head.known_names]
+          unclear, has_whole = reader.unclear_point(head, names)
           if unclear and not commas and (self._model is not None or not has_whole):
             self.doubts[head.path] = unclear
           elif unclear:
@@ -274,6 +275,30 @@ class RowSources:
                     "--decimal=. or --thousands=. says which",
                 ),
             )
+
+
+def filled_rows(
+    rows: Rows, columns: columns_lib.Columns, options: table_options.TableOptions
+) -> list[int]:
+  """Returns the numbers of the rows that have no value in any feature, and are filled in."""
+  if options.missing == table_options.ERROR or options.allow_any_number:
+    return []
+  is_empty = [reader.is_missing(rows.cells[name]) for name in columns.features]
+  return rows.numbers[np.all(is_empty, axis=0)].tolist()
+
+
+def of_filled_rows(places: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+  """Returns a warning of `filled_rows`, by client or file, if there are some."""
+  found = [
+      f"{place} ({'row' if len(rows) == 1 else f'{len(rows):,} rows, the first'} {rows[0]})"
+      for place, rows in places.items() if rows
+  ]
+  if not found:
+    return ()
+  return (
+      "rows with no value in any feature, such as a note below a table, are filled in: "
+      f"{problems.listed(found)}",
+  )
 
 
 def class_names(rows: Rows, options: table_options.TableOptions) -> list[Any]:

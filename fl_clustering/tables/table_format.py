@@ -195,6 +195,14 @@ class TableFormat:
         f"{name} ({problems.listed(levels)})" for name, levels in self.encoding.levels.items()
     ])
 
+  @property
+  def label_moments(self) -> dict[str, list[table_options.Moments]]:
+    """Those of the labels of a regression, by the column's name, as far as they are known."""
+    scale = self.label_scale
+    if scale is None:
+      return {}
+    return {name: [(1.0, scale.mean, scale.deviation)] for name in self.options.number_labels}
+
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
     kept = {role: name for role, name in self.columns.roles.items() if role not in roles}

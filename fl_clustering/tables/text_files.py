@@ -112,7 +112,7 @@ def _check_no_comment(number: int, line: Sequence[str], head: columns_lib.Head) 
 
 def check_no_row_skipped(head: columns_lib.Head, numbers: Iterable[str]) -> None:
   """Raises `BadTable` if a skipped line has a number in every one of the columns of numbers."""
-  places = [head.known_names.index(name) for name in numbers]
+  places = [head.known_names.index(name) for name in numbers if name in head.known_names]
   if head.first_line is None or not head.skip_lines or not places:
     return
   for number, line in text_lines.lines_of(dataclasses.replace(head, skip_lines=0)):

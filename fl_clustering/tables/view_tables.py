@@ -26,6 +26,7 @@ from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
+from fl_clustering.tables import oddities
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
 from fl_clustering.tables import rows as rows_lib
@@ -51,6 +52,15 @@ class Labels:
   classes: tuple[str, ...]
   by_client: Mapping[str, np.ndarray]
 
+  @property
+  def odd(self) -> tuple[str, ...]:
+    """What is odd about the classes, in words."""
+    clients_of: dict[str, list[str]] = {}
+    for client_id, numbers in self.by_client.items():
+      for number in np.unique(numbers):
+        clients_of.setdefault(self.classes[number], []).append(client_id)
+    return tuple(oddities.of_classes(clients_of))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ViewTables:
@@ -59,7 +69,7 @@ class ViewTables:
   Attributes:
     views: The `ClientTables` of every view by its name.
     labels: The known classes, if there are any.
-    told: What is odd about columns that several views have, in words.
+    told: What is odd about the classes, and about columns that several views have, in words.
   """
 
   views: Mapping[str, client_tables.ClientTables]
@@ -77,6 +87,11 @@ class ViewTables:
     return (*self.told, *(
         f"view {name}: {text}" for name, view in self.views.items() for text in view.warnings
     ))
+
+  @property
+  def classes_told(self) -> str:
+    """The names of the known classes, in words; "" if there are none."""
+    return "" if self.labels is None else problems.listed(self.labels.classes)
 
   @property
   def client_ids(self) -> tuple[str, ...]:
@@ -119,9 +134,12 @@ class ViewTables:
   def read(self, client_id: str) -> client_tables.ClientTable:
     """Returns the `ClientTable` of a client, without labels: the views side by side."""
     tables = _of_common_rows([view.read(client_id) for view in self.views.values()])
-    ids = (table.row_ids for table in tables if table.row_ids is not None)
+    ids = [table.row_ids for table in tables if table.row_ids is not None]
     features = np.concatenate([table.features for table in tables], axis=1)
-    return client_tables.ClientTable(features, None, None, tables[0].rows, next(ids, None))
+    # Later files of a view may have none.
+    return client_tables.ClientTable(
+        features, None, None, tables[0].rows, max(ids, key=any, default=None)
+    )
 
   def filled(self) -> ViewTables:
     """Returns the same tables, with missing values filled in as the options say.
@@ -269,10 +287,11 @@ def _check_same_separators(heads: Sequence[columns_lib.Head]) -> None:
 
 def _check_same_rows(files: Sequence[_File]) -> None:
   """Raises `BadTable` unless all `_File`s of a client have the same rows."""
-  named = [(file, file.row_ids) for file in files if file.row_ids is not None]
+  named = [(file, file.row_ids) for file in files if any(file.row_ids or ())]
   for file, row_ids in named[1:]:
     for row, wanted, found in zip(named[0][0].rows, named[0][1], row_ids):
-      if table_format.level_of(found) != table_format.level_of(wanted):
+      is_known = found is not None and wanted is not None
+      if is_known and table_format.level_of(found) != table_format.level_of(wanted):
         raise problems.BadTable(
             f"row {row} has the id {found!r}, and in {named[0][0].path!r} it has {wanted!r}; all "
             "views must have the same rows in the same order", file.path
@@ -386,7 +405,8 @@ def _opened(
   if label_heads:
     labels, files = _read_labels(label_heads, options)
   tables = _checked(ViewTables(views, labels), paths, files)
-  return dataclasses.replace(tables, told=view_keys.told(views, paths))
+  odd = () if labels is None else labels.odd
+  return dataclasses.replace(tables, told=(*odd, *view_keys.told(views, paths)))
 
 
 def open_folder_for(

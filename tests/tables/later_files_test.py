@@ -259,6 +259,28 @@ class ForAModelTest(folders.TablesTestCase):
         ))
     self.assertEmpty(self.open_later(tables.format, files).warnings)
 
+  def test_labels_in_another_unit_than_those_of_the_run(self):
+    rows = [f"{i},{2 + 0.1 * i:g}" for i in range(20)]
+    options = {"label_column": "y", "task": "regression"}
+    tables = self.open({"a.csv": folders.lines("x,y", *rows)}, **options)
+    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
+    files = {
+        "a.csv": folders.lines("x,y", *rows), "c.csv": folders.lines("y;x", *(
+            f"{2000 + 100 * i};{i}" for i in range(20))), "d.csv": "x\n1\n",
+    }
+    (warning,) = self.open_later(format_, files).warnings
+    self.assertRegex(warning, (
+        "^the column y may have another unit: its mean is 2950 in '.*/c.csv', and was 2.95 in the "
+        "run$"
+    ))
+
+  def test_rows_without_values(self):
+    format_ = self.open({"a.csv": "k,x,y\nu,1,2\nv,3,\n"}, missing="mean", id_column="k").format
+    tables = self.open_later(format_, {"b.csv": "k,x,y\nu,1,\nMade by m.,,\n"})
+    self.assertEqual(tables.warnings, (
+        "rows with no value in any feature, such as a note below a table, are filled in: b (row 2)",
+    ))
+
   @parameterized.named_parameters(
       ("large", [(50, 110, 70)], [0.5, 0.8, 1.1, 1.3, 2], True),
       ("small", [(50, 1.1, 0.9)], [50, 80, 110, 130, 200], True),
@@ -411,6 +433,14 @@ class ForAModelTest(folders.TablesTestCase):
     tables = self.open_later(format_, {"a.csv": "x,y\nmuch,1\n,2\n1e300,3\n4,4\n"}, **_SKIPPING)
     self.assert_features(tables, {"a": [[4, 4]]})
     self.assertRegex(tables.warnings[0], "^3 rows are left out of .*a.csv")
+
+  def test_some_files_have_the_labels_of_a_regression(self):
+    options = {"label_column": "y", "task": "regression", "decimal": None}
+    format_ = self.open({"a.csv": "x,y\n1,2.5\n2,3.5\n"}, **options).format
+    files = {"a.csv": "x\n1\n", "b.csv": "y;x\n1,5;1,5\n", "c.csv": "x\n1.5\n"}
+    tables = self.open_later(format_, files)
+    self.assertEqual(tables.unlabelled, {"a", "c"})
+    np.testing.assert_array_equal(tables.read("b").labels, [1.5])
 
   def test_bad_rows_of_a_regression(self):
     options = {"label_column": "y", "task": "regression"}

@@ -239,6 +239,21 @@ class WorkbooksTest(folders.TablesTestCase):
           {"a.xlsx": workbook}, categories=("ward",), missing="mean", skip_lines=2)
       self.assertEqual(tables.num_rows, {"a": 2})
 
+  @parameterized.parameters(
+      ('<c r="B2"><f>A2*2</f><v></v></c>', True), ('<c s="1" r="B2"><f>A2*2</f><v /></c>', True),
+      ('<c r="B2" s="1"><f t="shared" si="0"/></c>', True), ('<c r="B2"><f>A2*2</f></c>', True),
+      ('<c r="B2" t="str"><f>""</f><v></v></c>', False), ('<c r="B2"><v>2</v></c>', False),
+      ('<c r="B2"><f>A2*2</f><v>2</v></c>', False), ('<c r="B2" s="1"/>', False),
+  )
+  def test_formulas_without_values(self, cell, is_refused):
+    workbook = folders.zipped(".xml", **{"xl/worksheets/sheet1": f"<row>{cell}</row>"})
+    with self._with(Data=[("x", "y"), (1, None), (2, 4)]), contextlib.ExitStack() as stack:
+      if is_refused:
+        stack.enter_context(self.assertRaisesRegex(
+            ValueError, "a.xlsx': cell B2 has a formula without its value; open the workbook in a"
+        ))
+      self.assertEqual(self.open({"a.xlsx": workbook}, missing="mean").num_rows, {"a": 2})
+
   def test_without_the_package(self):
     with mock.patch.dict(sys.modules, openpyxl=None):
       with self.assertRaisesRegex(ValueError, "a.xlsx': it takes the package openpyxl, which is"):

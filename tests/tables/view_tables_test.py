@@ -179,6 +179,11 @@ class LabelsTest(ViewTablesTestCase):
     self.assertEqual(found[0], list(classes[-2:]))
     self.assertEqual(found[1], [classes[0]])
 
+  def test_classes_that_may_be_one(self):
+    tables = self.open({**_FILES, "a/labels.csv": "sick\nwell\n", "b/labels.csv": "Sick\n"})
+    self.assertEqual(tables.classes_told, "Sick, sick, well")
+    self.assertIn("the classes 'sick', 'Sick' differ only in case or spaces", tables.warnings)
+
   def test_with_ids(self):
     labels = {"a/labels.csv": "key,kind\n7,p\nz,q\n", "b/labels.csv": "key,kind\n9,q\n"}
     tables = self.open({**_IDS, **labels}, id_column="key")
@@ -383,6 +388,17 @@ class ForAModelTest(ViewTablesTestCase):
     files["c/y.csv"] = "w,key\n5,1\n6,2\n7,3\n8,5\n"
     with self.assertRaisesRegex(ValueError, "row 4 has the id '5', and in .*x.csv' it has '4'"):
       self._open(files, skip_bad_rows=True)
+
+  @parameterized.parameters("x", "y")
+  def test_ids_of_one_client_or_view(self, without):
+    texts = {"x": "key,u\nk,3\n", "y": "key,w\nk,4\n"}
+    lacking = {"x": "u\n3\n", "y": "w\n4\n"}
+    files = {f"c/{name}.csv": text for name, text in {**texts, without: lacking[without]}.items()}
+    files.update({f"d/{name}.csv": text for name, text in texts.items()})
+    files.update({f"e/{name}.csv": text for name, text in lacking.items()})
+    tables = self._open(files)
+    found = [tables.read(client_id).row_ids for client_id in "cde"]
+    self.assertEqual(found, [("k",), ("k",), (None,)])
 
   def test_ids_may_be_absent_and_labels_are_left_alone(self):
     tables = self._open({
