@@ -287,7 +287,7 @@ def _check_same_separators(heads: Sequence[columns_lib.Head]) -> None:
 
 def _check_same_rows(files: Sequence[_File]) -> None:
   """Raises `BadTable` unless all `_File`s of a client have the same rows."""
-  named = [(file, file.row_ids) for file in files if any(file.row_ids or ())]
+  named = [(file, row_ids) for file in files if any(row_ids := file.row_ids or ())]
   for file, row_ids in named[1:]:
     for row, wanted, found in zip(named[0][0].rows, named[0][1], row_ids):
       is_known = found is not None and wanted is not None
