@@ -48,6 +48,8 @@ FALLBACKS = {
     PROFILE: "that of the cluster whose mean features are nearest to the client's",
     GLOBAL: "FedAvg's",
 }
+# How one with labels gets a model.
+_LEAST_LOSS = "that of the cluster with the least loss on them"
 # What stands for the clusters of a client that gets the global model.
 _GLOBALLY: tuple[int, ...] = ()
 
@@ -161,6 +163,8 @@ class SavedClusters:
   ) -> tuple[SavedClusters, tuple[str, ...]]:
     """Returns models that are also of clients that were not in the run and have no labels.
 
+    Those with labels have the model of the least loss on them.
+
     Args:
       tables: From `open_folder`.
       fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
@@ -168,7 +172,7 @@ class SavedClusters:
       profiles: The clusters' mean features; None if they are not known.
 
     Returns:
-      The models, and what is said of these clients.
+      The models, and what is said of all clients that were not in the run.
 
     Raises:
       ValueError: If the fallback needs what this model does not have.
@@ -177,9 +181,12 @@ class SavedClusters:
       entry = registry.METHODS.get(self.method)
       by_features = entry is not None and entry.groups_by_features
       fallback = PROFILE if by_features and profiles is not None else GLOBAL
-    others = sorted(tables.unlabelled - self.clusters.keys(), key=tables.client_ids.index)
+    new = [client_id for client_id in tables.client_ids if client_id not in self.clusters]
+    others = [client_id for client_id in new if client_id in tables.unlabelled]
+    labelled = [client_id for client_id in new if client_id not in tables.unlabelled]
+    texts = (_of_new(labelled, "with labels", _LEAST_LOSS),) if labelled else ()
     if not others:
-      return self, ()
+      return self, texts
     placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)
     if fallback == PROFILE:
       if profiles is None:
@@ -192,13 +199,9 @@ class SavedClusters:
           "`run` must have a global model for clients without labels that were not in it, such as "
           f"{others[0]!r}, got a folder without one."
       )
-    one = len(others) == 1
-    text = (
-        f"{problems.listed(others)}: {'a client that was' if one else 'clients that were'} not in "
-        f"the run, without labels; {'its model is' if one else 'their models are'} "
-        f"{FALLBACKS[fallback]} (--fallback={fallback})"
-    )
-    return dataclasses.replace(self, clusters={**self.clusters, **placed}), (text,)
+    text = _of_new(others, "without labels", f"{FALLBACKS[fallback]} (--fallback={fallback})")
+    models = dataclasses.replace(self, clusters={**self.clusters, **placed})
+    return models, (*texts, text)
 
   def _nearest(
       self, table: client_tables.ClientTable, profiles: Profiles
@@ -285,6 +288,15 @@ class SavedClusters:
         for start in range(0, len(features), _BLOCK_ROWS)
     ]
     return np.concatenate([np.asarray(block) for block in blocks])
+
+
+def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
+  """Returns what model clients that were not in the run have, in words."""
+  one = len(client_ids) == 1
+  return (
+      f"{problems.listed(client_ids)}: {'a client that was' if one else 'clients that were'} not in "
+      f"the run, {having}; {'its model is' if one else 'their models are'} {model}"
+  )
 
 
 def most_accurate(

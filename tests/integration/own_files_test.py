@@ -240,6 +240,10 @@ class OwnFilesTest(absltest.TestCase):
         "note: later, other: clients that were not in the run, without labels; their models are "
         "FedAvg's (--fallback=global)\n", printed,
     )
+    self.assertIn(
+        "note: labelled: a client that was not in the run, with labels; its model is that of the "
+        "cluster with the least loss on them\n", printed,
+    )
     self.assertLen(rows, 160)
     model = load_model.load_model(self.folder)
     self.assertFalse((model.vectors == model.global_vector).all(axis=1).any())
