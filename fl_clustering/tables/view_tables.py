@@ -405,7 +405,7 @@ def _opened(
   if label_heads:
     labels, files = _read_labels(label_heads, options)
   tables = _checked(ViewTables(views, labels), paths, files)
-  odd = () if labels is None else labels.odd
+  odd = () if labels is None or options.allow_any_number else labels.odd
   return dataclasses.replace(tables, told=(*odd, *view_keys.told(views, paths)))
 
 
