@@ -38,31 +38,45 @@ _CURRENCY = "(?:[€$£¥]|EUR|USD|CHF|GBP|SEK|NOK|DKK|PLN|CZK|JPY|CAD|AUD|INR|C
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
 DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
+# Months as spreadsheets and people write them in Europe, from English to Finnish.
 _MONTH = (
-    r"(?i:jan(?:uar[iy]?|uary|vier)?|feb(?:ruar[iy]?|ruary)?|fév(?:rier)?|"
-    r"m(?:ar|är|rz|rt|ärz|arch|ars|aart)|a[pv]r(?:il)?|ma[iyj]|mei|jun[ie]?|juin|jul[iy]?|"
-    r"juil(?:let)?|aug(?:ust|ustus)?|ao[uû]t|sept?(?:emb(?:er|re))?|o[ck]t(?:ob(?:er|re))?|"
-    r"nov(?:emb(?:er|re))?|d[eé][cz](?:emb(?:er|re))?)\.?"
+    r"(?i:[ij]an[a-z]*|ene(?:ro)?|gen(?:naio)?|sty|tammi|f[eé][bv][a-z]*|lut|helmi|"
+    r"m[aä]r(?:s|zo?|ço|ch|t)?|mr[zt]|maart|maalis|a[bpv]r[a-z]*|kwi|huhti|"
+    r"ma[ijy]o?|mei|mag(?:gio)?|touko|[ij]ui?n[a-z]*|giu(?:gno)?|cze|kesä|"
+    r"[ij]ui?l[a-z]*|lug(?:lio)?|lip|heinä|aug[a-z]*|ago(?:sto)?|ao[uû]t|sie|elo|"
+    r"sept?|sett?|wrz|syys|o[ck]t|ott|out|loka|nov|lis|marras|d[eé][czs]|dic|gru|joulu|"
+    r"(?:se|o[cktu]|nov|d[eéi])[a-z]*b(?:er|re|ro))\.?"
 )
-# A day, as spreadsheets make one of 5.5.
-DAY = rf"{_CORE} *{_MONTH}"
+# A day, as spreadsheets make one of 5.5, with or without a year, or a month after its year.
+DAY = rf"(?:[0-2]?[0-9]|3[01]|(?:19|20)[0-9]{{2}})[ ./\-]*{_MONTH}(?:[ ./\-]*[0-9]{{2,4}})?"
 # What they make of 1-4 and the like.
-DATE = (
-    rf"[0-9]+[.\- ]*{_MONTH}|{_MONTH}[.\- ]*[0-9]+|"
-    "[0-9]{4}-[0-9]{2}-[0-9]{2}(?: 00:00:00)?"
-)
+DATE = rf"{DAY}|{_MONTH}[ ./\-]*[0-9]{{2,4}}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?: 00:00:00)?"
 # What are the same units: euros, the two letters mu, and litres, such as those in ml/min.
 _SAME = (
     (re.compile(r"(?<![A-Za-z])EUR(?![A-Za-z])"), "€"), (re.compile("µ"), "μ"),
     (re.compile(rf"(?<![{_LETTERS}])([dcmuμnpf]?)L(?![{_LETTERS}])"), r"\1l"),
 )
-# Amounts as ledgers write those below zero.
-AMOUNT = rf"[(] *{_CURRENCY}? *{_CORE} *[)]|{_CURRENCY}? *{_CORE} *-"
-# Units that make another number of a number: shares of a hundred, and multiples.
+# Amounts as ledgers write those below zero, and those of one side of an account.
+AMOUNT = (
+    rf"[(] *{_CURRENCY}? *{_CORE} *[)]|"
+    rf"{_CURRENCY}? *{_CORE} *{_CURRENCY}? *(?:-|(?i:[dc]r|neg)\.?)"
+)
+# What begins or ends like a number with a unit, but is none.
+NO_NUMBER = f"{DAY}|{AMOUNT}"
+_SHARE = "p(?:ro|er|or|our) ?(?:[czs]i?ent|mil)[a-z]*|pct|pp[mb]"
+_THOUSAND = (
+    "th?sd|t[iy]s(?:[ií][ae]?c[a-z]*)?|thous[a-z]*|tausend|tus[ei]nd?|duizend|tuhat(?:ta)?|"
+    f"[tkm](?:{_CURRENCY}|kr)"
+)
+# Most begin with mil, bil or tril: mila, milhões, miljard, billion.
+_MILLION = (
+    "(?:m|b|tr)il(?:a|l(?:es?)?|j|[lhj]?i?j?(?:[oóõã][neo]|[aá]rd)[a-z]*)?|"
+    "mi[ao]|m[lr]+d|ml?n|bio|bl?n|trl?n|tn|lakhs?|crores?"
+)
+# Units that make another number of a number: shares of a hundred, powers of ten, and multiples.
 SCALE = (
-    rf"%|‰|{_CURRENCY}?(?:k|K|M|B|(?i:percent|pct|prozent|procent|pourcent|ppm|ppb|tsd|"
-    r"thousands?|tausend|milles?|mn|mio|mill|millions?|millionen|bn|mrd|billions?|milliarden?|"
-    r"milliards?|lakhs?|crores?|[tkm]eur|[tkm]usd)\.?)(?: .*)?"
+    rf"%|‰|{_CURRENCY}?(?:x10.*|(?:k|K|M|B|Mds?|(?i:{_SHARE}|{_THOUSAND}|{_MILLION}))"
+    rf"\.?(?:{_CURRENCY}| .*)?)"
 )
 
 
@@ -70,7 +84,9 @@ def unit(text: str) -> str:
   """Returns a unit as one of several ways to write it; only of multiples do spaces stay."""
   for pattern, written in _SAME:
     text = pattern.sub(written, text)
-  return text if re.fullmatch(SCALE, text) else text.replace(" ", "")
+  joined = text.replace(" ", "")
+  is_scale = re.fullmatch(SCALE, text) and not re.fullmatch(SCALE, joined)
+  return text if is_scale else joined
 
 
 @functools.cache
@@ -152,7 +168,7 @@ class Style:
     if not self.is_plain:
       cell = "".join(ODD_CHARACTERS.get(character, character) for character in cell.strip())
     if self.strips_units:
-      dressed = None if re.fullmatch(DAY, cell) else re.fullmatch(DRESSED, cell)
+      dressed = None if re.fullmatch(NO_NUMBER, cell) else re.fullmatch(DRESSED, cell)
       cell = cell if dressed is None else dressed[1] + dressed[3]
     decimal = self.decimals[0]
     if self.thousands is not None and re.fullmatch(grouped(self.thousands, decimal), cell):

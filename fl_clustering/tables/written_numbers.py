@@ -134,7 +134,7 @@ class _Column:
     self.texts = texts
     pattern = f"^(?:{cells.DRESSED})$"
     cores = pc.replace_substring_regex(texts, pattern=pattern, replacement=r"\1\3")
-    self.cores = pc.if_else(pa.array(_matches(texts, cells.DAY)), texts, cores)
+    self.cores = pc.if_else(pa.array(_matches(texts, cells.NO_NUMBER)), texts, cores)
     differs = _as_array(pc.fill_null(pc.not_equal(self.cores, texts), False))
     self.is_dressed = differs & _matches(self.cores, LIKE_A_NUMBER)
     dressed = texts.filter(pa.array(self.is_dressed))
