@@ -503,16 +503,23 @@ def open_files_for(
       unknown.
     OSError: If a file can't be read.
   """
+
+  def open_with(**changes: Any) -> ClientTables:
+    return _open_files_for(format_, paths, argument, dataclasses.replace(later, **changes))
+
   with problems.refusing(argument, (*table_options.OF_FILES, *_HELP)):
     try:
-      return _open_files_for(format_, paths, argument, later)
+      return open_with()
     except problems.BadTable as e:
+      problems.check_mark(
+          e, lambda mark: open_with(options={**later.options, "thousands": mark})
+      )
       helps = list(_HELP.values())
       if format_.options.skip_lines and "skip_lines" not in later.options:
         helps.insert(0, (_NO_TITLES, {"options": {**later.options, "skip_lines": 0}}))
       for hint, change in helps if not format_.options.allow_any_number else ():
         with contextlib.suppress(problems.BadTable):
-          _open_files_for(format_, paths, argument, dataclasses.replace(later, **change))
+          open_with(**change)
           if hint == _NO_TITLES:  # Whatever else is said is of other lines.
             e.findings = tuple(dataclasses.replace(one, hints=(hint,)) for one in e.findings)
             break

@@ -29,9 +29,8 @@ _APART = 100
 # What flags do.
 LEAVES_OUT = "--exclude leaves columns out"
 _LEVELS = "--categories makes a column of every level"
-# What hints at marks between thousands begin with, and how much of them tells the marks apart.
+# What hints at marks between thousands begin with.
 _THOUSANDS = "--thousands="
-_MARK = len(_THOUSANDS) + 3
 # What only the files can change.
 _OTHER_THOUSANDS = (
     "no --thousands reads all files, since they have different marks between thousands: write some "
@@ -235,7 +234,7 @@ def refusing(argument: str, flags: Collection[str] | None = None) -> Iterator[No
   except BadTable as e:
     if flags is None:
       raise UnusableTables(argument, e.findings) from e
-    helps = tuple(f"--{name}" for name in flags)
+    helps = tuple(f"{start}--{name}" for name in flags for start in ("", "no "))
     hints = [hint for one in e.findings for hint in one.hints if hint.startswith(helps)]
     problem = _problem(argument, e.findings)
     raise ValueError("; ".join((problem, *dict.fromkeys(hints))) + ".") from e
@@ -395,6 +394,39 @@ def flags(
   return " ".join(found)
 
 
+def _marks(found: Iterable[Finding]) -> set[str]:
+  """Returns the marks between thousands that hints name."""
+  hints = [hint for one in found for hint in one.hints]
+  return {
+      mark for mark in cells.THOUSANDS for shown in (mark, repr(mark))
+      if any(hint.startswith(f"{_THOUSANDS}{shown} ") for hint in hints)
+  }
+
+
+def _with_one_mark(found: Sequence[Finding], others: Sequence[Finding] = ()) -> list[Finding]:
+  """Returns findings without hints at marks between thousands if these, or others, need several."""
+  if len(_marks((*found, *others))) < 2:
+    return list(found)
+  found = [one.without_hints((_THOUSANDS,)) for one in found]
+  return [*found[:-1], found[-1].with_hint(_OTHER_THOUSANDS)]
+
+
+def check_mark(error: BadTable, open_with: Callable[[str], object]) -> None:
+  """Looks whether files can be read with the mark between thousands that an exception hints at.
+
+  Args:
+    error: Is changed to say so if there is no such mark.
+    open_with: Raises `BadTable` if the files can't be read with a mark.
+  """
+  others: tuple[Finding, ...] = ()
+  for mark in sorted(_marks(error.findings))[:1]:
+    try:
+      open_with(mark)
+    except BadTable as e:
+      others = e.findings
+  error.findings = tuple(_with_one_mark(error.findings, others))
+
+
 def open_tables(
     open_with: Callable[[table_options.TableOptions], OpenedT],
     options: table_options.TableOptions,
@@ -433,13 +465,11 @@ def open_tables(
           found.append(finding)
         repaired = after
   helps = opened is not None and numbers <= opened.number_columns
-  marks = {hint[:_MARK] for one in found for hint in one.hints if hint.startswith(_THOUSANDS)}
   against = [one.against for one in found if one.against]
   if helps:
     against.append(REMOVE_TITLES)
-  elif len(marks) > 1:
-    against.append(_THOUSANDS)
-    found[-1] = found[-1].with_hint(_OTHER_THOUSANDS)
+  else:
+    found = _with_one_mark(found)
   found = [one.without_hints(tuple(against)) for one in found]
   for i, one in enumerate(found):
     taken_back = (name for name in ("comment", "skip_lines") if name in one.fix)

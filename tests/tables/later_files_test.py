@@ -109,6 +109,20 @@ class ForAModelTest(folders.TablesTestCase):
       tables = self.open_later(format_, files, options={flag: ","})
       self.assert_features(tables, {"new": [[6050, 6.519 * factor], [7424, 15.544 * factor]]})
 
+  @parameterized.parameters(
+      ('x;y\n1.234,5;13,3\n', {}), ('x;y\n1.234,5;13,3\n', {"thousands": "."}),
+      ('x;y\n1.234,5;13,3\n', {"thousands": ","}), ('x;y\n1.911;13,3\n', {}),
+      ("x;y\n1 234,5;13,3\n", {"thousands": ","}), ("x;y\n1'234,5;13,3\n", {"thousands": ","}),
+  )
+  def test_other_marks_between_thousands_in_other_files(self, text, options):
+    format_ = self.open({"a.csv": "x,y\n1.5,8.1\n"}).format
+    files = {"a.csv": text, "b.csv": 'x,y\n"1,234.5",8.1\n'}
+    with self.assertRaisesRegex(ValueError, "no --thousands reads all files") as caught:
+      self.open_later(format_, files, options=options)
+    self.assertNotIn("--thousands=", str(caught.exception))
+    with self.assertRaisesRegex(ValueError, "; --thousands=, reads such"):
+      self.open_later(format_, {"b.csv": files["b.csv"]})
+
   def test_columns_with_a_role_may_be_absent(self):
     tables = self.open_for_model({"new.csv": "c;x\nred;1\n", "newer.csv": "x;c\n2;blue\n"})
     table = tables.read("newer")
