@@ -131,7 +131,7 @@ def check_no_row_skipped(head: columns_lib.Head, numbers: Iterable[str]) -> None
 def check_no_row_left_out(
     heads: Iterable[columns_lib.Head], options: table_options.TableOptions
 ) -> None:
-  """Raises `BadTable` if lines look like rows that heads leave out, but options don't."""
+  """Raises `BadTable` if heads leave out lines of a table, but options don't."""
   for head in heads:
     if head.first_line is None:
       continue
@@ -141,16 +141,16 @@ def check_no_row_left_out(
     mark = head.comment if head.comment != options.comment else None
     names_line = head.line if head.has_header else 0
     for number, line in text_lines.lines_of(before):
-      flag = None
+      name, looks = "", ""
       if mark and number > names_line and _is_row_after(mark, line, head.num_columns):
-        flag = "comment"
+        name, looks = "comment", f"a row, though it begins with {mark!r}"
       elif number <= head.skip_lines and len(line) == head.num_columns > 1:
-        flag = None if _is_title(line, len(line), False) else "skip_lines"
-      if flag is not None:
+        if not _is_title(line, len(line), False):
+          name, looks = "skip_lines", "part of the table"
+      if name:
         raise problems.BadTable(
-            f"line {number}, {_shown(line, head.separator)}, looks like a row, which "
-            f"--{flag}={getattr(head, flag)} leaves out",
-            head.path, **{flag: getattr(options, flag)},
+            f"line {number}, {_shown(line, head.separator)}, looks like {looks}", head.path,
+            **{name: getattr(options, name)},
         )
 
 

@@ -193,8 +193,8 @@ class BadFilesTest(folders.TablesTestCase):
       ("a title in one file",
        {"a.csv": '"","x","y"\n"1",1,2\n"2",1,2\n', "b.csv": "Ward\nn;x;y\n1;1;2\n2;1;2\n"}, {},
        "b.csv': line 1, 'Ward', looks like a title above the table; '[^;]*a.csv': line 1, ',x,y', "
-       "looks like a row, which --skip_lines=1 leaves out; remove the lines above the table where "
-       "not all files have as many.$"),
+       "looks like part of the table; remove the lines above the table where not all files have as "
+       "many.$"),
       ("what may be a split", {"a.csv": "x,y,p\n1,2,Train\n2,2,test\n"}, {"label_column": "y"},
        "'p': 'Train' is not a number; --split_column=p says .*Try: --split_column=p$"),
       ("a split beside text", {"a.csv": "x,y,p,q\n1,2,test,u\n2,2,test,v\n",

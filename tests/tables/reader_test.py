@@ -628,24 +628,26 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
        "line 33, '# end', looks like a comment; line 2, '#1,2', begins so too", None),
       ("rows of another file",
        {"a.csv": "# old\nc,x\nu,1\n", "b.csv": "c,x\nu,1\n#2,2\n"},
-       "a.csv': line 1, .*b.csv': line 3, '#2,2', looks like a row, which --comment=# leaves out",
-       None),
+       "a.csv': line 1, .*b.csv': line 3, '#2,2', looks like a row, though it begins with '#'", None),
       ("rows of another file with comments",
        {"a.csv": "# old\nc,x\nu,1\n", "b.csv": "# old\nc,x\nu,1\n#2,2\n"},
        "a.csv': line 1, .*b.csv': line 1, .*; line 4, '#2,2', begins so too", 1),
       ("a column", {"a.csv": "# old c\nc\nu\n#2\n"}, "line 4, '#2', begins so too", 1),
       ("rows without names", {"a.csv": "# old\n#2,2\nu,1\n"},
-       "line 1, .*; line 2, '#2,2', looks like a row, which --comment=# leaves out", None, "no"),
+       "line 1, .*; line 2, '#2,2', looks like a row, though it begins with '#'", None, "no"),
       ("titles above other rows",
        {"a.csv": "Report\nu,1\nu,2\n", "b.csv": "v,1\nv,2\n"},
-       "b.csv': line 1, 'v,1', looks like a row, which --skip_lines=1 leaves out", None, "no"),
+       "b.csv': line 1, 'v,1', looks like part of the table; remove", None, "no"),
+      ("comments above rows and none above others",
+       {"a.csv": "# old\nc,x\nu,1\n#2,2\n", "b.csv": "c,x\nu,1\n"},
+       "b.csv': line 1, 'c,x', looks like part of the table; remove", None),
   )
   def test_no_flag_that_would_leave_out_rows(self, files, message, skipped, header="auto"):
     with self.assertRaisesRegex(ValueError, message) as caught:
       self.open(files, header=header)
     message = str(caught.exception)
     self.assertNotRegex(message, "--comment leaves")
-    has_title = "title" in message
+    has_title = "title" in message or "part of the table" in message
     self.assertEqual("remove the lines above the table where not all" in message, has_title)
     if skipped is None:
       self.assertNotRegex(message, "Try:|--skip_lines leaves")
@@ -884,8 +886,8 @@ class AboveAndBesideTablesTest(folders.TablesTestCase):
   def test_titles_at_one_client_only(self):
     with self.assertRaisesRegex(
         ValueError, "a.csv': line 1, 'Report', looks like a title .*b.csv': line 1, 'x,y', looks "
-        "like a row, which --skip_lines=1 leaves out; remove the lines above the table where not "
-        "all files have as many.$"
+        "like part of the table; remove the lines above the table where not all files have as "
+        "many.$"
     ) as caught:
       self.open({"a.csv": "Report\nx,y\n1,2\n3,4\n", "b.csv": "x,y\n1,2\n3,4\n"})
     self.assertNotIn("Try:", str(caught.exception))
