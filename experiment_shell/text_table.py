@@ -14,10 +14,12 @@ def text_table(
     rows: Each as long as `header`; the first text names the row.
     header_groups: Pairs (heading, number of columns) for a line above the header, as for
       `html_page.table`.  Together they span all columns.  A heading starts where that of
-      its first column does, and may run over the next columns.
+      its first column does.  Where it is long, the next heading's columns stand further to the
+      right.
   """
   lines = [header, *rows]
   widths = [max(map(len, column)) for column in zip(*lines)]
+  text = [_group_line(header, header_groups, widths)] if header_groups else []
 
   def aligned(cells: Sequence[str]) -> str:
     first, *numbers = cells
@@ -25,15 +27,13 @@ def text_table(
     padded += [cell.rjust(width) for cell, width in zip(numbers, widths[1:])]
     return "  ".join(padded).rstrip()
 
-  text = list(map(aligned, lines))
-  if header_groups:
-    text.insert(0, _group_line(header, header_groups, widths))
-  return "\n".join(text)
+  return "\n".join([*text, *map(aligned, lines)])
 
 
 def _group_line(
-    header: Sequence[str], header_groups: Sequence[tuple[str, int]], widths: Sequence[int]
+    header: Sequence[str], header_groups: Sequence[tuple[str, int]], widths: list[int]
 ) -> str:
+  """Returns the line of headings of groups, and widens columns that these don't fit above."""
   line = ""
   column = 0
   for heading, span in header_groups:
@@ -41,6 +41,10 @@ def _group_line(
       before = sum(widths[:column]) + 2 * column
       # The first column is aligned to the left, the others to the right.
       indent = widths[column] - len(header[column]) if column else 0
+      missing = len(line) + 2 - before - indent if line else 0
+      if missing > 0:
+        widths[column] += missing
+        indent += missing
       line = line.ljust(before + indent) + heading
     column += span
   return line

@@ -33,6 +33,19 @@ class TextTableTest(absltest.TestCase):
 
     self.assertEqual(group_line, " " * len("method     mean    ") + "over seeds")
 
+  def test_a_long_heading_of_a_group_is_followed_by_a_gap(self):
+    self.assertEqual(
+        text_table.text_table(
+            ["method", "mean", "sd", "n"], [["a", "100.25", "0.5", "9"]],
+            [("", 1), ("gain in accuracy", 2), ("cost", 1)],
+        ).splitlines(),
+        [
+            "          gain in accuracy  cost",
+            "method    mean   sd         n",
+            "a       100.25  0.5         9",
+        ],
+    )
+
   def test_no_rows(self):
     self.assertEqual(text_table.text_table(_HEADER, []), "method  mean  sd")
 
