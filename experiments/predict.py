@@ -113,7 +113,9 @@ def main() -> None:
     num_clients, num_rows = _write(path, model.predict_tables(tables))
   for text in (*tables.warnings, *placed):
     print(f"note: {text}")
-  print(f"{num_rows:,} rows of {num_clients:,} clients: {path}")
+  rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"
+  clients = "1 client" if num_clients == 1 else f"{num_clients:,} clients"
+  print(f"{rows} of {clients}: {path}")
 
 
 if __name__ == "__main__":

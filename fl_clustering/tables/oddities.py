@@ -91,10 +91,13 @@ def _groups(clients_of: Mapping[str, Sequence[str]]) -> list[list[str]]:
   )
 
 
-def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") -> list[str]:
+def _of_names(
+    one: str, what: str, clients_of: Mapping[str, Sequence[str]], of: str = ""
+) -> list[str]:
   """Returns what is odd about the names of levels or classes, by their clients.
 
   Args:
+    one: What one of them is, in words.
     what: What they are, in words.
     of: Words for where they are, after a space.
   """
@@ -107,7 +110,11 @@ def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") 
   ]
   dates = [name for name in clients_of if re.fullmatch(cells.DATE, name)]
   if 0 < len(dates) < len(clients_of):
-    found.append(f"the {what} {problems.named(dates)}{of} look like dates, unlike the others")
+    look = (
+        f"{one} {dates[0]!r}{of} looks like a date" if len(dates) == 1
+        else f"{what} {problems.named(dates)}{of} look like dates"
+    )
+    found.append(f"the {look}, unlike the others")
   counts = collections.Counter(itertools.chain(*clients_of.values()))
   groups = _groups(clients_of)
   # Clients with one level each say something of the client.
@@ -127,7 +134,7 @@ def _of_names(what: str, clients_of: Mapping[str, Sequence[str]], of: str = "") 
 
 def of_classes(clients_of: Mapping[str, Sequence[str]]) -> list[str]:
   """Returns what is odd about classes, by the clients of each, one thing a text."""
-  found = _of_names("classes", clients_of)
+  found = _of_names("class", "classes", clients_of)
   alone = [name for name, clients in clients_of.items() if len(clients) == 1]
   if alone and len(set(itertools.chain(*clients_of.values()))) > 1:
     found.append(f"only one client has the class {problems.named(alone)}" if len(alone) == 1 else
@@ -235,7 +242,7 @@ class Oddities:
   def _of_levels(self) -> list[str]:
     return [
         text for column, levels in self._levels.items()
-        for text in _of_names("levels", levels, f" of the column {column}")
+        for text in _of_names("level", "levels", levels, f" of the column {column}")
     ]
 
   def _of_ids(self) -> list[str]:

@@ -137,12 +137,13 @@ class TableOptions:
       str, "How the characters of text files are written, such as latin-1 (--data_dir).", None,
       default_text="UTF-8, or cp1252 if a file is no UTF-8; in a private run UTF-8")
   skip_lines: int = options_lib.option(
-      int, "How many lines of text files stand above the table, such as titles (--data_dir).", 0,
-      rule=functools.partial(validate.integer, 0))
+      int,
+      "How many lines of text files and workbooks stand above the table, such as titles "
+      "(--data_dir).", 0, rule=functools.partial(validate.integer, 0))
   comment: str | None = options_lib.option(
       str,
-      "What the lines begin with that text files are to be read without, such as # (--data_dir).",
-      None, default_text="every line is read")
+      "What the lines begin with that text files and workbooks are to be read without, such as # "
+      "(--data_dir).", None, default_text="every line is read")
   decimal: str | None = options_lib.option(
       str, "Decimal mark of text files (--data_dir).", None, values=(".", ","),
       default_text="found out from all numbers of a file; in a private run a point")
@@ -156,9 +157,9 @@ class TableOptions:
       default_text="such a cell is an error")
   header: str = options_lib.option(
       str,
-      "Whether line 1 of text files has the columns' names (--data_dir); `auto` finds out by "
-      "comparing the files. A private run needs `yes`, or `no` with --separator and --columns such "
-      "as column_1,column_2.", AUTO, values=HEADERS)
+      "Whether line 1 of text files and workbooks has the columns' names (--data_dir); `auto` "
+      "finds out by comparing the files. A private run needs `yes`, or `no` with --separator and "
+      "--columns such as column_1,column_2.", AUTO, values=HEADERS)
   allow_any_number: bool = False
   likely_separator: str | None = None
   likely_encoding: str | None = None

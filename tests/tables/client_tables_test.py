@@ -369,6 +369,13 @@ class WarningsTest(folders.TablesTestCase):
        "x,c\n1,04. Jan\n2,2026-09-05 00:00:00\n3,5-9\n", {"categories": ("c",)},
        ["the levels 'May 10', '04. Jan', '2026-09-05 00:00:00' of the column c look like dates, "
         "unlike the others"]),
+      ("a date among levels", "x,c\n1,1-4\n2,5-9\n", "x,c\n1,04/abr\n2,5-9\n3,1-4\n",
+       {"categories": ("c",)},
+       ["the level '04/abr' of the column c looks like a date, unlike the others"]),
+      ("a date among classes", "x,y\n1,1-4\n2,01.Apr\n", "x,y\n1,01.Apr\n2,5-9\n3,1-4\n",
+       {"label_column": "y"},
+       ["the class '01.Apr' looks like a date, unlike the others",
+        "only one client has the class '5-9'"]),
       ("dates alone", "x,c\n1,2026-01-04\n2,2026-01-05\n", "x,c\n1,2026-01-04\n2,2026-01-06\n",
        {"categories": ("c",), "header": "yes"},
        []),

@@ -265,6 +265,13 @@ class OwnDataTest(absltest.TestCase):
     output = os.path.join(self.base, "odd.csv")
     printed = in_process.run_predict(f"--run={folder}", f"--data_dir={data}", f"--output={output}")
     self.assertEqual(printed, f"6 rows of 3 clients: {output}\n")
+    for file_name in ("b.csv", "c.csv"):
+      os.remove(os.path.join(data, file_name))
+    with open(os.path.join(data, "a.csv"), "w", encoding="utf-8") as file:
+      file.write("x,y\n1,2\n")
+    one = os.path.join(self.base, "one.csv")
+    printed = in_process.run_predict(f"--run={folder}", f"--data_dir={data}", f"--output={one}")
+    self.assertEqual(printed, f"1 row of 1 client: {one}\n")
     # What is missing counts as zero, and what is infinite is at the radius.
     points = ((1, 2), (3, 4), (0, -9), (0, 2), (0, 1), (0, 0))
     for row, point in zip(_rows(self.base, "odd.csv"), points, strict=True):
