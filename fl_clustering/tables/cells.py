@@ -38,7 +38,8 @@ _CURRENCY = "(?:[€$£¥]|EUR|USD|CHF|GBP|SEK|NOK|DKK|PLN|CZK|JPY|CAD|AUD|INR|C
 _UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
 DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
-# Months as spreadsheets and people write them in Europe, from English to Finnish.
+# Months in English, German, Dutch, French, Spanish, Portuguese, Italian, Romanian, Polish, Finnish,
+# and in the languages of Scandinavia: as spreadsheets shorten them, and some in full.
 _MONTH = (
     r"(?i:[ij]an[a-z]*|ene(?:ro)?|gen(?:naio)?|sty|tammi|f[eé][bv][a-z]*|lut|helmi|"
     r"m[aä]r(?:s|zo?|ço|ch|t)?|mr[zt]|maart|maalis|a[bpv]r[a-z]*|kwi|huhti|"
