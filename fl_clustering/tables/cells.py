@@ -57,10 +57,10 @@ _SAME = (
     (re.compile(r"(?<![A-Za-z])EUR(?![A-Za-z])"), "€"), (re.compile("µ"), "μ"),
     (re.compile(rf"(?<![{_LETTERS}])([dcmuμnpf]?)L(?![{_LETTERS}])"), r"\1l"),
 )
-# Amounts as ledgers write those below zero, and those of one side of an account.
+# Amounts as ledgers write those below zero.
 AMOUNT = (
     rf"[(] *{_CURRENCY}? *{_CORE} *[)]|"
-    rf"{_CURRENCY}? *{_CORE} *{_CURRENCY}? *(?:-|(?i:[dc]r|neg)\.?)"
+    rf"{_CURRENCY}? *{_CORE} *{_CURRENCY}? *(?:-|(?i:neg)\.?)"
 )
 # What begins or ends like a number with a unit, but is none.
 NO_NUMBER = f"{DAY}|{AMOUNT}"
@@ -74,9 +74,10 @@ _MILLION = (
     "(?:m|b|tr)il(?:a|l(?:es?)?|j|[lhj]?i?j?(?:[oóõã][neo]|[aá]rd)[a-z]*)?|"
     "mi[ao]|m[lr]+d|ml?n|bio|bl?n|trl?n|tn|lakhs?|crores?"
 )
-# Units that make another number of a number: shares of a hundred, powers of ten, and multiples.
+# Units that make another number of a number: shares of a hundred, powers of ten, multiples, and
+# the sides of an account, DR and CR.
 SCALE = (
-    rf"%|‰|{_CURRENCY}?(?:x10.*|(?:k|K|M|B|Mds?|(?i:{_SHARE}|{_THOUSAND}|{_MILLION}))"
+    rf"%|‰|{_CURRENCY}?(?:x10.*|(?:k|K|M|B|Mds?|(?i:{_SHARE}|{_THOUSAND}|{_MILLION}|[dc]r))"
     rf"\.?(?:{_CURRENCY}| .*)?)"
 )
 
