@@ -215,7 +215,7 @@ class BadFoldersTest(ViewTablesTestCase):
       ("a column too many", _with(_FILES, b_x="u,v,t\n1,2,3\n"), {},
        "b/x.csv': it has a column 't', .*--exclude=t"),
       ("a title at one client", _with(_FILES, a_x="u,v,w\n1,2,5\n3,4,5\n", b_x="X\nu,v,w\n8,7,5\n"),
-       {}, "b/x.csv': line 1, 'X', looks [^;]*; '.*a/x.csv': line 1, 'u,v,w', looks like part of the table"),
+       {}, "b/x.csv': line 1, 'X', looks [^;]*; '.*a/x.csv': line 1, 'u,v,w', looks like part of "),
       ("a row too many", _with(_FILES, a_x="u,v\n1,2\n3,4\n5,6\n"), {},
        "a/y.npy': it has 2 rows, and .*a/x.csv' has 3; all views must have the same rows"),
       ("a label too few", _with(_FILES, a_labels="0\n", b_labels="0\n"), {},
