@@ -397,7 +397,8 @@ def _opened(
   except problems.BadTable as e:
     # A flag that helps with one view must not drop numbers of another one.
     e.numbers = e.numbers.union(*(view.number_columns for view in views.values()))
-    for name in view_keys.ids(heads, options, {name for one in e.findings for name in one.left_out})[:1]:
+    left_out = {name for one in e.findings for name in one.left_out}
+    for name in view_keys.ids(heads, options, left_out)[:1]:
       e.findings = tuple(one.with_ids(name) for one in e.findings)
     raise
   labels: Labels | None = None

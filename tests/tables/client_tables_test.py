@@ -278,7 +278,8 @@ class WarningsTest(folders.TablesTestCase):
       self.assertIn("; --columns=x leaves", self.open(files, columns=("x", "k")).warnings[0])
 
   @parameterized.parameters(
-      ("pupil", True), ("Kundennr", True), ("case_no", True), ("height", False), ("pupils_of", False)
+      ("pupil", True), ("Kundennr", True), ("case_no", True), ("height", False),
+      ("pupils_of", False),
   )
   def test_numbers_that_the_name_says_are_ids(self, name, are_ids):
     numbers = np.random.default_rng(6).choice(9_000, 60, False) + 1000
