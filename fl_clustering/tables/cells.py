@@ -35,23 +35,32 @@ _WORD = (
     rf"(?:m[23]|H2|[/^*·.\-E][0-9]{{1,3}}|[{_LETTERS}²³%/^*·.\-]){{0,14}}"
 )
 _CURRENCY = "(?:[€$£¥]|EUR|USD|CHF|GBP|SEK|NOK|DKK|PLN|CZK|JPY|CAD|AUD|INR|CNY)"
-_UNIT = rf"%|‰|{_CURRENCY}|{_WORD}(?: {_WORD})?"
+_UNIT = rf"%|‰|[TKMtkm]?{_CURRENCY}|{_WORD}(?: {_WORD})?"
 # The groups are a sign, a currency, the number, and a unit; or nothing but for the number.
 DRESSED = rf"(?:[<>≤≥~]=? *)?([+-]?)(?:({_CURRENCY}) *)?({_CORE}) *({_UNIT})?"
 # Months in English, German, Dutch, French, Spanish, Portuguese, Italian, Romanian, Polish, Finnish,
 # and in the languages of Scandinavia: as spreadsheets shorten them, and some in full.
 _MONTH = (
-    r"(?i:[ij]an[a-z]*|ene(?:ro)?|gen(?:naio)?|sty|tammi|f[eé][bv][a-z]*|lut|helmi|"
-    r"m[aä]r(?:s|zo?|ço|ch|t)?|mr[zt]|maart|maalis|a[bpv]r[a-z]*|kwi|huhti|"
-    r"ma[ijy]o?|mei|mag(?:gio)?|touko|[ij]ui?n[a-z]*|giu(?:gno)?|cze|kesä|"
-    r"[ij]ui?l[a-z]*|lug(?:lio)?|lip|heinä|aug[a-z]*|ago(?:sto)?|ao[uû]t|sie|elo|"
-    r"sept?|sett?|wrz|syys|o[ck]t|ott|out|loka|nov|lis|marras|d[eé][czs]|dic|gru|joulu|"
+    r"(?i:[ij]an(?:uar[iy]?|uary|vier|eiro|v)?|ene(?:ro)?|gennaio|sty|tammi|"
+    r"f[eé][bv](?:r(?:uar[iy]?|uary|ero|aio|ier)?|braio|ereiro)?|lut|helmi|"
+    r"m[aä]r(?:s|zo?|ço|ch|t)?|mr[zt]|maart|maalis|a[bpv]r(?:ile?)?|kwi|huhti|"
+    r"ma[ijy]o?|mei|maggio|touko|[ij]ui?n(?:[iey]|ho|io)?|giu(?:gno)?|cze|kesä|"
+    r"[ij]ui?l(?:[iy]|let|ho|io)?|luglio|heinä|aug(?:ust(?:us|i)?)?|ago(?:sto)?|ao[uû]t|sie|"
+    r"sept?|sett|wrz|syys|o[ck]t|ott|loka|nov|lis|marras|d[eé][czs]|dic|gru|joulu|"
     r"(?:se|o[cktu]|nov|d[eéi])[a-z]*b(?:er|re|ro))\.?"
 )
+# Those that are also words for what is counted, where no space stands before them.
+_MONTH_OR_WORD = r"(?i:gen|mag|lug|lip|elo|set|out)\.?"
 # A day, as spreadsheets make one of 5.5, with or without a year, or a month after its year.
-DAY = rf"(?:[0-2]?[0-9]|3[01]|(?:19|20)[0-9]{{2}})[ ./\-]*{_MONTH}(?:[ ./\-]*[0-9]{{2,4}})?"
+DAY = (
+    rf"(?:[0-2]?[0-9]|3[01]|(?:19|20)[0-9]{{2}})(?:[ ./\-]*{_MONTH}|[./\-] ?{_MONTH_OR_WORD})"
+    r"(?:[ ./\-]*[0-9]{2,4})?"
+)
 # What they make of 1-4 and the like.
-DATE = rf"{DAY}|{_MONTH}[ ./\-]*[0-9]{{2,4}}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?: 00:00:00)?"
+DATE = (
+    rf"{DAY}|(?:{_MONTH}|{_MONTH_OR_WORD})[ ./\-]*[0-9]{{2,4}}|"
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}(?: 00:00:00)?"
+)
 # What are the same units: euros, the two letters mu, and litres, such as those in ml/min.
 _SAME = (
     (re.compile(r"(?<![A-Za-z])EUR(?![A-Za-z])"), "€"), (re.compile("µ"), "μ"),
@@ -60,7 +69,7 @@ _SAME = (
 # Amounts as ledgers write those below zero.
 AMOUNT = (
     rf"[(] *{_CURRENCY}? *{_CORE} *[)]|"
-    rf"{_CURRENCY}? *{_CORE} *{_CURRENCY}? *(?:-|(?i:neg)\.?)"
+    rf"{_CURRENCY}? *{_CORE} *(?:{_CURRENCY} *)?(?:-|(?i:neg)\.?)"
 )
 # What begins or ends like a number with a unit, but is none.
 NO_NUMBER = f"{DAY}|{AMOUNT}"
@@ -110,6 +119,11 @@ def grouped(mark: str, decimal: str) -> str:
 def composed(name: str) -> str:
   """Returns a name with every accent on its letter (NFC), as most systems write it."""
   return unicodedata.normalize("NFC", name)
+
+
+def shown(mark: str) -> str:
+  """Returns a mark between thousands as a flag's value for a shell."""
+  return repr(mark) if mark in " '" else mark
 
 
 def in_one_line(text: str) -> str:

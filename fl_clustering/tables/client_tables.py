@@ -574,12 +574,11 @@ def _open_files_for(
       ignored.setdefault(name, set()).update(levels)
     filled[client_id] = rows_lib.filled_rows(rows, format_.columns, options)
     for name in filter(known.__contains__, format_.columns.numbers):
-      if rows.cells[name].dtype == object:  # A file without labels.
-        continue
-      mean = number_columns.known_mean(rows.cells[name], known[name])
+      column = np.asarray(rows.cells[name], np.float64)  # Labels may be None.
+      mean = number_columns.known_mean(column, known[name])
       if mean is not None:
         place = client_id if options.client_column else sources.paths[client_id]
-        own = float(np.nanmean(rows.cells[name]))
+        own = float(np.nanmean(column))
         unlike.setdefault(name, (mean, []))[1].append(f"{own:.4g} in {place!r}")
 
   num_rows, digests = _scan(sources, look)

@@ -16,7 +16,8 @@ _LARGEST_EXACT, _LARGEST_INTEGER = 2.0**53, 2.0**64
 # The first and the last day that an integer such as 20240131 may stand for.
 _FIRST_DAY, _LAST_DAY = 19000101, 21001231
 # What units differ by: 1.8 degrees Fahrenheit are one degree Celsius, and 2.2 pounds a kilogram.
-_LEAST_FACTOR = 1.8
+# Where clients themselves differ as much, it takes the other factor.
+_LEAST_FACTOR, _LARGE_FACTOR = 1.8, 10
 # Hardly a client's mean is so many standard deviations from that of others' numbers.
 _FAR_DEVIATIONS = 5
 # A client with fewer numbers says little of their unit.
@@ -49,9 +50,6 @@ class _Scale:
   def of(cls, values: np.ndarray) -> _Scale:
     low, median, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
     return cls(low, median, high, float(values.mean()))
-
-  def overlaps(self, other: _Scale) -> bool:
-    return self.low <= other.high and other.low <= self.high
 
 
 def known_mean(column: np.ndarray, moments: Sequence[table_options.Moments]) -> float | None:
@@ -104,24 +102,34 @@ class _Spread:
       self.scales[client_id] = _Scale.of(values)
 
   def clients_off(self) -> list[str]:
-    """Returns the clients, less than half, whose numbers are others' times a factor.
+    """Returns the clients, at most half, whose numbers are others' times a factor.
 
-    Most of their numbers, which are positive but for a few, are none of the other clients'.
+    Most of their numbers, which are positive but for a few, are all above, or all below, those of
+    the clients on the other side of a gap.
     """
-    medians = sorted(scale.median for scale in self.scales.values())
-    if not medians or medians[0] <= 0 or self.num_positive < _LEAST_POSITIVE * self.count:
+    in_order = sorted(self.scales, key=lambda client_id: self.scales[client_id].median)
+    scales = [self.scales[client_id] for client_id in in_order]
+    num_clients = len(scales)
+    if (
+        not scales or scales[0].median <= 0
+        or self.num_positive < _LEAST_POSITIVE * self.count
+    ):
       return []
-    usual = medians[(len(medians) - 1) // 2]
-
-    def is_off(scale: _Scale) -> bool:
-      return max(scale.median / usual, usual / scale.median) >= _LEAST_FACTOR
-
-    off = [client_id for client_id, scale in self.scales.items() if is_off(scale)]
+    highs = np.maximum.accumulate([scale.high for scale in scales])
+    lows = np.minimum.accumulate([scale.low for scale in reversed(scales)])[::-1]
+    for least in (_LEAST_FACTOR, _LARGE_FACTOR):
+      off: set[str] = set()
+      for size in np.flatnonzero(highs[:-1] < lows[1:]) + 1:
+        below, above = scales[(size - 1) // 2], scales[(size + num_clients - 1) // 2]
+        if above.median / below.median >= least:
+          off.update(in_order[:size] if 2 * size < num_clients else in_order[size:])
+      if 2 * len(off) <= num_clients:
+        break
+    else:
+      return []
     if any(self.scales[client_id].low == self.scales[client_id].high for client_id in off):
       return []  # They may be codes; measurements differ.
-    others = [scale for client_id, scale in self.scales.items() if client_id not in off]
-    is_apart = not any(self.scales[one].overlaps(other) for one in off for other in others)
-    return off if is_apart and len(off) <= len(others) else []
+    return [client_id for client_id in self.scales if client_id in off]
 
   def is_far(self, value: float) -> bool:
     """Returns whether a value, which is none of these, can hardly be one of them."""

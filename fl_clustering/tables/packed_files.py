@@ -25,8 +25,9 @@ _MERGED = re.compile(rb'mergeCell [^>]*ref="(([A-Z]+)([0-9]+):[A-Z]+([0-9]+))"')
 
 # A cell with a formula whose value is not stored; "" is one.
 _NO_VALUE = re.compile(
-    rb'<c (?![^>]*\bt="str")[^>]*\br="([A-Z]+[0-9]+)"[^>]*>\s*'
-    rb"<f\b(?:[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>"
+    rb'<(?:\w+:)?c (?![^>]*\bt="str")[^>]*\br="([A-Z]+[0-9]+)"[^>]*>\s*'
+    rb"<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)\s*"
+    rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
 )
 
 

@@ -398,8 +398,8 @@ def _marks(found: Iterable[Finding]) -> set[str]:
   """Returns the marks between thousands that hints name."""
   hints = [hint for one in found for hint in one.hints]
   return {
-      mark for mark in cells.THOUSANDS for shown in (mark, repr(mark))
-      if any(hint.startswith(f"{_THOUSANDS}{shown} ") for hint in hints)
+      mark for mark in cells.THOUSANDS
+      if any(hint.startswith(f"{_THOUSANDS}{cells.shown(mark)} ") for hint in hints)
   }
 
 

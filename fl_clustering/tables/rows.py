@@ -280,24 +280,31 @@ class RowSources:
 def filled_rows(
     rows: Rows, columns: columns_lib.Columns, options: table_options.TableOptions
 ) -> list[int]:
-  """Returns the numbers of the rows that have no value in any feature, and are filled in."""
-  if options.missing == table_options.ERROR or options.allow_any_number:
+  """Returns the numbers of a file's last rows that have no value in any feature and are filled in.
+
+  They are none where a row has to name its client, or has one feature.
+  """
+  if (
+      options.missing == table_options.ERROR or options.client_column is not None
+      or len(columns.features) < 2
+  ):
     return []
-  is_empty = [reader.is_missing(rows.cells[name]) for name in columns.features]
-  return rows.numbers[np.all(is_empty, axis=0)].tolist()
+  is_empty = np.all([reader.is_missing(rows.cells[name]) for name in columns.features], axis=0)
+  num_others = np.flatnonzero(~is_empty).max(initial=-1) + 1
+  return rows.numbers[num_others:].tolist()
 
 
 def of_filled_rows(places: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-  """Returns a warning of `filled_rows`, by client or file, if there are some."""
+  """Returns a warning of `filled_rows`, by client, if there are some."""
   found = [
-      f"{place} ({'row' if len(rows) == 1 else f'{len(rows):,} rows, the first'} {rows[0]})"
+      f"{place} ({'row' if len(rows) == 1 else f'{len(rows):,} rows from'} {rows[0]})"
       for place, rows in places.items() if rows
   ]
   if not found:
     return ()
   return (
-      "rows with no value in any feature, such as a note below a table, are filled in: "
-      f"{problems.listed(found)}",
+      "the last rows have no value in any feature, as a note below a table has none, and are filled "
+      f"in: {problems.listed(found)}",
   )
 
 
@@ -363,7 +370,7 @@ def _check(
 
 def is_test(rows: Rows, split_column: str) -> np.ndarray:
   """Returns which rows are for testing; `BadTable` if one does not say."""
-  splits = [text.lower() for text in rows.cells[split_column]]
+  splits = [(text or "").lower() for text in rows.cells[split_column]]
   for row, split in zip(rows.numbers, splits):
     if split not in table_options.TRAIN_OR_TEST:
       raise problems.BadTable(

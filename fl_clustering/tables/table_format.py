@@ -21,6 +21,8 @@ from fl_clustering.tables import table_options
 
 # Larger numbers are no integers that were written as such.
 _LARGEST_INTEGER = 2.0**64
+# A client's labels may be so much farther from the mean than a cluster's features.
+_LABEL_SPREAD = 2.5
 # The arrays of an encoding, each of which may be None.
 _ARRAYS = ("means", "shift", "factor")
 
@@ -201,7 +203,8 @@ class TableFormat:
     scale = self.label_scale
     if scale is None:
       return {}
-    return {name: [(1.0, scale.mean, scale.deviation)] for name in self.options.number_labels}
+    deviation = _LABEL_SPREAD * scale.deviation
+    return {name: [(1.0, scale.mean, deviation)] for name in self.options.number_labels}
 
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""

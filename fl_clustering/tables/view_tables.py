@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from typing import Collection, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class ViewTables:
     features = np.concatenate([table.features for table in tables], axis=1)
     # Later files of a view may have none.
     return client_tables.ClientTable(
-        features, None, None, tables[0].rows, max(ids, key=any, default=None)
+        features, None, None, tables[0].rows, next((one for one in ids if any(one)), None)
     )
 
   def filled(self) -> ViewTables:

@@ -256,10 +256,9 @@ def _dressed_fault(column: _Column, chosen: np.ndarray) -> Fault:
 
 
 def _thousands_fault(cell: Cell, mark: str) -> Fault:
-  shown = repr(mark) if mark in " '" else mark
   return Fault(
       cell, f"is not a number: it has {cells.THOUSANDS[mark]} between thousands",
-      hint=f"--thousands={shown} reads such numbers", fix={"thousands": mark},
+      hint=f"--thousands={cells.shown(mark)} reads such numbers", fix={"thousands": mark},
   )
 
 

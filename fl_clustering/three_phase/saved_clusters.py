@@ -48,8 +48,6 @@ FALLBACKS = {
     PROFILE: "that of the cluster whose mean features are nearest to the client's",
     GLOBAL: "FedAvg's",
 }
-# How one with labels gets a model.
-_LEAST_LOSS = "that of the cluster with the least loss on them"
 # What stands for the clusters of a client that gets the global model.
 _GLOBALLY: tuple[int, ...] = ()
 
@@ -184,7 +182,8 @@ class SavedClusters:
     new = [client_id for client_id in tables.client_ids if client_id not in self.clusters]
     others = [client_id for client_id in new if client_id in tables.unlabelled]
     labelled = [client_id for client_id in new if client_id not in tables.unlabelled]
-    texts = (_of_new(labelled, "with labels", _LEAST_LOSS),) if labelled else ()
+    by_loss = "chosen by the loss on these"
+    texts = (_of_new(labelled, "with labels", by_loss),) if labelled else ()
     if not others:
       return self, texts
     placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)

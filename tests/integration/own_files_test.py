@@ -241,8 +241,8 @@ class OwnFilesTest(absltest.TestCase):
         "FedAvg's (--fallback=global)\n", printed,
     )
     self.assertIn(
-        "note: labelled: a client that was not in the run, with labels; its model is that of the "
-        "cluster with the least loss on them\n", printed,
+        "note: labelled: a client that was not in the run, with labels; its model is chosen by the "
+        "loss on these\n", printed,
     )
     self.assertLen(rows, 160)
     model = load_model.load_model(self.folder)

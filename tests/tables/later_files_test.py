@@ -288,11 +288,48 @@ class ForAModelTest(folders.TablesTestCase):
         "run$"
     ))
 
+    (warning,) = self.open_later(format_, {"a.csv": files["c.csv"].replace(";", ","), **{
+        "d.csv": "x\n1\n"}}).warnings
+    self.assertIn("its mean is 2950", warning)
+
+  def test_labels_at_the_edge_of_those_of_the_run(self):
+    options = {"label_column": "y", "task": "regression"}
+    text = {
+        name: folders.lines("x,y", *(f"{i},{mean + 0.1 * i:g}" for i in range(20)))
+        for name, mean in (("a.csv", 5), ("b.csv", 6), ("c.csv", 7), ("d.csv", 20))
+    }
+    tables = self.open(text, **options)
+    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
+    self.assertEmpty(self.open_later(format_, text).warnings)
+
+  def test_labels_of_some_of_the_files_that_hold_clients(self):
+    options = {"label_column": "y", "task": "regression", "client_column": "who"}
+    rows = [f"{i},{2 + 0.1 * i:g},u" for i in range(20)]
+    tables = self.open({"a.csv": folders.lines("x,y,who", *rows)}, **options)
+    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
+    files = {
+        "a.csv": folders.lines("x,y,who", *(f"{i},{2000 + 100 * i},u" for i in range(20))),
+        "b.csv": "x,who\n1,u\n2,v\n",
+    }
+    (warning,) = self.open_later(format_, files).warnings
+    self.assertIn("the column y may have another unit: its mean is 2950 in 'u'", warning)
+
+  def test_an_empty_cell_of_the_split(self):
+    format_ = self.open({"a.csv": "x,p\n1,train\n2,test\n"}, split_column="p").format
+    with self.assertRaisesRegex(ValueError, "line 3, column 'p' must be train or test, got ''"):
+      self.open_later(format_, {"a.csv": "x,p\n1,train\n2,\n"})
+
+  def test_spaces_between_thousands(self):
+    format_ = self.open({"a.csv": "x,y\n1.5,8.1\n"}).format
+    with self.assertRaisesRegex(ValueError, "; --thousands=' ' reads such numbers"):
+      self.open_later(format_, {"b.csv": "x,y\n1 234.5,8.1\n"})
+
   def test_rows_without_values(self):
     format_ = self.open({"a.csv": "k,x,y\nu,1,2\nv,3,\n"}, missing="mean", id_column="k").format
     tables = self.open_later(format_, {"b.csv": "k,x,y\nu,1,\nMade by m.,,\n"})
     self.assertEqual(tables.warnings, (
-        "rows with no value in any feature, such as a note below a table, are filled in: b (row 2)",
+        "the last rows have no value in any feature, as a note below a table has none, and are "
+        "filled in: b (row 2)",
     ))
 
   @parameterized.named_parameters(

@@ -183,6 +183,12 @@ class LabelsTest(ViewTablesTestCase):
     tables = self.open({**_FILES, "a/labels.csv": "sick\nwell\n", "b/labels.csv": "Sick\n"})
     self.assertEqual(tables.classes_told, "Sick, sick, well")
     self.assertIn("the classes 'sick', 'Sick' differ only in case or spaces", tables.warnings)
+    silent = {"allow_any_number": True, "header": "yes"}
+    files = {name: folders.lines(*"abc") for name in ("a/x.csv", "a/y.csv")}
+    tables = self.open({**files, "a/labels.csv": "y\nsick\nSick\n"}, **silent)
+    self.assertEmpty(tables.warnings)
+    tables = self.open({"a/x.csv": "a\n1\n2\n", "a/labels.csv": "y\nsick\nwell\n"})
+    self.assertEmpty(tables.warnings)
 
   def test_with_ids(self):
     labels = {"a/labels.csv": "key,kind\n7,p\nz,q\n", "b/labels.csv": "key,kind\n9,q\n"}
@@ -398,7 +404,14 @@ class ForAModelTest(ViewTablesTestCase):
     files.update({f"e/{name}.csv": text for name, text in lacking.items()})
     tables = self._open(files)
     found = [tables.read(client_id).row_ids for client_id in "cde"]
-    self.assertEqual(found, [("k",), ("k",), (None,)])
+    self.assertEqual(found, [("k",), ("k",), None])
+
+  def test_an_id_that_one_view_lacks(self):
+    files = {"c/x.csv": "key,u\n,3\nk,3\n", "c/y.csv": "key,w\nj,4\nk,4\n"}
+    self.assertEqual(self._open(files).read("c").row_ids, (None, "k"))
+    files["c/y.csv"] = "key,w\nj,4\nj,4\n"
+    with self.assertRaisesRegex(ValueError, "row 2 has the id 'j', and in .*x.csv' it has 'k'"):
+      self._open(files)
 
   def test_ids_may_be_absent_and_labels_are_left_alone(self):
     tables = self._open({
