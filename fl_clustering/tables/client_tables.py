@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import os
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -410,9 +411,12 @@ def open_heads(
     # Labels are read again, as numbers with the decimal mark of their file.
     found = dataclasses.replace(options, task=table_options.REGRESSION)
     return open_heads(heads, found, argument)
-  with sources.facts.settled(), problems.in_file(next(iter(sources.paths.values()))):
-    scan.check_values()
-    scan.check_classes()
+  paths = list(sources.paths.values())
+  with sources.facts.settled():
+    with problems.in_file(paths[0]):
+      scan.check_values()
+    with problems.in_file(os.path.commonpath(paths)):
+      scan.check_classes()
   warnings = (*_of_doubts(sources.doubts), *scan.warnings(sources.heads, digests))
   format_ = scan.format(sources.decimal)
   if options.task == table_options.CLASSIFICATION:  # As where it was found out.

@@ -314,7 +314,7 @@ def _alike(name: str) -> str:
 
 
 def _check_same(
-    heads: Iterable[Head], options: table_options.TableOptions, names: Sequence[str], owner: str,
+    heads: Sequence[Head], options: table_options.TableOptions, names: Sequence[str], owner: str,
     may_have_others: bool = False,
 ) -> None:
   """Raises `BadTable` unless every file has these columns, and no others if all are used.
@@ -341,7 +341,8 @@ def _check_same(
     raise problems.BadTable.of([problems.Finding(*one) for one in alike])
   for name, path in lacked:
     if name in options.roles.values():
-      raise problems.BadTable(f"it has no column {name!r}, and {owner} has", path)
+      having = (repr(head.path) for head in heads if name in head.known_names)
+      raise problems.BadTable(f"it has no column {name!r}, and {next(having, owner)} has", path)
   found = [(f"it has no column {name!r}, and {owner} has", path) for name, path in lacked]
   if not may_have_others:
     found += [(f"it has a column {name!r}, and {owner} has none", path) for name, path in further]

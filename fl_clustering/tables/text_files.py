@@ -283,7 +283,8 @@ def read_head(path: str, options: table_options.TableOptions) -> columns_lib.Hea
   if options.allow_any_number and options.header != table_options.AUTO:
     return _private_head(head, options)
   if head.encoding is None:
-    with open(path, "rb") as file:  # A packed file begins in another way.
+    start = b""
+    with contextlib.suppress(*packed_files.DAMAGED), packed_files.open_binary(path) as file:
       start = file.read(4)
     found = "utf-16" if start[:2] in _UTF_16_MARKS else next(
         (name for name, pattern in _UTF_16.items() if re.match(pattern, start, re.DOTALL)), None

@@ -208,7 +208,11 @@ def _label_heads(
 ) -> dict[str, columns_lib.Head]:
   """Returns the `Head`s of the files of labels, by client."""
   heads, header = client_tables.unnamed_heads(paths, options, argument), options.header
-  lines = {head.first_line for head in heads if head.first_line is not None}
+  others = (options.id_column, *options.exclude)
+  lines = {
+      tuple(name for name in head.first_line if name not in others)
+      for head in heads if head.first_line is not None
+  }
   # The column's name is the same at all clients; if line 1 is not, it is a class.
   if header == table_options.AUTO and len(lines) > 1:
     header = table_options.NO

@@ -136,6 +136,19 @@ class WarningsTest(folders.TablesTestCase):
     self.assertIn("37.1 (c), 37.2 (a), 37.3 (b)", means)
 
   @parameterized.named_parameters(
+      ("all apart, one by far", (1, 2.3, 250), ["c"]), ("all apart", (1, 2.3, 5), []),
+      ("two near", (1, 1.1, 1.7, 100), ["d"]), ("half", (1, 1.1, 10, 11), ["c", "d"]),
+      ("on both sides", (1, 1.1, 1.2, 1.3, 10, 0.1), ["e", "f"]), ("none alike", (1, 20, 400), []),
+      ("reaching over", (1, 1.1, 1.7, 1.9), []),
+  )
+  def test_another_unit_among_clients_that_differ(self, factors, off):
+    usual = np.linspace(10, 17.5, 20)
+    found = self._off(**{name: usual * factor for name, factor in zip("abcdef", factors)})
+    self.assertLen(found, bool(off))
+    for text in found:
+      self.assertStartsWith(text, f"the column x may have another unit at {', '.join(off)}; ")
+
+  @parameterized.named_parameters(
       ("a code", -999, 9, True), ("a code once", -999, 20, False),
       ("a large code", 9999, 9, True), ("one odd cell", -3, 20, False),
   )
@@ -639,8 +652,9 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     }
     with self.assertRaisesRegex(
         ValueError, f"'y' has 30 different labels in 30 rows, .* is none; --{hint}[^-]*$"
-    ):
+    ) as caught:
       self.open(files, label_column="y", **options)
+    self.assertNotIn(".csv", str(caught.exception))
 
 
 class RegressionTest(folders.TablesTestCase):

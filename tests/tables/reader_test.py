@@ -91,6 +91,7 @@ class FilesTest(folders.TablesTestCase):
       ("views_of_text", "a.feather",
        pa.table({"x": pa.array(["1", "3"], pa.string_view()), "y": [2, 4]}), {}),
       ("zip", "a.zip", folders.zipped(any="x,y\n1,2\n3,4\n"), {}),
+      ("utf_16_in_a_zip", "a.zip", folders.zipped(any="x,y\n1,2\n3,4\n".encode("utf-16")), {}),
       ("named_zip", "a.csv.zip", folders.zipped(any="x;y\n1;2\n3;4\n", ending=".txt"), {}),
       ("parquet_in_a_zip", "a.zip", folders.zipped(
           any=_parquet(pa.table({"x": [1, 3], "y": [2, 4]})), ending=".parquet"), {}),

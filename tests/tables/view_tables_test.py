@@ -179,6 +179,11 @@ class LabelsTest(ViewTablesTestCase):
     self.assertEqual(found[0], list(classes[-2:]))
     self.assertEqual(found[1], [classes[0]])
 
+  def test_ids_in_the_labels_of_one_client(self):
+    labels = {"a/labels.csv": "key,kind\n7,p\nz,q\n", "b/labels.csv": "kind\nq\n"}
+    for options in ({"id_column": "key"}, {"exclude": ("key",)}):
+      self.assertEqual(self.open({**_IDS, **labels}, **options).labels.classes, ("p", "q"))
+
   def test_classes_that_may_be_one(self):
     tables = self.open({**_FILES, "a/labels.csv": "sick\nwell\n", "b/labels.csv": "Sick\n"})
     self.assertEqual(tables.classes_told, "Sick, sick, well")
@@ -202,6 +207,11 @@ def _with(files, **spoilt):
 
 
 class BadFoldersTest(ViewTablesTestCase):
+
+  def test_the_first_client_lacks_the_ids(self):
+    files = {**_IDS, "a/x.csv": _IDS["a/x.csv"].replace("key", "name")}
+    with self.assertRaisesRegex(ValueError, "a/x.csv': it has no column 'key', and .*b/x.csv' has"):
+      self.open(files, id_column="key")
 
   @parameterized.named_parameters(
       ("empty", {}, {}, "must hold a folder per client with a file per view in it, got no folder"),
