@@ -145,7 +145,8 @@ def _problem(argument: str, found: Sequence[Finding]) -> str:
     texts.append(place + finding.problem)
     path = finding.path
   if len(found) > _MOST_SHOWN:
-    texts.append(f"and {len(found) - _MOST_SHOWN} more problems")
+    num_more = len(found) - _MOST_SHOWN
+    texts.append(f"and {num_more} more problem{'s' if num_more > 1 else ''}")
   return f"`{argument}` must hold tables that can be used, got {'; '.join(texts)}"
 
 
