@@ -295,8 +295,8 @@ class ForAModelTest(folders.TablesTestCase):
   def test_labels_at_the_edge_of_those_of_the_run(self):
     options = {"label_column": "y", "task": "regression"}
     text = {
-        name: folders.lines("x,y", *(f"{i},{mean + 0.1 * i:g}" for i in range(20)))
-        for name, mean in (("a.csv", 5), ("b.csv", 6), ("c.csv", 7), ("d.csv", 20))
+        f"{mean}.csv": folders.lines("x,y", *(f"{i},{mean + 0.1 * i:g}" for i in range(20)))
+        for mean in (4, 5, 6, 7, 8, 9, 10, 11, 26)
     }
     tables = self.open(text, **options)
     format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
