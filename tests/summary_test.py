@@ -105,6 +105,15 @@ class SummaryTest(absltest.TestCase):
     self._assert_metrics(found["clients"]["recall"], found["clients"]["accuracy"])
     self.assertAlmostEqual(found["clients_blended"]["accuracy"]["mean"], 0.1)
 
+  def test_validation_is_of_the_clients_that_have_such_rows(self):
+    found = _summary({
+        "kmeans": _method(_right(1, 2, 3, 4), validation=_right(6, 8)),
+        "fedavg": _method(_right(1, 2, 3, 4)),
+    })["methods"]
+
+    self.assertAlmostEqual(found["kmeans"]["validation"]["accuracy"]["mean"], 0.7)
+    self.assertNotIn("validation", found["fedavg"])
+
   def test_recall_is_the_clients_recall(self):
     clients = np.stack([_CONFUSION, _OTHER, _OTHER, _OTHER])
 

@@ -40,6 +40,7 @@ PRETRAIN = "pretrain"
 # How the problem of a cell begins that ended its process.
 PROCESS_ENDED = "the process ended"
 KEYS = ("setting", "seed", "fold", "method")
+VALIDATION = "validation_accuracy"
 _SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
     "accuracy_sd": ("clients", "accuracy", "sd"),
@@ -60,6 +61,7 @@ _SCORES = {
     "client_steps": ("cost", "client_steps"),
     "bytes_down": ("cost", "bytes_down"),
     "bytes_up": ("cost", "bytes_up"),
+    VALIDATION: ("validation", "accuracy", "mean"),
 }
 VALUES = (*_SCORES, "problem")
 _ROUND_VALUES = ("round", "accuracy", "client_steps", "bytes")

@@ -56,7 +56,10 @@ class Results:
   @functools.cached_property
   def rows(self) -> list[dict[str, Any]]:
     """The rows of `results.csv`."""
-    return self.run.rows(cells.RESULTS, cells.TEXT_COLUMNS)
+    rows = self.run.rows(cells.RESULTS, cells.TEXT_COLUMNS)
+    for row in rows:
+      row.setdefault(cells.VALIDATION, None)  # Earlier versions don't write it.
+    return rows
 
   @functools.cached_property
   def failures(self) -> list[dict[str, Any]]:

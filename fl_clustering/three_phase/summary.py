@@ -129,6 +129,8 @@ def method_summary(
   }
   if result.new_clients is not None:
     summary["new_clients"] = of_clients(result.new_clients, result.new_outputs)
+  if result.validation is not None:
+    summary["validation"] = of_clients(result.validation, result.validation_outputs)
   for name in ("adjusted_rand_index", "purity"):
     if getattr(result, name) is not None:
       summary[name] = float(getattr(result, name))
@@ -162,10 +164,10 @@ def summarize(
   Returns:
     A dict `{"dataset", "num_clients", "num_test_examples", "seed", "pretrain": {"global",
     "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
-    "new_clients", "global_mean", "global_weighted", "clients_blended", "global_blended",
-    "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`, with `"privacy"` for
-    a private run and `"num_clusters_choice"`, the number by criterion, where it was chosen.
-    A model on a test set is `{"accuracy", "recall", "precision"}`; clients are
+    "new_clients", "validation", "global_mean", "global_weighted", "clients_blended",
+    "global_blended", "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`,
+    with `"privacy"` for a private run and `"num_clusters_choice"`, the number by criterion,
+    where it was chosen.  `"validation"` is of the clients that have such rows.  A model on a test set is `{"accuracy", "recall", "precision"}`; clients are
     `{"accuracy": {"mean", "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy,
     "share_at_target"}`, where all clients weigh alike but in the pooled accuracy, which is of
     all their test examples together. Standard deviations are over clients (divided by N).

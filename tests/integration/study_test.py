@@ -107,6 +107,8 @@ class StudyTest(parameterized.TestCase):
       self.assertEqual(row["problem"], "")
       self.assertIsNone(row["fold"])
       self.assertBetween(row["accuracy"], 0, 1)
+      # Phase 1 is no choice, so nothing is validated there.
+      self.assertEqual(row["validation_accuracy"] is None, row["method"] == "pretrain")
       known = row["setting"] == "rotated" and row["method"] in ("kmeans", "ifca")
       self.assertEqual(row["adjusted_rand_index"] is not None, known, row)
     self.assertEqual(run.json("summary.json")["failures"], [])

@@ -5,6 +5,7 @@ from absl.testing import parameterized
 from scipy import stats
 
 from experiment_shell import finished_run
+from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import findings
 from experiments.grouping_study import results as results_lib
@@ -137,6 +138,19 @@ class ResultsTest(parameterized.TestCase):
         finished_run.DamagedFile, f"^'[^']*config.json' can't be read .{reason}"
     ):
       results_lib.text(results)
+
+  def test_a_study_of_before_the_validation_accuracy_is_read(self):
+    run = sample_study.write(self.create_tempdir().full_path)
+    header, lines = run.table(cells.RESULTS, cells.TEXT_COLUMNS)
+    place = header.index(cells.VALIDATION)
+    earlier = [line[:place] + line[place + 1:] for line in (header, *lines)]
+    with open(run.join(cells.RESULTS), "w", encoding="utf-8") as file:
+      file.write(output_folder.csv_text(earlier[0], earlier[1:]))
+
+    results = results_lib.read(finished_run.FinishedRun(run.path))
+
+    self.assertEqual(results_lib.text(results), results_lib.text(results_lib.read(run)))
+    self.assertEmpty(results.values("iid", "kmeans", cells.VALIDATION))
 
   def test_a_study_without_failures_has_no_problem(self):
     results = results_lib.read(sample_study.write(self.create_tempdir().full_path))
