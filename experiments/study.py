@@ -13,6 +13,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import contextlib
 import dataclasses
+import functools
 import os
 from typing import Any, Mapping
 
@@ -45,7 +46,8 @@ flags.DEFINE_integer(
     "depend on it. Default: one per core.")
 flags.DEFINE_list(
     "parts", [],
-    "Comma-separated folders of studies with the same options but for --settings and --num_seeds. "
+    "Comma-separated folders of studies with the same options but for --settings, --seed and "
+    "--num_seeds. "
     "What they have measured is taken over, so that several parts get one report. With --resume, "
     "give it again.")
 
@@ -202,8 +204,18 @@ class Study(experiment.Experiment):
     folders = _parts()
     if not folders:
       return loaded
+    known = loaded.document["data"]["fingerprints"]
+
+    @functools.cache
+    def fingerprint(setting: str, seed: int) -> str:
+      if seed == config.run.seed:
+        return known[setting]
+      group = next(one for one in config.groups if one.setting == setting)
+      other = dataclasses.replace(group, seed=seed)
+      return cells.load_task(config, other, _data_dir()).fingerprint()
+
     versions = experiment.versions(self.versions_of)
-    measured = parts.read(folders, config, loaded.document["data"]["fingerprints"], versions)
+    measured = parts.read(folders, config, fingerprint, versions)
     line = f"taken over: {len(measured):,} of these runs, from {', '.join(folders)}"
     return dataclasses.replace(loaded, data=measured, lines=(*loaded.lines, line))
 

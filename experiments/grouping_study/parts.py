@@ -1,25 +1,28 @@
 """A study of parts: what other studies have measured is taken over, not measured again.
 
-So the settings of a large study, or its first seeds, can be measured one after another or on
-several machines, and have one report in the end.
+So the settings and seeds of a large study can be measured one after another or on several
+machines, and have one report in the end.
 """
 
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
+from experiments.three_phase import data
 
 Tables = dict[config_lib.Group, dict[str, str]]  # What `cells.read_tables` returns.
 
+Fingerprint = Callable[[str, int], str]  # Of a setting's data with a seed.
+
 # What makes a part one.
-_OF_PARTS = ("settings", "num_seeds")
+_OF_PARTS = ("settings", "seed", "num_seeds")
 
 
 def _different(
-    recorded: Mapping[str, Any], config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    recorded: Mapping[str, Any], config: config_lib.StudyConfig, fingerprint: Fingerprint,
     versions: Mapping[str, str],
 ) -> str:
   """Returns what another study has differently, in words; "" if nothing."""
@@ -28,8 +31,11 @@ def _different(
     theirs, own = (values.get(name) for values in (recorded["config"], ours))
     if name not in _OF_PARTS and theirs != own:
       return f"{name}={theirs!r} instead of {own!r}"
-  for setting, fingerprint in recorded["data"]["fingerprints"].items():
-    if fingerprints.get(setting, fingerprint) != fingerprint:
+  changed = data.changed_own_method(recorded, data.describe_own_methods(config.run))
+  if changed:
+    return f"another file of {changed}"
+  for setting, theirs in recorded["data"]["fingerprints"].items():
+    if setting in config.settings and theirs != fingerprint(setting, recorded["config"]["seed"]):
       return f"other examples for the setting {setting!r}"
   for found in (recorded["versions"], *recorded.get(output_folder.RESUMED_WITH, ())):
     for name, version in versions.items():
@@ -39,18 +45,18 @@ def _different(
 
 
 def _read_part(
-    folder: str, config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    folder: str, config: config_lib.StudyConfig, fingerprint: Fingerprint,
     versions: Mapping[str, str],
 ) -> Tables:
   try:
     recorded = finished_run.FinishedRun(folder).document
-    different = _different(recorded, config, fingerprints, versions)
+    different = _different(recorded, config, fingerprint, versions)
   except (OSError, TypeError, AttributeError, finished_run.DamagedFile) as e:
     raise validate.error("parts", "name folders of studies", folder) from e
   if different:
     raise ValueError(
-        "`parts` must be of the same study but for its settings and number of seeds, got "
-        f"{folder!r} with {different}."
+        f"`parts` must be of the same study but for its settings and seeds, got {folder!r} with "
+        f"{different}."
     )
   tables = {
       group: cells.read_tables(folder, group)
@@ -62,18 +68,18 @@ def _read_part(
 
 
 def read(
-    folders: Iterable[str], config: config_lib.StudyConfig, fingerprints: Mapping[str, str],
+    folders: Iterable[str], config: config_lib.StudyConfig, fingerprint: Fingerprint,
     versions: Mapping[str, str],
 ) -> Tables:
   """Returns what parts of a study have measured.
 
   Args:
-    fingerprints: The fingerprint of the data by setting.
+    fingerprint: A function of a setting and a part's first seed.
 
   Raises:
     ValueError: If a folder holds no part of the study, or can't be read.
   """
   tables: Tables = {}
   for folder in folders:
-    tables = {**_read_part(folder, config, fingerprints, versions), **tables}
+    tables = {**_read_part(folder, config, fingerprint, versions), **tables}
   return tables

@@ -218,15 +218,21 @@ def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
   return {_OWN_METHODS: digests} if digests else {}
 
 
+def changed_own_method(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+  """Returns the name of a method whose file is not that of another run; "" without any."""
+  before, now = (one.get(_OWN_METHODS, {}) for one in (recorded, document))
+  # Earlier versions recorded none.
+  return next((name for name, digest in now.items() if before.get(name, digest) != digest), "")
+
+
 def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
   """Raises a ValueError if the file of a method is not that of the run to resume."""
-  before = recorded.get(_OWN_METHODS, {})
-  for name, digest in document.get(_OWN_METHODS, {}).items():
-    if before.get(name, digest) != digest:  # Earlier versions recorded none.
-      raise ValueError(
-          f"`methods` must have the code of {name} that the run to resume began with, got another "
-          "file."
-      )
+  name = changed_own_method(recorded, document)
+  if name:
+    raise ValueError(
+        f"`methods` must have the code of {name} that the run to resume began with, got another "
+        "file."
+    )
 
 
 def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:

@@ -285,6 +285,18 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(whole, sorted(expected, key=lambda row: row["setting"], reverse=True))
     self.assertIn("report.html", os.listdir(folder))
 
+  def test_a_part_may_have_other_seeds_of_the_same_data(self):
+    flags = (*_METHODS, "--seed=1", f"--parts={_uninterrupted}")
+
+    with self.assertRaisesRegex(RuntimeError, "^measures iid-seed2, rotated-seed2$"):
+      with self._measuring_raises():
+        _run_here(os.path.join(_base, "seeds"), *flags)
+    data = os.path.join(_base, "data_of_other_seeds")
+    os.mkdir(data)
+    data_files.write_idx_files(data, data_files.idx_arrays(num_train=120, num_test=20, seed=1))
+    with self.assertRaisesRegex(launch.InputError, "other examples for the setting 'iid'"):
+      _run_here(os.path.join(_base, "refused"), *flags, f"--data_dir={data}")
+
   def _measuring_raises(self):
     def measure(study, groups, *unused_args):
       raise RuntimeError(f"measures {', '.join(group.name for group in groups)}")

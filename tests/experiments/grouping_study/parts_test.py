@@ -1,5 +1,6 @@
 import copy
 import os
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -7,6 +8,7 @@ from absl.testing import parameterized
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import parts
+from fl_clustering.methods import registry
 from tests.experiments.grouping_study import sample_study
 
 
@@ -39,7 +41,13 @@ class PartsTest(parameterized.TestCase):
 
   def _read(self, *folders):
     fingerprints = _document(self.config)["data"]["fingerprints"]
-    return parts.read(folders, self.config, fingerprints, _VERSIONS)
+    self.seeds = set()
+
+    def fingerprint(setting, seed):
+      self.seeds.add(seed)
+      return fingerprints[setting]
+
+    return parts.read(folders, self.config, fingerprint, _VERSIONS)
 
   def test_parts_may_have_other_settings_and_fewer_seeds(self):
     config = sample_study.config(("rotated",), num_seeds=2)
@@ -51,6 +59,18 @@ class PartsTest(parameterized.TestCase):
         [group.name for group in tables], ["rotated-seed0", "rotated-seed1", "iid-seed0"]
     )
     self.assertEqual(list(tables.values())[0], cells.read_tables(other, config.groups[0]))
+
+  def test_parts_may_have_other_seeds(self):
+    config = sample_study.config(num_seeds=2, seed=3)
+    other = self._part(_document(config), config.groups, "of the other part")
+
+    tables = self._read(self.part, other)
+
+    # Seed 4 is none of the study's.
+    self.assertEqual(
+        [group.name for group in tables], ["iid-seed3", "rotated-seed3", "iid-seed0"]
+    )
+    self.assertEqual(self.seeds, {0, 3})  # Data are compared where both have the same seed.
 
   def test_what_ended_its_process_is_not_taken_over(self):
     ended, other = self.config.groups[:2]
@@ -82,6 +102,18 @@ class PartsTest(parameterized.TestCase):
     folder = self._part(document, self.config.groups, "measured")
 
     with self.assertRaisesRegex(ValueError, f"^`parts` must be of the same study .*{message}"):
+      self._read(folder)
+
+  def test_own_methods_must_have_the_same_code(self):
+    document = _document(self.config, own_methods={"mine": "1" * 64})
+    folder = self._part(document, self.config.groups, "measured")
+    digests = self.enter_context(
+        mock.patch.object(registry, "digests_of_others", return_value={"mine": "1" * 64})
+    )
+
+    self.assertLen(self._read(folder), len(self.config.groups))
+    digests.return_value = {"mine": "2" * 64}
+    with self.assertRaisesRegex(ValueError, "^`parts` must .* with another file of mine"):
       self._read(folder)
 
   @parameterized.parameters("{", "[]", "{}", '{"config": 1}')
