@@ -33,7 +33,7 @@ def _method():
       best_quality=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
       new_clients=None, new_client_clusters=None, cost=cost.Cost(16, 160, 150),
-      adjusted_rand_index=0.5, purity=None,
+      adjusted_rand_index=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
   )
 
 
@@ -95,6 +95,7 @@ class CellsTest(parameterized.TestCase):
     kmeans = rows[1]
     self.assertEqual(kmeans["accuracy"], (7 / 8 + 5 / 8) / 2)
     self.assertEqual(kmeans["global_weighted_accuracy"], 5 / 8)
+    self.assertEqual(kmeans["validation_accuracy"], 2 / 5)
     self.assertEqual((kmeans["num_clusters"], kmeans["adjusted_rand_index"]), (2, 0.5))
     self.assertEqual((kmeans["client_steps"], kmeans["bytes_up"]), (16, 150))
     self.assertEqual((kmeans["purity"], kmeans["problem"]), (None, ""))
