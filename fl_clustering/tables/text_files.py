@@ -366,8 +366,9 @@ def _check_lines(head: columns_lib.Head) -> None:
       continue
     text_lines.check_quotes(head)
     _check_no_comment(number, line, head)
+    found = "1 cell" if len(line) == 1 else f"{len(line)} cells"
     problem = (
-        f"line {number} has {len(line)} cells, line {head.line} has {head.num_columns}, with "
+        f"line {number} has {found}, line {head.line} has {head.num_columns}, with "
         f"{head.separator!r} between cells"
     )
     further = line[head.num_columns :]

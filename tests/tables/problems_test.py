@@ -67,14 +67,14 @@ class BadFilesTest(folders.TablesTestCase):
       ("too large", {"a.csv": "x\n1\n1e101\n"}, {}, "line 3, .*1e.101 is not between -1e.100 and"),
       ("larger than any", {"a.csv": "x\n1\n1e400\n"}, {}, "line 3, .*inf is not a finite number"),
       ("a cell too few", {"a.csv": "x,y\n1,2\n3\n"}, {},
-       "line 3 has 1 cells, line 1 has 2, with ',' between cells; --client"),
+       "line 3 has 1 cell, line 1 has 2, with ',' between cells; --client"),
       ("another separator in a row", {"a.csv": "x,y\n1,2\n3;5\n", "b.csv": "x,y\n1,2\n"}, {},
-       "line 3 has 1 cells, line 1 has 2, with ',' between cells.$"),
+       "line 3 has 1 cell, line 1 has 2, with ',' between cells.$"),
       ("a separator too many", {"a.csv": "x;y\n1;2;\n3;4;\n"}, {},
        "line 2 has 3 cells, line 1 has 2, with ';' between cells; the further ones are empty; "
        "--client_[^;]*$"),
       ("another number of cells in all rows", {"a.csv": "x,y\n1,2\n", "b.csv": "x,y\n3\n"}, {},
-       "b.csv': line 2 has 1 cells, line 1 has 2, with ',' between cells; --separator names"),
+       "b.csv': line 2 has 1 cell, line 1 has 2, with ',' between cells; --separator names"),
       ("the rows' names without a name", {"a.csv": "x,y\nu,1,2\nv,3,4\n"}, {},
        "line 2 has 3 cells, line 1 has 2, with ',' between cells; line 1 lacks a name, as in files "
        "from R; --client"),
