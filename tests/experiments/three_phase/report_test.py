@@ -91,9 +91,9 @@ class ReportTest(parameterized.TestCase):
     ]
     self.assertEqual(places, sorted(places))
 
-  def test_highest_value_is_bold(self):
-    self.assertIn("<td><strong>0.800 ± 0.068</strong></td>", self.page)
-    self.assertIn("<td>0.750 ± 0.068</td>", self.page)
+  def test_the_highest_mean_is_not_bold(self):
+    self.assertIn("<td>0.800 ± 0.068</td>", self.page)
+    self.assertIn("<td><strong>+10.0</strong></td>", self.page)
 
   def test_new_clients_have_a_section(self):
     _, page = self._write(new_client_ids=("late",))
