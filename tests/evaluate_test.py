@@ -101,14 +101,15 @@ class EvaluateTest(parameterized.TestCase):
 
   @parameterized.parameters((False, (2 * 4 + 6 * 1) / 5), (True, (2 * 1 + 6 * 3) / 4))
   def test_validation_examples_decide_what_clusters_weigh(self, article_weights, expected):
-    members = (("a", "b"), ("c",))
+    members = ((), ("a", "b"), ("c",))  # The first cluster is left out.
     engine = _Engine(members)
     engine.files.validation = {"b": "4 right", "c": "1 right"}
-    state = method.ClusterState(np.array([[2], [6]], np.float32), members)
-    outcome = result_lib.Outcome(state, np.array([0.1, 0.3]), cost.Cost())
+    state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
+    outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
     result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
     np.testing.assert_allclose(result.validation_quality, [0.4, 0.1])
     self.assertLen(result.validation, 2)
+    self.assertEqual(result.clusters[:, 0, 0].tolist(), [2 + 2, 6])
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
 
   def test_a_cluster_without_validation_examples_weighs_as_the_others(self):
