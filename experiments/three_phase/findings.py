@@ -251,11 +251,12 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
   """Returns what is wrong with the global test set, None if nothing is."""
   if not results.tests_on_clients:
     return None
-  if results.is_regression:
-    return "The global test set is not apart: all of it is clients' own test data."
+  sentence = "The global test set is not apart: all of it is clients' own test data."
+  if results.is_regression or results.weighs_by_validation:
+    return sentence
   return (
-      "The global test set is not apart: all of it is clients' own test data. The weights of the "
-      "global model (b) are best accuracies on these data, so its accuracy is too high."
+      f"{sentence} The weights of the global model (b) are best accuracies on these data, so its "
+      "accuracy is too high."
   )
 
 

@@ -187,7 +187,13 @@ class FindingsTest(parameterized.TestCase):
     self.assertNotIn("take part", self._notes())
 
   def test_says_that_the_global_test_set_is_the_clients(self):
-    self.assertIn("all of it is clients' own test data", self._notes(tests_on_clients=True))
+    not_apart, too_high = "all of it is clients' own test data", "so its accuracy is too high"
+    by_test = self._notes(tests_on_clients=True)
+    self.assertIn(not_apart, by_test)
+    self.assertIn(too_high, by_test)
+    by_validation = self._notes(tests_on_clients=True, validation_examples=9)
+    self.assertIn(not_apart, by_validation)
+    self.assertNotIn(too_high, by_validation)
     self.assertNotIn("global test set", self._notes())
 
   def test_without_methods_there_is_no_claim_about_any(self):
