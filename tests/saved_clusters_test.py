@@ -1,10 +1,15 @@
-"""Tests of which method's models are saved."""
+"""Tests of which method's models are saved, and of who gets which of them."""
 
+import dataclasses
 import types
 
 from absl.testing import absltest
 import numpy as np
+import pandas as pd
 
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import files
+from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import saved_clusters
 
@@ -59,6 +64,29 @@ class MostAccurateTest(absltest.TestCase):
     found = {"kmeans": _method((5,)), "fedavg": _method((9,)), "local": _method((10,))}
     self.assertEqual(self._chosen(methods=("kmeans",), **found), "kmeans")
     self.assertEqual(self._chosen(methods=(), **found), "fedavg")
+
+
+class SavedClustersTest(absltest.TestCase):
+
+  def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
+    folder = self.create_tempdir()
+    for client_id in "abc":
+      rows = "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(20))
+      folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
+    task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=folder.full_path, model="logistic",
+        tables=table_options.TableOptions(label_column="sick"),
+    ))
+    vectors = np.random.default_rng(0).normal(size=(3, task.num_parameters)).astype(np.float32)
+    saved = saved_clusters.SavedClusters(
+        "dynamic_distance", vectors, {"a": (0,), "b": (1,), "c": (0, 2)}, task.table_format,
+        {"name": "logistic"},
+    )
+    mean = dataclasses.replace(
+        saved, vectors=vectors[[0, 2]].mean(axis=0, keepdims=True), clusters={"c": (0,)}
+    )
+    frame = pd.DataFrame({"dose": [1.0, 15.0]})
+    np.testing.assert_allclose(saved.predict(frame, "c"), mean.predict(frame, "c"), rtol=1e-5)
 
 
 if __name__ == "__main__":
