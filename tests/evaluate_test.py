@@ -1,5 +1,6 @@
 import tracemalloc
 import types
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -101,14 +102,15 @@ class EvaluateTest(parameterized.TestCase):
 
   @parameterized.parameters((False, (2 * 4 + 6 * 1) / 5), (True, (2 * 1 + 6 * 3) / 4))
   def test_validation_examples_decide_what_clusters_weigh(self, article_weights, expected):
-    members = (("a", "b"), ("c",))
+    members = ((), ("a", "b"), ("c",))  # The first cluster is left out.
     engine = _Engine(members)
     engine.files.validation = {"b": "4 right", "c": "1 right"}
-    state = method.ClusterState(np.array([[2], [6]], np.float32), members)
-    outcome = result_lib.Outcome(state, np.array([0.1, 0.3]), cost.Cost())
+    state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
+    outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
     result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
     np.testing.assert_allclose(result.validation_quality, [0.4, 0.1])
     self.assertLen(result.validation, 2)
+    self.assertEqual(result.clusters[:, 0, 0].tolist(), [2 + 2, 6])
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
 
   def test_a_cluster_without_validation_examples_weighs_as_the_others(self):
@@ -127,7 +129,23 @@ class EvaluateTest(parameterized.TestCase):
     np.testing.assert_allclose(
         result.global_blended[:, 0, 0], [(k + mean) / 2 for k in tested], rtol=1e-6
     )
-    self.assertLen(result.clients_blended, 300)
+    np.testing.assert_allclose(
+        result.clients_blended[:, 0, 0], (np.arange(300) + mean) / 2, rtol=1e-6
+    )
+
+  def test_metrics_of_outputs_are_of_the_same_rows_as_tallies(self):
+    members = (("a", "b"),)
+    engine = _Engine(members)
+    engine.files.validation = {"b": "4 right"}
+    outcome = result_lib.Outcome(
+        method.ClusterState(np.array([[2]], np.float32), members), np.ones(1), cost.Cost()
+    )
+    with mock.patch.object(
+        scoring, "output_metrics", lambda engine, vectors, clusters, files=None: files
+    ):
+      result = scoring.evaluate(engine, outcome, None, with_outputs=True)
+    self.assertIs(result.validation_outputs, engine.files.validation)
+    self.assertIsNone(result.outputs)  # All test data.
 
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)

@@ -3,6 +3,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from scipy import stats
 
 from fl_clustering.three_phase import gains
 from tests import nightly
@@ -62,6 +63,17 @@ class GainTest(parameterized.TestCase):
     self.assertBetween(half / np.sqrt(clients + training), 3.1824, 4.3027)
     self.assertAlmostEqual(found.mean - found.low, half)
     self.assertEqual(found.verdict, "unclear")
+
+  def test_repeats_of_the_method_add_its_own_variance(self):
+    differences = np.array([0.1, 0.3, 0.2, 0.2])
+    found = gains.gain(differences, [0.4, 0.5, 0.6, 0.5], [0.5, 0.7], 3, np.inf)
+    # (variance of a mean or of one training, degrees of freedom)
+    parts = [(0.02 / 3 / 4, 3), (0.02 / 3, 3), (0.02, 1)]
+    variance = sum(part for part, _ in parts)
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+    half_width = stats.t.ppf(1 - 0.05 / 6, freedom) * np.sqrt(variance)
+    self.assertAlmostEqual(found.low, 0.2 - half_width)
+    self.assertAlmostEqual(found.high, 0.2 + half_width)
 
   def test_worse(self):
     self.assertEqual(gains.gain(np.array([-0.2, -0.21, -0.19]), [], [], 1).verdict, "worse")

@@ -331,6 +331,26 @@ class StartTest(absltest.TestCase):
         self._digest(from_start=True, vector=3.0, sent=3.0), self._digest(from_start=True)
     )
 
+  def test_it_depends_on_the_file_of_a_method_from_elsewhere(self):
+    path = self.create_tempfile("mine.py", "class Settings:\n  pass\n").full_path
+    spec = importlib.util.spec_from_file_location("mine", path)
+    mine = importlib.util.module_from_spec(spec)
+    self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
+    spec.loader.exec_module(mine)
+    config = types.SimpleNamespace(seed=0, options_of=lambda name: {})
+    first = method.Method(lambda pretrained, rng: None, None, None, from_start=True)
+
+    def digest(name):
+      return rounds_lib.start(name, first, None, config, _Engine(), "settings").digest
+
+    row = registry.MethodEntry(mine.Settings, registry.METHODS["kmeans"].build)
+    with mock.patch.dict(registry.METHODS, {"mine": row}):
+      before = {name: digest(name) for name in ("mine", "kmeans", "fedavg")}
+      with open(path, "a", encoding="utf-8") as file:
+        file.write("# Changed.\n")
+      changed = {name for name in before if digest(name) != before[name]}
+    self.assertEqual(changed, {"mine"})
+
 
 class BlocksTest(absltest.TestCase):
   """Rounds of clients that train alone, several of them in one call."""
@@ -402,29 +422,6 @@ class BlocksTest(absltest.TestCase):
         np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
         np.testing.assert_array_equal(outcome.best_quality, expected.best_quality)
         self.assertEqual(outcome.cost, expected.cost)
-
-
-class StartTest(absltest.TestCase):
-
-  def test_it_depends_on_the_file_of_a_method_from_elsewhere(self):
-    path = self.create_tempfile("mine.py", "class Settings:\n  pass\n").full_path
-    spec = importlib.util.spec_from_file_location("mine", path)
-    mine = importlib.util.module_from_spec(spec)
-    self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
-    spec.loader.exec_module(mine)
-    config = types.SimpleNamespace(seed=0, options_of=lambda name: {})
-    first = method.Method(lambda pretrained, rng: None, None, None, from_start=True)
-
-    def digest(name):
-      return rounds_lib.start(name, first, None, config, _Engine(), "settings").digest
-
-    row = registry.MethodEntry(mine.Settings, registry.METHODS["kmeans"].build)
-    with mock.patch.dict(registry.METHODS, {"mine": row}):
-      before = {name: digest(name) for name in ("mine", "kmeans", "fedavg")}
-      with open(path, "a", encoding="utf-8") as file:
-        file.write("# Changed.\n")
-      changed = {name for name in before if digest(name) != before[name]}
-    self.assertEqual(changed, {"mine"})
 
 
 if __name__ == "__main__":

@@ -104,9 +104,9 @@ def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html
           "interval", "ARI", "clusters", "client steps", "bytes",
       ],
       rows,
-      "The clients' mean accuracy, over the repetitions; gains in percentage points, bold where "
-      "the interval leaves out zero, for all comparisons of the study together; ARI: adjusted "
-      "Rand index to the true groups",
+      "The clients' mean accuracy, over the repetitions, with intervals that each hold alone; "
+      "gains in percentage points, bold where the interval leaves out zero, for all comparisons "
+      "of the study together; ARI: adjusted Rand index to the true groups",
       header_groups=[
           ("", 1), ("accuracy", 2), ("over FedAvg", 2), ("over fine-tuned", 2), ("clusters", 2),
           ("cost", 2),

@@ -1,6 +1,5 @@
 """The comparison of methods: its columns, its table for the terminal, its HTML tables."""
 
-import operator
 from typing import Any, Callable, Mapping, Sequence
 
 from experiment_shell import html_page
@@ -36,17 +35,16 @@ def _mean_where_defined(distribution: Mapping[str, float]) -> str:
   return f"{distribution['mean']:.3f} ({distribution['num_clients']})"
 
 
-_mean = operator.itemgetter("mean")  # Of a distribution.
 
 
 def _of_numbers(part: str) -> tuple[Column, ...]:
   """Returns the columns of clients' errors in a regression, besides those of the RMSE."""
   number_text = results_lib.number_text
   return (
-      Column((part, "mae", "mean"), "MAE, mean", number_text, operator.neg),
-      Column((part, "r2"), "R2, mean", _mean_where_defined, _mean),
-      Column((part, "pooled_rmse"), "pooled RMSE", number_text, operator.neg),
-      Column((part, "pooled_r2"), "pooled R2", scores.score_text, float),
+      Column((part, "mae", "mean"), "MAE, mean", number_text),
+      Column((part, "r2"), "R2, mean", _mean_where_defined),
+      Column((part, "pooled_rmse"), "pooled RMSE", number_text),
+      Column((part, "pooled_r2"), "pooled R2", scores.score_text),
   )
 
 
@@ -54,12 +52,12 @@ def of_outputs(part: str) -> tuple[Column, ...]:
   """Returns the columns of clients' metrics that need a model's outputs."""
   score_text = scores.score_text
   return (
-      Column((part, "auroc"), "AUROC", _mean_where_defined, _mean),
-      Column((part, "pooled_auroc"), "pooled AUROC", score_text, float),
-      Column((part, "auprc"), "AUPRC", _mean_where_defined, _mean),
-      Column((part, "pooled_auprc"), "pooled AUPRC", score_text, float),
-      Column((part, "log_loss", "mean"), "log loss", score_text, operator.neg),
-      Column((part, "brier", "mean"), "Brier score", score_text, operator.neg),
+      Column((part, "auroc"), "AUROC", _mean_where_defined),
+      Column((part, "pooled_auroc"), "pooled AUROC", score_text),
+      Column((part, "auprc"), "AUPRC", _mean_where_defined),
+      Column((part, "pooled_auprc"), "pooled AUPRC", score_text),
+      Column((part, "log_loss", "mean"), "log loss", score_text),
+      Column((part, "brier", "mean"), "Brier score", score_text),
   )
 
 
@@ -76,9 +74,9 @@ def of_clients(
 
   def of_scale(percentile: str, best: str) -> tuple[Column, ...]:
     return (
-        Column((part, scale.key), f"{scale.name}, mean ± sd", scale.mean_sd, scale.rank_mean),
-        Column((part, scale.key, percentile), f"{percentile[1:]}th perc.", scale.text, scale.rank),
-        Column((part, scale.key, best), "best client", scale.text, scale.rank),
+        Column((part, scale.key), f"{scale.name}, mean ± sd", scale.mean_sd),
+        Column((part, scale.key, percentile), f"{percentile[1:]}th perc.", scale.text),
+        Column((part, scale.key, best), "best client", scale.text),
     )
 
   if results_lib.is_regression(summary):
@@ -86,9 +84,9 @@ def of_clients(
   recall = "balanced accuracy" if balanced else "recall, mean"
   return (
       *of_scale("p10", "max"),
-      Column((part, "share_at_target"), "share at target", "{:.0%}".format, float),
-      Column((part, "recall", "mean"), recall, scores.score_text, float),
-      Column((part, "pooled_accuracy"), "pooled accuracy", scores.score_text, float),
+      Column((part, "share_at_target"), "share at target", "{:.0%}".format),
+      Column((part, "recall", "mean"), recall, scores.score_text),
+      Column((part, "pooled_accuracy"), "pooled accuracy", scores.score_text),
   )
 
 
@@ -110,9 +108,11 @@ def gain_columns(summary: Mapping[str, Any]) -> tuple[Column, Column, Column]:
   def interval_text(gain: Mapping[str, float | None]) -> str:
     return scores.interval_text(gain["low"], gain["high"], form)
 
-  return (
-      Column(("gain", "mean"), "gain", form), Column(("gain",), "interval", interval_text), VERDICT
+  of_mean = Column(
+      ("gain",), "gain", lambda gain: form(gain["mean"]),
+      lambda gain: gain["verdict"] != gains.UNCLEAR,
   )
+  return of_mean, Column(("gain",), "interval", interval_text), VERDICT
 
 
 def _of_phase_3(scale: results_lib.Scale) -> tuple[tuple[Column, ...], Column]:
@@ -120,11 +120,11 @@ def _of_phase_3(scale: results_lib.Scale) -> tuple[tuple[Column, ...], Column]:
   kinds = {"mean": "(a) mean", "weighted": "(b) weighted", "blended": "(c) blended"}
   return (
       tuple(
-          Column((f"global_{kind}", scale.key), text, scale.text, scale.rank)
+          Column((f"global_{kind}", scale.key), text, scale.text)
           for kind, text in kinds.items()
       ),
       Column(
-          ("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd, scale.rank_mean
+          ("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd
       ),
   )
 
@@ -135,8 +135,8 @@ _BYTES = (
     Column(("cost", "bytes_up"), "bytes from the clients", method_tables.bytes_text),
 )
 _TRUE_GROUPS = (
-    Column(("adjusted_rand_index",), "adjusted Rand index", scores.score_text, float),
-    Column(("purity",), "purity", scores.score_text, float),
+    Column(("adjusted_rand_index",), "adjusted Rand index", scores.score_text),
+    Column(("purity",), "purity", scores.score_text),
 )
 
 _COST_TEXT_KEY = (
@@ -305,8 +305,8 @@ def _gain_key(results: results_lib.Results) -> str:
   by = "" if metric.label == "accuracy" or metric.bound != 1 else f" of {metric.label}"
   return (
       f"Gain: mean over the clients, {unit}{by}; its intervals hold for all {num_comparisons} "
-      "comparisons together. Can't tell: the interval includes zero, so the highest value may be "
-      "highest by chance."
+      "comparisons together. Can't tell: the interval includes zero. No interval says which method "
+      "is the best of all; the highest value may be highest by chance."
   )
 
 
@@ -393,7 +393,7 @@ def _outputs_table(
   return [
       method_tables.methods_table(
           rows, [("clients' own test data", columns)],
-          "Metrics of the predicted probabilities; best values in bold", results.summary,
+          "Metrics of the predicted probabilities", results.summary,
       ),
       html_page.paragraph(_outputs_key(results), quiet=True),
   ]
@@ -422,8 +422,8 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
               ),
           ],
           f"{scale.title} after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
-          f"{num_examples:,} test examples of their own, and gain over FedAvg; {scale.best} values "
-          "in bold",
+          f"{num_examples:,} test examples of their own, and gain over FedAvg, bold where its "
+          "interval leaves out zero",
           summary,
       ),
       _accuracy_key(results),
@@ -436,7 +436,7 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
       methods_table(
           rows, [("global test set", of_global), ("clients' own test data", [blended])],
           f"Models of phase 3: {scale.name} on {global_test_text(results)}, and of the blended "
-          f"models on the clients' own test data; {scale.best} values in bold",
+          "models on the clients' own test data",
           summary,
       ),
       html_page.paragraph(_global_key(results), quiet=True),

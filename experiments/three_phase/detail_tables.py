@@ -51,8 +51,7 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
       rows, [("new clients' own test data", columns)],
       f"{scale.title} of {results_lib.clients_text(len(clients))} that came after "
       "the training, on "
-      f"{summary['num_test_examples']['new_clients']:,} test examples of their own; {scale.best} "
-      "values in bold",
+      f"{summary['num_test_examples']['new_clients']:,} test examples of their own",
       summary,
   )
   each = html_page.table(

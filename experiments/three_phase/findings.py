@@ -161,7 +161,7 @@ def _controls_sentence(results: results_lib.Results) -> str | None:
 
 
 def _finetuned_sentence(results: results_lib.Results) -> str | None:
-  """Returns that the fine-tuned control is ahead of every method, None if it is not."""
+  """Returns that the mean of the fine-tuned control is better than all methods', or None."""
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
     return None
@@ -172,9 +172,10 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
   if sign * finetuned <= sign * best:
     return None
   return (
-      "The global model fitted to each client alone (fine-tuned) beats every method in "
-      f"{results_lib.mean_label(results.summary)}, with {results.scale.text(finetuned)} against "
-      f"{results.scale.text(best)} at best; there is no interval for this difference."
+      "The global model fitted to each client alone (fine-tuned) has a better "
+      f"{results_lib.mean_label(results.summary)} than every method, "
+      f"{results.scale.text(finetuned)} against {results.scale.text(best)} at best; there is no "
+      "interval for this difference, so it may be chance."
   )
 
 
@@ -250,11 +251,12 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
   """Returns what is wrong with the global test set, None if nothing is."""
   if not results.tests_on_clients:
     return None
-  if results.is_regression:
-    return "The global test set is not apart: all of it is clients' own test data."
+  sentence = "The global test set is not apart: all of it is clients' own test data."
+  if results.is_regression or results.weighs_by_validation:
+    return sentence
   return (
-      "The global test set is not apart: all of it is clients' own test data. The weights of the "
-      "global model (b) are best accuracies on these data, so its accuracy is too high."
+      f"{sentence} The weights of the global model (b) are best accuracies on these data, so its "
+      "accuracy is too high."
   )
 
 

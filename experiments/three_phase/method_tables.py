@@ -34,13 +34,13 @@ class Column:
   Attributes:
     path: Keys that lead to the value within a method's part of the summary.
     text: From the value to its text.
-    rank: From the value to a number whose highest is the best; None if none is best.
+    is_bold: From the value to whether it is bold; None if none is.
   """
 
   path: tuple[str, ...]
   heading: str
   text: Callable[[Any], str]
-  rank: Callable[[Any], float] | None = None
+  is_bold: Callable[[Any], bool] | None = None
 
 
 Group = tuple[str, Sequence[Column]]  # A heading, and the columns below it.
@@ -67,14 +67,6 @@ class Row:
     """Returns the value in a column as text; `absent` if it does not apply."""
     value = self.value(column)
     return absent if value is None else column.text(value)
-
-
-def best_text(rows: Sequence[Row], column: Column) -> str | None:
-  """Returns the text of the best value of a column, None if no value stands out."""
-  values = [row.value(column) for row in rows if row.value(column) is not None]
-  if column.rank is None or len(set(map(column.text, values))) < 2:
-    return None
-  return column.text(max(values, key=column.rank))
 
 
 def applies(column: Column, rows: Sequence[Row]) -> bool:
@@ -114,11 +106,11 @@ def methods_table(
   """Returns a table whose rows are methods; those without any value are left out."""
   columns = [column for _, of_group in groups for column in of_group]
   rows = [row for row in rows if any(applies(column, [row]) for column in columns)]
-  best = {column: best_text(rows, column) for column in columns}
 
   def cell(row: Row, column: Column) -> str:
-    shown = row.text(column)
-    return html_page.strong(shown) if shown == best[column] else shown
+    shown, value = row.text(column), row.value(column)
+    is_bold = column.is_bold is not None and value is not None and column.is_bold(value)
+    return html_page.strong(shown) if is_bold else shown
 
   return html_page.table(
       ["method", *(column.heading for column in columns)],

@@ -112,14 +112,14 @@ FILES = {
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
     results_lib.CALIBRATION: "predicted probabilities and what came true, in bins of rows",
-    results_lib.PROFILES: "mean and spread of every feature in the most accurate method's "
-    "clusters, in the data's units",
+    results_lib.PROFILES: "mean and spread of every feature in the clusters of the folder model, "
+    "in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
     "num_clusters.csv": "the scores by which the number of clusters was chosen",
     "group_recovery.csv": "how well the true groups are found",
     "client_weights.npz": "the clients' weights that were grouped, and the global model",
     "checkpoints": "the trained models, and the state to resume from",
-    "model": "the models of the best method's clusters, for experiments:predict",
+    "model": "the models of one method's clusters, for experiments:predict",
     "tensorboard": "the same metrics for TensorBoard",
 }
 
@@ -129,8 +129,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
   method = results_lib.method_label(results.saved["method"])
-  metric = results_lib.metric(results.summary).label
-  better = "more accurate" if metric == "accuracy" else f"better in {metric}"
+  rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
   if results.num_sites:
     profiles = []
     about = (
@@ -147,8 +146,9 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     )
   return [
       html_page.paragraph(
-          f"No method that groups clients is {better} here than {method}. The folder "
-          f"{model_folder.MODEL} holds the models of its clusters. {about}"
+          f"The folder {model_folder.MODEL} holds the models of {method}. Of the methods that "
+          f"group clients, it has the best {results_lib.mean_label(results.summary)} on their "
+          f"{rows}; chance alone may have put it there. {about}"
       ),
       *profiles,
       detail_tables.saved_clusters_table(results),

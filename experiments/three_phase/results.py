@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import operator
 import os
 import statistics
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
@@ -93,35 +92,27 @@ class Scale:
     key: The metric that is followed round by round.
     name: What readers call it.
     title: The same at the beginning of a sentence.
-    best: What they call its best values.
     text: From a value to its text.
-    rank: From a value to a number whose highest is the best.
     averages: What readers call a model's metrics, over all labels together.
   """
 
   key: str
   name: str
   title: str
-  best: str
   text: Callable[[float], str]
-  rank: Callable[[float], float]
   averages: Mapping[str, str]
 
   def mean_sd(self, distribution: Mapping[str, float]) -> str:
     """Returns the mean and the standard deviation over clients as text."""
     return f"{self.text(distribution['mean'])} ± {self.text(distribution['sd'])}"
 
-  def rank_mean(self, distribution: Mapping[str, float]) -> float:
-    """Returns the rank of the mean over clients."""
-    return self.rank(distribution["mean"])
-
 
 _ACCURACY = Scale(
-    "accuracy", "accuracy", "Accuracy", "highest", scores.score_text, float,
+    "accuracy", "accuracy", "Accuracy", scores.score_text,
     {"accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"},
 )
 _ERRORS = Scale(
-    "rmse", "RMSE", "RMSE", "best", number_text, operator.neg,
+    "rmse", "RMSE", "RMSE", number_text,
     {"rmse": "RMSE", "mae": "MAE", "r2": "R2"},
 )
 

@@ -4,11 +4,18 @@ Guodong Long, Ming Xie, Tao Shen, Tianyi Zhou, Xianzhi Wang, Jing Jiang, Chengqi
 "Multi-center Federated Learning: Clients Clustering for Better Personalization", World Wide
 Web, 2023, https://arxiv.org/abs/2005.01026.  It is K-means in rounds: the clients train
 from their center, every center becomes the mean of what its clients trained, and each of
-these clients moves to the center with the least L2 distance from its own weights.
+these clients moves to the center with the least L2 distance from its own weights.  The server
+sees the clients' own weights in every round.
 
-The means are weighted by the number of examples, as in the paper, and are taken before the
-clients move, so that one center is FedAvg.  The server sees the clients' own weights in
-every round.
+Where this differs:
+
+*   The paper moves the clients first, to the centers that they trained from, and then takes the
+    means of those that have come together.  Here, the means are taken before the clients move,
+    so that one center is FedAvg.
+*   The means are weighted by the number of examples, as in this run's FedAvg.  FlexCFL's authors
+    read the paper so that all clients count alike (https://github.com/morningD/FlexCFL).
+*   The centers start from K-means on the clients' own weights after phase 1.
+*   A new client, which the paper has none of, joins as with the method `kmeans`.
 """
 
 from __future__ import annotations
@@ -57,8 +64,7 @@ def nearest(vectors: Iterable[np.ndarray], centers: np.ndarray) -> list[int]:
 def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
   """Returns FeSEM.
 
-  It starts as the method `kmeans`: from the means of the clusters that K-means finds in
-  the clients' own weights.  A client that doesn't take part in a round stays where it is,
+  It starts as the method `kmeans`.  A client that doesn't take part in a round stays where it is,
   and a center without clients keeps its weights.
 
   A new client joins the center whose clients it resembles most, as with `kmeans`: by its own

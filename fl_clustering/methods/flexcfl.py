@@ -15,6 +15,8 @@ Where this differs:
 *   An update is what the client's last local training in phase 1 added to the global model,
     and all clients have one.  In the papers, some 20 clients per cluster train from the initial
     model for this alone, and the others are placed as new clients are.
+*   A new client is compared with the mean update of a cluster's members in phase 1.  In the
+    authors' program (https://github.com/morningD/FlexCFL), it is the cluster's newest update.
 *   Clients don't move later: FlexCFL's answer to a client's data that change is left out, and so
     is the exchange between clusters, which the papers' main results are without too.
 """

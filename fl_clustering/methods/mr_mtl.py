@@ -20,6 +20,7 @@ Where this differs:
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +46,7 @@ class MrMtl:
       "How strongly every step pulls a client's own model to the mean of all: the factor of half "
       "the squared distance in its loss.",
       default=0.1,
-      rule=validate.not_negative,
+      rule=functools.partial(validate.within, 0, 1e30),  # Within float32.
   )
 
   def __post_init__(self) -> None:

@@ -8,6 +8,13 @@ training examples, a few per label.  Agglomerative clustering with average linka
 the clients by the principal angles between the spaces that these span.  All clusters then train
 from the same initial model.
 
+Where this differs from the paper:
+
+*   The paper cuts at an angle.  By default, this cuts at a number of clusters, as the other
+    groupings do; `--pacfl_angle` cuts at an angle.
+*   The paper groups all clients anew when new ones come.  Here, a new client joins the cluster to
+    whose members its space has the least mean angle, and the others stay.
+
 The authors' program does otherwise than their paper: its linkage is WPGMA, in which two clusters
 count alike whatever their sizes, and its angles are the arc cosines of single entries of the
 product of two bases, signs included, which depend on the choice of the vectors.
@@ -208,10 +215,7 @@ def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:
 
 
 def pacfl(settings: Pacfl, engine: engine_lib.Engine) -> method.Method:
-  """Returns PACFL.
-
-  A new client joins the cluster to whose members its space has the least mean angle.
-  """
+  """Returns PACFL."""
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.

@@ -149,17 +149,20 @@ class MethodRunsTest(parameterized.TestCase):
       sent = self.recorder.values(name, "", "bytes_down")[1:]
       self.assertTrue(all(num_bytes >= 4 * model for num_bytes in sent), name)
 
-  def test_ifca_sends_a_client_every_model_once(self):
-    config = _config(self.task, methods=("ifca",), num_clusters=3)
+  def test_ifca_and_clove_send_a_client_every_model_once(self):
+    config = _config(self.task, methods=("ifca", "clove"), num_clusters=3)
     recorder = run_recorder.Recorder()
     _run(config, self.task, recorder)
     num_bytes = 4 * self.task.num_parameters * len(self.task.clients)
-    # To choose from, before the first round and after each; one comes back trained.
-    self.assertEqual(recorder.values("ifca", "", "bytes_down"), [3 * num_bytes] * 4)
     num_losses = 4 * 3 * len(self.task.clients)
-    self.assertEqual(
-        recorder.values("ifca", "", "bytes_up"), [num_losses] + [num_bytes + num_losses] * 3
-    )
+    for name in ("ifca", "clove"):
+      # Before the first round, and in each after or before training; one comes back trained.
+      rounds = recorder.values(name, "", "bytes_down")
+      self.assertEqual(rounds, [3 * num_bytes] * len(rounds), name)
+      self.assertEqual(
+          recorder.values(name, "", "bytes_up"),
+          [num_losses] + [num_bytes + num_losses] * (len(rounds) - 1), name,
+      )
 
   def test_clients_with_the_same_data_share_a_cluster(self):
     task = _twins()

@@ -79,6 +79,11 @@ class HalvesTest(parameterized.TestCase):
   def test_of_updates_along_a_line(self, updates, num_examples, expected):
     self.assertEqual(self._halves([(u, 0) for u in updates], num_examples), expected)
 
+  def test_no_gap_exceeds_that_of_opposites(self):
+    opposites = [(3, 0), (3, 0), (-3, 0), (-3, 0)]
+    self.assertIsNotNone(self._halves(opposites, cfl_gap=1.999))
+    self.assertIsNone(self._halves(opposites, cfl_gap=2.0))
+
   def test_clients_that_go_astray_each_on_its_own_stay_together(self):
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(40, 2000))
@@ -151,6 +156,13 @@ class CflTest(parameterized.TestCase):
         [[4, 2, 10], [-4, 2, 10], [4, -2, 10], [-4, -2, 10]],
         atol=0.1,
     )
+
+  def test_clients_weigh_by_their_examples(self):
+    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    # The mean of all is 0 if all count alike; thus it is -1.6 in x, of updates of length 2.2.
+    engine.num_examples.update(dict.fromkeys("bcef", 9))
+    after, _ = one.next(state, participation.Round(7, engine.client_ids, 3))
+    self.assertLen(after.members, 1)
 
   def test_few_clients_are_not_split(self):
     _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.4, 0.2, 5))

@@ -1,5 +1,7 @@
 """Tests of CLoVE; the engine is a stand-in whose models and data are points."""
 
+from unittest import mock
+
 from absl.testing import absltest
 import numpy as np
 
@@ -65,6 +67,14 @@ class CloveTest(absltest.TestCase):
     # Each went half the way to the mean of its clients' points.
     np.testing.assert_allclose(after.vectors, [[2.5, 1 / 6], [30, 0]], rtol=1e-6)
     self.assertEqual(after.members, state.members)
+
+  def test_k_means_starts_as_the_run_s_seed_says(self):
+    engine = point_engine.PointEngine(_POINTS)
+    with mock.patch.object(clove, "models_of", wraps=clove.models_of) as models_of:
+      one, state = _start([[5, 0], [50, 0]], engine)
+      one.next(state, _round(1))
+    drawn = np.random.default_rng(0).integers(2**32)
+    self.assertEqual([call.args[1] for call in models_of.call_args_list], [drawn] * 2)
 
   def test_clients_are_grouped_before_they_train(self):
     engine = point_engine.PointEngine(_POINTS)

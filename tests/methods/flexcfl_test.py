@@ -51,6 +51,16 @@ class FlexCflTest(absltest.TestCase):
     updates = {"a": (1, 0, 0), "b": (-1, 0, 0), "c": (2, 0, 0), "d": (-3, 0, 0)}
     self.assertEqual(_group(updates, 2).clusters, (("a", "c"), ("b", "d")))
 
+  def test_as_many_directions_count_as_there_are_clusters(self):
+    updates = {"a": (10, 0, 0), "b": (0, 20, 0), "c": (11, 0, 0), "d": (0, 21, 0)}
+    # Short ones, whose main direction is the third of all.
+    for i in range(1, 4):
+      updates[f"e{i}"], updates[f"f{i}"] = (0.03 * i, 0, 0.1 * i), (0, 0.03 * i, 0.1 * i)
+    self.assertEqual(
+        set(map(frozenset, _group(updates, 2).clusters)),
+        {frozenset({"a", "c", "e1", "e2", "e3"}), frozenset({"b", "d", "f1", "f2", "f3"})},
+    )
+
   def test_equal_clients_are_not_torn_apart(self):
     rng = np.random.default_rng(0)
     updates = {c: rng.normal(size=3) for c in "abc"}

@@ -182,7 +182,8 @@ class FluxTest(parameterized.TestCase):
     )
 
   def test_new_clients_need_no_labels(self):
-    new = {"x": _moments((0.7, 1)), "y": _moments((0.2, 1))}
+    # "x" is nearer to "a" than to "b", but nearer to the mean of "b" and "d" than of "ace".
+    new = {"x": _moments((0.495, 1)), "y": _moments((0.2, 1))}
     engine = _Engine({**_OF_CLIENTS, **new})
     one, pretrained, state = _start(engine)
     engine.asked.clear()

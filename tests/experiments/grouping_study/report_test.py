@@ -77,6 +77,7 @@ class ReportTest(absltest.TestCase):
 
   def test_figures_and_tables(self):
     run, page = self._page()
+    self.assertIn("over the repetitions, with intervals that each hold alone; gains", page)
 
     self.assertCountEqual(
         os.listdir(run.join("figures")),

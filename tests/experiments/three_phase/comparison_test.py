@@ -63,18 +63,6 @@ class ComparisonRowsTest(absltest.TestCase):
     self.assertEqual(rows[3].method, "my_method")
     self.assertEqual(rows[3].label, "my method")
 
-  def test_best_text_of_a_column_and_none_without_a_difference(self):
-    accuracy = method_tables.Column(
-        ("clients", "accuracy"), "", lambda value: f"{value['mean']:.1f}",
-        lambda value: value["mean"],
-    )
-    rows = list(self.rows.values())
-
-    self.assertEqual(method_tables.best_text(rows, accuracy), "0.8")
-    self.assertIsNone(method_tables.best_text(rows[1:2], accuracy))
-    unranked = method_tables.Column(accuracy.path, "", accuracy.text)
-    self.assertIsNone(method_tables.best_text(rows, unranked))
-
 
 class ComparisonTablesTest(absltest.TestCase):
 
@@ -109,6 +97,14 @@ class ComparisonTablesTest(absltest.TestCase):
         f"{blended['mean']:.3f} ± {blended['sd']:.3f}",
     ])
     self.assertEqual(groups, ["0.951", "0.975"])
+
+  def test_nothing_but_gains_told_from_chance_is_bold(self):
+    for half_width, expected in ((0.03, ["+10.0", "+5.0", "-5.0"]), (0.5, [])):
+      results = self._results(half_width=half_width, new_client_ids=("new",))
+      page = " ".join([
+          *comparison.comparison_tables(results), *detail_tables.new_client_tables(results)
+      ])
+      self.assertEqual(re.findall("<strong>(.*?)</strong>", page), expected)
 
   def test_absent_is_a_dash_and_phase_1_has_one_model(self):
     blocks = comparison.comparison_tables(self._results())

@@ -44,6 +44,7 @@ class SampleRun:
     new_client_ids: The clients that came after the training.
     chooses_num_clusters: Whether the number of clusters was left to the run.
     tests_on_clients: Whether the global test set is the clients' test data.
+    validation_examples: How many there are.
     class_names: What the labels mean; None if they are numbers.
     label_column: The column of tables with the labels; None for data that are no tables.
   """
@@ -67,6 +68,7 @@ class SampleRun:
   new_client_ids: tuple[str, ...] = ()
   chooses_num_clusters: bool = False
   tests_on_clients: bool = False
+  validation_examples: int = 0
   class_names: Optional[tuple[str, ...]] = None
   label_column: Optional[str] = None
   num_sites: int = 0
@@ -236,6 +238,7 @@ def _config(run):
       "aggregator": run.aggregator,
       "clients_per_round": run.clients_per_round,
       "methods": [method for method in run.methods if method not in CONTROLS],
+      "article_weights": False,
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
       "num_clusters_criterion": "eigengap" if run.chooses_num_clusters else None,
@@ -255,6 +258,7 @@ def _config(run):
       "class_names": run.class_names,
       "global_test_source": "invented as well",
       "global_test_is_clients": run.tests_on_clients,
+      "validation_examples": run.validation_examples,
       "fallback_reason": run.fallback_reason,
       "warnings": list(run.data_warnings),
   }

@@ -1,0 +1,93 @@
+"""Tests of which method's models are saved, and of who gets which of them."""
+
+import dataclasses
+import types
+
+from absl.testing import absltest
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import table_options
+from fl_clustering.tasks import files
+from fl_clustering.tasks import task_options
+from fl_clustering.three_phase import judging
+from fl_clustering.three_phase import saved_clusters
+
+
+def _tallies(*num_right):
+  """Returns confusion matrices of clients with so many right answers of ten."""
+  return np.array([[[right, 10 - right], [0, 0]] for right in num_right])
+
+
+def _method(clients, validation=None, log_loss=None, validation_log_loss=None):
+  outputs, of_validation = (
+      values and judging.OutputMetrics({"log_loss": np.array(values)}, {}, ())
+      for values in (log_loss, validation_log_loss)
+  )
+  return types.SimpleNamespace(
+      clients=_tallies(*clients), outputs=outputs,
+      validation=None if validation is None else _tallies(*validation),
+      validation_outputs=of_validation,
+  )
+
+
+class MostAccurateTest(absltest.TestCase):
+
+  def _chosen(self, metric="accuracy", methods=("kmeans", "ifca"), **found):
+    return saved_clusters.most_accurate(
+        types.SimpleNamespace(chosen_methods=methods),
+        types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None),
+        types.SimpleNamespace(metric=metric, methods=found),
+    )
+
+  def test_validation_rows_decide_where_there_are_any(self):
+    # Only one of the clients has such rows.
+    found = {"kmeans": _method((9, 9), (5,)), "ifca": _method((6, 6), (7,))}
+    self.assertEqual(self._chosen(**found), "ifca")
+
+  def test_test_rows_decide_where_there_are_none(self):
+    self.assertEqual(self._chosen(kmeans=_method((9, 5)), ifca=_method((6, 7))), "kmeans")
+
+  def test_the_least_loss_is_best(self):
+    nan = float("nan")
+    found = {
+        "kmeans": _method((9, 9), (9,), [0.1, 0.1], [0.5, nan]),
+        "ifca": _method((9, 9), (9,), [0.2, 0.2], [0.4, nan]),
+    }
+    self.assertEqual(self._chosen("log_loss", **found), "ifca")
+    # Where no client has a value on validation rows.
+    for method in found.values():
+      method.validation_outputs.clients["log_loss"][:] = nan
+    self.assertEqual(self._chosen("log_loss", ("ifca", "kmeans"), **found), "kmeans")
+
+  def test_controls_are_not_chosen_but_where_no_method_is(self):
+    found = {"kmeans": _method((5,)), "fedavg": _method((9,)), "local": _method((10,))}
+    self.assertEqual(self._chosen(methods=("kmeans",), **found), "kmeans")
+    self.assertEqual(self._chosen(methods=(), **found), "fedavg")
+
+
+class SavedClustersTest(absltest.TestCase):
+
+  def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
+    folder = self.create_tempdir()
+    for client_id in "abc":
+      rows = "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(20))
+      folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
+    task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=folder.full_path, model="logistic",
+        tables=table_options.TableOptions(label_column="sick"),
+    ))
+    vectors = np.random.default_rng(0).normal(size=(3, task.num_parameters)).astype(np.float32)
+    saved = saved_clusters.SavedClusters(
+        "dynamic_distance", vectors, {"a": (0,), "b": (1,), "c": (0, 2)}, task.table_format,
+        {"name": "logistic"},
+    )
+    mean = dataclasses.replace(
+        saved, vectors=vectors[[0, 2]].mean(axis=0, keepdims=True), clusters={"c": (0,)}
+    )
+    frame = pd.DataFrame({"dose": [1.0, 15.0]})
+    np.testing.assert_allclose(saved.predict(frame, "c"), mean.predict(frame, "c"), rtol=1e-5)
+
+
+if __name__ == "__main__":
+  absltest.main()
