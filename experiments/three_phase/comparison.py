@@ -35,8 +35,6 @@ def _mean_where_defined(distribution: Mapping[str, float]) -> str:
   return f"{distribution['mean']:.3f} ({distribution['num_clients']})"
 
 
-
-
 def _of_numbers(part: str) -> tuple[Column, ...]:
   """Returns the columns of clients' errors in a regression, besides those of the RMSE."""
   number_text = results_lib.number_text
