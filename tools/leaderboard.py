@@ -50,7 +50,8 @@ def read(path: str) -> results_lib.Results:
 
 def _gain(results: results_lib.Results, setting: str, method: str, reference: str) -> str:
   """Returns a method's gain and its interval, in bold if that leaves out zero."""
-  gain = None if method == reference else results.gain(setting, method, reference)
+  compared = method in results.compared_with(reference)
+  gain = results.gain(setting, method, reference) if compared else None
   if gain is None:
     return ""
   text = f"{scores.points(gain.mean)} ({results_lib.ends_text(gain)})"

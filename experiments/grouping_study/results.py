@@ -120,9 +120,12 @@ class Results:
     return statistics.fmean(values) if len(values) else None
 
   def num_found(self, setting: str, method: str) -> tuple[int, int]:
-    """Returns in how many repetitions a method found the true groups, and of how many."""
+    """Returns in how many repetitions a method found the true groups, and of how many.
+
+    Where clients are in several clusters, there is no index, and the groups are not found.
+    """
     indices = self.values(setting, method, "adjusted_rand_index")
-    return int((indices >= FOUND).sum()), len(indices)
+    return int((indices >= FOUND).sum()), len(self.values(setting, method)) if len(indices) else 0
 
   def reference_values(self, setting: str, method: str, reference: str) -> "pd.Series":
     """Returns the accuracy by repetition of what a method is compared with.

@@ -106,6 +106,10 @@ class ReferenceTest(parameterized.TestCase):
     (line,) = [line for line in table if line.startswith("| K-means |")]
     self.assertIn(f"| **{mean:+.1f} ({low:+.1f} to {high:+.1f})** |", line)
     self.assertIn(f"| {count} of {count} |", line)
+    # It is what others are compared with, and no comparison is counted for it.
+    matched = re.findall(r"^\| FedAvg matched \| [^|]+ \|(.*?)\|(.*?)\|", text, re.M)
+    self.assertNotEmpty(matched)
+    self.assertEqual({cell.strip() for cells_ in matched for cell in cells_}, {""})
 
   def test_first_run_is_that_of_the_readme(self):
     text = reference.GENERATED["first_run"]()

@@ -186,6 +186,21 @@ class ResultsTest(parameterized.TestCase):
     found = results_lib.summary(results)
     self.assertEqual(found["num_comparisons"], 14)
 
+  def test_where_clients_are_in_several_clusters_the_groups_are_not_found(self):
+    def rows(group):
+      several = {} if group.seed else {"adjusted_rand_index": None}
+      return [
+          sample_study.row(
+              group, "kmeans", accuracy=0.5, **{"adjusted_rand_index": 1.0, **several}
+          ),
+          sample_study.row(group, "finetuned", accuracy=0.5),
+      ]
+
+    results = self._results(rows)
+
+    self.assertEqual(results.num_found("iid", "kmeans"), (2, 3))
+    self.assertEqual(results.num_found("iid", "finetuned"), (0, 0))
+
   def test_groups_found_in_some_repetitions(self):
     def rows(group):
       return [
