@@ -10,7 +10,7 @@ from experiments.three_phase import results as run_results
 
 Verdicts = dict[str, intervals.Interval]  # By method.
 
-_FEW_REPETITIONS = 5
+_FEW_REPETITIONS = 10
 
 
 def _labels(methods: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
     found.append((
         "Few repetitions",
         f"With {results.num_repetitions} repetitions, only large differences can be told from "
-        "chance.",
+        "chance, and a method that finds the groups by luck may wrongly seem better or worse.",
     ))
   if results.failures:
     lost = sorted({run_results.method_name(row["method"]) for row in results.failures})

@@ -260,6 +260,14 @@ class ResultsTest(parameterized.TestCase):
         "K-means, with a gain of +2",
     )
 
+  @parameterized.parameters((9, True), (10, False))
+  def test_few_seeds_are_a_warning(self, num_seeds, expected):
+    study = sample_study.config(num_seeds=num_seeds)
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path, study))
+
+    titles = [title for title, _ in findings.warnings(results)]
+    self.assertEqual("Few repetitions" in titles, expected)
+
   def test_one_seed_tells_nothing(self):
     study = sample_study.config(num_seeds=1)
     run = sample_study.write(self.create_tempdir().full_path, study)
