@@ -23,6 +23,15 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
+# The classes whose settings are made of the flags.
+_EXPERIMENTS = {
+    "experiments.dp_benchmark": "DpBenchmark",
+    "experiments.multi_view": "MultiView",
+    "experiments.private_clusters": "PrivateClusters",
+    "experiments.study": "Study",
+    "experiments.three_phase_emnist": "ThreePhase",
+}
+
 # Prints per program its flags, and what is wrong with each of its commands.  Every program has a
 # process, since their flags have the same names: a copy of this one, with what imports long.
 _PARSE = """
@@ -40,7 +49,19 @@ from experiments.three_phase import comparison
 from fl_clustering import config
 
 
-def parse(module, commands):
+# Returns why flags don't fit each other; "" if they do, or for want of files, sites and values.
+def refused(experiment, arguments):
+  if any(text in one for one in arguments for text in ("--workers=", "$")):
+    return ""
+  try:
+    experiment().config()
+  except ValueError as e:
+    if "must be a folder" not in str(e) and "must be a file" not in str(e):
+      return str(e)
+  return ""
+
+
+def parse(module, experiment, commands):
   problems = []
   try:
     program = importlib.import_module(module)
@@ -56,6 +77,10 @@ def parse(module, commands):
         left = flags.FLAGS(["program", *arguments])[1:]
         if left:
           problems.append(f"{module}: no flags: {left}")
+        if experiment:
+          why = refused(getattr(program, experiment), arguments)
+          if why:
+            problems.append(f"{module}: {' '.join(arguments)}: {why}")
     except flags.Error as e:
       problems.append(f"{module}: {' '.join(arguments)}: {e}")
   return list(flags.FLAGS), problems
@@ -63,14 +88,15 @@ def parse(module, commands):
 
 assert all(module.startswith("absl.") for module in flags.FLAGS.flags_by_module_dict())
 with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-  print(json.dumps(pool.starmap(parse, json.load(sys.stdin).items(), chunksize=1)))
+  print(json.dumps(pool.starmap(parse, json.load(sys.stdin), chunksize=1)))
 """
 
 
 def _parse(commands: dict[str, list[list[str]]]) -> list[tuple[list[str], list[str]]]:
   """Returns per program its flags, and what is wrong with its commands."""
+  jobs = [(module, _EXPERIMENTS.get(module), of_module) for module, of_module in commands.items()]
   run = subprocess.run(
-      [sys.executable, "-c", _PARSE], input=json.dumps(commands), text=True, check=True,
+      [sys.executable, "-c", _PARSE], input=json.dumps(jobs), text=True, check=True,
       stdout=subprocess.PIPE,
       env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
   )
