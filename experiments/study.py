@@ -47,9 +47,8 @@ flags.DEFINE_integer(
 flags.DEFINE_list(
     "parts", [],
     "Comma-separated folders of studies with the same options but for --settings, --seed and "
-    "--num_seeds. "
-    "What they have measured is taken over, so that several parts get one report. With --resume, "
-    "give it again.")
+    "--num_seeds. What they have measured is taken over, so that several parts get one report. "
+    "With --resume, give it again.")
 
 # What a study has other defaults for than a single run.
 for _name, _value in {

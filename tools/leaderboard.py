@@ -50,8 +50,9 @@ def read(path: str) -> results_lib.Results:
 
 def _gain(results: results_lib.Results, setting: str, method: str, reference: str) -> str:
   """Returns a method's gain and its interval, in bold if that leaves out zero."""
-  compared = method in results.compared_with(reference)
-  gain = results.gain(setting, method, reference) if compared else None
+  if method not in results.compared_with(reference):
+    return ""
+  gain = results.gain(setting, method, reference)
   if gain is None:
     return ""
   text = f"{scores.points(gain.mean)} ({results_lib.ends_text(gain)})"

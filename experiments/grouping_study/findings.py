@@ -90,8 +90,7 @@ def _counts_sentence(results: results_lib.Results) -> str:
       f"fine-tuned models in every setting, hold together at {intervals.LEVEL:.0%} "
       "(Bonferroni). Every sentence, colour and bold number rests on them. If no method differed "
       f"from any other, at most {1 - intervals.LEVEL:.0%} of such studies would find a "
-      "difference at all, as far as gains are spread normally over the repetitions. With few of "
-      "them, a method that finds the groups by luck breaks this."
+      "difference at all, as far as gains are spread normally over the repetitions."
   )
 
 

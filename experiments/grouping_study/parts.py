@@ -33,7 +33,7 @@ def _different(
       return f"{name}={theirs!r} instead of {own!r}"
   changed = data.changed_own_method(recorded, data.describe_own_methods(config.run))
   if changed:
-    return f"another file of {changed}"
+    return f"another file of the method {changed!r}"
   for setting, theirs in recorded["data"]["fingerprints"].items():
     if setting in config.settings and theirs != fingerprint(setting, recorded["config"]["seed"]):
       return f"other examples for the setting {setting!r}"

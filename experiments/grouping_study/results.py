@@ -122,10 +122,13 @@ class Results:
   def num_found(self, setting: str, method: str) -> tuple[int, int]:
     """Returns in how many repetitions a method found the true groups, and of how many.
 
-    Where clients are in several clusters, there is no index, and the groups are not found.
+    Where clients are in several clusters, there is no index, and the groups are not found.  Where
+    the groups are not known, and of a control, it is zero of zero.
     """
-    indices = self.values(setting, method, "adjusted_rand_index")
-    return int((indices >= FOUND).sum()), len(self.values(setting, method)) if len(indices) else 0
+    indices = {m: self.values(setting, m, "adjusted_rand_index") for m in self.chosen_methods}
+    if method not in indices or not any(map(len, indices.values())):
+      return 0, 0
+    return int((indices[method] >= FOUND).sum()), len(self.values(setting, method))
 
   def reference_values(self, setting: str, method: str, reference: str) -> "pd.Series":
     """Returns the accuracy by repetition of what a method is compared with.

@@ -118,12 +118,9 @@ def _of_phase_3(scale: results_lib.Scale) -> tuple[tuple[Column, ...], Column]:
   kinds = {"mean": "(a) mean", "weighted": "(b) weighted", "blended": "(c) blended"}
   return (
       tuple(
-          Column((f"global_{kind}", scale.key), text, scale.text)
-          for kind, text in kinds.items()
+          Column((f"global_{kind}", scale.key), text, scale.text) for kind, text in kinds.items()
       ),
-      Column(
-          ("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd
-      ),
+      Column(("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd),
   )
 
 

@@ -49,8 +49,7 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
   scale = results.scale
   accuracy = method_tables.methods_table(
       rows, [("new clients' own test data", columns)],
-      f"{scale.title} of {results_lib.clients_text(len(clients))} that came after "
-      "the training, on "
+      f"{scale.title} of {results_lib.clients_text(len(clients))} that came after the training, on "
       f"{summary['num_test_examples']['new_clients']:,} test examples of their own",
       summary,
   )

@@ -147,8 +147,8 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of {method}. Of the methods that "
-          f"group clients, it has the best {results_lib.mean_label(results.summary)} on their "
-          f"{rows}; chance alone may have put it there. {about}"
+          f"group clients, it has the best {results_lib.mean_label(results.summary)} on the "
+          f"clients' {rows}, which may be chance. {about}"
       ),
       *profiles,
       detail_tables.saved_clusters_table(results),

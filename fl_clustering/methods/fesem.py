@@ -15,7 +15,8 @@ Where this differs:
 *   The means are weighted by the number of examples, as in this run's FedAvg.  FlexCFL's authors
     read the paper so that all clients count alike (https://github.com/morningD/FlexCFL).
 *   The centers start from K-means on the clients' own weights after phase 1.
-*   A new client, which the paper has none of, joins as with the method `kmeans`.
+*   The paper has no new clients.  Here, one joins the center whose clients it resembles most, by its
+    own weights and theirs before the first round, as with `kmeans`.
 """
 
 from __future__ import annotations
@@ -64,11 +65,8 @@ def nearest(vectors: Iterable[np.ndarray], centers: np.ndarray) -> list[int]:
 def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
   """Returns FeSEM.
 
-  It starts as the method `kmeans`.  A client that doesn't take part in a round stays where it is,
-  and a center without clients keeps its weights.
-
-  A new client joins the center whose clients it resembles most, as with `kmeans`: by its own
-  weights and theirs before the first round.
+  A client that doesn't take part in a round stays where it is, and a center without clients keeps
+  its weights.
   """
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
   grouped = one_shot.one_shot(group, engine)

@@ -23,7 +23,8 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
-# The classes whose settings are made of the flags.
+# The classes whose settings are made of the flags.  Of federated_kmeans, a flag says which class it
+# is, so its commands are only parsed.
 _EXPERIMENTS = {
     "experiments.dp_benchmark": "DpBenchmark",
     "experiments.multi_view": "MultiView",

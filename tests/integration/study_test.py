@@ -360,8 +360,8 @@ class StudyTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("none", "nowhere", "`parts` must name folders of studies, got "),
-      ("other_rate", "", "`parts` must be of the same study but for its settings and number of "
-       "seeds, got .* with learning_rate=0.1 instead of 0.2"),
+      ("other_rate", "", "`parts` must be of the same study but for its settings and seeds, "
+       "got .* with learning_rate=0.1 instead of 0.2"),
   )
   def test_other_parts_are_refused(self, name, message):
     folder = os.path.join(_base, "bad_parts")

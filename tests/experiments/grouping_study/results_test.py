@@ -193,12 +193,14 @@ class ResultsTest(parameterized.TestCase):
           sample_study.row(
               group, "kmeans", accuracy=0.5, **{"adjusted_rand_index": 1.0, **several}
           ),
+          sample_study.row(group, "ifca", accuracy=0.5),
           sample_study.row(group, "finetuned", accuracy=0.5),
       ]
 
     results = self._results(rows)
 
     self.assertEqual(results.num_found("iid", "kmeans"), (2, 3))
+    self.assertEqual(results.num_found("iid", "ifca"), (0, 3))
     self.assertEqual(results.num_found("iid", "finetuned"), (0, 0))
 
   def test_groups_found_in_some_repetitions(self):
