@@ -110,7 +110,7 @@ class ReportTest(parameterized.TestCase):
     self.assertIn("profiles.png", os.listdir(os.path.join(folder, "figures")))
     self.assertIn(
         "The folder model holds the models of K-means. Of the methods that group clients, it "
-        "has the best mean accuracy on the clients' validation rows, which may be chance.", page
+        "has the best mean accuracy on the clients&#x27; validation rows, which may be chance.", page
     )
     self.assertIn("<code>profiles.csv</code>", page)
     self.assertIn('<p class="subtitle">invented digits. Model: cnn_small', page)
@@ -125,7 +125,7 @@ class ReportTest(parameterized.TestCase):
     self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: digits</h1>", page)
     self.assertIn("test examples of 6 clients at 2 sites.", page)
     self.assertIn("The files stay at the sites.", page)
-    self.assertIn("the best mean accuracy on the clients' test rows,", page)
+    self.assertIn("the best mean accuracy on the clients&#x27; test rows,", page)
     self.assertNotIn("most frequent class", page)
     for text in ("at 2 sites", "the sites"):
       self.assertNotIn(text, self.page)
