@@ -78,8 +78,8 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(set(summary["methods"]), _METHODS)
     for name, method in summary["methods"].items():
       expected = {
-          "num_clusters", "clients", "new_clients", "global_mean", "global_weighted",
-          "clients_blended", "global_blended", "cost",
+          "num_clusters", "clients", "new_clients", "validation", "global_mean",
+          "global_weighted", "clients_blended", "global_blended", "cost",
       }
       if name != "fedavg":
         expected.add("gain")
