@@ -9,14 +9,14 @@ sees the clients' own weights in every round.
 
 Where this differs:
 
-*   The paper moves each client first, to the nearest of the centers from before the round, and then
-    takes the means of those that have come together.  Here, the means are taken before the clients
-    move.
+*   The paper moves each client first, to the nearest of the centers from before the round, and
+    then takes the means of those that have come together.  Here, the means are taken before the
+    clients move.
 *   The means are weighted by the number of examples, as in this run's FedAvg.  FlexCFL's authors
     read the paper so that all clients count alike (https://github.com/morningD/FlexCFL).
 *   The centers start from K-means on the clients' own weights after phase 1.
-*   The paper has no new clients.  Here, one joins the center whose clients it resembles most, by its
-    own weights and theirs before the first round, as with `kmeans`.
+*   The paper has no new clients.  Here, one joins the center whose clients it resembles most, by
+    its own weights and theirs before the first round, as with `kmeans`.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class PartsTest(parameterized.TestCase):
 
     self.assertLen(self._read(folder), len(self.config.groups))
     digests.return_value = {"mine": "2" * 64}
-    with self.assertRaisesRegex(ValueError, "^`parts` must .* with another file of the method 'mine'"):
+    with self.assertRaisesRegex(ValueError, "^`parts` must .* another file of the method 'mine'"):
       self._read(folder)
 
   @parameterized.parameters("{", "[]", "{}", '{"config": 1}')

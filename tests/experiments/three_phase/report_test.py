@@ -109,8 +109,8 @@ class ReportTest(parameterized.TestCase):
 
     self.assertIn("profiles.png", os.listdir(os.path.join(folder, "figures")))
     self.assertIn(
-        "The folder model holds the models of K-means. Of the methods that group clients, it "
-        "has the best mean accuracy on the clients&#x27; validation rows, which may be chance.", page
+        "The folder model holds the models of K-means. Of the methods that group clients, it has "
+        "the best mean accuracy on the clients&#x27; validation rows, which may be chance.", page
     )
     self.assertIn("<code>profiles.csv</code>", page)
     self.assertIn('<p class="subtitle">invented digits. Model: cnn_small', page)
