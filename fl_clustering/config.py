@@ -209,8 +209,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "The clients' metric by which methods are compared, and which method's models are saved.",
       None, values=judging.METRICS,
       default_text="accuracy; for rows of tables balanced_accuracy if the rarest class has less "
-      "than half of 1/classes of the training rows, but not with --aggregator=dp; mse for a "
-      "regression",
+      "than half of 1/classes of the training rows; mse for a regression",
   )
   class_weights: str | None = options.option(
       str,
@@ -234,7 +233,12 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     self._check_clients()
     self._check_task()
     self._complete_options_of("aggregator")
-    self.build_aggregator()  # It checks its own options.
+    # It checks its own options.
+    if self.build_aggregator().is_private and self.tables is not None:
+      raise validate.error(
+          "aggregator", "not be private for tables, whose columns are scaled by unprotected sums "
+          "(private_clusters scales them by a public schema)", self.aggregator,
+      )
     self._check_methods()
     self._check_personal()
     self._check_class_weights()
@@ -447,15 +451,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   @property
   def num_training_clients(self) -> int:
     return self.num_clients - self.num_new_clients
-
-  @property
-  def asked_metric(self) -> str | None:
-    """The metric to compare methods by; None if the labels' shares decide.
-
-    With a private aggregator, which does not cover their numbers, they don't.
-    """
-    hides_labels = self.build_aggregator().is_private and self.primary_metric is None
-    return judging.ACCURACY if hides_labels else self.primary_metric
 
   @property
   def chosen_methods(self) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def load(
   task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
   if config.class_weights is not None:
     task = federated_task.with_class_weights(task)
-  judging.metric_of(config.asked_metric, task)  # Refused before anything is trained.
+  judging.metric_of(config.primary_metric, task)  # Refused before anything is trained.
   return task
 
 
@@ -156,7 +156,7 @@ def metric_line(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> str:
   """Returns by which metric methods are compared, and why; "" for the accuracy."""
-  name = judging.metric_of(config.asked_metric, task)
+  name = judging.metric_of(config.primary_metric, task)
   if name == judging.ACCURACY:
     return ""
   line = f"methods are compared by {judging.METRICS[name].label}"
@@ -165,7 +165,7 @@ def metric_line(
         f"a regression learns these numbers (--task=classification takes them as classes); {line}"
     )
   counts = task.train_label_counts
-  if config.asked_metric is not None or counts is None:
+  if config.primary_metric is not None or counts is None:
     return line
   return f"{line}, as the rarest class has {counts.min() / counts.sum():.1%} of the training rows"
 

@@ -193,7 +193,7 @@ def run(
   _check_number_of_clients(config, task)
   if task.is_regression:
     config.check_regression()
-  metric = judging.metric_of(config.asked_metric, task)
+  metric = judging.metric_of(config.primary_metric, task)
   of_tables = task.table_format is not None and not task.num_sites
   with_outputs = judging.METRICS[metric].of_outputs or of_tables and not task.is_regression
   # Compute the guarantee first, so it can't depend on the outcome.

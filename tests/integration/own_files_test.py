@@ -395,9 +395,9 @@ class BadInputTest(parameterized.TestCase):
       ("an error of classes", ("--data_dir={}", *_COLUMNS, "--exclude=one",
                                "--primary_metric=mse"),
        "`primary_metric` must be accuracy or .* or brier for classes, got 'mse'"),
-      ("weights that tell of labels", ("--data_dir={}", *_COLUMNS, "--exclude=one",
-                                       "--class_weights=balanced", "--aggregator=dp"),
-       "`class_weights` must be left out with aggregator=dp"),
+      ("privacy beside sums without it", ("--data_dir={}", *_COLUMNS, "--exclude=one",
+                                          "--aggregator=dp"),
+       "`aggregator` must not be private for tables, whose columns are scaled by unprotected sums"),
       ("weights that private methods ignore", (
           "--data_dir={}", *_COLUMNS, "--exclude=one", "--class_weights=balanced",
           "--methods=private_ifca"), "`class_weights` must be left out with the method private_i"),

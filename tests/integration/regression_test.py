@@ -169,7 +169,6 @@ class BadInputTest(parameterized.TestCase):
       ("model", "--model=logistic", "`model` must be mlp or linear for a regression, got 'logi"),
       ("method", "--methods=flux", "`methods` must be methods that need no classes for a regr"),
       ("private method", "--methods=dp_fedavg", "`methods` must be methods that need no classes"),
-      ("private aggregator", "--aggregator=dp", "`aggregator` must not be private for a regr"),
       ("limit", "--label_above=3", "`label_above` must be left out for a regression"),
       ("penalty", "--ridge_penalty=0.1", "`ridge_penalty` must not be given with model=mlp"),
   )
