@@ -44,8 +44,8 @@ FIGURES = (
     report_sections.Figure(
         "calibration.png", figures.calibration,
         "Predicted probabilities and what came true",
-        "A model whose line is below the dotted one is too sure of what it predicts; above it, "
-        "not sure enough.",
+        "Where a model's line is below the dotted one, what it predicts comes true less often than "
+        "it says; above it, more often.",
     ),
     report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
