@@ -164,7 +164,7 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
     in_some = failed & {row["method"] for row in results.rows if not row["problem"]}
     text = ""
     if in_some:
-      text = f"{_labels(sorted(in_some))} failed in some runs; their means are over the other runs. "
+      text = f"{_labels(sorted(in_some))} failed in some runs; their means are over the others. "
     if failed != in_some:
       text += f"{_labels(sorted(failed - in_some))} failed in all runs. "
     found.append((
