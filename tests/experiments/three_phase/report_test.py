@@ -124,6 +124,8 @@ class ReportTest(parameterized.TestCase):
     )
     document = json.loads(json.dumps(results.summary))
     document["comparison"]["metric"] = "auroc"
+    for found in document["methods"].values():
+      found["clients"]["auroc"] = {**found["clients"]["accuracy"], "num_clients": 6}
     with open(results.finished.join("summary.json"), "w", encoding="utf-8") as file:
       json.dump(document, file)
     with mock.patch.object(report, "FIRST_FIGURES", ()), mock.patch.object(report, "FIGURES", ()):
