@@ -118,8 +118,8 @@ class ResultsTest(parameterized.TestCase):
     self.assertLen(summary["failures"], 4)
     self.assertEqual(
         dict(findings.warnings(results))["4 of 9 cells failed"],
-        "K-means failed in some runs; their means are over the others. IFCA failed in all runs. The "
-        "list is below.",
+        "K-means failed in some runs; their means are over the others. IFCA failed in all runs. "
+        "The list is below.",
     )
 
   @parameterized.named_parameters(
