@@ -381,6 +381,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     """Raises a ValueError if a regression can't be learned with these settings."""
     if self.class_weights is not None:
       raise validate.error("class_weights", "be left out for a regression", self.class_weights)
+    if self.target_accuracy != ThreePhaseConfig.target_accuracy:  # The default is always there.
+      raise validate.error("target_accuracy", "be left out for a regression", self.target_accuracy)
     if self.build_aggregator().is_private:
       raise validate.error(
           "aggregator", "not be private for a regression, whose labels are standardized by "

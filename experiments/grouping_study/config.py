@@ -61,8 +61,8 @@ class StudyConfig:
   )
   num_seeds: int = options.option(
       int,
-      "Seeds per setting, from --seed on. Each draws its own clients, models and orders of "
-      "training.",
+      "Seeds per setting, from --seed on. Each draws its own models, orders of training, and "
+      "clients where they aren't given.",
       5, rule=functools.partial(validate.integer, 1),
   )
   num_folds: int | None = options.option(

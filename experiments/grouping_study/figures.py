@@ -58,7 +58,8 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
   for (row, column), gain in found.items():
     look: run_figures.Look = {"ha": "center", "color": figure_style.QUIET}
     if gain is None:
-      axes.text(column, row, "failed", va="center", fontsize=8, style="italic", **look)
+      text = results.no_gain_text(results.settings[column], methods[row])
+      axes.text(column, row, text, va="center", fontsize=8, style="italic", **look)
     elif not gain.leaves_out_zero:
       axes.text(column, row, scores.points(gain.mean), va="center", fontsize=small, **look)
     else:

@@ -44,15 +44,19 @@ def verdict(results: results_lib.Results) -> str:
         "(FedAvg) be told from chance."
     )
   both = [setting for setting in helps if setting in beats]
-  if not both:
-    more = "no method also beats the fine-tuned models there"
+  judged = [s for s in helps if len(results.values(s, results_lib.FINETUNED))]
+  if not judged:
+    more = ""
+  elif not both:
+    where = "there" if judged == helps else f"in {report_sections.listed(judged)}"
+    more = f"; no method also beats the fine-tuned models {where}"
   elif both == helps and len(helps) > 1:
-    more = "in each of them a method also beats the fine-tuned models"
+    more = "; in each of them a method also beats the fine-tuned models"
   else:
-    more = f"in {report_sections.listed(both)} a method also beats the fine-tuned models"
+    more = f"; in {report_sections.listed(both)} a method also beats the fine-tuned models"
   return (
       "Grouping the clients beats training everyone together (FedAvg) in "
-      f"{report_sections.listed(helps)}; {more}."
+      f"{report_sections.listed(helps)}{more}."
   )
 
 
@@ -88,9 +92,10 @@ def _counts_sentence(results: results_lib.Results) -> str:
   return (
       f"The intervals of all {results.num_comparisons} differences, from FedAvg and from the "
       f"fine-tuned models in every setting, hold together at {intervals.LEVEL:.0%} "
-      "(Bonferroni). Every sentence, colour and bold number rests on them. If no method differed "
-      f"from any other, at most {1 - intervals.LEVEL:.0%} of such studies would find a "
-      "difference at all, as far as gains are spread normally over the repetitions."
+      "(Bonferroni). They decide which gains the sentences tell of, the heat maps colour and the "
+      "tables print in bold. If no method differed from any other, at most "
+      f"{1 - intervals.LEVEL:.0%} of such studies would find a difference at all, as far as gains "
+      "are spread normally over the repetitions."
   )
 
 
@@ -107,12 +112,23 @@ def _found_sentences(results: results_lib.Results, setting: str) -> Iterator[str
     )
 
 
+def _drawn(results: results_lib.Results) -> str:
+  """Returns what each seed draws, in words: whatever the data don't give."""
+  run = results.config.run
+  if run.tables is not None:
+    of_data = ["the clients' test rows"] if run.tables.split_column is None else []
+  elif run.dataset == "emnist":
+    of_data = ["the clients"]
+  else:
+    of_data = ["the split over the clients", "their test data"]
+  return report_sections.listed([*of_data, "the first model", "the order of training"])
+
+
 def _about_sentence(results: results_lib.Results) -> str:
   if results.config.num_folds is None:
     return (
-        "The intervals are Student's t over the seeds. Each seed draws the split over the "
-        "clients, their test data, the first model and the order of training; the images are "
-        "the same. So they are about other seeds with this data set."
+        f"The intervals are Student's t over the seeds. Each seed draws {_drawn(results)}; the "
+        "data set is the same. So they are about other seeds with this data set."
     )
   return (
       f"Every client's data are in {results.config.num_folds} folds, and each fold is the test "
@@ -144,10 +160,15 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
         "chance, and a method that finds the groups by luck may wrongly seem better or worse.",
     ))
   if results.failures:
-    lost = sorted({run_results.method_name(row["method"]) for row in results.failures})
+    failed = {row["method"] for row in results.failures}
+    in_some = failed & {row["method"] for row in results.rows if not row["problem"]}
+    text = ""
+    if in_some:
+      text = f"{_labels(sorted(in_some))} failed in some runs; their means are over the others. "
+    if failed != in_some:
+      text += f"{_labels(sorted(failed - in_some))} failed in all runs. "
     found.append((
         f"{len(results.failures):,} of {len(results.rows):,} cells failed",
-        f"{report_sections.listed(lost)} failed in some runs; their means are over the other runs. "
-        "The list is below.",
+        f"{text}The list is below.",
     ))
   return found

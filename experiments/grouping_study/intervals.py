@@ -1,8 +1,8 @@
 """Means with intervals, over the repetitions of a study.
 
-A repetition is a seed, or one fold of a seed.  Seeds draw the split over the clients, the
-model to start from and the order of training, so an interval over seeds (Student's t) is
-about other seeds with the same images.
+A repetition is a seed, or one fold of a seed.  Seeds draw the model to start from, the order of
+training and what the data don't give, such as the split over the clients, so an interval over
+seeds (Student's t) is about other seeds with the same data.
 
 Folds of one seed are no independent repetitions: with k folds, any two train on k - 2 parts in
 common.  The variance of their mean is larger than the values' spread tells, and t intervals

@@ -67,7 +67,7 @@ def _gain_cells(
     return [scores.ABSENT] * 2
   gain = results.gain(setting, method, reference)
   if gain is None:
-    return ["failed", scores.ABSENT]
+    return [results.no_gain_text(setting, method), scores.ABSENT]
   mean = scores.points(gain.mean)
   return [
       html_page.strong(mean) if gain.leaves_out_zero else mean, results_lib.ends_text(gain)

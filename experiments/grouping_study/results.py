@@ -159,6 +159,10 @@ class Results:
     )
     return intervals.interval(differences.dropna(), self.config.num_folds, self.num_comparisons)
 
+  def no_gain_text(self, setting: str, method: str) -> str:
+    """Returns what stands in place of a gain without pairs: whether the method failed."""
+    return scores.ABSENT if len(self.values(setting, method)) else "failed"
+
   @functools.cached_property
   def curves(self) -> "pd.DataFrame":
     """Every round of every setting and method: `mean` (accuracy), `client_steps` and `bytes`.

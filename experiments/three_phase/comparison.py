@@ -300,8 +300,8 @@ def _gain_key(results: results_lib.Results) -> str:
   by = "" if metric.label == "accuracy" or metric.bound != 1 else f" of {metric.label}"
   return (
       f"Gain: mean over the clients, {unit}{by}; its intervals hold for all {num_comparisons} "
-      "comparisons together. Can't tell: the interval includes zero. No interval says which method "
-      "is the best of all; the highest value may be highest by chance."
+      "comparisons together. Can't tell: the interval includes zero, or is unknown. No interval "
+      "says which method is the best of all; the highest value may be highest by chance."
   )
 
 

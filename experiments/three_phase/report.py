@@ -44,8 +44,8 @@ FIGURES = (
     report_sections.Figure(
         "calibration.png", figures.calibration,
         "Predicted probabilities and what came true",
-        "A model whose line is below the dotted one is too sure of what it predicts; above it, "
-        "not sure enough.",
+        "Where a model's line is below the dotted one, what it predicts comes true less often than "
+        "it says; above it, more often.",
     ),
     report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
@@ -128,8 +128,14 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
-  method = results_lib.method_label(results.saved["method"])
-  rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
+  method, key = results.saved["method"], results_lib.metric(results.summary).key
+  rows = "test rows"
+  # Summaries of earlier versions don't say whether it is defined on validation rows.
+  if (
+      results.dataset.get("validation_examples")
+      and key in results.summary["methods"][method].get("validation", (key,))
+  ):
+    rows = "validation rows"
   if results.num_sites:
     profiles = []
     about = (
@@ -146,9 +152,10 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     )
   return [
       html_page.paragraph(
-          f"The folder {model_folder.MODEL} holds the models of {method}. Of the methods that "
-          f"group clients, it has the best {results_lib.mean_label(results.summary)} on the "
-          f"clients' {rows}, which may be chance. {about}"
+          f"The folder {model_folder.MODEL} holds the models of "
+          f"{results_lib.method_label(method)}. Of the methods that group clients, it has the best "
+          f"{results_lib.mean_label(results.summary)} on the clients' {rows}, which may be chance. "
+          f"{about}"
       ),
       *profiles,
       detail_tables.saved_clusters_table(results),

@@ -17,10 +17,10 @@ def _texts(figure):
 
 class HeatMapTest(absltest.TestCase):
 
-  def _heat_map(self, study, rows):
+  def _heat_map(self, study, rows, reference="fedavg"):
     run = sample_study.write(self.create_tempdir().full_path, study, rows)
     with figure_style.style():
-      return figures.gains(results_lib.read(run), "fedavg")
+      return figures.gains(results_lib.read(run), reference)
 
   def test_only_differences_told_from_zero_have_a_colour(self):
     study = sample_study.config(("iid",), num_seeds=3)
@@ -45,6 +45,23 @@ class HeatMapTest(absltest.TestCase):
     (image,) = figure.axes[0].images
     self.assertEqual(np.isfinite(image.get_array().filled(np.nan)).flatten().tolist(),
                      [True, False, False, True])
+
+  def test_only_what_has_no_accuracy_failed(self):
+    study = sample_study.config(("iid",), num_seeds=3)
+    rows = []
+    for group in study.groups:
+      rows += [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "kmeans", accuracy=0.7),
+          sample_study.row(group, "ifca", "nan"),
+          sample_study.row(group, "finetuned", "nan"),
+          sample_study.row(group, "local", accuracy=0.3),
+      ]
+
+    figure = self._heat_map(study, rows, "finetuned")
+
+    # K-means, IFCA, FedAvg and local.
+    self.assertEqual(_texts(figure), ["–", "failed", "–", "–"])
 
   def test_gains_by_repetition(self):
     study = sample_study.config(("rotated", "iid"), num_seeds=3)
@@ -104,6 +121,18 @@ class ReportTest(absltest.TestCase):
 
     self.assertIn("Failures", page)
     self.assertEqual(page.count("the loss is nan"), 8)
+    # Its gains over both references, in both settings.
+    self.assertEqual(page.count("<td>failed</td>"), 4)
+
+  def test_without_the_fine_tuned_models_there_is_no_gain_over_them(self):
+    study = sample_study.config()
+    rows = [row for row in sample_study.rows(study) if row[3] != "finetuned"]
+    rows += [sample_study.row(group, "finetuned", "no memory") for group in study.groups]
+
+    _, page = self._page(study, rows)
+
+    # That of the fine-tuned models over FedAvg, in both settings.
+    self.assertEqual(page.count("<td>failed</td>"), 2)
 
   def test_folds(self):
     study = sample_study.config(("rotated",), num_seeds=1, num_folds=10)

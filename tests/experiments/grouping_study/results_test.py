@@ -116,7 +116,11 @@ class ResultsTest(parameterized.TestCase):
     summary = results_lib.summary(results)
     json.dumps(summary, allow_nan=False)
     self.assertLen(summary["failures"], 4)
-    self.assertIn("4 of 9 cells failed", [title for title, _ in findings.warnings(results)])
+    self.assertEqual(
+        dict(findings.warnings(results))["4 of 9 cells failed"],
+        "K-means failed in some runs; their means are over the others. IFCA failed in all runs. "
+        "The list is below.",
+    )
 
   @parameterized.named_parameters(
       ("unknown_setting", {"settings": ["sorted"]}, "`settings` must be one of "),
@@ -260,6 +264,47 @@ class ResultsTest(parameterized.TestCase):
         findings.of_setting(results, "rotated"),
         "More accurate than FedAvg: K-means and IFCA. The most accurate of them on average is "
         "K-means, with a gain of +2",
+    )
+
+  @parameterized.named_parameters(
+      ("everywhere", ("iid", "rotated"), "in rotated and iid."),
+      ("in one setting", ("iid",), "in rotated and iid; in rotated a method also beats the "
+       "fine-tuned models."),
+      ("in the other", ("rotated",), "in rotated and iid; no method also beats the fine-tuned "
+       "models in iid."),
+  )
+  def test_the_verdict_where_fine_tuning_failed(self, failed, expected):
+    study = sample_study.config(("rotated", "iid"), num_seeds=3)
+    rows = []
+    for group in study.groups:
+      finetuned = 0.5 if group.setting == "rotated" else 0.9
+      rows += [
+          sample_study.row(group, "fedavg", accuracy=0.5),
+          sample_study.row(group, "kmeans", accuracy=0.7 + group.seed / 100),
+          sample_study.row(group, "finetuned", "nan") if group.setting in failed
+          else sample_study.row(group, "finetuned", accuracy=finetuned),
+      ]
+    run = sample_study.write(self.create_tempdir().full_path, study, rows)
+
+    self.assertEndsWith(findings.verdict(results_lib.read(run)), f"(FedAvg) {expected}")
+
+  @parameterized.named_parameters(
+      ("images", {}, ("iid",), "the split over the clients, their test data, the first model and"),
+      ("writers", {"dataset": "emnist"}, ("natural",), "the clients, the first model and"),
+      ("tables", {"dataset": "files", "tables": {"label_column": "sick"}}, ("natural",),
+       "the clients' test rows, the first model and"),
+      ("given test rows",
+       {"dataset": "files", "tables": {"label_column": "sick", "split_column": "part"}},
+       ("natural",), "the first model and"),
+  )
+  def test_what_seeds_draw(self, values, settings, expected):
+    study = sample_study.config(settings, **values)
+    results = results_lib.read(sample_study.write(self.create_tempdir().full_path, study))
+
+    self.assertStartsWith(
+        findings.notes(results)[0],
+        "The intervals are Student's t over the seeds. Each seed draws "
+        f"{expected} the order of training; the data set is the same.",
     )
 
   @parameterized.parameters((9, True), (10, False))

@@ -195,6 +195,8 @@ def summary(run):
     methods[method]["cost"] = cost(run, method)
     if method != "fedavg":
       methods[method]["gain"] = _gain(run, method)
+    if run.validation_examples:
+      methods[method]["validation"] = _clients(values)
     if run.new_client_ids:
       methods[method]["new_clients"] = _clients(_new_accuracies(run, method))
   if run.true_groups and "kmeans" in methods:
