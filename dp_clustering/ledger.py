@@ -38,7 +38,8 @@ class Release:
   Attributes:
     name: What was released.
     sensitivity: Largest L2 change of the value when one point is added or removed.
-    std: Standard deviation of the noise, in the unit of the sensitivity.
+    std: Standard deviation of the noise, in the unit of the sensitivity; the least, where clients
+      add shares of it and more of them do than must.
     mu: The cost in Gaussian differential privacy, sensitivity / std; `inf` without
       noise.
   """

@@ -84,24 +84,32 @@ class PrivateKMeans(
   def _n_features_out(self) -> int:
     return len(self.cluster_centers_)
 
-  def _check_content(self, points: Any) -> None:
-    """Refuses what scikit-learn refuses with a message that shows rows."""
-    if data_frames.is_frame(points) or data_frames.is_sparse(points):
-      return
+  def _unmasked(self, points: Any) -> Any:
+    """Returns points as an array; scikit-learn would use what is masked.
+
+    It refuses what scikit-learn refuses with a message that shows rows.
+    """
+    if data_frames.is_sparse(points):
+      return points
     try:
-      array = np.asarray(points)
+      array = clustering_params.unmasked(data_frames.numbers(points, "`X`"))
     except ValueError:
       raise ValueError("`X` must have rows of one length, got rows of several.") from None
     if array.dtype.kind == "c":
       raise ValueError(f"Complex data not supported: `X` must be real, got {array.dtype}.")
+    if array.ndim < 2:
+      raise ValueError(
+          f"`X` must be an array of 2 dimensions, got {array.ndim}. Reshape your data, a single "
+          "column with `reshape(-1, 1)`."
+      )
+    return array
 
   def _validated(self, points: Any, reset: bool) -> np.ndarray:
     if not reset:
       data_frames.check_order(points, getattr(self, "feature_names_in_", None), "`X`")
-    self._check_content(points)
     array = validation.check_array(
-        points, dtype=None, ensure_all_finite=False, ensure_min_samples=0, estimator=self,
-        input_name="X",
+        self._unmasked(points), dtype=None, ensure_all_finite=False, ensure_min_samples=0,
+        estimator=self, input_name="X",
     )
     array = clustering_params.numeric_array("X", array, num_dims=2)
     if reset:

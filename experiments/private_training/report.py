@@ -103,11 +103,16 @@ def _privacy_notes(released: Mapping[str, Any]) -> list[html_page.Html | str]:
       labelled("Who is trusted", privacy_box.trust_text(privacy["trust"])),
   ]
   if privacy["trust"] == privacy_lib.NONE:
-    found.append(labelled(
-        "Shares of the noise",
-        f"The guarantee holds as long as at least {privacy['min_clients'] or num_clients} of the "
-        f"{num_clients:,} clients add their share to every release and keep it secret.",
-    ))
+    least = privacy["min_clients"] or num_clients
+    shares = (
+        f"The guarantee holds as long as at least {least} of the {num_clients:,} clients add their "
+        "share to every release and keep it secret."
+    )
+    if least < num_clients:
+      shares += (
+          f" The ledger states the noise of {least} shares; all {num_clients:,} add up to more."
+      )
+    found.append(labelled("Shares of the noise", shares))
   return [
       *found,
       f"The noise was {privacy['noise']}.",

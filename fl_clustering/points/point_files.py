@@ -192,7 +192,8 @@ def total(
   """Returns the total of a round of `build_round` over all clients, int64.
 
   The simulation adds it up over blocks of clients, so that the memory doesn't grow with their
-  number.
+  number.  A deployment must add up all clients in one secure sum: a block holds only the shares of
+  the noise of `_BLOCK_CLIENTS` clients, or of one.
 
   Args:
     shares: Every client's share; each is only made when its block answers.

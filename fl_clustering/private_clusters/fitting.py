@@ -239,7 +239,7 @@ class Run:
     return training.unclipping_norm(counts)
 
   def _round(
-      self, door: slot_sums.Door, number: int, public: Mapping[str, Any]
+      self, door: slot_sums.Door, number: int, public: Mapping[str, Any], num_clients: int
   ) -> training.RoundSums | None:
     """Returns what a round releases; None if that was lost."""
     found = door.ask(
@@ -252,7 +252,8 @@ class Run:
     count_std = training.message_norm() / self._budget.round_ / training.COUNT_WEIGHT
     return training.RoundSums(
         slots[:, :-1], slots[:, -1] / training.COUNT_WEIGHT,
-        float(found[-1]) / training.BIT_WEIGHT, count_std,
+        float(found[-1]) / training.BIT_WEIGHT,
+        count_std * self._budget.noise_growth(num_clients),
     )
 
   def start(self, num_participants: int | None = None) -> tuple[training.State, np.ndarray]:
@@ -291,7 +292,7 @@ class Run:
     else:
       num_clients = len(client_ids)
       door = self._door_to([self._client_values[client_id] for client_id in client_ids])
-    sums = self._round(door, state.round_num + 1, self.public(state, centers))
+    sums = self._round(door, state.round_num + 1, self.public(state, centers), num_clients)
     if sums is None:
       return state.skipped()
     rng = randomness.generator(self._seed, "private clusters, revival", state.round_num)
@@ -340,7 +341,8 @@ class Run:
     counts = 2 * found[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
       accuracies = np.where(counts > 0.5, np.clip(found[:, 0] / counts + 0.5, 0, 1), np.nan)
-    num_clients, std = len(self.clients), sensitivity / self._budget.report
+    num_clients = len(self.clients)
+    std = sensitivity / self._budget.report * self._budget.noise_growth(num_clients)
     accuracy = float(np.clip(found[:, 0].sum() / num_clients + 0.5, 0, 1))
     return Report(
         counts, accuracies, accuracy, 2 * std, std * float(np.sqrt(len(counts))) / num_clients

@@ -100,6 +100,7 @@ class PrivateClusters:
         round_=mu * math.sqrt(rest / self.rounds),
         report=mu * math.sqrt(REPORT_SHARE),
         rounds=self.rounds,
+        min_clients=self.min_clients,
     )
 
 
@@ -115,6 +116,7 @@ class Budget:
     round_: Of one round of training.
     report: Of the report at the end.
     rounds: The number of rounds of training.
+    min_clients: As in `PrivateClusters`.
   """
 
   total: float
@@ -124,6 +126,11 @@ class Budget:
   round_: float
   report: float
   rounds: int
+  min_clients: int | None = None
+
+  def noise_growth(self, num_clients: int) -> float:
+    """Returns how many times the ledger's noise a sum has, as all clients add their shares."""
+    return math.sqrt(num_clients / (self.min_clients or num_clients))
 
   def relative_noise(self, num_clusters: int, num_parameters: int, num_clients: int) -> float:
     """Returns the planning number rho.
@@ -134,7 +141,8 @@ class Budget:
     half of the squared mu, twice the noise.  It knows nothing of label skew.
     """
     training = self.round_ * math.sqrt(self.rounds)
-    return num_clusters * math.sqrt(num_parameters) / (training * num_clients)
+    noise = num_clusters * math.sqrt(num_parameters) / (training * num_clients)
+    return noise * self.noise_growth(num_clients)
 
 
 def advice(relative_noise: float) -> str:

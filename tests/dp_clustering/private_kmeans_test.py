@@ -184,6 +184,19 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertTrue(np.isfinite(estimator.cluster_centers_).all())
     np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
 
+  @parameterized.named_parameters(
+      ("list", [[1.0, np.ma.masked], [0.5, 0.25]]),
+      ("array", np.ma.array([[1.0, 2.0], [0.5, 0.25]], mask=[[0, 1], [0, 0]])),
+      ("rows", [np.ma.array([1.0, 2.0], mask=[0, 1]), np.array([0.5, 0.25])]),
+  )
+  def test_masked_entries_are_nan_and_are_not_told(self, points):
+    estimator = _estimator()
+    with warnings.catch_warnings():
+      warnings.simplefilter("error", UserWarning)
+      estimator.fit(points)
+    expected = estimator.transform(np.array([[1.0, math.nan], [0.5, 0.25]]))
+    np.testing.assert_array_equal(estimator.transform(points), expected)
+
   @parameterized.parameters("1.5", "text", b"1")
   def test_text_is_refused_whatever_it_says(self, text):
     estimator = _estimator()
@@ -194,9 +207,13 @@ class PrivateKMeansTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("complex", [[0.12345 + 1j, 0.0]], "`X` must be real, got complex128"),
       ("ragged", [[0.12345, 0.0], [0.54321]], "`X` must have rows of one length"),
+      ("row", np.array([0.12345, 0.54321]), "`X` must be an array of 2 dimensions, got 1"),
+      ("scalar", 0.12345, "`X` must be an array of 2 dimensions, got 0"),
+      ("rows_as_objects", np.array([[0.12345], [0.54321, 0]], object), "dimensions, got 1"),
+      ("complex_frame", pd.DataFrame({"a": [0.12345 + 1j]}), "must hold real numbers"),
   )
   def test_no_message_shows_a_row(self, points, message):
-    with self.assertRaisesRegex(ValueError, message) as raised:
+    with self.assertRaisesRegex((TypeError, ValueError), message) as raised:
       _estimator().fit(points)
     self.assertNotRegex(str(raised.exception), "12345|54321")
     self.assertTrue(raised.exception.__suppress_context__ or not raised.exception.__context__)

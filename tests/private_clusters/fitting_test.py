@@ -1,6 +1,7 @@
 """Tests of whole runs on a few clients of two kinds."""
 
 import math
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
@@ -8,9 +9,12 @@ import numpy as np
 from clustering_basics import agreement
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
+from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.private_clusters import slot_sums
+from fl_clustering.private_clusters import training
 from fl_clustering.tasks import own_clients
 
 _NUM_CLIENTS = 24
@@ -81,6 +85,34 @@ class FittingTest(absltest.TestCase):
     ledger, state, _ = self._run(_task(), epsilon=8.0, num_clusters=1)
     self.assertEqual(state.vectors.shape, (1, 10))
     self.assertEqual(ledger.releases[0].name, "histogram of norms")
+
+  def test_stated_noise_is_that_of_all_shares(self):
+    task, folder = _task(), self.create_tempdir().full_path
+    files = client_files.write_client_files(task, folder)
+    self.enter_context(mock.patch.object(
+        slot_sums.Door, "ask", lambda self, name, question, public, size, *mu: np.zeros(size)
+    ))
+
+    def stated(client_ids, **trust):
+      settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6, **trust)
+      run = fitting.Run(
+          settings, task.model, files, folder, 0, releases_lib.Releases(8.0, 1e-5, 1)
+      )
+      state = training.State.first(np.zeros(10, np.float32), 2, len(client_ids), clip_norm=1.0)
+      centers = np.zeros((2, client_messages.SKETCH_DIM))
+      with mock.patch.object(training.State, "next") as next_state:
+        run.next(state, centers, client_ids)
+      report = run.report(run.public(state, centers))
+      return next_state.call_args.args[0].count_std, report.count_std, report.accuracy_std
+
+    all_ids = list(files.train)
+    expected = stated(all_ids)
+    self.assertEqual(stated(all_ids, trust="none"), expected)
+    self.assertEqual(stated(all_ids, trust="none", min_clients=24), expected)
+    # 12 of 24 clients took part in the round, and all in the report.
+    of_round, *of_report = np.array(stated(all_ids[:12], trust="none", min_clients=6)) / expected
+    self.assertAlmostEqual(of_round, math.sqrt(12 / 6))
+    np.testing.assert_allclose(of_report, math.sqrt(24 / 6))
 
   def test_more_clusters_than_clients_are_refused(self):
     task, folder = _task(), self.create_tempdir().full_path

@@ -115,6 +115,8 @@ class ReportTest(parameterized.TestCase):
 
     self.assertIn("Every client adds a share of the noise", page)
     self.assertIn(words, page)
+    of_these = "The ledger states the noise of 900 shares; all 1,200 add up to more."
+    self.assertEqual(of_these in page, min_clients == 900)
 
   def test_a_budget_that_protects_little_is_told(self):
     page = self._released(privacy={"warnings": ["`epsilon` should be at most 20"]})
