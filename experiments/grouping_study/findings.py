@@ -71,8 +71,10 @@ def of_setting(results: results_lib.Results, setting: str) -> str:
         f"{run_results.method_name(best)}, with a gain of "
         f"{scores.points(better[best].mean)} points ({results_lib.ends_text(better[best])})."
     )
-  else:
+  elif len(results.values(setting, results_lib.FEDAVG)):
     parts.append("No method is more accurate than FedAvg beyond chance.")
+  else:
+    parts.append("FedAvg failed, so no gain over it is known.")
   if worse:
     parts.append(f"Less accurate than FedAvg: {_labels(worse)}.")
   return " ".join(

@@ -288,6 +288,20 @@ class ResultsTest(parameterized.TestCase):
 
     self.assertEndsWith(findings.verdict(results_lib.read(run)), f"(FedAvg) {expected}")
 
+  def test_nothing_is_said_of_gains_where_fedavg_failed(self):
+    study = sample_study.config(("iid",), num_seeds=3)
+    rows = [
+        sample_study.row(group, method, "nan") if method == "fedavg"
+        else sample_study.row(group, method, accuracy=0.8 + group.seed / 100)
+        for group in study.groups for method in ("fedavg", "kmeans", "finetuned")
+    ]
+    run = sample_study.write(self.create_tempdir().full_path, study, rows)
+
+    self.assertEqual(
+        findings.of_setting(results_lib.read(run), "iid"),
+        "FedAvg failed, so no gain over it is known.",
+    )
+
   @parameterized.named_parameters(
       ("images", {}, ("iid",), "the split over the clients, their test data, the first model and"),
       ("writers", {"dataset": "emnist"}, ("natural",), "the clients, the first model and"),
