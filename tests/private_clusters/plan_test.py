@@ -38,9 +38,13 @@ class BudgetTest(parameterized.TestCase):
       self.assertAlmostEqual(budget.relative_noise(4, 1970, num_clients), expected, places=2)
 
   def test_advice(self):
-    self.assertIn("a point", plan.advice(0.15))
-    self.assertIn("several points", plan.advice(0.16))
-    self.assertIn("too much", plan.advice(0.51))
+    self.assertIn("a point", plan.advice(0.15, 4))
+    self.assertIn("several points", plan.advice(0.16, 4))
+    for num_clusters, fewer in ((4, True), (1, False)):
+      advice = plan.advice(0.51, num_clusters)
+      self.assertIn("too much to learn", advice)
+      self.assertEqual("fewer clusters" in advice, fewer)
+      self.assertEqual("DP-FedAvg" in advice, fewer)
 
 
 class BadInputTest(parameterized.TestCase):
