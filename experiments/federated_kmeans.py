@@ -93,7 +93,8 @@ def _are_at_sites() -> bool:
 
 
 def _paper_config() -> config_lib.PaperConfig:
-  option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
+  at_sites = ", --num_clusters or --k_range" if worker_flags.addresses() else ""
+  option_flags.check_left_out(_OF_OWN_DATA, f"without --data_dir{at_sites}")
   config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
   if "real" not in config.figures:
     option_flags.check_left_out(("dataset",), "without the figure `real`")
