@@ -2,12 +2,12 @@
 
   bazel run bench:exact_sums_attack -- --min_counts=1,5,20 --csv=attack.csv
 
-The fits are real ones in TFF, of scikit-learn's data with standardised columns; all other
-settings but `min_count` are the defaults.  What the server asks and the totals that it gets are
-recorded, and `rows_from_sums` names rows from these alone.  A fit for several K is one for each,
-and the attack has the questions of all.  Of a site, it has the site's own totals, as every program
-sees them.  Afterwards the named rows are compared with the real ones: a row is right if it is one
-of them, on the grid of the fit, which has 2^25 steps to its radius.
+The fits are real ones, of scikit-learn's data with standardised columns; all other settings but
+`min_count` are the defaults.  What the server asks and the totals that it gets are recorded, and
+`rows_from_sums` names rows from these alone.  A fit for several K is one for each, and the attack
+has the questions of all.  Of a site, it has the site's own totals, as every program sees them.
+Afterwards the named rows are compared with the real ones: a row is right if it is one of them, on
+the grid of the fit, which has 2^25 steps to its radius.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

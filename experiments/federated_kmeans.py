@@ -52,12 +52,14 @@ option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
-    "any separator, Parquet, Feather, XLSX, NPY or NPZ), with the same columns in each.",
+    "any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ), with the same columns in "
+    "each.",
     former_name="data")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
-    "(--data_dir, or --workers that own their clients; without --epsilon).")
+    "(--data_dir, without --epsilon). It or --num_clusters must be given with --workers that own "
+    "their clients.")
 
 HELP = program_help.Help(
     {
@@ -91,7 +93,8 @@ def _are_at_sites() -> bool:
 
 
 def _paper_config() -> config_lib.PaperConfig:
-  option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
+  at_sites = ", --num_clusters or --k_range" if worker_flags.addresses() else ""
+  option_flags.check_left_out(_OF_OWN_DATA, f"without --data_dir{at_sites}")
   config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
   if "real" not in config.figures:
     option_flags.check_left_out(("dataset",), "without the figure `real`")

@@ -63,14 +63,13 @@ def main() -> None:
     os.makedirs(folder, exist_ok=True)
   try:
     files = source.files(downloads.download(source.url, source.sha256))
-  except downloads.DownloadFailed as e:
-    raise launch.RunFailed(f"{e}.") from e
-  with launch.run_errors(folder):
     for name, content in files.items():
       os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
       with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
         with open(temporary, "wb") as file:
           file.write(content)
+  except (downloads.DownloadFailed, OSError) as e:
+    raise launch.RunFailed(f"{e}.") from e
   print(f"{len(files)} files: {folder}")
 
 

@@ -5,8 +5,7 @@
   bazel run experiments:multi_view -- --workers=host:8000,other:8000 \\
       --num_clusters=4
 
-Flags, output folder and data are checked before TensorFlow Federated is imported, which
-takes seconds.
+Flags, output folder and data are checked before the imports that take seconds.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -55,8 +54,8 @@ path_flag.define(
 path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
-    "view (CSV with any separator, Parquet, Feather, XLSX, NPY or NPZ) and the rows in the same "
-    "order. A file `labels` with classes, if there is one, is used for scores only.",
+    "view (CSV with any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ) and the rows "
+    "in the same order. A file `labels` with classes, if there is one, is used for scores only.",
     former_name="sites_dir")
 
 HELP = program_help.Help(
@@ -90,6 +89,9 @@ def _config() -> config_lib.MultiViewStudyConfig:
     values["datasets"] = (data.OWN,)
   else:
     _check_left_out(table_flags.NAMES, "without --data_dir")
+  if values.get("datasets") == (data.DEMONSTRATION,):  # It has its own.
+    names = ("num_clients", "dirichlet_alpha", "seed")
+    _check_left_out(names, f"with {data.DEMONSTRATION} alone")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
     _check_left_out(("features_dir",), "without multiple_features")
   tables = table_options.TableOptions(**table_flags.given())

@@ -75,10 +75,11 @@ def _lines(
   budget, num_clients = config.settings(config.epsilon[0]).budget(), len(clients.train)
   num_parameters = clients.model.num_parameters
   noise = budget.relative_noise(config.num_clusters, num_parameters, num_clients)
+  advice = plan.advice(noise, config.num_clusters)
   return (
       f"data: {clients.source}; {num_clients:,} clients, {config.model} with {num_parameters:,} "
       "parameters",
-      f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. {plan.advice(noise)}",
+      f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. {advice}",
   )
 
 

@@ -264,11 +264,11 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   missing = finished.summary.get(MISSING)
   if not missing or not missing["addresses"]:
     return []
-  clients = ", ".join(missing["clients"]) or "not known, as it did not answer"
+  clients = ", ".join(missing["clients"]) or "none"
   return [(
       f"Without {_sites_text(missing)}",
       f"Left out because it was lost or did not answer: {', '.join(missing['addresses'])}. "
-      f"Its clients: {clients}.",
+      f"Known clients: {clients}.",
       "All numbers on this page and in the tables are those of the other sites.",
   )]
 

@@ -149,9 +149,11 @@ class OwnDataConfig:
     if self.num_clusters is None and self.k_range is None:
       object.__setattr__(self, "k_range", _DEFAULT_RANGE)
     if self.k_range is not None:
-      # The silhouette compares with a second cluster.
-      validate.integer(minimum=2, k_range=self.k_range[0])
-      validate.integer(minimum=self.k_range[0], k_range=self.k_range[1])
+      first, last = self.k_range
+      if not 2 <= first <= last:  # The silhouette compares with a second cluster.
+        raise ValueError(
+            f"`k_range` must be FROM:TO with 2 <= FROM <= TO, got {first}:{last}."
+        )
     self.kmeans(self.candidates[0])  # Checks the rest.
 
   def _check_privacy(self) -> None:

@@ -70,17 +70,17 @@ def choice_text(selection: Sequence[Mapping[str, Any]]) -> str:
   )
 
 
-def doubts(selection: Sequence[Mapping[str, Any]]) -> list[str]:
+def doubts(selection: Sequence[Mapping[str, Any]], num_points: int) -> list[str]:
   """Returns what makes the best number of clusters that were tried uncertain, in sentences."""
   if len(selection) < 2:
     return []
   scores = {row["num_clusters"]: row["simplified_silhouette"] for row in selection}
   first, last, best = min(scores), max(scores), best_num_clusters(selection)
   found = []
-  if best == last:
+  if best == last < num_points:
     found.append(
         f"{best} clusters are the most that were tried, and the best. More may be better: "
-        f"--k_range={first}:{2 * last} tries them."
+        f"--k_range={first}:{min(2 * last, num_points)} tries them."
     )
   if best == first > _FEWEST:
     found.append(

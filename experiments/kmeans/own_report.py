@@ -198,13 +198,17 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
   ]
 
 
+def _doubts(finished: finished_run.FinishedRun) -> list[str]:
+  selection = _selection(finished)
+  return own_data.doubts(selection, _num_points(finished)) if selection else []
+
+
 def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   found = finished.summary
   few = privacy_lib.few_points_warnings(
       found.get("num_centers_on_few_points"), found["num_clusters"]
   )
-  selection = _selection(finished)
-  doubts = [("The number of clusters", text) for text in own_data.doubts(selection)]
+  doubts = [("The number of clusters", text) for text in _doubts(finished)]
   return [
       *site_runs.warnings(finished), *few, *doubts, *finished.warnings,
       *_budget_warnings(finished),
@@ -219,7 +223,11 @@ def result_text(finished: finished_run.FinishedRun) -> str:
   selection = _selection(finished)
   if len(selection) > 1:
     lines.append(own_data.choice_text(selection))
-  return "\n".join([*lines, *own_data.doubts(selection)])
+  return "\n".join([*lines, *_doubts(finished)])
+
+
+def _counted(number: int, noun: str) -> str:
+  return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _num_points(finished: finished_run.FinishedRun) -> int:
@@ -240,20 +248,21 @@ def _inertia_text(finished: finished_run.FinishedRun) -> str:
   share = finished.summary.get("share_explained")  # Earlier runs have none.
   if share is None:
     return text
-  return f"{text} The clusters explain {share:.1%} of the points' variance."
+  return f"{text} The clusters explain {max(0, share):.1%} of the points' variance."
 
 
 def _scores_text(finished: finished_run.FinishedRun) -> str:
   """Returns the number of clusters, and their scores or privacy, in one line."""
   found = finished.summary
+  clusters = _counted(found["num_clusters"], "cluster")
   if _is_private(finished):
     spent = found["privacy"]
     return (
-        f"{found['num_clusters']} clusters, ({spent['epsilon']:g}, {spent['delta']:g})-"
+        f"{clusters}, ({spent['epsilon']:g}, {spent['delta']:g})-"
         f"differentially private for {spent['unit']}"
     )
   return (
-      f"{found['num_clusters']} clusters, inertia {found['inertia']:.6g}, simplified silhouette "
+      f"{clusters}, inertia {found['inertia']:.6g}, simplified silhouette "
       f"{found['simplified_silhouette']:.3f}"
   )
 
@@ -261,27 +270,27 @@ def _scores_text(finished: finished_run.FinishedRun) -> str:
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the figures and writes the page, last."""
   found, described = finished.summary, finished.document["data"]
-  scores, who = _scores_text(finished), "client"
+  scores, who, rounds = _scores_text(finished), "client", _counted(found["rounds"], "round")
   unset: list[Any] = [None]
   files, findings, size = _FILES_OF_PRIVATE, [], ""
   if not _is_private(finished):
     findings, size = [_inertia_text(finished)], f"{_num_points(finished):,} points, "
   if site_runs.are_in(finished):
     clients = site_runs.clients_text(finished, described)
-    finding = f"{scores}. The silhouette is at most 1. The fit took {found['rounds']} rounds."
+    finding = f"{scores}. The silhouette is at most 1. The fit took {rounds}."
     who, files = "site", FILES_OF_SITES
     unset.append({})
     after = [html_page.paragraph(site_runs.PREDICT_TEXT)]
   else:
-    clients, quality = f"{len(described['clients'])} clients", ""
+    clients, quality = _counted(len(described["clients"]), "client"), ""
     if not _is_private(finished):
       quality, files = " (at most 1)", FILES
-    finding = f"{scores}{quality}, after {found['rounds']} rounds."
+    finding = f"{scores}{quality}, after {rounds}."
     after = _clients_tables(finished)
   settings = {name: value for name, value in finished.settings.items() if value not in unset}
   report_sections.write(finished, report_sections.Report(
-      title=f"{found['num_clusters']} clusters in the points of {clients}",
-      subtitle=f"{size}{len(described['features'])} columns.",
+      title=f"{_counted(found['num_clusters'], 'cluster')} in the points of {clients}",
+      subtitle=f"{size}{_counted(len(described['features']), 'column')}.",
       verdict=[],
       findings=[finding, *findings],
       warnings=warnings(finished),

@@ -5,7 +5,7 @@ Of views that stay at their sites nothing is scored, and the page says what left
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 from experiment_shell import finished_run
 from experiment_shell import html_page
@@ -17,6 +17,7 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
+from experiments.multiview import simulated_dha
 from experiments import site_runs
 from fl_clustering.points import privacy as privacy_lib
 
@@ -60,8 +61,7 @@ _DEMONSTRATION_NOTES = (
 _PRIVACY_NOTES = (
     "In each round, a client sends integers: sums over its points for every cluster and view. "
     "One federated round equals exactly one iteration over all points. The clients' integers "
-    "are added up by TFF's secure sum, so the server sees the total alone. On one machine, "
-    "this program can only simulate that.",
+    "are added up by a secure sum, which one machine can only simulate.",
     "The first centers and the columns' means and deviations come from such totals, too. No "
     f"client's own mean leaves it. {privacy_lib.EXACT_TOTALS}",
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
@@ -124,20 +124,23 @@ def verdict(results: results_lib.Results) -> str | None:
           ("mvkm", "the paper's view weights"),
       )
   ]
+  where = "" if last == cells.AS_GIVEN else f"with {last} clients "
   return (
-      f"{results.name}: federated with equal weights reaches ARI {reached}; with {last} clients "
-      f"that is {', '.join(others[:-1])} and {others[-1]}."
+      f"{results.name}: federated with equal weights reaches ARI {reached}; {where}that is "
+      f"{', '.join(others[:-1])} and {others[-1]}."
   )
 
 
 def misplaced_weight(results: results_lib.Results) -> str | None:
-  """Returns one sentence if the paper's rule does not prefer the best view; else None."""
+  """Returns one sentence if the paper's rule prefers a view worse than the best; else None."""
   if not results.has_classes:
     return None
   weights = results.view_weights("mvkm", results.partitions[-1])
   favourite = max(zip(weights, results.view_names), key=lambda pair: pair[0].mean)[1]
-  best = results.best_view()
-  if favourite == best:
+  alone = {view: results.single_view(view, "nmi") for view in results.view_names}
+  nmi = {view: score.mean for view, score in alone.items() if score is not None}
+  best = max(nmi, key=lambda view: nmi[view])
+  if nmi[best] - nmi[favourite] < _NOTHING:
     return None
   return (
       f"{results.name}: the paper's rule gives most weight to {favourite}, not to the best view, "
@@ -168,6 +171,11 @@ def _findings(results: results_lib.Results) -> list[str]:
 
 
 def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
+  weights = "A view of small weight hardly counts."
+  if results.has_classes:
+    weights = (
+        "A rule that helps gives weight to views with a high score alone (numbers on the right)."
+    )
   return [
       report_sections.Figure(
           f"{results.name}_convergence.png", figures.convergence, "Objective by round",
@@ -175,9 +183,7 @@ def _figures(results: results_lib.Results) -> list[report_sections.Figure]:
           "rounds are needed.",
       ),
       report_sections.Figure(
-          f"{results.name}_view_weights.png", figures.view_weights, "View weights by rule",
-          "A rule that helps gives weight to views with a high score alone (numbers on the "
-          "right).",
+          f"{results.name}_view_weights.png", figures.view_weights, "View weights by rule", weights
       ),
       report_sections.Figure(
           f"{results.name}_confusion.png", figures.confusion, "Classes against clusters",
@@ -203,8 +209,9 @@ def _dataset_blocks(
         *results_lib.unscored_table(results), "Classes are not known, so nothing can be scored"
     )
   views = html_page.table(
-      *results_lib.view_table(results), "The views: k-means on each alone, and their weights by "
-      "the rules that learn them; equal weights are one over the number of views"
+      *results_lib.view_table(results),
+      f"The views: {'k-means on each alone, and ' if rows else ''}their weights by the rules that "
+      "learn them; equal weights are one over the number of views"
   )
   pictures = report_sections.write_figures(run.path, _figures(results), results)
   return [html_page.paragraph(results.source), scores, *pictures, views]
@@ -269,13 +276,21 @@ def _sections(
   return sections
 
 
-def _clients(settings: Mapping[str, Any]) -> str:
-  if settings["datasets"] == [data_lib.OWN]:
-    return "Clients: the sites as given."
-  return (
-      f"{settings['num_clients']} clients, IID and by Dirichlet({settings['dirichlet_alpha']:g}) "
-      "label skew."
-  )
+def _setting(settings: Mapping[str, Any], names: Collection[str]) -> str:
+  """Returns the clients and the seeds of data sets, in sentences."""
+  num_seeds, found = settings["num_seeds"], []
+  if set(names) != {data_lib.DEMONSTRATION}:
+    clients = "Clients: the sites as given"
+    if settings["datasets"] != [data_lib.OWN]:
+      skew = f"Dirichlet({settings['dirichlet_alpha']:g}) label skew"
+      clients = f"{settings['num_clients']} clients, IID and by {skew}"
+    found.append(f"{clients}. Seeds: {num_seeds} from {settings['seed']}.")
+  if data_lib.DEMONSTRATION in names:
+    found.append(
+        f"The tutorial's data: its three sites. Seeds: {num_seeds} from "
+        f"{simulated_dha.SOURCE_SEED}."
+    )
+  return " ".join(found)
 
 
 def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
@@ -320,8 +335,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
   left_out = [(f"Left out: {name}", why) for name, why in run.document["left_out"].items()]
   report_sections.write(run, report_sections.Report(
       title=_TITLE,
-      subtitle=f"{', '.join(results)}. {_clients(settings)} "
-      f"Seeds: {settings['num_seeds']} from {settings['seed']}.",
+      subtitle=f"{', '.join(results)}. {_setting(settings, results)}",
       verdict=sentences[:1],
       findings=sentences[1:],
       warnings=[*_warnings(run), *left_out],

@@ -36,15 +36,16 @@ def verdict(results: results_lib.Results) -> str:
   if not wins:
     return "No private method was run."
   best = max(wins, key=lambda method: wins[method])
+  kind = "central private" if results.central_methods else "private"
   if len(wins) == 1:
-    return f"{_capitalized(best)} is the only private method that was run."
+    return f"{_capitalized(best)} is the only {kind} method that was run."
   num_cases = len(_cases(results))
   if wins[best] == num_cases:
     where = "on every data set and for every k"
   else:
     where = f"in {wins[best]} of {num_cases} cases (data set and k)"
   return (
-      f"{_capitalized(best)} has the smallest mean loss of the {len(wins)} private methods "
+      f"{_capitalized(best)} has the smallest mean loss of the {len(wins)} {kind} methods "
       f"{where}."
   )
 

@@ -18,20 +18,6 @@ from experiments.private import results as results_lib
 _LINE_BREAK = html_page.Html("<br>")
 _KEY = "mean loss, with the standard deviation below; smallest private loss in bold"
 
-FIGURES = (
-    report_sections.Figure(
-        "loss_over_k.png", figures.loss_over_k, "Loss over the number of clusters",
-        "Lower is better, on a logarithmic scale. The grey dashed line is k-means without "
-        "privacy: the closer a method is to it, the less its privacy costs. Crosses show "
-        "another implementation of the LSH tree on the same data.",
-    ),
-    report_sections.Figure(
-        "loss_over_epsilon.png", figures.loss_over_epsilon, "Loss over epsilon",
-        "Privacy decreases to the right. If a line still falls at the right end, noise still "
-        "costs loss there; if it is level, it does not.",
-    ),
-)
-
 FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -41,6 +27,27 @@ FILES = {
     cells.MEASUREMENTS: "the loss of every single run",
     cells.LEDGERS: "what one run of each of our methods released, and with how much noise",
 }
+
+
+def _figures(results: results_lib.Results) -> tuple[report_sections.Figure, ...]:
+  over_k = "Lower is better, on a logarithmic scale."
+  if methods.NOT_PRIVATE in results.methods:
+    over_k += (
+        " The grey dashed line is k-means without privacy: the closer a method is to it, the less "
+        "its privacy costs."
+    )
+  if any(map(results.peer_losses, results.datasets)):
+    over_k += " Crosses show another implementation of the LSH tree on the same data."
+  return (
+      report_sections.Figure(
+          "loss_over_k.png", figures.loss_over_k, "Loss over the number of clusters", over_k
+      ),
+      report_sections.Figure(
+          "loss_over_epsilon.png", figures.loss_over_epsilon, "Loss over epsilon",
+          "Privacy decreases to the right. If a line still falls at the right end, noise still "
+          "costs loss there; if it is level, it does not.",
+      ),
+  )
 
 
 def _peer_blocks(results: results_lib.Results) -> list[html_page.Html]:
@@ -241,7 +248,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
       sections={
           f"Comparison with {results_lib.PEER}": _peer_blocks(results),
           "Loss over the optimum: the mixtures of FedDP-KMeans": _optimum_blocks(results),
-          "Figures": report_sections.write_figures(run.path, FIGURES, results),
+          "Figures": report_sections.write_figures(run.path, _figures(results), results),
           lost: _lost_blocks(results),
           **_loss_tables(results),
           "What was released": [_ledger_table(*item) for item in ledgers.items()],

@@ -110,7 +110,9 @@ def summary(
   report, noise = trained.report, trained.relative_noise
   return {
       "privacy": _privacy(settings, trained),
-      "plan": {"relative_noise": noise, "advice": plan_lib.advice(noise)},
+      "plan": {
+          "relative_noise": noise, "advice": plan_lib.advice(noise, settings.num_clusters),
+      },
       "data": {
           "source": source,
           "model": model.name,

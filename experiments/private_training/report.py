@@ -228,6 +228,8 @@ def _against_finetuned(simulation: Mapping[str, Any]) -> str:
       for found in results.comparisons(simulation, results.DP_FEDAVG)
   )
   num_lost = len(simulation["losses"])
+  if results.OURS not in simulation["methods"]:
+    return "With one cluster, private clusters are DP-FedAvg: there is nothing to compare."
   if not num_pairs:
     return "DP-FedAvg was not run with the same seeds, so there is no comparison with it."
   where = f"in {num_lost} of {num_pairs}" if num_lost else f"in none of the {num_pairs}"

@@ -95,7 +95,7 @@ def _warning(settings: plan.PrivateClusters, engine: engine_lib.Engine) -> str:
       settings.num_clusters, engine.model.num_parameters, num_clients
   )
   if noise > plan.LARGE_NOISE:
-    found.append(plan.advice(noise))
+    found.append(plan.advice(noise, settings.num_clusters))
   if settings.delta > 1 / num_clients:
     found.append(
         f"`client_delta`={settings.delta:g} is more than 1 / {num_clients} clients, so that it "

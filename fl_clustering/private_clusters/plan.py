@@ -145,13 +145,15 @@ class Budget:
     return noise * self.noise_growth(num_clients)
 
 
-def advice(relative_noise: float) -> str:
+def advice(relative_noise: float, num_clusters: int) -> str:
   """Returns what a planning number means, in a sentence."""
   found = f"The noise is {relative_noise:.2f} of the signal"
   if relative_noise <= SMALL_NOISE:
     return f"{found}: without label skew, about a point of accuracy is lost to it, or less."
   if relative_noise <= LARGE_NOISE:
     return f"{found}: expect to lose several points of accuracy to it."
+  if num_clusters == 1:
+    return f"{found}: too much to learn a model. Take a smaller model or more clients."
   return (
       f"{found}: too much to learn clusters. Take fewer clusters, a smaller model or more "
       "clients, or one cluster, which is DP-FedAvg."

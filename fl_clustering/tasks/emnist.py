@@ -42,6 +42,7 @@ MAX_GLOBAL_TEST_EXAMPLES = 10_000
 WRITERS_PER_PIPELINE = 100
 
 _DEFAULT_CACHE_DIR = "~/.tff"  # TFF's own default.
+_CACHE = "The cache of `dataset`='emnist'"  # Programs name it by different flags.
 TIMEOUT_SECONDS = 20
 _CHUNK_BYTES = 1 << 20
 _NUM_CLASSES = 10
@@ -59,8 +60,8 @@ class EmnistUnavailable(ValueError):
   def __init__(self, reason: str) -> None:
     super().__init__(
         "`dataset` must be one that this machine has or can download, got 'emnist': "
-        f"{reason}. Put {FILE_NAME} into the folder that `data_dir` names, or use `dataset` "
-        "digits, which needs no network."
+        f"{reason}. Put {FILE_NAME} into the cache folder, or use `dataset` digits, which needs no "
+        "network."
     )
     self.reason = reason
 
@@ -121,7 +122,7 @@ def download(path: str, url: str) -> None:
 def _cached_path(data_dir: str | None) -> str:
   folder = os.path.abspath(os.path.expanduser(data_dir or _DEFAULT_CACHE_DIR))
   if os.path.exists(folder) and not os.path.isdir(folder):
-    raise validate.error("data_dir", "be a folder, the cache of EMNIST", data_dir)
+    raise ValueError(f"{_CACHE} must be a folder, got {data_dir!r}.")
   return os.path.join(folder, FILE_NAME)
 
 
@@ -134,7 +135,7 @@ def _check_cache(path: str) -> None:
       pass
   except OSError as error:
     raise ValueError(
-        f"`data_dir` must hold a readable {FILE_NAME}, got {path}, which can't be read "
+        f"{_CACHE} must hold a readable {FILE_NAME}, got {path}, which can't be read "
         f"({error.strerror})."
     ) from error
   defect = _defect(path)
@@ -144,7 +145,7 @@ def _check_cache(path: str) -> None:
 
 def _damaged(path: str, defect: str) -> ValueError:
   return ValueError(
-      f"`data_dir` must hold a whole {FILE_NAME} or none, got {path}, which is damaged "
+      f"{_CACHE} must hold a whole {FILE_NAME} or none, got {path}, which is damaged "
       f"({defect}). "
       f"Remove it (rm {shlex.quote(path)}), and it is downloaded again."
   )

@@ -127,6 +127,16 @@ class OpeningTest(absltest.TestCase):
       self._open("tables")
 
 
+class WarningsTest(absltest.TestCase):
+
+  def test_known_clients_are_not_said_to_be_those_of_all_missing_sites(self):
+    for clients, text in ((["a", "b"], "Known clients: a, b."), ([], "Known clients: none.")):
+      missing = {"addresses": ["x:1", "y:1"], "clients": clients}
+      finished = mock.Mock(summary={site_runs.MISSING: missing})
+      ((_, found, _),) = site_runs.warnings(finished)
+      self.assertEndsWith(found, f"x:1, y:1. {text}")
+
+
 class RunTest(absltest.TestCase):
 
   def _run(self, *lost):

@@ -171,7 +171,10 @@ class ReadTest(EmnistTest):
 class DamagedTest(EmnistTest):
 
   def _assert_damaged(self, cause):
-    message = f"`data_dir` .*{self._path}, which is damaged .*{cause}.*Remove it .rm {self._path}."
+    message = (
+        f"^The cache of `dataset`='emnist' .*{self._path}, which is damaged .*{cause}.*"
+        f"Remove it .rm {self._path}."
+    )
     with self.assertRaisesRegex(ValueError, message) as caught:
       self._load()
     self.assertNotIsInstance(caught.exception, emnist.EmnistUnavailable)
@@ -226,12 +229,13 @@ class DamagedTest(EmnistTest):
 
   def test_folder_in_place_of_the_file(self):
     os.mkdir(self._path)
-    with self.assertRaisesRegex(ValueError, f"`data_dir` .*readable.*{self._path}, .*directory"):
+    message = f"^The cache of `dataset`='emnist' .*readable.*{self._path}, .*directory"
+    with self.assertRaisesRegex(ValueError, message):
       self._load()
 
   def test_file_in_place_of_the_folder(self):
     pathlib.Path(self._path).touch()
-    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder"):
+    with self.assertRaisesRegex(ValueError, "^The cache of `dataset`='emnist' must be a folder"):
       self._load(data_dir=self._path)
 
 
@@ -242,7 +246,9 @@ class DownloadTest(EmnistTest):
       with self.assertRaisesRegex(emnist.EmnistUnavailable, f"`dataset` .*{cause}") as caught:
         self._load()
     self.assertRegex(caught.exception.reason, cause)
-    self.assertRegex(str(caught.exception), "data_dir.*digits, which needs no network")
+    self.assertRegex(
+        str(caught.exception), "into the cache folder, or use .*digits, which needs no network"
+    )
     self.assertNotIn("\n", str(caught.exception))
     self.assertEqual(os.listdir(self._folder), [])
 

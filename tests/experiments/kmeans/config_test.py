@@ -83,8 +83,10 @@ class OwnDataConfigTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("both", {"num_clusters": 3, "k_range": (2, 4)}, "`k_range` must be left out with"),
-      ("from one", {"k_range": (1, 4)}, "`k_range` must be an integer >= 2, got 1"),
-      ("backwards", {"k_range": (5, 4)}, "`k_range` must be an integer >= 5, got 4"),
+      ("from one", {"k_range": (1, 4)},
+       "`k_range` must be FROM:TO with 2 <= FROM <= TO, got 1:4.$"),
+      ("backwards", {"k_range": (5, 4)},
+       "`k_range` must be FROM:TO with 2 <= FROM <= TO, got 5:4.$"),
       ("no clusters", {"num_clusters": 0}, "`num_clusters`"),
       ("raw rows", {"algorithm": "fkm", "min_count": 1}, "^`min_count` must be an integer >= 2"),
       ("sums of nothing", {"min_count": 0}, "^`min_count` must be an integer >= 1, got 0.$"),

@@ -141,6 +141,12 @@ class OwnReportTest(parameterized.TestCase):
           "--k_range=2:6 tries them.",
       ),
       (
+          "the largest of few points", "2,0.2,12.5,4\n3,0.4,9.0,6\n4,0.5,9.0,6\n",
+          "4 clusters are the most that were tried, and the best. More may be better: "
+          "--k_range=2:6 tries them.",
+      ),
+      ("as many as points", "5,0.5,12.5,4\n6,0.75,0.0,6\n", None),
+      (
           "the smallest", "3,0.75,12.5,4\n4,0.5,9.0,6\n",
           "3 clusters are the fewest that were tried, and the best. Fewer may be better: "
           "--k_range=2:4 tries them.",
@@ -195,6 +201,24 @@ class OwnReportTest(parameterized.TestCase):
     own_report.write_report(finished)
     with open(finished.join("report.html"), encoding="utf-8") as file:
       self.assertIn(html.escape(text), file.read())
+
+  def test_a_share_below_zero_by_rounding_is_zero(self):
+    for share in (-1e-16, -0.0, 0.0):
+      finished = self._finished(["cluster", "age"], {"share_explained": share})
+      self.assertIn("The clusters explain 0.0% of", own_report.result_text(finished))
+
+  def test_one_cluster_of_one_client(self):
+    finished = self._finished(
+        ["age"], {"num_clusters": 1, "rounds": 1, "points_by_client": {"south": [6]}},
+        num_clusters=1,
+    )
+    finished.document["data"]["clients"] = {"south": 6}
+    own_report.write_report(finished)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    self.assertIn("1 cluster in the points of 1 client<", page)
+    for text in ("6 points, 1 column.", "1 cluster, inertia", "after 1 round."):
+      self.assertIn(text, page)
 
   def test_warnings_of_the_data_are_shown(self):
     finished = self._finished(["cluster", "age"], k_range=(2, 3))

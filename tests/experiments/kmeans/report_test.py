@@ -105,6 +105,8 @@ class ReportTest(absltest.TestCase):
     page, figures = self._page(("sse",))
     self.assertEqual(figures, ["sse.png"])
     self.assertNotIn("extreme split</h2>", page)
+    self.assertIn("The synthetic data have five clients", page)
+    self.assertIn("All federated fits but those of FKM as printed ran", page)
 
 
 if __name__ == "__main__":

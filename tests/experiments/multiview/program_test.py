@@ -251,7 +251,9 @@ class ProgramTest(parameterized.TestCase):
         "--num_rounds=2", "--exclude=key,flat", "--decimal=,",
     )
     self.assertIn("objective", printed)
-    self.assertIn(b"nothing is scored", _read(self.output, "report.html"))
+    page = _read(self.output, "report.html")
+    self.assertIn(b"nothing is scored", page)
+    self.assertNotIn(b"on each alone", page)
     rows = _rows(self.output, "clusters.csv")
     self.assertLen(rows, 50)
     self.assertEqual(list(rows[0]), ["site", "row", "cluster"])
@@ -263,6 +265,8 @@ class ProgramTest(parameterized.TestCase):
       ("unused_features", ["--datasets=digits", "--features_dir=x"],
        "`features_dir` must be left out without multiple_features, got x."),
       ("sites_and_features", ["--data_dir=x", "--features_dir=x"], "`features_dir` must be left"),
+      ("skew_of_the_tutorials_sites", ["--datasets=simulated_dha", "--dirichlet_alpha=1"],
+       "`dirichlet_alpha` must be left out with simulated_dha alone, got 1.0."),
       ("unused_clusters", ["--num_clusters=3"], "`num_clusters` must be left out"),
       ("sites_and_datasets", ["--data_dir=x", "--datasets=digits"],
        "`datasets` must be left out with --data_dir, got digits."),

@@ -1,3 +1,4 @@
+import html
 import os
 from unittest import mock
 
@@ -32,6 +33,8 @@ class ReportTest(absltest.TestCase):
       self.assertIn(text, page)
     self.assertNotIn("<shape>", page)
     self.assertNotIn("simulated", page)
+    self.assertIn("sample. 5 clients, IID and by Dirichlet(0.3) label skew. Seeds: 5 from 0.", page)
+    self.assertNotIn("three sites", page)
 
   def test_warnings_of_the_run_are_shown(self):
     self.enter_context(mock.patch.object(
@@ -47,6 +50,9 @@ class ReportTest(absltest.TestCase):
     run, page = self._draw(with_sample=False, demonstration=sample_results.demonstration_rows())
 
     self.assertFalse(run.has("figures"))
+    self.assertIn("simulated_dha. The tutorial's data: its three sites. Seeds: 5 from 42.",
+                  html.unescape(page))
+    self.assertNotIn("Dirichlet(", page)
     # Its claims beside our measurements, and what to make of them.
     for text in ("simulated DHA: its claims and our measurements", "0.6999",
                  "central k-means, both views", "0.725 ± 0.035", "not federated", "no differential privacy"):
@@ -64,6 +70,15 @@ class ReportTest(absltest.TestCase):
 
 
 class FiguresTest(absltest.TestCase):
+
+  def test_captions_promise_scores_with_classes_alone(self):
+    rows = [row for row in sample_results.sample_rows() if row["method"] in methods.RULES]
+    for results, is_scored in (
+        (sample_results.sample_results(), True),
+        (sample_results.sample_results(rows, labelled=False), False),
+    ):
+      caption = report._figures(results)[1].caption
+      self.assertEqual("numbers on the right" in caption, is_scored)
 
   def test_classes_of_the_user_have_their_names(self):
     results = sample_results.sample_results()
@@ -95,6 +110,23 @@ class FindingsTest(absltest.TestCase):
         for row in sample_results.sample_rows()
     ]
     self.assertIsNone(report.misplaced_weight(sample_results.sample_results(swapped)))
+
+  def test_a_favourite_as_good_as_the_best_view_is_no_reproach(self):
+    for nmi, is_named in ((0.597, False), (0.59, True)):
+      rows = [
+          {**row, "nmi": nmi} if row["view"] == "<shape>" else row
+          for row in sample_results.sample_rows()
+      ]
+      sentence = report.misplaced_weight(sample_results.sample_results(rows))
+      self.assertEqual(sentence is not None, is_named)
+
+  def test_clients_as_given_have_no_partition(self):
+    rows = [
+        {**row, "partition": "as given"} if row["partition"] == "IID" else row
+        for row in sample_results.sample_rows() if row["partition"] != "Dirichlet"
+    ]
+    verdict = report.verdict(sample_results.sample_results(rows))
+    self.assertIn("ARI 0.700 (as given); that is 0.100 above k-means on all points", verdict)
 
   def test_worse_and_level_are_said(self):
     rows = [

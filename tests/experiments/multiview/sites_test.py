@@ -149,7 +149,7 @@ class SitesTest(absltest.TestCase):
         "No secure sum hides", "experiments:predict", "so nothing is scored",
     ):
       self.assertIn(text, page)
-    for text in ("clusters.csv", "Without 1 site", "TFF's secure sum"):
+    for text in ("clusters.csv", "Without 1 site", "one machine can only simulate"):
       self.assertNotIn(text, page)
     in_process.run_main(report.main, f"--run={self.at_sites}")
     self.assertEqual(_read(self.at_sites, "report.html"), page)

@@ -31,7 +31,7 @@ class ReportTest(parameterized.TestCase):
     run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
     with contextlib.ExitStack() as stack:
       if not draw:  # Figures take nearly all of the time.
-        stack.enter_context(mock.patch.object(report, "FIGURES", ()))
+        stack.enter_context(mock.patch.object(report, "_figures", return_value=()))
       report.write_report(run)
     with open(run.join("report.html"), encoding="utf-8") as file:
       return run, file.read()
@@ -47,6 +47,18 @@ class ReportTest(parameterized.TestCase):
         os.listdir(run.join("figures")), ["loss_over_epsilon.png", "loss_over_k.png"]
     )
     self.assertEqual(page.count("<figure>"), 2)
+
+  @parameterized.named_parameters(
+      ("all", {}, True, True),
+      ("no_peer", {"fixed_epsilon": 2.0}, True, False),
+      ("all_private", {"factors": {"lsh": 1.0}}, False, True),
+  )
+  def test_the_caption_is_of_what_was_drawn(self, changes, has_line, has_crosses):
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    caption = report._figures(results_lib.read(run))[0].caption
+
+    self.assertEqual("dashed line" in caption, has_line)
+    self.assertEqual("Crosses" in caption, has_crosses)
 
   def test_warnings_of_the_run_are_shown(self):
     self.enter_context(mock.patch.object(
@@ -139,10 +151,15 @@ class FindingsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("refine", {"lsh": 1.0, "refine": 0.75}, "Split and refine has the smallest mean loss of "
-       "the 2 private methods on every data set and for every k"),
+       "the 2 central private methods on every data set and for every k"),
       ("another", {"lsh": 0.6, "refine": 0.75, "diffprivlib": 2.0},
-       "LSH tree has the smallest mean loss of the 3 private methods on every"),
-      ("only_one", {"sklearn": 0.5, "lsh": 1.0}, "LSH tree is the only private method"),
+       "LSH tree has the smallest mean loss of the 3 central private methods on every"),
+      ("only_one", {"sklearn": 0.5, "lsh": 1.0}, "LSH tree is the only central "
+       "private method that was run."),
+      ("beside_a_federated_one", {"refine": 0.75, "refine_server": 0.6},
+       "Split and refine is the only central private method that was run."),
+      ("only_federated", {"refine_server": 0.6, "refine_none": 0.7},
+       "Federated, noise by the server has the smallest mean loss of the 2 private methods on"),
       ("none", {"sklearn": 0.5}, "No private method was run"),
   )
   def test_verdict_follows_the_numbers(self, factors, expected):

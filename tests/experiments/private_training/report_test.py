@@ -182,6 +182,12 @@ class ReportTest(parameterized.TestCase):
     self.assertIn("there is no comparison with it", page)
     self.assertNotIn("Against", page)
 
+  def test_one_cluster_is_not_compared_with_itself(self):
+    page = _text(self._write(methods=("dp_fedavg", "fedavg")), "simulation/report.html")
+
+    self.assertIn("With one cluster, private clusters are DP-FedAvg: there is nothing", page)
+    self.assertNotIn("was not run", page)
+
   def test_the_page_around_says_what_may_be_published(self):
     run = self._write()
     with open(run.join("report.html"), encoding="utf-8") as file:
