@@ -105,4 +105,4 @@ def apfl(settings: Apfl, engine: engine_lib.Engine) -> method.Method:
     _mix(own, own, shares, common)
     return personal.placement(own)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

@@ -78,6 +78,7 @@ def _alone(
       new_clients.train_alone(engine, starts_of, rounds),
       from_start,
       next_rounds,
+      uses_own_weights=config.grouping_epochs is not None,
   )
 
 

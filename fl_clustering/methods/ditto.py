@@ -80,4 +80,4 @@ def ditto(settings: Ditto, engine: engine_lib.Engine) -> method.Method:
     vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
     return personal.placement(vectors)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

@@ -86,4 +86,4 @@ def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
     vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
     return personal.placement(vectors)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

@@ -196,6 +196,15 @@ class MethodContractTest(parameterized.TestCase):
     self.assertTrue(np.all(np.isfinite(state.vectors)))
     state.reported_clusters()[1].check_covers(_IDS)
 
+  def test_who_does_not_pay_for_own_weights_starts_without_them(self, name):
+    one, rng = _build(name), np.random.default_rng(0)
+    without = dataclasses.replace(_pretrained(), client_weights=None)
+    if one.from_start or not one.uses_own_weights:
+      one.initialize(without, rng)
+      return
+    with self.assertRaises(AttributeError):
+      one.initialize(without, rng)
+
   def test_same_seed_gives_the_same(self, name):
     self._assert_equal(self._start(name), self._start(name))
 

@@ -171,6 +171,12 @@ class ControlsTest(absltest.TestCase):
       self.assertEqual(state.members, (("a",), ("b",), ("c",)))
       np.testing.assert_array_equal(state.vectors, [start] * 3)
 
+  def test_finetuned_pays_for_the_own_weights_that_it_goes_on_from(self):
+    for grouping_epochs, is_used in ((None, False), (2, True)):
+      config = config_lib.ThreePhaseConfig(num_clients=3, grouping_epochs=grouping_epochs)
+      control = registry.CONTROLS["finetuned"](config, _Engine())
+      self.assertEqual(control.uses_own_weights, is_used)
+
   def test_finetuned_goes_on_after_the_epochs_before_grouping(self):
     config = config_lib.ThreePhaseConfig(
         num_clients=3, pretrain_rounds=2, cluster_rounds=1, grouping_epochs=2
