@@ -66,7 +66,7 @@ class MethodEntry(NamedTuple):
 METHODS = {
     "kmeans": MethodEntry(kmeans.KMeans, one_shot.one_shot),
     "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
-    "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.one_shot),
+    "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
@@ -88,7 +88,7 @@ METHODS = {
 GROUPINGS = {
     name: entry.settings
     for name, entry in METHODS.items()
-    if entry.build in (one_shot.one_shot, one_shot.overlapping)
+    if entry.build in (one_shot.one_shot, one_shot.by_metric, one_shot.overlapping)
 }
 
 # What runs beside the methods that are chosen.
