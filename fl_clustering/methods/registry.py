@@ -115,12 +115,13 @@ def _is_own(module: str) -> bool:
 
 
 def modules_of_others() -> list[str]:
-  """Returns the names of the modules outside of this project that have methods.
+  """Returns the names of the modules outside of this project with methods or personal models.
 
   A script that is run, and not imported, is among them by the name that it is imported by.
   """
   found = dict.fromkeys(
-      part.__module__ for row in METHODS.values() for part in (row.settings, row.build)
+      part.__module__
+      for rows in (METHODS, PERSONAL) for row in rows.values() for part in (row.settings, row.build)
   )
   script = pathlib.Path(getattr(sys.modules["__main__"], "__file__", "") or "").stem
   return [script if name == "__main__" else name for name in found if not _is_own(name)]

@@ -298,6 +298,13 @@ class RegistryTest(absltest.TestCase):
       for name, row in rows.items():
         self.assertIs(registry.entry(name), row)
 
+  def test_modules_outside_of_the_project_are_those_of_methods_and_personal_models(self):
+    self.assertEmpty(registry.modules_of_others())
+    for module, rows in (("own_one", registry.METHODS), ("own_two", registry.PERSONAL)):
+      own = types.new_class("Own", exec_body=lambda body, m=module: body.update(__module__=m))
+      self.enter_context(mock.patch.dict(rows, {module: registry.MethodEntry(own, own)}))
+    self.assertEqual(registry.modules_of_others(), ["own_one", "own_two"])
+
   def test_needs_nothing_that_takes_long_to_import(self):
     program = (
         "import sys; from fl_clustering import config; "
