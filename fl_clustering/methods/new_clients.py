@@ -111,8 +111,8 @@ def train_alone(
   Args:
     starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
       came to, the clients' own weights after it, and the clients' ids.
-    rounds_of: The rounds in which the clients would have trained; who takes part in
-      them doesn't count.
+    rounds_of: The rounds, in all of which the clients train; who takes part in them doesn't
+      count.
   """
 
   def place(
