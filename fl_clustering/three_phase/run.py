@@ -61,7 +61,7 @@ class Run:
 
   Attributes:
     data_dir: The folder for models that are too many for memory.
-    tolerated: Exceptions that end a method or control and not the run.
+    tolerated: Exceptions that end a method or control and not the run, as of `run`.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
     metric: By which of `judging.METRICS` methods are compared.

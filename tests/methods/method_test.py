@@ -185,9 +185,10 @@ class ControlsTest(absltest.TestCase):
     )
     engine, pretrained = _Engine(), _pretrained()
     control = registry.CONTROLS["finetuned"](config, engine)
-    np.testing.assert_array_equal(
-        control.initialize(pretrained, None).vectors, pretrained.client_weights.vectors
-    )
+    vectors = control.initialize(pretrained, None).vectors
+    np.testing.assert_array_equal(vectors, pretrained.client_weights.vectors)
+    # Rounds write into what they can, but not into the first state.
+    self.assertFalse(vectors.flags.writeable)
     weights = client_weights.ClientWeights(
         ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
     )
