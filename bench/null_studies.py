@@ -46,7 +46,7 @@ def _accuracy(law: str, rng: np.random.Generator) -> float:
 
 
 def claims(law: str, num_seeds: int, folder: str, rng: np.random.Generator) -> Claims:
-  """Returns the claims of a study with all settings and methods, and `num_seeds` seeds.
+  """Returns the claims of a study of the default methods in all settings, without personal models.
 
   Args:
     law: One of `LAWS`.

@@ -331,6 +331,26 @@ class StartTest(absltest.TestCase):
         self._digest(from_start=True, vector=3.0, sent=3.0), self._digest(from_start=True)
     )
 
+  def test_training_for_own_weights_is_charged_where_they_are_used(self):
+    config = config_lib.ThreePhaseConfig(num_clients=3)
+    weights = client_weights.ClientWeights(
+        _IDS, np.zeros((3, 1), np.float32), np.zeros(1, np.float32)
+    )
+    vector = np.zeros(1, np.float32)
+    pretrained = method.Pretrained(
+        vector, vector, weights, cost=cost.Cost(100, 200, 300),
+        own_weights_cost=cost.Cost(10, 20, 30),
+    )
+    one = method.Method(lambda pretrained, rng: None, None, None)
+    for changes, expected in (
+        ({}, (100, 200, 300)), ({"uses_own_weights": False}, (90, 180, 270)),
+        ({"from_start": True}, (0, 0, 0)),
+    ):
+      start = rounds_lib.start(
+          "fedavg", one._replace(**changes), pretrained, config, _Engine(), "s"
+      )
+      self.assertEqual(start.cost.values(), expected)
+
   def test_it_depends_on_the_file_of_a_method_from_elsewhere(self):
     path = self.create_tempfile("mine.py", "class Settings:\n  pass\n").full_path
     spec = importlib.util.spec_from_file_location("mine", path)

@@ -1,13 +1,18 @@
 """Tests of which method's models are saved, and of who gets which of them."""
 
 import dataclasses
+import os
 import types
 
 from absl.testing import absltest
 import numpy as np
 import pandas as pd
 
+from fl_clustering import load_model
+from fl_clustering import model_folder
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import table_options
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import judging
@@ -68,15 +73,54 @@ class MostAccurateTest(absltest.TestCase):
 
 class SavedClustersTest(absltest.TestCase):
 
-  def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
-    folder = self.create_tempdir()
+  def setUp(self):
+    super().setUp()
+    self._folder = self.create_tempdir()
     for client_id in "abc":
       rows = "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(20))
-      folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
-    task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=folder.full_path, model="logistic",
+      self._folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
+    self._task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=self._folder.full_path, model="logistic",
         tables=table_options.TableOptions(label_column="sick"),
     ))
+
+  def _saved(self, task, vectors):
+    """Returns what is saved of the clusters of a and of b and c."""
+    found = types.SimpleNamespace(
+        assignment=cluster_assignment.ClusterAssignment((("a",), ("b", "c"))),
+        vectors=vectors, new_client_clusters=None,
+    )
+    result = types.SimpleNamespace(methods={"kmeans": found})
+    return saved_clusters.of_result("kmeans", result, task, {})
+
+  def test_a_new_client_chooses_by_the_loss_with_the_weights_of_classes(self):
+    # One model says `no` of all, the other `yes`.
+    vectors = np.zeros((2, self._task.num_parameters), np.float32)
+    vectors[:, -2:] = [[2, 0], [0, 2]]
+    # Of ten rows, four are `no`; of those in training, about seven of 20.
+    rows = "".join(f"{i},{'yes' if i < 6 else 'no'}\n" for i in range(10))
+    folder = self.create_tempdir()
+    folder.create_file("new.csv", f"dose,sick\n{rows}")
+    weighted = federated_task.with_class_weights(self._task)
+    for task, expected in ((self._task, "1"), (weighted, "0")):
+      saved = self._saved(task, vectors)
+      path = self.create_tempdir().full_path
+      saved.save(os.path.join(path, "model"))
+      loaded = load_model.load_model(os.path.join(path, "model"))
+      for one in (saved, loaded):
+        ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
+        self.assertEqual(set(columns["cluster"]), {expected})
+
+  def test_models_of_earlier_versions_have_no_weights_of_classes(self):
+    vectors = np.zeros((2, self._task.num_parameters), np.float32)
+    folder = os.path.join(self.create_tempdir().full_path, "model")
+    self._saved(self._task, vectors).save(folder)
+    _, document, arrays = model_folder.read(folder)
+    del document["class_weights"]
+    self.assertIsNone(saved_clusters.SavedClusters.load(document, arrays).class_weights)
+
+  def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
+    task = self._task
     vectors = np.random.default_rng(0).normal(size=(3, task.num_parameters)).astype(np.float32)
     saved = saved_clusters.SavedClusters(
         "dynamic_distance", vectors, {"a": (0,), "b": (1,), "c": (0, 2)}, task.table_format,

@@ -327,6 +327,11 @@ class ThreePhaseTest(parameterized.TestCase):
     result, _ = _recorded_run({"methods": (), "clients_per_round": 2, "cluster_rounds": 1})
     # Two rounds of two clients, and the three others for their own weights.
     self.assertEqual(result.pretrain.cost.bytes_up, 7 * 4 * _task.num_parameters)
+    # `finetuned` doesn't start from these weights, and sends nothing.
+    for name, sent in (("fedavg", 7 + 2), ("finetuned", 4)):
+      self.assertEqual(
+          result.methods[name].cost.bytes_up, sent * 4 * _task.num_parameters, name
+      )
 
   def test_the_number_of_clusters_follows_from_the_clients_weights(self):
     config = _config(num_clusters="auto", num_clusters_criterion="silhouette")

@@ -7,8 +7,9 @@ seeds (Student's t) is about other seeds with the same data.
 Folds of one seed are no independent repetitions: with k folds, any two train on k - 2 parts in
 common.  The variance of their mean is larger than the values' spread tells, and t intervals
 that ignore it are too short.  So with folds the variance of the mean is s^2 (1 / n + 1 / (k - 1))
-instead of s^2 / n, for n values in all: 1 / (k - 1) is how many examples test for each that
-trains.
+instead of s^2 / n, for n values in all: 1 / (k - 1) is how many examples test for each that does
+not.  Validation rows count as if they trained.  With the default share of them (0.1), intervals
+that leave them out would be up to 5% wider.
 
 References:
   Claude Nadeau, Yoshua Bengio. Inference for the Generalization Error. Machine Learning 52,

@@ -274,7 +274,7 @@ def _controls_text(summary: Mapping[str, Any]) -> str:
   sentences = {
       results_lib.LOCAL: "every client trains alone from the beginning, for as many rounds as "
       "both phases have.",
-      results_lib.FINETUNED: "every client goes on alone from the global model of phase 1.",
+      results_lib.FINETUNED: "every client goes on alone after phase 1.",
       "ditto": "every client's own model is pulled to one that all train together.",
       "fedrep": "all train the layers before the last, which is each client's own.",
       "apfl": "every client mixes its own model with one that all train together.",

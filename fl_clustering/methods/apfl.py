@@ -14,8 +14,8 @@ Where this differs:
     it in the first step of a round only, and adds .02 alpha to the slope.
 *   The common models weigh as much as their clients have examples, as in this run's FedAvg.
 *   A client is judged with the newest common model in its mixture, also if it didn't take part.
-*   A new client, which the paper has none of, trains an own model and alpha as the others did,
-    from the last common model, which each round it is sent as it is.
+*   A new client, which the paper has none of, trains an own model and alpha as the others did, but
+    in every round of phase 2, from the last common model, which each round it is sent as it is.
 """
 
 from __future__ import annotations
@@ -105,4 +105,4 @@ def apfl(settings: Apfl, engine: engine_lib.Engine) -> method.Method:
     _mix(own, own, shares, common)
     return personal.placement(own)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

@@ -11,6 +11,8 @@ clients differ in their shares of labels too, these may weigh more in the losses
 
 Where this differs:
 
+*   Clients are grouped by their losses in the first round too.  In the authors' experiments with
+    labels, they have a model at random in that round; their program's default is as here.
 *   Clients are grouped in all rounds.  The authors' program stops when nobody has moved in three.
 *   The models train by this run's SGD, not by Adam.
 *   K-means groups the clients of a round.  Those that don't take part stay where they are.  If

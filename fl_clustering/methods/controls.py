@@ -78,6 +78,7 @@ def _alone(
       new_clients.train_alone(engine, starts_of, rounds),
       from_start,
       next_rounds,
+      uses_own_weights=config.grouping_epochs is not None,
   )
 
 
@@ -92,7 +93,9 @@ def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> meth
       return _same(pretrained.vector, client_ids)
     assert weights is not None  # There are none only where there are no such clients.
     row = {client_id: i for i, client_id in enumerate(weights.client_ids)}
-    return weights.vectors[[row[client_id] for client_id in client_ids]]
+    vectors = weights.vectors[[row[client_id] for client_id in client_ids]]
+    vectors.flags.writeable = False  # The rounds write into what they can.
+    return vectors
 
   return _alone(config, engine, starts_of, from_start=False)
 

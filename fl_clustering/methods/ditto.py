@@ -14,7 +14,7 @@ Where this differs:
     digits each and 16 steps a round, 1 was 1.5 and 4.1 points less accurate (seeds 0 and 1).
 *   lambda is the same for all clients.  The paper's section on attacks lets each choose its own.
 *   A new client, which the paper has none of, trains a model of its own from the last common
-    model, pulled to it, for as many rounds as the others.
+    model, pulled to it, in every round of phase 2, whoever takes part in it.
 """
 
 from __future__ import annotations
@@ -80,4 +80,4 @@ def ditto(settings: Ditto, engine: engine_lib.Engine) -> method.Method:
     vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
     return personal.placement(vectors)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

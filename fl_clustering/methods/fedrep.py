@@ -105,4 +105,4 @@ def fedrep(settings: FedRep, engine: engine_lib.Engine) -> method.Method:
     vectors, _ = personal.train_new(engine, start, new_client_ids, start, how, num_epochs=0)
     return personal.placement(vectors)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

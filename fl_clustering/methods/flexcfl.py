@@ -102,15 +102,10 @@ class FlexCfl:
     )
 
 
-def _against_cosine(update: np.ndarray, mean: np.ndarray) -> float:
-  """Returns what is least where the cosine of an update with a mean is largest."""
-  return -float(update @ mean) / (float(np.linalg.norm(mean)) or 1.0)
-
-
 def flexcfl(settings: FlexCfl, engine: engine_lib.Engine) -> method.Method:
   """Returns FlexCFL.
 
   A new client joins the cluster whose mean update has the largest cosine with its own.
   """
-  place = new_clients.by_weights(settings.representation, _against_cosine)
+  place = new_clients.by_weights(settings.representation, "cosine")
   return one_shot.one_shot(settings, engine)._replace(place=place)

@@ -37,6 +37,7 @@ class Pretrained:
     new_client_weights: The same of the clients that did not take part, as if they had
       trained last; `None` without such clients.
     cost: What phase 1 asked of the clients.
+    own_weights_cost: The part of it that was for `client_weights` alone, after the rounds.
   """
 
   initial_vector: np.ndarray
@@ -44,6 +45,7 @@ class Pretrained:
   client_weights: client_weights_lib.ClientWeights
   new_client_weights: client_weights_lib.ClientWeights | None = None
   cost: cost_lib.Cost = cost_lib.Cost()
+  own_weights_cost: cost_lib.Cost = cost_lib.Cost()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -140,6 +142,8 @@ class Method(NamedTuple):
       `Pretrained.initial_vector`: for as many rounds as both phases have.
     next_rounds: What `next` does, for several rounds in one call.  Only where every client is a
       cluster of its own, in the order of the task's, and keeps its model.
+    uses_own_weights: Whether it starts from `Pretrained.client_weights`, and so pays for them;
+      without effect if it is `from_start`.
   """
 
   initialize: Initialize
@@ -147,6 +151,7 @@ class Method(NamedTuple):
   place: Place
   from_start: bool = False
   next_rounds: NextRounds | None = None
+  uses_own_weights: bool = True
 
   def place_new(
       self, pretrained: Pretrained, state: ClusterState, client_ids: Sequence[str]

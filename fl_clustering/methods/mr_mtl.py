@@ -14,7 +14,7 @@ Where this differs:
 *   The own models start from that of phase 1.
 *   Where not all clients take part, the mean is of every client's last model.
 *   A new client, which the paper has none of, trains a model of its own from the last mean,
-    pulled to it, for as many rounds as the others.
+    pulled to it, in every round of phase 2, whoever takes part in it.
 """
 
 from __future__ import annotations
@@ -86,4 +86,4 @@ def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
     vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
     return personal.placement(vectors)
 
-  return method.Method(initialize, next_state, place)
+  return method.Method(initialize, next_state, place, uses_own_weights=False)

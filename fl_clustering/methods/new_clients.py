@@ -56,13 +56,24 @@ def mean_of(vectors: client_weights_lib.Represented | np.ndarray) -> np.ndarray:
   return total / len(vectors)
 
 
-def _euclidean(one: np.ndarray, other: np.ndarray) -> float:
-  return float(np.linalg.norm(one - other))
+def _l1(own: np.ndarray, mean: np.ndarray) -> float:
+  return float(np.abs(own - mean).sum())
 
 
-def by_weights(
-    representation: str, distance: Callable[[np.ndarray, np.ndarray], float] = _euclidean
-) -> method.Place:
+def _l2(own: np.ndarray, mean: np.ndarray) -> float:
+  return float(np.linalg.norm(own - mean))
+
+
+def _against_cosine(own: np.ndarray, mean: np.ndarray) -> float:
+  """Returns what is least where the cosine of a client's weights with a mean is largest."""
+  return -float(own @ mean) / (float(np.linalg.norm(mean)) or 1.0)
+
+
+# They order the means as the `distances.METRICS` of these names do.
+DISTANCES = {"l1": _l1, "l2": _l2, "cosine": _against_cosine}
+
+
+def by_weights(representation: str, metric: str = "l2") -> method.Place:
   """Returns the `Method.place` that takes the cluster nearest to the client's own weights.
 
   The client's weights are what one local training gives, as for the clients that were
@@ -71,8 +82,9 @@ def by_weights(
 
   Args:
     representation: What of the weights was grouped.
-    distance: The distance of a client's weights from a cluster's mean, both of shape (P,).
+    metric: The distance, a key of `DISTANCES`.
   """
+  distance = DISTANCES[metric]
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
@@ -99,8 +111,8 @@ def train_alone(
   Args:
     starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
       came to, the clients' own weights after it, and the clients' ids.
-    rounds_of: The rounds in which the clients would have trained; who takes part in
-      them doesn't count.
+    rounds_of: The rounds, in all of which the clients train; who takes part in them doesn't
+      count.
   """
 
   def place(

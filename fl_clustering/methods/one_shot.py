@@ -29,6 +29,7 @@ if TYPE_CHECKING:
   from fl_clustering.engine import participation
   from fl_clustering.methods import dynamic_distance
   from fl_clustering.methods import grouping as grouping_lib
+  from fl_clustering.methods import hierarchical
 
 
 def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
@@ -46,6 +47,12 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
 
   place = new_clients.by_weights(grouping.representation)
   return method.Method(initialize, method.TrainClusters(engine), place)
+
+
+def by_metric(grouping: hierarchical.Hierarchical, engine: engine_lib.Engine) -> method.Method:
+  """Returns the method that groups once, and places new clients, by a grouping's `metric`."""
+  place = new_clients.by_weights(grouping.representation, grouping.metric)
+  return one_shot(grouping, engine)._replace(place=place)
 
 
 def overlapping(

@@ -47,7 +47,9 @@ def train_new(
     common: np.ndarray, how: personalization.Personalization, shares: np.ndarray | None = None,
     num_epochs: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Trains the own models of clients that come after the training, for the rounds of phase 2.
+  """Trains the own models of clients that come after the training.
+
+  They train in every round of phase 2, where the other clients train in those they take part in.
 
   Args:
     engine: The engine, with the run's rounds.

@@ -155,7 +155,7 @@ def private_ifca(settings: PrivateIfca, engine: engine_lib.Engine) -> method.Met
 
   The members of its clusters are what the simulation knows and the server doesn't: the model
   that each client takes next.  A new client takes the model with the least loss on its training
-  data.
+  data, over all labels, where the others choose by the loss over their own labels alone.
 
   Raises:
     ValueError: If the engine knows no schedule, or there are fewer clients than clusters.

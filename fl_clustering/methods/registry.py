@@ -66,7 +66,7 @@ class MethodEntry(NamedTuple):
 METHODS = {
     "kmeans": MethodEntry(kmeans.KMeans, one_shot.one_shot),
     "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
-    "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.one_shot),
+    "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
     "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
@@ -88,7 +88,7 @@ METHODS = {
 GROUPINGS = {
     name: entry.settings
     for name, entry in METHODS.items()
-    if entry.build in (one_shot.one_shot, one_shot.overlapping)
+    if entry.build in (one_shot.one_shot, one_shot.by_metric, one_shot.overlapping)
 }
 
 # What runs beside the methods that are chosen.
@@ -115,12 +115,13 @@ def _is_own(module: str) -> bool:
 
 
 def modules_of_others() -> list[str]:
-  """Returns the names of the modules outside of this project that have methods.
+  """Returns the names of the modules outside of this project with methods or personal models.
 
   A script that is run, and not imported, is among them by the name that it is imported by.
   """
   found = dict.fromkeys(
-      part.__module__ for row in METHODS.values() for part in (row.settings, row.build)
+      part.__module__
+      for rows in (METHODS, PERSONAL) for row in rows.values() for part in (row.settings, row.build)
   )
   script = pathlib.Path(getattr(sys.modules["__main__"], "__file__", "") or "").stem
   return [script if name == "__main__" else name for name in found if not _is_own(name)]

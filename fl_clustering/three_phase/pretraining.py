@@ -105,9 +105,9 @@ def pretrain(
   of_new_clients = None
   if engine.new_client_ids:
     of_new_clients = own_weights(engine, engine.new_client_ids, sent, number, num_epochs)
+  cost_of_own = engine.training_cost(others, num_epochs)
   return method_lib.Pretrained(
-      initial.vector, vector, grouped, of_new_clients,
-      state.cost + engine.training_cost(others, num_epochs),
+      initial.vector, vector, grouped, of_new_clients, state.cost + cost_of_own, cost_of_own
   )
 
 

@@ -75,6 +75,8 @@ def start(
     return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
   parts += [pretrained.vector, pretrained.client_weights.global_vector]
   cost = pretrained.cost + own_cost
+  if not method.uses_own_weights:
+    cost -= pretrained.own_weights_cost
   return Start(name, method, state, cost, own_cost, stages.digest(*parts))
 
 

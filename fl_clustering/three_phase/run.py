@@ -61,7 +61,7 @@ class Run:
 
   Attributes:
     data_dir: The folder for models that are too many for memory.
-    tolerated: Exceptions that end a method or control and not the run.
+    tolerated: Exceptions that end a method or control and not the run, as of `run`.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
     metric: By which of `judging.METRICS` methods are compared.
@@ -183,7 +183,8 @@ def run(
     data_dir: An existing folder for the clients' data files, for the own weights of more than
       200 clients, and for the models of methods that end with more than 200.
     checkpoints: What to go on from and to save to.
-    tolerated: Types of exceptions that end a method or control and not the run.
+    tolerated: Types of exceptions that end a method or control and not the run, unless they are
+      raised where it is trained again (`repeats.py`).
     failed: Why methods and controls fail that are known to, by name; they don't run.
 
   Raises:

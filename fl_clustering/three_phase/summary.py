@@ -166,17 +166,18 @@ def summarize(
     "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
     "new_clients", "validation", "global_mean", "global_weighted", "clients_blended",
     "global_blended", "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`,
-    with `"privacy"` for a private run and `"num_clusters_choice"`, the number by criterion,
-    where it was chosen.  `"validation"` is of the clients that have such rows.  A model on a
-    test set is `{"accuracy", "recall", "precision"}`; clients are `{"accuracy": {"mean",
+    with `"privacy"` for a private run, `"num_clusters_choice"`, the number by criterion, where it
+    was chosen, and `"baseline": {"clients"}` where it is known, see `baseline.py`.
+    `"validation"` is of the clients that have such rows.  A model on a test set is
+    `{"accuracy", "recall", "precision"}`; clients are `{"accuracy": {"mean",
     "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy, "share_at_target"}`,
     where all clients weigh alike but in the pooled accuracy, which is of all their test
     examples together.  Standard deviations are over clients (divided by N).
     `"num_test_examples"` are the examples of `"clients"`, of `"new_clients"` and of the
     `"global"` test set. A cost is `{"client_steps", "bytes_down", "bytes_up"}`, phase 1
     included where the method builds on it. A gain over `fedavg` is `{"mean", "low",
-    "high", "verdict"}`, see `gains.py`; `"comparison"` says what its interval rests on, and
-    the metric where it is not the accuracy.
+    "high", "detectable", "verdict"}`, see `gains.py`; `"comparison"` says what its interval
+    rests on, and the metric where it is not the accuracy.
   """
   objective = objectives.of(task.model)
   summary: dict[str, Any] = {

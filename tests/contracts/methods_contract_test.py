@@ -196,6 +196,15 @@ class MethodContractTest(parameterized.TestCase):
     self.assertTrue(np.all(np.isfinite(state.vectors)))
     state.reported_clusters()[1].check_covers(_IDS)
 
+  def test_who_does_not_pay_for_own_weights_starts_without_them(self, name):
+    one, rng = _build(name), np.random.default_rng(0)
+    without = dataclasses.replace(_pretrained(), client_weights=None)
+    if one.from_start or not one.uses_own_weights:
+      one.initialize(without, rng)
+      return
+    with self.assertRaises(AttributeError):
+      one.initialize(without, rng)
+
   def test_same_seed_gives_the_same(self, name):
     self._assert_equal(self._start(name), self._start(name))
 
@@ -288,6 +297,13 @@ class RegistryTest(absltest.TestCase):
     for rows in (registry.METHODS, registry.PERSONAL):
       for name, row in rows.items():
         self.assertIs(registry.entry(name), row)
+
+  def test_modules_outside_of_the_project_are_those_of_methods_and_personal_models(self):
+    self.assertEmpty(registry.modules_of_others())
+    for module, rows in (("own_one", registry.METHODS), ("own_two", registry.PERSONAL)):
+      own = types.new_class("Own", exec_body=lambda body, m=module: body.update(__module__=m))
+      self.enter_context(mock.patch.dict(rows, {module: registry.MethodEntry(own, own)}))
+    self.assertEqual(registry.modules_of_others(), ["own_one", "own_two"])
 
   def test_needs_nothing_that_takes_long_to_import(self):
     program = (

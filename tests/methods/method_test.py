@@ -9,6 +9,8 @@ from fl_clustering import config as config_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import distances
+from fl_clustering.methods import hierarchical
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
@@ -171,15 +173,22 @@ class ControlsTest(absltest.TestCase):
       self.assertEqual(state.members, (("a",), ("b",), ("c",)))
       np.testing.assert_array_equal(state.vectors, [start] * 3)
 
+  def test_finetuned_pays_for_the_own_weights_that_it_goes_on_from(self):
+    for grouping_epochs, is_used in ((None, False), (2, True)):
+      config = config_lib.ThreePhaseConfig(num_clients=3, grouping_epochs=grouping_epochs)
+      control = registry.CONTROLS["finetuned"](config, _Engine())
+      self.assertEqual(control.uses_own_weights, is_used)
+
   def test_finetuned_goes_on_after_the_epochs_before_grouping(self):
     config = config_lib.ThreePhaseConfig(
         num_clients=3, pretrain_rounds=2, cluster_rounds=1, grouping_epochs=2
     )
     engine, pretrained = _Engine(), _pretrained()
     control = registry.CONTROLS["finetuned"](config, engine)
-    np.testing.assert_array_equal(
-        control.initialize(pretrained, None).vectors, pretrained.client_weights.vectors
-    )
+    vectors = control.initialize(pretrained, None).vectors
+    np.testing.assert_array_equal(vectors, pretrained.client_weights.vectors)
+    # Rounds write into what they can, but not into the first state.
+    self.assertFalse(vectors.flags.writeable)
     weights = client_weights.ClientWeights(
         ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
     )
@@ -218,6 +227,34 @@ class NewClientsTest(absltest.TestCase):
     place = new_clients.by_weights("normalized_update")
     # (1, 1) is nearer to (0, 2) by weights and by direction to (4, 0) and (8, 1).
     self.assertEqual(place(self._pretrained(), state, ("x",)).clusters, ((1,),))
+
+  def _placed_by(self, metric):
+    updates = np.array([[10, 0], [8, 0.5], [0, 1], [0.05, 1.2], [1, 0.05]], np.float32)
+    model = np.array([3, 4], np.float32)
+    weights, new_weights = (
+        client_weights.ClientWeights(tuple(ids), model + rows, model)
+        for ids, rows in (("abcd", updates[:4]), ("x", updates[4:]))
+    )
+    pretrained = method.Pretrained(model, model, weights, new_weights)
+    settings = hierarchical.Hierarchical(num_clusters=2, metric=metric)
+    one = registry.METHODS["hierarchical"].build(settings, _Engine())
+    state = one.initialize(pretrained, None)
+    self.assertEqual(set(state.members), {("a", "b"), ("c", "d")}, metric)
+    ((cluster,),) = one.place(pretrained, state, ("x",)).clusters
+    return state.members[cluster]
+
+  def test_hierarchical_places_by_the_distance_that_it_groups_by(self):
+    # The new client has the direction of a and b, and is short as c and d are.
+    found = {metric: self._placed_by(metric) for metric in hierarchical.METRICS}
+    self.assertEqual(found, {"l1": ("c", "d"), "l2": ("c", "d"), "cosine": ("a", "b")})
+
+  def test_means_are_in_the_order_of_the_metrics_that_group(self):
+    self.assertEqual(new_clients.DISTANCES.keys(), distances.METRICS.keys())
+    own, *means = np.random.default_rng(0).normal(size=(20, 3)) + 1
+    for metric, distance in new_clients.DISTANCES.items():
+      found = np.argsort([distance(own, mean) for mean in means])
+      expected = np.argsort([distances.METRICS[metric](np.stack([own, m]))[0] for m in means])
+      self.assertEqual(found.tolist(), expected.tolist(), metric)
 
   def test_least_loss_of_a_cluster_with_members(self):
     state = method.ClusterState(
