@@ -6,6 +6,7 @@ No TensorFlow here: a program can refuse wrong settings before it imports it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Callable, ClassVar, Mapping
 
 from clustering_basics import validate
@@ -62,9 +63,11 @@ class Sums(Algorithm):
   """Splits, Lloyd's algorithm and swaps, by secure sums alone.
 
   Attributes:
-    num_rounds: The most rounds, at least 6; eight more find the scale, the final means and their
-      inertia.  Default: 30.  With `privacy` it follows from the number of clusters, and must be
-      left out.
+    num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
+      most two clusters, and each further one at most doubles them.  So few may still find fewer
+      than K; another center then occurs again.  Eight more rounds find the scale, the final means
+      and their inertia.  Default: 30.  With `privacy` it follows from the number of clusters, and
+      must be left out.
     min_count: The least number of points, those of all clients together, that a sum is asked of.
       If it exceeds 1, counts are asked before every round of sums, in one round or more that
       `num_rounds` doesn't count.  Clusters of fewer points get no center of their own; another
@@ -257,6 +260,11 @@ class KMeansConfig:
       raise validate.error(
           "local_clusters", f"be at most `n_clusters`={self.n_clusters}", local_clusters
       )
+    num_rounds = self.algorithm.num_rounds if isinstance(self.algorithm, Sums) else None
+    least = _LEAST_ROUNDS - 1 + math.ceil(math.log2(self.n_clusters))
+    if num_rounds is not None and num_rounds < least:
+      rule = f"be at least {least} for `n_clusters`={self.n_clusters}"
+      raise validate.error("num_rounds", rule, num_rounds)
 
   def _check_private(self) -> None:
     if not isinstance(self.algorithm, Sums):

@@ -86,7 +86,8 @@ class Result:
   Attributes:
     asked: On the grid; float64 of shape (M, d), with M at most k.
     centers: The means of the points nearest to each of `asked`, in grid steps; float64 of shape
-      (k, d).  Where there are fewer different points than k, some centers occur several times.
+      (k, d).  Where there are fewer different points than k, or clusters were lost to few rounds
+      or to `min_count`, some centers occur several times.
     inertia: As in the `Round` that the centers are from.
   """
 
@@ -385,7 +386,8 @@ def sums_kmeans(
     totals: Returns a query's totals, int64, such as `PooledPoints.totals`.
     dim: Number of coordinates of a point.
     total_square: Sum of the squared norms of the points in grid steps.
-    max_rounds: The largest number of rounds of sums, at least 6.
+    max_rounds: The largest number of rounds of sums, at least 6 and at least 5 + log2(k): each
+      round after the sixth at most doubles the clusters.
     min_count: The least number of points that a sum is asked of, at most that of all points.
       If it exceeds 1, each round of sums comes after one or more rounds of counts.
   """

@@ -322,7 +322,7 @@ class OldKeywordsTest(parameterized.TestCase):
       ("lloyd", "lloyd", {"n_init": 2, "tol": 0.0}, "Lloyd(n_init=2, tol=0.0)"),
       ("child_parent", "child_parent", {"shuffle": True, "lloyd_rounds": 1},
        "ChildParent(lloyd_rounds=1, shuffle=True)"),
-      ("sums", "sums", {"num_rounds": 6}, "Sums(num_rounds=6)"),
+      ("sums", "sums", {"num_rounds": 9}, "Sums(num_rounds=9)"),
   )
   def test_work_with_a_warning_that_names_the_new_form(self, name, options, new_form):
     clients = numpy_reference.sample_clients()

@@ -78,6 +78,17 @@ class KMeansConfigTest(parameterized.TestCase):
       algorithm = kmeans_config.algorithm_of(rest.pop("algorithm", "sums"), **options)
       kmeans_config.KMeansConfig(**{"n_clusters": 4, "algorithm": algorithm, **rest})
 
+  def test_sums_need_rounds_for_all_clusters(self):
+    for n_clusters, num_rounds in ((1, 6), (2, 6), (3, 7), (4, 7), (5, 8), (16, 9), (17, 10)):
+      kmeans_config.KMeansConfig(n_clusters, kmeans_config.Sums(num_rounds=num_rounds))
+      if num_rounds > 6:
+        with self.assertRaisesRegex(
+            ValueError,
+            f"`num_rounds` must be at least {num_rounds} for `n_clusters`={n_clusters}, "
+            f"got {num_rounds - 1}",
+        ):
+          kmeans_config.KMeansConfig(n_clusters, kmeans_config.Sums(num_rounds=num_rounds - 1))
+
   def test_privacy_of_another_kind(self):
     with self.assertRaisesRegex(TypeError, "`privacy` must be a PointPrivacy or a Client"):
       kmeans_config.KMeansConfig(4, privacy=1.0)

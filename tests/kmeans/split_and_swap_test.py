@@ -202,6 +202,12 @@ class RoundsTest(parameterized.TestCase):
     self.assertLessEqual(len(result.history), max_rounds)
     self.assertLess(result.inertia, 1.3 * _fit(rows, 12).inertia)
 
+  @parameterized.parameters((2, 6), (4, 7), (8, 8))
+  def test_rounds_after_the_sixth_double_the_centers(self, num_centers, max_rounds):
+    for k in (num_centers, 2 * num_centers):
+      centers = _fit(_blobs(num_blobs=k), k, max_rounds=max_rounds).centers
+      self.assertLen(np.unique(centers, axis=0), num_centers)
+
   def test_neither_order_nor_split_matter(self):
     rows = _blobs()
     shuffled = rows[np.random.default_rng(1).permutation(len(rows))]
