@@ -72,8 +72,8 @@ def _merged(first: _Moments, second: _Moments) -> _Moments:
   """Returns the moments of two groups of rows together."""
   n, mean, squares = first
   m, other_mean, other_squares = second
-  if not n + m:
-    return first
+  if not n:
+    return second
   offset = other_mean - mean
   return n + m, mean + offset * m / (n + m), squares + other_squares + offset**2 * n * m / (n + m)
 
@@ -87,7 +87,8 @@ def measure(
   for features, clusters in blocks:
     for cluster in np.unique(clusters):
       rows = features[clusters == cluster]
-      mean = rows.mean(axis=0)
+      # The sum of equal decimals, divided by their number, can be another number.
+      mean = np.where((rows == rows[0]).all(axis=0), rows[0], rows.mean(axis=0))
       found = (len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
       moments[cluster] = _merged(moments[cluster], found)
   overall = nothing
@@ -181,12 +182,13 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
   clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
   cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
   means, deviations, sizes_by_feature = (
-      cells[column].loc[features, clusters]
+      cells[column].loc[features]
       for column in ("mean", "standard_deviation", "num_rows")
   )
   counts = sizes_by_feature.iloc[0].astype(int)
   scores = means.copy()
   scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
+  means, scores, counts = means[clusters], scores[clusters], counts[clusters]
   names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
   sizes = [f"{count:,}" for count in counts]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]

@@ -55,6 +55,18 @@ class ClusterProfilesTest(absltest.TestCase):
     self.assertLess(shares[0], 0.2)
     self.assertLess(shares[2], 1e-6)
 
+  def test_a_constant_column_has_no_variance(self):
+    # The sum of equal decimals, divided by their number, is another number.
+    for value, num_rows in ((0.1, 10), (-1 / 3, 1000), (1e5 + 0.7, 99)):
+      features = np.full((num_rows, 1), value)
+      clusters = np.arange(num_rows) % 3
+      blocks = [(features[:7], clusters[:7]), (features[7:], clusters[7:])]
+      found = cluster_profiles.measure(blocks, 4, 1)
+      np.testing.assert_array_equal(found.means[:3], np.full((3, 1), value))
+      self.assertFalse(found.deviations[:3].any())
+      self.assertEqual((found.overall_mean, found.overall_deviation), (value, 0))
+      self.assertEqual(found.shares_explained, 0)
+
   def test_sums_tell_the_same(self):
     scale = secure_sums.Scaling(np.full(3, 1e7), np.array([0.5, 0.25, 0.0]))
     # Near the means, one cluster without rows.
@@ -105,6 +117,15 @@ class ClusterProfilesTest(absltest.TestCase):
   def _figure(self, num_clusters, count, name="a"):
     values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
     return cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+
+  def test_colours_are_relative_to_the_clusters_that_are_not_shown_too(self):
+    values = [(k, 10, "a", 100.0 * (k == 12), 1.0, 0.5) for k in range(13)]
+    figure = cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+    shown = figure.axes[0].images[0].get_array()
+    mean = 100 / 13
+    expected = -mean / np.sqrt(1 + (12 * mean**2 + (100 - mean) ** 2) / 13)
+    np.testing.assert_allclose(shown, np.full((1, 12), expected))
+    self.assertLen(figure.axes[0].texts, 12)
 
   def test_texts_do_not_overlap(self):
     for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
