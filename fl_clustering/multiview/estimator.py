@@ -21,10 +21,14 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   The server receives totals over all clients, by secure sums of integers, and nothing
   else; on one machine these are simulated, see `fit`.  They are exact: most rows can follow from
-  them, though not whose they are, and a center of one point is that point.  Only `privacy` protects rows.
+  them, though not whose they are, and a center of one point is that point.  Only `privacy` protects
+  rows.
 
-  With one client this is the central algorithm, MVKM-ED.  The result depends on the
-  points alone, to the last bit: not on how they are spread over the clients.
+  With one client this is the central algorithm, MVKM-ED, but for bandwidths and first centers.  A
+  view's bandwidth stays one over its total variance (with `privacy`, over the square of its norm);
+  the author's program changes it in every iteration.  The first centers are those of k-means on
+  all views, not random rows.  The result depends on the points alone, to the last bit: not on how
+  they are spread over the clients.
 
   One client is a list of tables (n, d_h), one per view: the same views with the same columns
   at every client, and in each the client's n points in the same order.  A table is an array, a
@@ -34,7 +38,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   a missing one; see `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives what a point would add to the objective in every cluster, which is its
-  distance to the center over all views, between 0 and 1.  The score is minus their sum.
+  distance to the center over all views, between 0 and the sum of the views' weights to the power
+  of `alpha`.  The score is minus the sum of the points' least distances.
 
   Attributes, after `fit`:
     cluster_centers_: A list of arrays of shape (K, d_h), one per view, in the data's

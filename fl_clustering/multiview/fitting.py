@@ -1,8 +1,8 @@
 """A fit without noise, from the clients' points to its result.
 
-One round is one iteration of MVKM-ED over all points (`sums.py`), so with one client it is
-the central algorithm.  The view weights follow from the costs at the centers that the
-clients were sent.  No round raises the objective with `equal` and `mvkm`, up to the grid: the
+One round is one iteration of MVKM-ED over all points (`sums.py`), with fixed bandwidths, so with
+one client it is the central algorithm.  The view weights follow from the costs at the centers that
+the clients were sent.  No round raises the objective with `equal` and `mvkm`, up to the grid: the
 new weights are best for those costs, and the new centers lower each.
 
 The clients send totals of integers through secure sums, and nothing else.  With a `min_count`

@@ -5,7 +5,8 @@ weight and beta_h its bandwidth, MVKM-ED minimises
 
   J = sum_h v_h^alpha sum_i (1 - exp(-beta_h ||x_i^h - a_k(i)^h||^2)),
 
-where k(i) is the point's cluster, the same in all views.  One iteration assigns every
+where k(i) is the point's cluster, the same in all views.  Here beta_h never changes; the author's
+program changes it in every iteration.  One iteration assigns every
 point to its cheapest cluster and moves every center to the mean of its points, in which
 point i weighs w_i^h = exp(-beta_h ||x_i^h - a_k(i)^h||^2).  All of it needs sums over
 the points only, so that a round over many clients is one iteration over all of their
