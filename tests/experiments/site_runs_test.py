@@ -8,11 +8,13 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import flagsaver
 
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiments import site_runs
 from experiments import worker_flags
 from fl_clustering.distribution import dealing
 from fl_clustering.distribution import remote_worker
+from fl_clustering.distribution import worker_lost
 
 
 def _document(digest, **num_rows):
@@ -46,6 +48,17 @@ class OpenWorkersTest(absltest.TestCase):
         "worker x:1: clients at a time: 2",
         "worker y:1: clients at a time: 8",
     ])
+
+
+  def test_this_machine_s_own_worker_does_not_start(self):
+    lost = worker_lost.WorkerLost("It did not answer within 60 s.")
+    with (
+        flagsaver.flagsaver(workers=["x:1"]),
+        mock.patch.object(worker_flags, "pool", mock.Mock(Pool=mock.Mock(side_effect=lost))),
+        contextlib.ExitStack() as stack,
+        self.assertRaisesRegex(launch.RunFailed, r"^It did not answer within 60 s\.$"),
+    ):
+      worker_flags.open_documents(stack)
 
 
 class OpenSitesTest(absltest.TestCase):
