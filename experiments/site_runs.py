@@ -163,7 +163,7 @@ def _describe(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class SitesStudy(study.Study):
-  """A `Study` with the column of missing sites, and with rows of the same sites only."""
+  """A `Study` with the column of missing sites, which keeps rows of all sites only."""
 
   def __init__(
       self, opened: OpenSites, folder: output_folder.OutputFolder, name: str,
@@ -173,7 +173,8 @@ class SitesStudy(study.Study):
     self._last_columns = opened.last_columns
     columns = folder, name, keys, (*values, MISSING)
     super().__init__(*columns)
-    if any((row[MISSING] or "") != self._last_columns[MISSING] for row in self.rows):
+    # An address does not say which site is missing, as it may be another one's by now.
+    if opened.missing or any(row[MISSING] for row in self.rows):
       os.remove(folder.join(name))
       super().__init__(*columns)
 

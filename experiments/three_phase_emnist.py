@@ -142,7 +142,7 @@ class AtSites(ThreePhase):
     try:
       inputs = site_data.load(self._opened, self._settings, recorded)
     except worker_lost.WorkerLost as e:
-      raise launch.InputError(str(e)) from e
+      raise launch.RunFailed(str(e)) from e
     lines = (*_lines(config, inputs.task), *inputs.opened.site_lines)
     return experiment.Inputs(inputs, inputs.describe(), lines)
 

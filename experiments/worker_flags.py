@@ -12,6 +12,7 @@ from experiment_shell import launch
 from experiment_shell import lazy_module
 from experiments import token_flag
 from fl_clustering.distribution import token_file
+from fl_clustering.distribution import worker_lost
 
 pool = lazy_module.LazyModule("fl_clustering.distribution.pool")
 runtime = lazy_module.LazyModule("fl_clustering.runtime")
@@ -135,8 +136,12 @@ def open_documents(stack: contextlib.ExitStack) -> Mapping[str, Mapping[str, Any
 
   Raises:
     launch.InputError: If a worker can't be used, or owns no clients.
+    launch.RunFailed: If this machine's own worker process does not start.
   """
-  opened = stack.enter_context(_open_pool())
+  try:
+    opened = stack.enter_context(_open_pool())
+  except worker_lost.WorkerLost as e:
+    raise launch.RunFailed(str(e)) from e
   if not opened.sites:
     raise launch.InputError(
         "`workers` must own clients if there is no --data_dir, got "

@@ -28,7 +28,7 @@ class SiteInputs:
 
   Attributes:
     data: What `config.json` says of all sites that the run began with.
-    begins_again: Whether other sites took part when the folder was written.
+    begins_again: Whether the folder's `config.json` is that of other sites.
   """
 
   opened: site_runs.OpenSites
@@ -101,18 +101,21 @@ def load(
 
   Raises:
     ValueError: If the data can't be used, or have other rows than those of the run to resume.
-    runtime.WorkerLost: If a site is lost and does not come back.
+    dealing.SiteMissing: If a site is lost that may not be left out, or the last one.
   """
-  config = config_of(settings, opened.sites)
   format_: Any = opened.sites.format
-  described = opened.describe_tables() | {"classes": list(format_.classes)}
-  if recorded is None:
-    return _inputs(opened, config, described)
-  opened = opened.resuming(recorded["data"], described)
-  missing_before = recorded["dataset"][site_runs.MISSING]["clients"]
-  begins_again = sorted(missing_before) != sorted(opened.missing_clients)
-  inputs = _inputs(opened, config, recorded["data"], begins_again)
-  if not begins_again:
+  data: Mapping[str, Any] = opened.describe_tables() | {"classes": list(format_.classes)}
+  missing_before = opened.missing_clients
+  if recorded is not None:
+    opened = opened.resuming(recorded["data"], data)
+    data, missing_before = recorded["data"], recorded["dataset"][site_runs.MISSING]["clients"]
+
+  def of_sites(there: site_runs.OpenSites) -> SiteInputs:
+    begins_again = sorted(missing_before) != sorted(there.missing_clients)
+    return _inputs(there, config_of(settings, there.sites), data, begins_again)
+
+  inputs = site_runs.run(opened, of_sites)
+  if recorded is not None and not inputs.begins_again:
     data_lib.check_recorded(recorded, inputs.describe())
   return inputs
 

@@ -219,7 +219,7 @@ class _PoolContext(tff.framework.SyncContext):
       Pairs of the positions of some clients and what it returned for them.
 
     Raises:
-      dealing.SiteMissing: If a site is lost and does not come back.
+      dealing.SiteMissing: If a site is lost and does not come back, or is lost in each attempt.
       runtime.WorkerLost: If no worker is left, or clients lose one worker after the other.
     """
     missing = list(range(argument.num_clients))
@@ -238,10 +238,13 @@ class _PoolContext(tff.framework.SyncContext):
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
+          lost = worker
           self._tell(f"{e} {self._dealer.what_follows(worker)}")
       if not missing:
         return done
       missing.sort()
+    if lost.site is not None:
+      raise dealing.SiteMissing(lost)
     raise runtime.WorkerLost(
         f"a round lost a worker {_MAX_ATTEMPTS} times: {' '.join(reasons)}"
     )

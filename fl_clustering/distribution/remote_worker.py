@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
 from typing import Any, Callable, Mapping, Sequence
@@ -22,6 +24,7 @@ from fl_clustering.distribution import worker_process
 # A worker that computes answers a question at once.
 _SECONDS_BETWEEN_QUESTIONS = 5
 _SILENT = "does not answer"
+_NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT)))
 
 
 class WorkerUnusable(ValueError):
@@ -162,9 +165,10 @@ def _refuses(address: str, seconds: float) -> bool:
 
 
 def _has_no_room(error: Exception) -> bool:
-  """Returns whether an error is that of a full disk."""
-  details = error.details() if isinstance(error, grpc.RpcError) else None
-  return "No space left on device" in (details or "")
+  """Returns whether an error is that of a full disk, or a `ClientFileUnreadable` of one."""
+  first = error.__cause__ or error
+  details = first.details() if isinstance(first, grpc.RpcError) else None
+  return any(reason in (details or "") for reason in _NO_ROOM)
 
 
 class _Connection(grpc.UnaryUnaryClientInterceptor):

@@ -93,7 +93,9 @@ class _SiteRows(client_rows.ClientRows):
       is_validation: np.ndarray,
   ) -> str:
     """Returns a digest of all that a client's files are made of and with, in hex."""
-    digest = hashlib.sha256(repr((self.sites.digest, client_id)).encode())
+    # The name stands for the client's id, its features and the codes of its labels.
+    name = self.sites.clients[client_id].name
+    digest = hashlib.sha256(repr((self.sites.digest, name)).encode())
     for array in (tests.masks[client_id], encoding.shift, encoding.factor, is_validation):
       if array is not None:
         digest.update(array.tobytes())

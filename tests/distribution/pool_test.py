@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 from fl_clustering import runtime
 from fl_clustering.distribution import announcement
 from fl_clustering.distribution import pool
+from fl_clustering.distribution import remote_worker
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import evaluation
@@ -251,6 +252,26 @@ class PoolTest(absltest.TestCase):
     os.remove(paths[0])
     with self.assertRaises(FileNotFoundError):
       _sizes(paths)
+
+
+class FullDiskTest(absltest.TestCase):
+
+  def test_what_tensorflow_says_of_a_failed_write_is_told_from_a_file_that_can_t_be_read(self):
+    context = runtime.Context(None, lambda: None)
+    self.addCleanup(context.close)
+    worker = remote_worker.RemoteWorker("h:1", 1, None)
+    worker._connection = mock.Mock(context=context, reason=None)
+    for reason in ("No space left on device", "Disk quota exceeded"):
+      error = grpc.RpcError()
+      error.details = lambda: (
+          f"RESOURCE_EXHAUSTED: 7a.client; {reason}\n\t [[{{{{node map/WriteFile}}}}]]"
+      )
+      with (
+          mock.patch.object(tff.framework.SyncExecutionContext, "invoke", side_effect=error),
+          self.assertRaisesRegex(runtime.WorkerLost, "h:1 has no space left on its disk"),
+      ):
+        worker.invoke(_sizes, ["7a.client"], ())
+      self.assertTrue(worker.is_full)
 
 
 class MissingSitesTest(absltest.TestCase):

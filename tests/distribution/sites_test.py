@@ -174,6 +174,27 @@ class SitesTest(absltest.TestCase):
         "it."
     ])
 
+  def test_a_site_that_is_lost_whenever_it_computes_is_missing(self):
+    site = remote_worker.RemoteWorker("h:1", 1, None)
+
+    def is_lost(*unused_args):
+      site.reason = "ended"
+      raise runtime.WorkerLost("the worker at h:1 ended.")
+
+    def comes_back(unused_seconds):
+      site.reason, site.site = None, {}
+
+    self.enter_context(mock.patch.object(site, "invoke", is_lost))
+    self.enter_context(mock.patch.object(site, "connect", comes_back))
+    context = pool._PoolContext([site], None, mock.Mock(), 1, 600, lambda line: None)
+    self.addCleanup(context.close)
+    context.connect(may_miss_sites=False)
+    argument = mock.Mock(num_clients=1)
+    argument.site.return_value, argument.part.return_value = "h:1", (None, [])
+    with self.assertRaisesRegex(dealing.SiteMissing, r"^the site at h:1 ended\.$") as caught:
+      context._invoke_parts(_total_size, argument)
+    self.assertEqual(caught.exception.address, "h:1")
+
   def test_sites_and_other_workers_are_not_mixed(self):
     (site,) = self._sites(1)
     other = started_workers.StartedWorker(self)

@@ -8,11 +8,13 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import flagsaver
 
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiments import site_runs
 from experiments import worker_flags
 from fl_clustering.distribution import dealing
 from fl_clustering.distribution import remote_worker
+from fl_clustering.distribution import worker_lost
 
 
 def _document(digest, **num_rows):
@@ -46,6 +48,17 @@ class OpenWorkersTest(absltest.TestCase):
         "worker x:1: clients at a time: 2",
         "worker y:1: clients at a time: 8",
     ])
+
+
+  def test_this_machine_s_own_worker_does_not_start(self):
+    lost = worker_lost.WorkerLost("It did not answer within 60 s.")
+    with (
+        flagsaver.flagsaver(workers=["x:1"]),
+        mock.patch.object(worker_flags, "pool", mock.Mock(Pool=mock.Mock(side_effect=lost))),
+        contextlib.ExitStack() as stack,
+        self.assertRaisesRegex(launch.RunFailed, r"^It did not answer within 60 s\.$"),
+    ):
+      worker_flags.open_documents(stack)
 
 
 class OpenSitesTest(absltest.TestCase):
@@ -188,15 +201,20 @@ class TablesTest(absltest.TestCase):
     super().setUp()
     self.path = self.create_tempdir().full_path
 
-  def test_rows_of_the_same_sites_are_kept_and_others_removed(self):
-    left = _OPENED.without("x:1")
+  def test_rows_of_all_sites_are_kept_and_others_removed(self):
     self._study(_OPENED, resume=False).run([{"k": 1}], lambda k: {"v": k})
     self.assertEqual(self._study(_OPENED).rows, [{"k": 1, "v": 1, "missing_sites": None}])
-    without = self._study(left)
-    self.assertEqual(without.rows, [])
-    without.run([{"k": 1}], lambda k: {"v": 5})
-    self.assertEqual(self._study(left).rows, [{"k": 1, "v": 5, "missing_sites": "x:1"}])
+    left = self._study(_OPENED.without("x:1"))
+    self.assertEqual(left.rows, [])
+    left.run([{"k": 1}], lambda k: {"v": 5})
+    self.assertEqual(left.rows, [{"k": 1, "v": 5, "missing_sites": "x:1"}])
     self.assertEqual(self._study(_OPENED).rows, [])
+
+  def test_rows_without_another_site_at_the_same_address_are_removed(self):
+    x, y = _OPENED.documents.values()
+    moved = site_runs.OpenSites({"x:1": y, "y:1": x}, (), ())
+    self._study(_OPENED.without("x:1"), resume=False).run([{"k": 1}], lambda k: {"v": 5})
+    self.assertEqual(self._study(moved.without("x:1")).rows, [])
 
   def test_every_row_says_which_sites_are_missing(self):
     columns = _OPENED.without("x:1").last_columns

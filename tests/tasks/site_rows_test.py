@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering.distribution import pool
+from fl_clustering.distribution import site_folder
 from fl_clustering.distribution import site_paths
 from fl_clustering.distribution import sites as sites_lib
 from fl_clustering.engine import client_files
@@ -155,6 +156,23 @@ class SiteTaskTest(parameterized.TestCase):
     after = self._times()
     self.assertLen(after, len(before) + 3 * 4)
     self.assertEqual({path: after[path] for path in before}, before)
+
+  def test_labels_of_other_codes_have_another_digest(self):
+    folder, cache = (self.create_tempdir().full_path for _ in range(2))
+    pd.DataFrame({"a": [1, 2], "y": ["yes", "no"]}).to_csv(
+        os.path.join(folder, "c.csv"), index=False
+    )
+    tests = held_out.TestRows({"c": np.zeros(2, bool)}, {"c": 0})
+
+    def digest(*classes):
+      options = table_options.TableOptions(label_column="y")
+      site = site_folder.open_site(folder, cache, options, classes).to_json()
+      rows = site_rows.open_rows(sites_lib.join({"h:1": site}))
+      return rows._digest(tests, "c", rows.format.encoding, np.zeros(2, bool))
+
+    digests = [digest("yes", "no", last) for last in ("Unknown", "unknown", "Unknown")]
+    self.assertEqual(digests[0], digests[2])
+    self.assertNotEqual(digests[0], digests[1])
 
   def test_a_file_that_was_cut_off_is_written_again(self):
     sites = self._open(_DRAWN, (0, 1))
