@@ -133,14 +133,13 @@ def verdict(results: results_lib.Results) -> str | None:
 
 def misplaced_weight(results: results_lib.Results) -> str | None:
   """Returns one sentence if the paper's rule prefers a view worse than the best; else None."""
-  if not results.has_classes:
+  best = results.best_view()
+  if best is None:
     return None
   weights = results.view_weights("mvkm", results.partitions[-1])
   favourite = max(zip(weights, results.view_names), key=lambda pair: pair[0].mean)[1]
-  alone = {view: results.single_view(view, "nmi") for view in results.view_names}
-  nmi = {view: score.mean for view, score in alone.items() if score is not None}
-  best = max(nmi, key=lambda view: nmi[view])
-  if nmi[best] - nmi[favourite] < _NOTHING:
+  most, reached = (results.single_view(view, "nmi") for view in (best, favourite))
+  if most is None or reached is None or most.mean - reached.mean < _NOTHING:
     return None
   return (
       f"{results.name}: the paper's rule gives most weight to {favourite}, not to the best view, "

@@ -219,12 +219,13 @@ class _PoolContext(tff.framework.SyncContext):
       Pairs of the positions of some clients and what it returned for them.
 
     Raises:
-      dealing.SiteMissing: If a site is lost and does not come back, or is lost in each attempt.
+      dealing.SiteMissing: If a site is lost and does not come back, or sites are lost in each
+        attempt: then the one that was lost most often.
       runtime.WorkerLost: If no worker is left, or clients lose one worker after the other.
     """
     missing = list(range(argument.num_clients))
     done: list[tuple[list[int], Any]] = []
-    reasons = []
+    reasons, lost = [], []
     for _ in range(_MAX_ATTEMPTS):
       calls = []
       for worker, clients in self._dealer.shares(missing, argument):
@@ -238,13 +239,13 @@ class _PoolContext(tff.framework.SyncContext):
         except runtime.WorkerLost as e:
           reasons.append(str(e))
           missing += clients
-          lost = worker
+          lost.append(worker)
           self._tell(f"{e} {self._dealer.what_follows(worker)}")
       if not missing:
         return done
       missing.sort()
-    if lost.site is not None:
-      raise dealing.SiteMissing(lost)
+    if lost[-1].site is not None:
+      raise dealing.SiteMissing(max(lost, key=lost.count))
     raise runtime.WorkerLost(
         f"a round lost a worker {_MAX_ATTEMPTS} times: {' '.join(reasons)}"
     )

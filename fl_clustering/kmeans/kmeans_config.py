@@ -64,10 +64,10 @@ class Sums(Algorithm):
 
   Attributes:
     num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
-      most two clusters, and each further one at most doubles them.  So few may still find fewer
-      than K; another center then occurs again.  Eight more rounds find the scale, the final means
-      and their inertia.  Default: 30.  With `privacy` it follows from the number of clusters, and
-      must be left out.
+      most two clusters, and each further one at most doubles them.  With no more than that, fewer
+      than K may be found; a center then occurs several times.  Eight more rounds find the scale,
+      the final means and their inertia.  Default: 30.  With `privacy` it follows from the number of
+      clusters, and must be left out.
     min_count: The least number of points, those of all clients together, that a sum is asked of.
       If it exceeds 1, counts are asked before every round of sums, in one round or more that
       `num_rounds` doesn't count.  Clusters of fewer points get no center of their own; another

@@ -16,8 +16,8 @@ Where this differs from the paper:
     the three-phase article.
 *   `--representation=weights` clusters the weights.  By L2 distance that is the same.  By cosine
     distance it is not, and the groups may be missed: what all weights share is most of them.
-*   The paper has no new clients.  Here, one joins the cluster whose mean is nearest to its own
-    update, in the distance that the clients are grouped by.
+*   The paper has no new clients.  Here, one joins the cluster whose mean is nearest, by what of the
+    clients is grouped and in the distance by which it is.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ class PersonalRunsTest(parameterized.TestCase):
     for name in _PERSONAL:
       found = self.result.methods[name].cost
       for metric, total in found.by_name().items():
-        # One of the clients trains after the last round for its own weights, which nobody here uses.
+        # One of the clients trains after the last round for its own weights, which nobody uses.
         phase_1 = sum(self.recorder.values("pretrain", "", metric))
         self.assertLess(phase_1, self.result.pretrain.cost.by_name()[metric])
         per_round = self.recorder.values(name, "", metric)
