@@ -101,7 +101,8 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       bool,
       "Whether the clients are played for an experiment. Then methods without privacy run beside "
       "it, exact accuracies are written, marked as NOT private, and noise follows --seed, which "
-      "is NOT private either. Without it, noise is secure and nothing but noisy sums is written.",
+      "is NOT private either. Without it, noise is secure and nothing but noisy sums is written; "
+      "that takes clients' own tables and their schema.",
       None, default_text="no with --dataset=files, else yes",
   )
   num_seeds: int = options.option(
@@ -157,6 +158,14 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       self._set("num_clients", _NUM_CLIENTS)
     if self.simulation is None:
       self._set("simulation", not reads_tables)
+    if not self.simulation and not reads_tables:
+      # Shapes, classes and words would come from the data, and a partition deals out the rows of
+      # all clients by what they are.
+      raise validate.error(
+          "simulation",
+          f"be left on with `dataset` {self.dataset}: in a private run, a schema says what is public",
+          self.simulation,
+      )
 
   @property
   def model_options(self) -> dict[str, Any]:

@@ -67,8 +67,16 @@ def train(
   return Trained(tuple(states), report, releases, noise, len(run.clients))
 
 
-def _numbers(array: np.ndarray) -> list[float | None]:
-  return [None if math.isnan(value) else float(value) for value in array]
+def _of_report(report: fitting.Report) -> list[dict[str, float | None]]:
+  """Returns the numbers of each cluster, and last those of all clients; None for what is NaN."""
+  columns = {
+      "num_clients": report.counts, "num_clients_std": report.count_stds,
+      "accuracy": report.accuracies, "accuracy_std": report.accuracy_stds,
+  }
+  return [
+      {name: None if math.isnan(value) else float(value) for name, value in zip(columns, row)}
+      for row in zip(*columns.values())
+  ]
 
 
 def _privacy(settings: plan_lib.PrivateClusters, trained: Trained) -> dict[str, Any]:
@@ -107,7 +115,8 @@ def summary(
     trained: Trained,
 ) -> dict[str, Any]:
   """Returns `summary.json`: all of it is public or noisy."""
-  report, noise = trained.report, trained.relative_noise
+  *clusters, all_clients = _of_report(trained.report)
+  noise = trained.relative_noise
   return {
       "privacy": _privacy(settings, trained),
       "plan": {
@@ -121,17 +130,8 @@ def summary(
           "num_clusters": settings.num_clusters,
           "rounds": settings.rounds,
       },
-      "clusters": [
-          {
-              "cluster": number, "num_clients": count, "num_clients_std": report.count_std,
-              "accuracy": accuracy,
-          }
-          for number, (count, accuracy) in enumerate(
-              zip(_numbers(report.counts), _numbers(report.accuracies))
-          )
-      ],
-      "accuracy": None if math.isnan(report.accuracy) else report.accuracy,
-      "accuracy_std": report.accuracy_std,
+      "clusters": [{"cluster": number, **found} for number, found in enumerate(clusters)],
+      "all_clients": all_clients,
       "clip_norms": [state.clip_norm for state in trained.states[:-1]],
       "sizes": [state.sizes.tolist() for state in trained.states[1:]],
       "revived_rounds": [

@@ -145,23 +145,19 @@ def _released_warnings(released: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clusters_table(released: Mapping[str, Any]) -> html_page.Html:
-  score_text = scores.score_text
   rows = [
       [
-          cluster["cluster"], score_text(cluster["num_clients"], "{:.1f}".format),
-          score_text(cluster["num_clients_std"], "{:.1f}".format), score_text(cluster["accuracy"]),
-          score_text(results.accuracy_std(cluster)),
+          name, scores.score_text(found["num_clients"], "{:.1f}".format),
+          scores.score_text(found["num_clients_std"], "{:.1f}".format),
+          results.accuracy_text(found), scores.score_text(found["accuracy_std"]),
       ]
-      for cluster in released["clusters"]
+      for name, found in results.report_rows(released)
   ]
-  rows.append([
-      "all", f"{released['data']['num_clients']:,}", "public",
-      score_text(released["accuracy"]),
-      score_text(None if released["accuracy"] is None else released["accuracy_std"]),
-  ])
   return html_page.table(
       ["cluster", "clients", "sd of noise", "accuracy", "sd of noise"], rows,
-      "Noisy numbers of clients, and their noisy mean accuracy on their own test data",
+      "Noisy numbers of the clients with rows for training and for testing, and their noisy mean "
+      f"accuracy on these; {results.UNKNOWN}: the noise has a standard deviation above "
+      f"{results.LARGEST_STD:g}",
   )
 
 
@@ -190,14 +186,17 @@ def write_released(folder: str) -> None:
   run = finished_run.FinishedRun(folder)
   released = run.summary
   privacy, data, plan = released["privacy"], released["data"], released["plan"]
-  if released["accuracy"] is None:
+  found = released["all_clients"]
+  accuracy = results.accuracy_text(found)
+  if accuracy == scores.ABSENT:
     verdict = "The report was lost, so there is no accuracy."
   else:
     verdict = (
-        f"Mean accuracy of all clients: {released['accuracy']:.3f}, at epsilon "
-        f"{privacy['epsilon']:g} and delta {privacy['delta']:g}. The noise on it has a standard "
-        f"deviation of {released['accuracy_std']:.3f}."
+        f"Mean accuracy of all clients with test data: {accuracy}, at epsilon "
+        f"{privacy['epsilon']:g} and delta {privacy['delta']:g}."
     )
+    if found["accuracy_std"] is not None:
+      verdict += f" The noise on it has a standard deviation of {found['accuracy_std']:.3f}."
   report_sections.write(run, report_sections.Report(
       title=f"{'' if privacy['is_private'] else 'NOT private: '}Private clusters of "
       f"{data['num_clients']:,} clients",

@@ -39,6 +39,9 @@ ACCURACY = "accuracy"
 FINETUNED = "finetuned_accuracy"
 # The scores and the least that they can be; all are at most 1.
 _SCORES = {ARI: -1.0, ACCURACY: 0.0, FINETUNED: 0.0}
+# Of an accuracy whose noise has a larger standard deviation than this.
+UNKNOWN = "unknown"
+LARGEST_STD = 0.2
 # With fewer seeds, an interval is too wide to be of use.
 LEAST_SEEDS = 3
 
@@ -227,16 +230,22 @@ def data_line(data: Mapping[str, Any]) -> str:
   )
 
 
-def accuracy_std(cluster: Mapping[str, Any]) -> float | None:
-  """Returns the standard deviation of the noise on a cluster's accuracy; None if there is none.
+def accuracy_text(found: Mapping[str, Any]) -> str:
+  """Returns the accuracy of a cluster, or of all clients; `unknown` under too much noise.
 
-  The accuracy is a half and a noisy sum, of clients' accuracies less a half, over a noisy count.
-  The count is twice another sum with the same noise.
+  It is "-" where the report was lost.
   """
-  if cluster["accuracy"] is None:
-    return None
-  std_of_sum = cluster["num_clients_std"] / 2
-  return std_of_sum / cluster["num_clients"] * math.hypot(1, 2 * (cluster["accuracy"] - 0.5))
+  if found["num_clients"] is None:
+    return scores.ABSENT
+  if found["accuracy"] is None or found["accuracy_std"] > LARGEST_STD:
+    return UNKNOWN
+  return scores.score_text(found["accuracy"])
+
+
+def report_rows(released: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+  """Returns the names and numbers of the clusters, and last those of all clients."""
+  rows = [(str(cluster["cluster"]), cluster) for cluster in released["clusters"]]
+  return [*rows, ("all", released["all_clients"])]
 
 
 def detected(mu: float, false_alarms: float) -> float:
@@ -263,15 +272,9 @@ def budget_text(privacy: Mapping[str, Any]) -> str:
 def _released_text(released: Mapping[str, Any]) -> str:
   privacy = released["privacy"]
   rows = [
-      [
-          str(cluster["cluster"]), scores.score_text(cluster["num_clients"], "{:.0f}".format),
-          scores.score_text(cluster["accuracy"]),
-      ]
-      for cluster in released["clusters"]
+      [name, scores.score_text(found["num_clients"], "{:.0f}".format), accuracy_text(found)]
+      for name, found in report_rows(released)
   ]
-  rows.append([
-      "all", str(released["data"]["num_clients"]), scores.score_text(released["accuracy"]),
-  ])
   lines = [
       f"planning number {released['plan']['relative_noise']:.2f}. {released['plan']['advice']}",
       budget_text(privacy),

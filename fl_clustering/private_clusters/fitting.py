@@ -46,22 +46,40 @@ _NUM_NORMS = len(training.NORM_BINS) + 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Report:
-  """What the report at the end releases.
+  """What the report at the end releases: of every cluster, and last of all clients together.
+
+  It is about the clients with data for training and for testing; others send zeros.
 
   Attributes:
-    counts: Noisy numbers of clients, of shape (K,); NaN if the report was lost.
-    accuracies: Noisy mean accuracies on the clients' test data, of shape (K,); NaN where the
-      noisy count is not above a half.
-    accuracy: The same of all clients.
-    count_std: The standard deviation of the noise on a count.
-    accuracy_std: Likewise on the accuracy of all clients.
+    counts: Their noisy numbers, of shape (K + 1,); NaN if the report was lost.
+    count_stds: The standard deviations of the noise on these, likewise.
+    accuracies: Their noisy mean accuracies on their test data, likewise; NaN where the noisy count
+      is not above a half.
+    accuracy_stds: The standard deviations of the noise on these, by the delta method, likewise.
   """
 
   counts: np.ndarray
+  count_stds: np.ndarray
   accuracies: np.ndarray
-  accuracy: float
-  count_std: float
-  accuracy_std: float
+  accuracy_stds: np.ndarray
+
+  @classmethod
+  def of_sums(cls, sums: np.ndarray, std: float) -> Report:
+    """Returns what noisy sums tell.
+
+    Args:
+      sums: Over the clients of every cluster of accuracy - 1/2, and of 1/2, of shape (K, 2).
+      std: The standard deviation of the noise on each of them.
+    """
+    stds = std * np.append(np.ones(len(sums)), math.sqrt(len(sums)))
+    of_accuracy, of_half = np.vstack([sums, sums.sum(axis=0)]).T
+    counts = np.where(2 * of_half > 0.5, 2 * of_half, np.nan)
+    ratios = of_accuracy / counts
+    return cls(
+        2 * of_half, 2 * stds, np.clip(ratios + 0.5, 0, 1),
+        # The noise of the count is twice that of the sum, and independent.
+        stds * np.hypot(1, 2 * ratios) / counts,
+    )
 
 
 class Questions:
@@ -337,13 +355,5 @@ class Run:
     self._releases.ledger.freeze()
     if found is None:
       found = np.full(2 * self._settings.num_clusters, np.nan)
-    found = found.reshape(-1, 2)
-    counts = 2 * found[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-      accuracies = np.where(counts > 0.5, np.clip(found[:, 0] / counts + 0.5, 0, 1), np.nan)
-    num_clients = len(self.clients)
-    std = sensitivity / self._budget.report * self._budget.noise_growth(num_clients)
-    accuracy = float(np.clip(found[:, 0].sum() / num_clients + 0.5, 0, 1))
-    return Report(
-        counts, accuracies, accuracy, 2 * std, std * float(np.sqrt(len(counts))) / num_clients
-    )
+    std = sensitivity / self._budget.report * self._budget.noise_growth(len(self.clients))
+    return Report.of_sums(found.reshape(-1, 2), std)

@@ -4,6 +4,7 @@ import math
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import agreement
@@ -15,6 +16,7 @@ from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.private_clusters import training
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import own_clients
 
 _NUM_CLIENTS = 24
@@ -29,7 +31,7 @@ def tearDownModule():
   _RUNTIME.pop().close()
 
 
-def _task():
+def _clients():
   """Returns clients of two kinds, which name two classes the other way round."""
   rng = np.random.default_rng(3)
   clients = {}
@@ -37,7 +39,36 @@ def _task():
     x = rng.normal(size=(40, 4)).astype(np.float32)
     y = (x[:, 0] + x[:, 1] > 0) ^ (i % 2)
     clients[f"{i:02d}"] = (x[:30], y[:30].astype(int)), (x[30:], y[30:].astype(int))
-  return own_clients.task_from_arrays(clients, "logistic", num_classes=2)
+  return clients
+
+
+def _task():
+  return own_clients.task_from_arrays(_clients(), "logistic", num_classes=2)
+
+
+class ReportTest(parameterized.TestCase):
+
+  @parameterized.parameters((0.9, 300, 2.0), (0.75, 100, 3.0), (0.4, 60, 2.0))
+  def test_stated_noise_is_that_of_many_draws(self, accuracy, count, std):
+    exact = count * np.array([[accuracy - 0.5, 0.5], [accuracy - 0.7, 0.5]])
+    stated = fitting.Report.of_sums(exact, std)
+    np.testing.assert_allclose(stated.counts, [count, count, 2 * count])
+    np.testing.assert_allclose(stated.accuracies, accuracy - np.array([0, 0.2, 0.1]))
+    rng = np.random.default_rng(0)
+    drawn = [
+        fitting.Report.of_sums(exact + rng.normal(0, std, (2, 2)), std) for _ in range(20_000)
+    ]
+    # The standard error is .5%; the delta method leaves out terms of higher order.
+    for values, std_stated in (
+        ([one.counts for one in drawn], stated.count_stds),
+        ([one.accuracies for one in drawn], stated.accuracy_stds),
+    ):
+      np.testing.assert_allclose(np.std(values, axis=0), std_stated, rtol=0.03)
+
+  def test_a_count_that_is_no_divisor_gives_no_accuracy(self):
+    report = fitting.Report.of_sums(np.array([[0.1, 0.2], [-0.2, -3.0], [2.0, 4.0]]), 1.0)
+    np.testing.assert_array_equal(np.isnan(report.accuracies), [True, True, False, False])
+    np.testing.assert_array_equal(np.isnan(report.accuracy_stds), [True, True, False, False])
 
 
 class FittingTest(absltest.TestCase):
@@ -54,9 +85,9 @@ class FittingTest(absltest.TestCase):
   def test_finds_the_kinds_and_reports_them(self):
     task = _task()
     _, state, report = self._run(task)
-    np.testing.assert_allclose(report.counts, [12, 12], atol=2)
+    np.testing.assert_allclose(report.counts, [12, 12, 24], atol=2)
     self.assertGreater(report.accuracies.min(), 0.85)
-    self.assertAlmostEqual(report.accuracy, report.accuracies.mean(), delta=0.05)
+    self.assertAlmostEqual(report.accuracies[2], report.accuracies[:2].mean(), delta=0.05)
     kinds = []
     for client in task.clients:
       logits = client.test.features @ state.vectors[:, :8].reshape(2, 4, 2) + (
@@ -65,6 +96,27 @@ class FittingTest(absltest.TestCase):
       kinds.append(int(hits.argmax()))
     truth = [i % 2 for i in range(_NUM_CLIENTS)]
     self.assertEqual(agreement.adjusted_rand_index(kinds, truth), 1.0)
+
+  def test_clients_without_test_rows_are_not_in_the_report(self):
+    clients = _clients()
+    for name in list(clients)[:_NUM_CLIENTS // 2]:
+      train, (x, y) = clients[name]
+      clients[name] = train, (x[:0], y[:0])
+    task = own_clients.task_from_arrays(_clients(), "logistic", num_classes=2)
+    folder = self.create_tempdir().full_path
+    examples = {
+        part: {name: examples_lib.Examples(*both[i]) for name, both in clients.items()}
+        for i, part in enumerate(("train", "test"))
+    }
+    files = client_files.write_examples(examples["train"], examples["test"], folder)
+    settings = plan.PrivateClusters(2, 1e4, 1e-5, rounds=6, learning_rate=0.5)
+    run = fitting.Run(
+        settings, task.model, files, folder, 0, releases_lib.Releases(1e4, 1e-5, 1)
+    )
+    *_, (_, public) = run.states()
+    report = run.report(public)
+    np.testing.assert_allclose(report.counts[2], _NUM_CLIENTS // 2, atol=0.5)
+    self.assertGreater(report.accuracies[2], 0.85)
 
   def test_the_same_seed_gives_the_same_bits(self):
     first, second = (self._run(_task(), 2, epsilon=8.0) for _ in range(2))
@@ -103,7 +155,7 @@ class FittingTest(absltest.TestCase):
       with mock.patch.object(training.State, "next") as next_state:
         run.next(state, centers, client_ids)
       report = run.report(run.public(state, centers))
-      return next_state.call_args.args[0].count_std, report.count_std, report.accuracy_std
+      return next_state.call_args.args[0].count_std, *report.count_stds
 
     all_ids = list(files.train)
     expected = stated(all_ids)

@@ -112,7 +112,7 @@ class ResumeTest(parameterized.TestCase):
     self.assertEqual(second.lost, [self.books.ledger.releases[number].name])
     self._check_ledger(second, folder)
     self.assertTrue(np.isfinite(state.vectors).all())
-    self.assertEqual(np.isnan(report.accuracy), number == _NUM_RELEASES - 1)
+    self.assertEqual(np.isnan(report.accuracies[-1]), number == _NUM_RELEASES - 1)
 
     third = _Books(folder)
     again, _ = _played(self.run_, third)

@@ -18,6 +18,7 @@ from experiments.private_training import released
 from experiments.private_training import report
 from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import slot_sums
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.tasks import schema as schema_lib
 from tests.experiment_shell import in_process
 
@@ -145,13 +146,18 @@ class ProgramTest(parameterized.TestCase):
     ask.assert_not_called()
     self.assertEqual(_read(folder, "released", "ledger.csv"), before)
 
-  def test_without_simulation_noise_is_secure_and_nothing_else_is_written(self):
-    folder = os.path.join(self.base, "real")
-    _run(f"--output_dir={folder}", "--nosimulation")
-    self.assertNotIn("simulation", os.listdir(folder))
-    summary = json.loads(_read(folder, "released/summary.json"))
-    self.assertTrue(summary["privacy"]["is_private"])
-    self.assertIsNone(json.loads(_read(folder, "summary.json"))["simulation"])
+  @parameterized.parameters(*(
+      name for name, dataset in task_registry.DATASETS.items() if not dataset.reads_tables
+  ))
+  def test_a_private_run_of_data_without_a_schema_is_refused_before_they_are_read(self, name):
+    with mock.patch.object(task_registry, "load_task") as load:
+      with self.assertRaisesRegex(launch.InputError, "^`simulation`"):
+        in_process.run_main(
+            private_clusters.PrivateClusters().main, f"--dataset={name}", "--nosimulation",
+            f"--data_dir={self.base}", f"--output_dir={os.path.join(self.base, 'refused')}",
+        )
+    load.assert_not_called()
+    self.assertNotIn("refused", os.listdir(self.base))
 
   def test_one_cluster_is_dp_fedavg(self):
     folder = os.path.join(self.base, "one")
@@ -177,8 +183,6 @@ class ProgramTest(parameterized.TestCase):
       (("--trust=none", "--min_clients=13"), "`min_clients` must be at most the 12 clients"),
       (("--epsilon=8,8",), "`epsilon` must be one number or several different ones"),
       (("--epsilon=0",), "`epsilon` must be a finite number > 0"),
-      (("--nosimulation", "--epsilon=4,8"), "`epsilon` must be one without `simulation`"),
-      (("--nosimulation", "--num_seeds=2"), "`num_seeds` must be one without `simulation`"),
       (("--delta=1",), "`delta` must be a number in"),
       (("--image_size=9",), "`image_size` must divide the sides of square images"),
       (("--dataset=files",), "`schema` must be given for `dataset` files, as no private row may "

@@ -74,7 +74,7 @@ class ReportTest(parameterized.TestCase):
         for name in (results.ACCURACY, results.FINETUNED)
     }
     released = {f"{one['accuracy']:.3f}" for one in sample_runs.RELEASED["clusters"]}
-    released.add(f"{sample_runs.RELEASED['accuracy']:.3f}")
+    released.add(f"{sample_runs.RELEASED['all_clients']['accuracy']:.3f}")
     for number in simulated - released:
       self.assertNotIn(number, page)
     self.assertIn("fine-tuned", _text(run, "simulation/report.html"))
@@ -140,8 +140,8 @@ class ReportTest(parameterized.TestCase):
   def test_lost_answers_are_named(self):
     self.assertNotIn("Answers were lost", self._released())
     page = self._released(
-        lost=["round 12", "report"], accuracy=None,
-        clusters=[{"cluster": 0, "num_clients": None, "num_clients_std": 4.2, "accuracy": None}],
+        lost=["round 12", "report"], all_clients=sample_runs.LOST,
+        clusters=[{"cluster": 0, **sample_runs.LOST}],
     )
 
     self.assertIn("it waited for round 12 and report.", page)
