@@ -89,7 +89,11 @@ def parse(module, experiment, commands):
 
 assert all(module.startswith("absl.") for module in flags.FLAGS.flags_by_module_dict())
 with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-  print(json.dumps(pool.starmap(parse, json.load(sys.stdin), chunksize=1)))
+  found = pool.starmap(parse, json.load(sys.stdin), chunksize=1)
+  # Nobody is left who could print after the result, or be ended by a signal, which is handled.
+  pool.close()
+  pool.join()
+print(json.dumps(found))
 """
 
 
