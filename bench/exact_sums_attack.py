@@ -40,7 +40,7 @@ _SEEDS = flags.DEFINE_integer(
     "seeds", 3, "Runs of every fit, of other seeds and splits over the clients.", lower_bound=1)
 _ONLY = flags.DEFINE_string(
     "only", "", "Attacks only fits whose names contain this text. Default: all.")
-path_flag.define("csv", None, "File for the table, as CSV. Default: no file.")
+path_flag.define_output("csv", "File for the table, as CSV. Default: no file.")
 
 _LOADERS = {"wine": datasets.load_wine, "breast cancer": datasets.load_breast_cancer}
 _HEADER = ("fit", "min_count", "seed", "named", "right", "false", "of")

@@ -43,8 +43,18 @@ class Case:
   compared: tuple[str, ...] = ("*",)
 
 
+def _once(command: str) -> str:
+  """Returns a command without the flags to which it gives another value later."""
+  words = command.split(" ")
+  last = {word.partition("=")[0]: place for place, word in enumerate(words)}
+  return " ".join(
+      word for place, word in enumerate(words)
+      if not word.startswith("--") or last[word.partition("=")[0]] == place
+  )
+
+
 def _case(name: str, *commands: str, **options: Any) -> Case:
-  return Case(name, commands, **options)
+  return Case(name, tuple(map(_once, commands)), **options)
 
 
 _THREE = "experiments.three_phase_emnist --pretrain_rounds=1 --cluster_rounds=1"

@@ -42,9 +42,12 @@ def answer(value: Any) -> None:
 
 
 def launched(*more_flags: str) -> Any:
-  """Returns what another process of this program answers, with more flags than this one's."""
+  """Returns what another process of this program answers, with other flags beside this one's."""
+  names = {flag.partition("=")[0].removeprefix("--") for flag in more_flags}
+  given = (flags.FLAGS[name] for name in flags.FLAGS if name not in names)
+  texts = dict.fromkeys(flag.serialize() for flag in given if flag.present)
   with child_process.ChildProcess(child_process.serving(__name__)) as child:
-    child.send([*sys.argv, *more_flags])
+    child.send([sys.argv[0], *texts, *more_flags])
     try:
       return child.answer()
     except child_process.Failed as e:

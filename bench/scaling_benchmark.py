@@ -48,8 +48,8 @@ flags.DEFINE_integer(
 path_flag.define("data_dir", None, "Folder with MNIST's IDX files.")
 flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The model.")
 flags.DEFINE_integer("repetitions", 3, "Turns of every step, after a warm-up.", lower_bound=1)
-path_flag.define(
-    "figure", None,
+path_flag.define_output(
+    "figure",
     "File for the figure, as PNG; its numbers come beside it, as CSV. Default: no figure.")
 
 flags.DEFINE_enum("step", None, _STEPS, "Internal: the step to measure in this process.")

@@ -1,11 +1,25 @@
 """Writes files that are either complete or absent."""
 
 import contextlib
+import errno
 import os
+import stat
 from typing import Iterator, Mapping
 import zipfile
 
 import numpy as np
+
+
+def target(path: str) -> str:
+  """Returns the absolute path of a file to write, which is that to which a link leads.
+
+  Raises:
+    OSError: If there is something else than a regular file, such as a device.
+  """
+  with contextlib.suppress(FileNotFoundError):
+    if not stat.S_ISREG(os.stat(path).st_mode):
+      raise OSError(errno.EINVAL, "not a regular file", path)
+  return os.path.realpath(path)
 
 
 @contextlib.contextmanager
@@ -16,11 +30,12 @@ def atomic_path(path: str) -> Iterator[str]:
   unchanged.
 
   Args:
-    path: The final name; its folder must exist.
+    path: The final name; its folder must exist.  Of a link, it is that of its `target`.
 
   Yields:
     The temporary name, in the same folder and with the same extension.
   """
+  path = target(path)
   folder, name = os.path.split(path)
   ending = os.path.splitext(name)[1]
   temporary = os.path.join(folder, f".{name}.{os.getpid()}{ending}")

@@ -9,6 +9,7 @@ the argument's name in the message:
 
 import math
 import numbers
+import os
 from typing import Any, Collection
 
 
@@ -121,3 +122,12 @@ def one_of(choices: Collection[str], **argument: Any) -> None:
   name, value = _only(argument)
   if value not in choices:
     raise error(name, "be one of " + ", ".join(choices), value)
+
+
+def regular_files(**argument: str) -> None:
+  """Checks a folder, and those in it, for what a reader may wait for: named pipes, devices."""
+  name, folder = _only(argument)
+  for parent, _, files in os.walk(folder):
+    for path in (os.path.join(parent, file) for file in files):
+      if os.path.exists(path) and not os.path.isfile(path):
+        raise error(name, "hold files and folders, and nothing else", path)

@@ -19,6 +19,7 @@ even while it still imports the rest.
 """
 
 import contextlib
+import errno
 import logging as std_logging
 import os
 import select
@@ -39,11 +40,13 @@ from absl import flags
 from absl import logging
 
 from clustering_basics import extras
+from experiment_shell import command_line
 from experiment_shell import program_help
 
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
+_OF_FULL_DISKS = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 class InputError(Exception):
@@ -74,18 +77,29 @@ def run_errors(output_dir: str, *kinds: type[Exception]) -> Iterator[None]:
   try:
     yield
   except expected as e:
+    problem = (_output_problem(e) or str(e)).rstrip(".")
     raise RunFailed(
-        f"{str(e).rstrip('.')}. Results so far are in {output_dir}; --resume continues from "
-        "there."
+        f"{problem}. Results so far are in {output_dir}; --resume continues from there."
     ) from e
 
 
 def _flush_output() -> None:
   try:
-    if sys.stdout is not None:  # It is None if it was closed from the start.
-      sys.stdout.flush()
+    sys.stdout.flush()
   except OSError as e:
     raise RunFailed(f"standard output can't be written ({e.strerror}).") from e
+
+
+def _output_problem(error: BaseException | None) -> str:
+  """Returns in words that standard output can't be written if the error comes of it, else ""."""
+  while error is not None and getattr(error, "errno", None) not in _OF_FULL_DISKS:
+    error = error.__cause__ or error.__context__
+  if error is not None:
+    try:
+      print(flush=True)  # The buffer may have dropped what could not be written.
+    except OSError as e:
+      return f"standard output can't be written ({e.strerror})."
+  return ""
 
 
 def _drop_output() -> None:
@@ -125,10 +139,13 @@ def _end_after(error: BaseException) -> None:
   if _reader_is_gone(error):
     _drop_output()
     sys.exit(_READER_GONE)
-  if isinstance(error, InputError):
-    _end(f"error: {error}", _BAD_INPUT)
   if isinstance(error, RunFailed):
     _end(f"error: {error}", _FAILED)
+  problem = _output_problem(error)
+  if problem:
+    _end(f"error: {problem}", _FAILED)
+  if isinstance(error, InputError):
+    _end(f"error: {error}", _BAD_INPUT)
   missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
   if missing in extras.FEDERATED:
     _end(f"error: {missing} must be installed for this, and isn't; {extras.advice()}.", _FAILED)
@@ -147,9 +164,11 @@ def _parse_flags(help_: program_help.Help | None) -> list[str]:
   app.define_help_flags()
   if help_ is not None:
     program_help.define_flags(help_)
+  with input_errors():
+    arguments = command_line.arguments(sys.argv[1:])
   try:
-    return flags.FLAGS(sys.argv)
-  except flags.Error as e:
+    return flags.FLAGS([sys.argv[0], *arguments])
+  except (flags.Error, ValueError) as e:
     raise InputError(str(e)) from e
   except SystemExit:
     # absl ends `--help` with code 1.
@@ -172,6 +191,8 @@ def run(main: Callable[[], None], help_: program_help.Help | None = None) -> Non
 
 def _run(main: Callable[[], None], help_: program_help.Help | None) -> None:
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
+  if sys.stdout is None:  # It was closed from the start.
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   logging.use_absl_handler()

@@ -21,6 +21,8 @@ from clustering_basics import validate
 CONFIG = "config.json"
 REPORT = "report.html"
 SUMMARY = "summary.json"
+# The file that a run has locked.  It is no result, and a killed run leaves it.
+LOCK = ".lock"
 # The part of `config.json` that states with which other versions the run was resumed.
 RESUMED_WITH = "resumed_with"
 
@@ -60,6 +62,13 @@ def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 class OtherConfig(ValueError):
   """The settings are not those of the run to resume."""
+
+
+def _release(path: str, descriptor: int) -> None:
+  """Removes a lock's file, while no other run can have it, and releases the lock."""
+  with contextlib.suppress(OSError):
+    os.unlink(path)
+  os.close(descriptor)
 
 
 class OutputFolder:
@@ -106,6 +115,7 @@ class OutputFolder:
           "`output_dir` must hold a run of this program for --resume or --overwrite, "
           f"got {path!r} with {foreign[0]!r} in it."
       )
+    validate.regular_files(output_dir=self.path)
     # Read for --overwrite too: an unreadable file may belong to something else.
     self._there = self._read_config() if CONFIG in names else None
     self.recorded = self._there if resume else None
@@ -121,7 +131,7 @@ class OutputFolder:
     if not os.path.lexists(self.path):
       return []
     try:
-      return os.listdir(self.path)
+      return [name for name in os.listdir(self.path) if name != LOCK]
     except OSError as e:
       raise self._unusable(e) from e
 
@@ -230,15 +240,24 @@ class OutputFolder:
     except ImportError:
       problem = "not on this system"
     else:
-      # The kernel releases the lock when the program ends, however it ends.
-      descriptor = os.open(self.path, os.O_RDONLY)
-      self._unlock = weakref.finalize(self, os.close, descriptor)
+      # The kernel releases the lock when the program ends, however it ends.  NFS locks for one
+      # program only what it has open for writing.
+      path = self.join(LOCK)
+      descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
       try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another run may have removed it since, and a third one made a new one.
+        in_use = not os.path.exists(path) or not os.path.samestat(
+            os.fstat(descriptor), os.stat(path)
+        )
       except BlockingIOError:
         in_use = True
       except OSError as e:
         problem = e.strerror
+      if in_use:
+        os.close(descriptor)
+      else:
+        self._unlock = weakref.finalize(self, _release, path, descriptor)
     if problem is not None:
       logging.warning(
           "%s can't be locked (%s), so nothing keeps a second run out of it.", self.path, problem

@@ -7,6 +7,8 @@ import os
 
 from absl import flags
 
+from clustering_basics import atomic_file
+
 # The flags belong to the modules that call `define`, for `--help`.
 flags.disclaim_key_flags()
 
@@ -15,6 +17,19 @@ class _PathParser(flags.ArgumentParser):
 
   def parse(self, argument: str) -> str:
     return os.path.expanduser(super().parse(argument))
+
+
+class _OutputParser(_PathParser):
+
+  def parse(self, argument: str) -> str:
+    path = super().parse(argument)
+    try:
+      folder = os.path.dirname(atomic_file.target(path))
+    except OSError as e:
+      raise ValueError(f"must be a file that can be written ({e.strerror})") from e
+    if path == "-" or not os.path.basename(path) or not os.path.isdir(folder):
+      raise ValueError("must be a file in a folder that exists")
+    return path
 
 
 class _RenamedParser(flags.ArgumentParser):
@@ -45,3 +60,8 @@ def define(
   if former_name is not None:
     parser = _RenamedParser(former_name, name)
     flags.DEFINE(parser, former_name, None, f"It is called --{name} now.", flag_values)
+
+
+def define_output(name: str, about: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
+  """Defines a flag without a default that is the path of a file to write."""
+  flags.DEFINE(_OutputParser(), name, None, about, flag_values)

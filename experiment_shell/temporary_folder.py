@@ -19,15 +19,17 @@ _PREFIX = "fl_clustering_"
 _VARIABLE = "TMPDIR"
 # Of a folder that is not locked yet.
 _NEW = f".{_PREFIX}"
-# A file by which a program knows a folder that another one made here.
-_MARK = ".temporary_folder_of_fl_clustering"
+# A file by which a program knows a folder that another one made here, and that is locked.
+_MARK = ".lock_of_fl_clustering"
 
 
 def _lock(path: str) -> int:
   """Returns a descriptor that holds the lock of a folder; BlockingIOError if another one does."""
   import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
 
-  descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+  # NFS locks for one program only what it has open for writing.
+  mark = os.path.join(path, _MARK)
+  descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except OSError:
@@ -60,10 +62,8 @@ def _make() -> tuple[str, int] | None:
     try:
       descriptor = _lock(new)
     except OSError:
-      os.rmdir(new)
+      shutil.rmtree(new, ignore_errors=True)
       raise
-    with open(os.path.join(new, _MARK), "x", encoding="utf-8"):
-      pass
     path = os.path.join(directory, os.path.basename(new).removeprefix("."))
     os.rename(new, path)
     return path, descriptor

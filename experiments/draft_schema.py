@@ -19,7 +19,7 @@ from fl_clustering.tables import table_options
 from fl_clustering.tasks import schema as schema_lib
 
 path_flag.define("data_dir", None, "Folder of the sample, whose tables look like the clients'.")
-path_flag.define("output", None, "File to write, which must not exist.")
+path_flag.define_output("output", "File to write, which must not exist.")
 table_flags.define_of_labels()
 # Those of `table_flags` that apply; the others are refused, and not in `--help`.
 for _name in (*table_flags.OF_LABELS, *table_flags.NAMES):

@@ -31,8 +31,8 @@ path_flag.define("run", None, "Folder of a finished run that has a model.")
 path_flag.define(
     "data_dir", None,
     "Folder like that of the run: with a file per client, or for views with a folder per client.")
-path_flag.define(
-    "output", None, "File to write, which must not exist. Default: predictions.csv in --run.")
+path_flag.define_output(
+    "output", "File to write, which must not exist. Default: predictions.csv in --run.")
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
 flags.DEFINE_enum(
     "unknown_levels", table_options.ERROR, list(table_options.UNKNOWN_LEVELS),

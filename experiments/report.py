@@ -30,6 +30,7 @@ def _finished_run() -> tuple[finished_run.FinishedRun, str]:
   for name in (output_folder.CONFIG, output_folder.SUMMARY):
     if not run.has(name):
       raise _missing(name, path)
+  validate.regular_files(run=path)
   try:
     run.check()
   except finished_run.DamagedFile as e:

@@ -190,6 +190,7 @@ def load_model(path: str) -> Any:
     OSError: If a file is missing.
   """
   directory = model_folder.find(path)
+  validate.regular_files(run=path)
   kind, document, arrays = model_folder.read(directory)
   if kind not in KINDS:
     raise ValueError(

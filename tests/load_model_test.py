@@ -69,6 +69,13 @@ class LoadModelTest(parameterized.TestCase):
       for name in ("save", "load", "open_folder", "predict", "predict_tables"):
         self.assertTrue(callable(getattr(kind, name)), (kind, name))
 
+  @parameterized.parameters("model.json", "arrays.npz")
+  def test_a_device_is_not_read(self, name):
+    os.remove(os.path.join(self.folder, name))
+    os.symlink(os.devnull, os.path.join(self.folder, name))
+    rule = "be the folder of a finished run" if name == "model.json" else "hold files and folders"
+    self.assertIn(f"`run` must {rule}", self._refused())
+
   def _refused(self):
     """Returns the message that the model is refused with."""
     with self.assertRaises(ValueError) as caught:

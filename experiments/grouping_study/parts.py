@@ -48,6 +48,7 @@ def _read_part(
     folder: str, config: config_lib.StudyConfig, fingerprint: Fingerprint,
     versions: Mapping[str, str],
 ) -> Tables:
+  validate.regular_files(parts=folder)
   try:
     recorded = finished_run.FinishedRun(folder).document
     different = _different(recorded, config, fingerprint, versions)

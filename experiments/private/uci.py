@@ -24,6 +24,8 @@ class Unavailable(Exception):
 def _read_numbers(path: str, num_columns: int, **options: Any) -> np.ndarray:
   """Returns the columns of a CSV file; ValueError if they aren't numbers."""
   try:
+    if not os.path.isfile(path):
+      raise OSError("not a regular file")
     return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8", **options)
   except (ValueError, EOFError, OSError) as e:
     raise validate.error(

@@ -100,10 +100,12 @@ def check_reuse(folder: str | None, output_dir: str | None) -> None:
   """
   if folder is None:
     return
-  if not os.path.isdir(os.path.join(folder, "checkpoints")):
+  checkpoints = os.path.join(folder, "checkpoints")
+  if not os.path.isdir(checkpoints):
     raise ValueError(
         f"`reuse` must be the folder of a run, with its checkpoints, got {folder!r}."
     )
+  validate.regular_files(reuse=checkpoints)
   # --overwrite would remove what is to be reused.
   if output_dir is not None and os.path.realpath(output_dir) == os.path.realpath(folder):
     raise ValueError(f"`reuse` must be another folder than `output_dir`, got {folder!r}.")

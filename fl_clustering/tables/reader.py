@@ -78,6 +78,8 @@ def _ending(path: str) -> str | None:
 
 def _kind(path: str) -> Kind:
   """Returns the kind of a file that `paths` found; `BadTable` if its archive has another one."""
+  if os.path.exists(path) and not os.path.isfile(path):
+    raise problems.BadTable("it is no regular file")
   name = packed_files.inner_name(path)
   ending = _ending(name)
   if ending not in KINDS or name != path and ending == packed_files.WORKBOOK:

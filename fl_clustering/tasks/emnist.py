@@ -12,12 +12,14 @@ References:
 """
 
 import contextlib
+import errno
 import http.client
 import lzma
 import os
 import pathlib
 import shlex
 import sqlite3
+import stat
 import urllib.request
 from typing import Any, BinaryIO, Iterator, Sequence
 
@@ -131,6 +133,9 @@ def _check_cache(path: str) -> None:
   if not os.path.lexists(path):
     return
   try:
+    # Reading a named pipe would wait for ever.
+    if not stat.S_ISREG(os.stat(path).st_mode):
+      raise OSError(errno.EINVAL, "not a regular file")
     with open(path, "rb"):
       pass
   except OSError as error:

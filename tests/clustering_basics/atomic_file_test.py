@@ -5,12 +5,13 @@ import sys
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import atomic_file
 
 
-class AtomicFileTest(absltest.TestCase):
+class AtomicFileTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -55,6 +56,36 @@ class AtomicFileTest(absltest.TestCase):
     atomic_file.write_text("result.txt", "here")
 
     self.assertEqual(self._content(), "here")
+
+  def test_a_link_is_followed(self):
+    target = os.path.join(self.create_tempdir().full_path, "target.txt")
+    os.symlink(target, self.path)
+    for text in ("to a file that is not there yet", "and to one that is"):
+      atomic_file.write_text(self.path, text)
+
+      self.assertTrue(os.path.islink(self.path))
+      self.assertEqual(self._content(), text)
+      for path in (self.path, target):
+        self.assertEqual(os.listdir(os.path.dirname(path)), [os.path.basename(path)])
+
+  @parameterized.parameters("pipe", "folder", "link", "circle", "stdout")
+  def test_what_is_no_regular_file_stays(self, kind):
+    pipe = os.path.join(self.folder, "pipe")
+    os.mkfifo(pipe)
+    {
+        "pipe": lambda: os.rename(pipe, self.path),
+        "folder": lambda: os.mkdir(self.path),
+        "link": lambda: os.symlink(pipe, self.path),
+        "circle": lambda: os.symlink(self.path, self.path),
+        # Of a pipe, it has no path that there is.
+        "stdout": lambda: os.symlink(f"/dev/fd/{os.pipe()[1]}", self.path),
+    }[kind]()
+    before = os.lstat(self.path)
+
+    with self.assertRaisesRegex(OSError, self.path):
+      atomic_file.write_text(self.path, "text")
+
+    self.assertEqual(os.lstat(self.path), before)
 
   def test_an_array_in_a_file_outlives_the_next_one(self):
     path = os.path.join(self.folder, "array.npy")

@@ -1,3 +1,5 @@
+import os
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -66,6 +68,23 @@ class ValidateTest(parameterized.TestCase):
     validate.one_of({"a": 1, "b": 2}, name="b")
     with self.assertRaisesRegex(ValueError, "`name` must be one of a, b, got 'c'"):
       validate.one_of({"a": 1, "b": 2}, name="c")
+
+  def test_regular_files(self):
+    folder = self.create_tempdir()
+    folder.create_file("below/file")
+    os.symlink("file", os.path.join(folder.full_path, "below", "link"))
+    os.symlink("nowhere", os.path.join(folder.full_path, "dangling"))
+    validate.regular_files(run=folder.full_path)
+    validate.regular_files(run=os.path.join(folder.full_path, "nowhere"))
+    pipe = os.path.join(folder.full_path, "below", "pipe")
+    os.mkfifo(pipe)
+    with self.assertRaisesRegex(ValueError, f"`run` must hold files and folders.*'{pipe}'"):
+      validate.regular_files(run=folder.full_path)
+    os.rename(os.path.join(folder.full_path, "below"), os.path.join(folder.full_path, "beside"))
+    os.rename(os.path.join(folder.full_path, "beside", "pipe"), os.path.join(folder.full_path, "p"))
+    os.symlink("../p", os.path.join(folder.full_path, "beside", "pipe"))
+    with self.assertRaisesRegex(ValueError, "`run` must hold files and folders.*/p'"):
+      validate.regular_files(run=folder.full_path)
 
   @parameterized.parameters(1e-9, 0.5, 1, 1.0)
   def test_up_to_accepts(self, value):

@@ -46,6 +46,7 @@ from unittest import mock
 from absl import flags
 from absl.testing import flagsaver
 
+from experiment_shell import command_line
 from experiments.three_phase import comparison
 from fl_clustering import config
 
@@ -75,14 +76,14 @@ def parse(module, experiment, commands):
   for arguments in commands:
     try:
       with flagsaver.flagsaver():
-        left = flags.FLAGS(["program", *arguments])[1:]
+        left = flags.FLAGS(["program", *command_line.arguments(arguments)])[1:]
         if left:
           problems.append(f"{module}: no flags: {left}")
         if experiment:
           why = refused(getattr(program, experiment), arguments)
           if why:
             problems.append(f"{module}: {' '.join(arguments)}: {why}")
-    except flags.Error as e:
+    except (flags.Error, ValueError) as e:
       problems.append(f"{module}: {' '.join(arguments)}: {e}")
   return list(flags.FLAGS), problems
 

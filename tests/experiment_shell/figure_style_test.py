@@ -1,6 +1,13 @@
+import os
+from unittest import mock
+import warnings
+
+from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import matplotlib
+from matplotlib import font_manager
+from matplotlib import text as mpl_text
 import numpy as np
 
 from experiment_shell import figure_style
@@ -23,6 +30,47 @@ class FigureStyleTest(parameterized.TestCase):
     self.assertEqual(
         figure_style.blocks(np.array([4, 4, 4, 0, 7, 7])), [(0, 3), (3, 4), (4, 6)]
     )
+
+  def _saved(self, text):
+    """Saves a figure with text on its axes; returns it, and what is logged or warned of."""
+    path = os.path.join(self.create_tempdir().full_path, "figure.png")
+    figure_style.tell_of_boxes.cache_clear()
+    with (
+        figure_style.style(), warnings.catch_warnings(record=True) as warned,
+        mock.patch.object(logging, "warning") as logged,
+    ):
+      for _ in range(2):
+        figure = figure_style.new_figure(2)
+        figure.add_subplot().set_yticks([0, 1], [text, "b"])
+        figure_style.save(figure, path)
+    self.assertGreater(os.path.getsize(path), 0)
+    return figure, [call.args[0] for call in logged.call_args_list] + [str(w) for w in warned]
+
+  def test_other_fonts_have_what_the_first_has_not(self):
+    fonts = {
+        name: font_manager.get_font(font_manager.findfont(name)).get_charmap()
+        for name in ("DejaVu Sans", "STIXGeneral")
+    }
+    # Both come with matplotlib.
+    code = next(code for code in fonts["STIXGeneral"] if code not in fonts["DejaVu Sans"])
+
+    figure, told = self._saved(f"a{chr(code)}")
+
+    self.assertEmpty(told)
+    text = next(one for one in figure.findobj(mpl_text.Text) if one.get_text() == f"a{chr(code)}")
+    first, *others = (
+        font_manager.findfont(font_manager.FontProperties(family=[name]))
+        for name in text.get_fontfamily()
+    )
+    self.assertEqual(first, font_manager.findfont("DejaVu Sans"))
+    self.assertTrue(any(font_manager.get_font(one).get_char_index(code) for one in others))
+
+  def test_what_no_font_has_is_told_once(self):
+    with mock.patch.object(font_manager.fontManager, "ttflist", []):
+      _, told = self._saved("収入")
+
+    self.assertLen(told, 1)
+    self.assertIn("no font", told[0])
 
   def test_style_leaves_no_trace(self):
     before = dict(matplotlib.rcParams)

@@ -13,6 +13,12 @@ from absl.testing import flagsaver
 from experiment_shell import launch
 
 
+def overriding(usual, *flags):
+  """Returns flags and, before them, the usual ones that they don't give another value."""
+  names = {flag.partition("=")[0] for flag in flags}
+  return (*(flag for flag in usual if flag.partition("=")[0] not in names), *flags)
+
+
 def run_main(main, *arguments):
   """Runs a program's `main` with flags and returns what it prints.
 

@@ -1,14 +1,18 @@
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import extras
+from experiment_shell import temporary_folder
+from tests.experiment_shell import nfs
 
 _PROGRAM = """
 import os
@@ -17,6 +21,7 @@ from absl import flags
 from experiment_shell import launch
 
 flags.DEFINE_integer("number", 1, "A number.")
+flags.DEFINE_bool("switch", False, "A switch.")
 flags.DEFINE_string("fault", "", "What goes wrong.")
 
 
@@ -47,6 +52,10 @@ def main():
       raise BrokenPipeError("that of a worker")
   if fault == "lines":
     with launch.input_errors():
+      for _ in range(100_000):
+        print("a line of text")
+  if fault == "run_lines":
+    with launch.run_errors("/results/run"):
       for _ in range(100_000):
         print("a line of text")
   if fault == "sleep":
@@ -123,6 +132,9 @@ class LaunchTest(parameterized.TestCase):
       ("unknown_flag", ["--numbr=3"], 2, "numbr"),
       ("bad_flag", ["--number=three"], 2, "number"),
       ("argument", ["three"], 2, "'three'"),
+      ("flag_twice", ["--number=3", "--number=4"], 2, "`number` must be given once"),
+      ("switch_with_value", ["--noswitch=3"], 2, "noswitch"),
+      ("flag_file", ["--flagfile=no/such.flags"], 2, "no/such.flags"),
       ("value", ["--fault=value"], 2, "`number` must be odd, got 2."),
       ("file", ["--fault=file"], 2, "no/such/file"),
       ("run", ["--fault=run"], 1, "the loss is nan in round 3."),
@@ -214,6 +226,13 @@ class LaunchTest(parameterized.TestCase):
         other.terminate()
       self.assertEmpty(os.listdir(temporary))
 
+  def test_temporary_files_on_a_network(self):
+    before = tempfile.gettempdir()
+    with mock.patch.object(fcntl, "flock", nfs.flock), temporary_folder.own():
+      folder = tempfile.gettempdir()
+      self.assertEqual(os.path.dirname(folder), before)
+    self.assertFalse(os.path.exists(folder))
+
   def test_folders_of_others_stay(self):
     temporary = self.create_tempdir().full_path
     result = os.path.join(temporary, "fl_clustering_results")
@@ -289,17 +308,36 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 1)
     self.assertIn("error: that of a worker. Results so far", result.stderr)
 
-  def test_output_to_a_full_disk(self):
+  @parameterized.named_parameters(
+      ("printing", ["--fault=lines"]),
+      ("printing_in_a_run", ["--fault=run_lines"]),
+      ("at_the_end", []),
+      ("help", ["--helpfull"]),
+      ("short_help", ["--help"]),
+      ("xml_help", ["--helpxml"]),
+      ("without_a_buffer", ["--fault=lines"], {"PYTHONUNBUFFERED": "1"}),
+  )
+  def test_output_to_a_full_disk(self, arguments, variables={}):
     with open("/dev/full", "w", encoding="utf-8") as full:
       result = subprocess.run(
-          [sys.executable, "-c", _PROGRAM],
+          [sys.executable, "-c", _PROGRAM, *arguments],
           check=False, stdout=full, stderr=subprocess.PIPE, text=True,
-          env=_environment(),
+          env=_environment() | variables,
       )
     self.assertEqual(result.returncode, 1)
-    self.assertEqual(
-        result.stderr, "error: standard output can't be written (No space left on device).\n"
+    self.assertStartsWith(
+        result.stderr, "error: standard output can't be written (No space left on device)."
     )
+    self.assertLen(result.stderr.splitlines(), 1, result.stderr)
+    self.assertEqual("--resume continues" in result.stderr, arguments == ["--fault=run_lines"])
+
+  @parameterized.parameters("", "--helpfull")
+  def test_output_that_is_closed(self, argument):
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" $2 >&-', sys.executable, _PROGRAM, argument],
+        check=False, stderr=subprocess.PIPE, text=True, env=_environment(),
+    )
+    self.assertEqual((result.returncode, result.stderr), (0, ""))
 
   def test_a_bug_keeps_its_traceback(self):
     result = self._run("--fault=bug")

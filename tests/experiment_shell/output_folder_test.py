@@ -1,7 +1,9 @@
+import contextlib
 import errno
 import fcntl
 import json
 import os
+import subprocess
 import sys
 from unittest import mock
 
@@ -10,6 +12,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import output_folder
+from tests.experiment_shell import nfs
 
 
 class CsvTextTest(absltest.TestCase):
@@ -50,15 +53,16 @@ class OutputFolderTest(parameterized.TestCase):
     self._open(resume=True).write_text("report.html", "all is well")
     self.assertTrue(self._open(resume=True).is_finished)
 
-  @parameterized.parameters({"resume": True}, {"overwrite": True})
-  def test_two_runs_at_once_are_refused(self, **how):
+  @parameterized.product(how=("resume", "overwrite"), locks=(fcntl.flock, nfs.flock))
+  def test_two_runs_at_once_are_refused(self, how, locks):
+    self.enter_context(mock.patch.object(fcntl, "flock", locks))
     first = self._start({"seed": 1})
     with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
-      self._start({"seed": 1}, **how)
+      self._start({"seed": 1}, **{how: True})
     first.write_text("rows.csv", "1")
     first.close()
-    second = self._start({"seed": 1}, **how)
-    self.assertEqual(os.path.exists(second.join("rows.csv")), "resume" in how)
+    second = self._start({"seed": 1}, **{how: True})
+    self.assertEqual(os.path.exists(second.join("rows.csv")), how == "resume")
 
   def test_two_runs_that_find_it_empty_are_refused(self):
     first, second = self._open(), self._open()
@@ -68,11 +72,47 @@ class OutputFolderTest(parameterized.TestCase):
       second.start({"config": {"seed": 2}})
     self.assertEqual(self._settings(), {"seed": 1})
 
+  def test_a_killed_run_does_not_keep_others_out(self):
+    program = (
+        "import os, sys\nfrom experiment_shell import output_folder\n"
+        "folder = output_folder.OutputFolder(sys.argv[1], False, False, ())\n"
+        "folder.start({'config': {'seed': 1}})\nos._exit(3)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = subprocess.run(
+        [sys.executable, "-c", program, self.path], check=False, env=environment
+    )
+    self.assertEqual(killed.returncode, 3)
+    folder = self._start({"seed": 1}, resume=True)
+    folder.close()
+    self.assertEqual(os.listdir(self.path), ["config.json"])
+    # Had it been killed before it wrote anything:
+    os.remove(folder.join("config.json"))
+    with open(folder.join(output_folder.LOCK), "w", encoding="utf-8"):
+      pass
+    self._start({"seed": 1})
+
+  def test_a_lock_that_its_run_removes_meanwhile_is_none(self):
+    first = self._start({"seed": 1})
+    flock = fcntl.flock
+
+    def end_and_lock(descriptor, how):
+      first.close()
+      flock(descriptor, how)
+
+    with mock.patch.object(fcntl, "flock", end_and_lock):
+      with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+        self._start({"seed": 1}, resume=True)
+    second = self._start({"seed": 1}, resume=True)
+    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+      self._start({"seed": 1}, resume=True)
+    second.close()
+
   def test_a_file_system_without_locks_is_used_with_a_warning(self):
     error = OSError(errno.ENOLCK, "No locks available")
     with mock.patch.object(fcntl, "flock", side_effect=error):
       with self.assertLogs(level="WARNING") as logs:
-        self._start({"seed": 1})
+        self._start({"seed": 1}).close()
     self.assertIn("No locks available", logs.output[0])
     self.assertEqual(os.listdir(self.path), ["config.json"])
 
@@ -309,6 +349,19 @@ class OutputFolderTest(parameterized.TestCase):
           ValueError, "`output_dir` must be a folder that.*No space left on device"
       ):
         self._start({"seed": 1})
+
+  @parameterized.product(
+      how=("resume", "overwrite"), name=("config.json", "rows.csv", "figures/loss.png")
+  )
+  def test_a_device_is_not_read(self, how, name):
+    folder = self._start({"seed": 1})
+    folder.close()
+    os.makedirs(folder.join("figures"))
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(folder.join(name))
+    os.symlink(os.devnull, folder.join(name))
+    with self.assertRaisesRegex(ValueError, f"`output_dir` must hold files .*{name}'"):
+      self._open(**{how: True})
 
   def test_a_file_in_the_place_of_the_folder(self):
     with open(self.path, "w", encoding="utf-8"):

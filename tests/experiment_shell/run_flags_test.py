@@ -1,12 +1,8 @@
-import os
-from unittest import mock
-
 from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
-from experiment_shell import path_flag
 from experiment_shell import run_flags
 
 
@@ -20,16 +16,6 @@ class RunFlagsTest(parameterized.TestCase):
   def test_the_folder_that_is_named(self, flag):
     with flagsaver.flagsaver(**{"output_dir": "out", flag: True}):
       self.assertEqual(run_flags.output_dir("dp_benchmark"), "out")
-
-  def test_a_tilde_is_the_home_folder(self):
-    values = flags.FlagValues()
-    path_flag.define("data", None, "Folder.", flag_values=values)
-    with mock.patch.dict(os.environ, {"HOME": "/home/jo"}):
-      for given, path in (
-          ("~/out", "/home/jo/out"), ("~", "/home/jo"), ("out/~", "out/~"), ("/a/~b", "/a/~b"),
-      ):
-        values(["program", f"--data={given}"])
-        self.assertEqual(values.data, path)
 
   def test_it_is_among_a_program_s_own_flags(self):
     names = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(run_flags)}

@@ -26,6 +26,12 @@ class DraftSchemaTest(parameterized.TestCase):
         draft_schema.main, f"--data_dir={self.sample}", f"--output={self.output}", *arguments
     )
 
+  def test_a_pipe_is_no_output(self):
+    self.output = os.path.join(self.folder, "pipe")
+    os.mkfifo(self.output)
+    with self.assertRaisesRegex(launch.InputError, "--output=.* must be a file "):
+      self._run("--label_column=ill", "--decimal=,", "--missing=mean", "--categories=sex")
+
   def test_follows_its_flags(self):
     printed = self._run(
         "--label_column=ill", "--label_above=0", "--categories=sex", "--missing=mean",

@@ -26,12 +26,13 @@ import sys
 
 from absl import flags
 from absl.testing import flagsaver
+from experiment_shell import command_line
 
 _, program, name, *presets = sys.argv
 experiment = getattr(importlib.import_module(f"experiments.{program}"), name)()
 for preset in presets:
   with flagsaver.flagsaver():
-    flags.FLAGS(["program", f"--flagfile={preset}"])
+    flags.FLAGS(["program", *command_line.arguments([f"--flagfile={preset}"])])
     # The settings of tables are completed from the files, which are not here.
     if getattr(flags.FLAGS, "dataset", None) != "files":
       experiment.config()

@@ -77,6 +77,13 @@ class ReportProgramTest(parameterized.TestCase):
 
     self._refused(r"hold a readable config.json \(it has no 'delta'\)")
 
+  @parameterized.parameters("config.json", "summary.json", "measurements.csv")
+  def test_a_device_is_not_read(self, name):
+    os.remove(self.run.join(name))
+    os.symlink(os.devnull, self.run.join(name))
+
+    self._refused("hold files and folders")
+
   def test_a_tilde_is_the_home_folder(self):
     home, name = os.path.split(self.run.path)
     with mock.patch.dict(os.environ, {"HOME": home}):

@@ -156,6 +156,14 @@ class BadInputTest(parameterized.TestCase):
 
     self.assertEqual(os.listdir(self.folder), ["thesis.txt"])
 
+  def test_a_device_is_not_reused(self):
+    os.makedirs(f"{self.folder}/run/checkpoints")
+    os.symlink(os.devnull, f"{self.folder}/run/checkpoints/pretrain.npz")
+
+    result = program.run("--dataset=digits", f"--reuse={self.folder}/run")
+
+    self._check(result, "`reuse` must hold files and folders.*/pretrain.npz'")
+
   def test_a_run_does_not_reuse_what_it_overwrites(self):
     self.create_tempfile(f"{self.folder}/run/config.json", json.dumps({"config": {}}))
     self.create_tempfile(f"{self.folder}/run/checkpoints/pretrain.npz", "hours of training")

@@ -342,8 +342,9 @@ class SecondTryTest(absltest.TestCase):
 
   def _try(self, *flags):
     return program.run(
-        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *_SMALL,
-        "--pretrain_rounds=1", "--cluster_rounds=1", "--methods=kmeans", *flags,
+        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *in_process.overriding(
+            _SMALL, "--pretrain_rounds=1", "--cluster_rounds=1", "--methods=kmeans", *flags
+        ),
         f"--output_dir={self.folder}",
     )
 
@@ -371,7 +372,8 @@ class BadInputTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("no folder", ("--label_column=sick",), "`data_dir` must name the folder"),
       ("no labels", ("--data_dir={}",), "`label_column` must be given for `dataset` files"),
-      ("one class", ("--data_dir={}", *_COLUMNS, "--label_column=one", "--exclude=sick"),
+      ("one class", ("--data_dir={}", *in_process.overriding(_COLUMNS, "--label_column=one"),
+                     "--exclude=sick"),
        "`label_column` must hold at least two classes"),
       ("one client", ("--data_dir={}", *_COLUMNS, "--client_column=one"),
        "`data_dir` must hold two clients or more .* got 1 in '.*data'; --client_column says"),

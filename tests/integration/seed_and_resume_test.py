@@ -12,6 +12,7 @@ from experiments.three_phase import report
 from fl_clustering import runtime
 from fl_clustering.distribution import worker_watch
 from fl_clustering.three_phase import checkpoint
+from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
@@ -72,7 +73,7 @@ def setUpModule():
 
 
 def _run(folder, *flags):
-  return program.run(*_flags, *flags, f"--output_dir={folder}")
+  return program.run(*in_process.overriding(_flags, *flags), f"--output_dir={folder}")
 
 
 def _times(folder):

@@ -92,7 +92,7 @@ def _started(test, base, tables):
 
 def _finished(folder, *flags):
   """Runs the program, which must end well; returns its folder's `FinishedRun`."""
-  result = program.run(*_SMALL, *flags, f"--output_dir={folder}")
+  result = program.run(*in_process.overriding(_SMALL, *flags), f"--output_dir={folder}")
   assert result.code == 0, result.stderr
   return finished_run.FinishedRun(folder)
 
@@ -381,7 +381,7 @@ class SitesTest(parameterized.TestCase):
 
   def _assert_refused(self, message, *flags):
     out = os.path.join(self.base, "out")
-    result = program.run(*_SMALL, *flags, f"--output_dir={out}")
+    result = program.run(*in_process.overriding(_SMALL, *flags), f"--output_dir={out}")
     self.assertEqual(result.code, 2, result.stderr)
     *_, line = result.stderr.splitlines()
     self.assertRegex(line, f"^error: .*{message}")

@@ -176,8 +176,8 @@ class StudyTest(parameterized.TestCase):
 
   def test_cells_that_fail_are_rows_and_the_study_ends_with_code_1(self):
     folder = os.path.join(_base, "failing")
-    flags = (
-        *_flags, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
+    flags = in_process.overriding(
+        _flags, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
         "--settings=iid", "--num_folds=2", "--num_seeds=1", f"--output_dir={folder}",
     )
 
@@ -201,11 +201,11 @@ class StudyTest(parameterized.TestCase):
     folder = os.path.join(_base, "own_method")
 
     # The working folder is none from which the file could be imported.
-    code, _, stderr = _ended(_start_process(
-        path.full_path, *_flags, "--methods=last_layer,kmeans", "--last_layer_linkage=complete",
+    code, _, stderr = _ended(_start_process(path.full_path, *in_process.overriding(
+        _flags, "--methods=last_layer,kmeans", "--last_layer_linkage=complete",
         "--num_clusters=2", "--personal=", "--settings=rotated", "--num_seeds=1",
         f"--output_dir={folder}",
-    ))
+    )))
 
     self.assertEqual(code, 0, stderr)
     run = finished_run.FinishedRun(folder)
@@ -394,7 +394,8 @@ class StudyTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(folder))
 
   def test_bad_input_ends_with_one_line_and_code_2(self):
-    code, _, stderr = _run(os.path.join(_base, "bad"), *_METHODS, "--settings=sorted")
+    process = _start_program(os.path.join(_base, "bad"), *_METHODS, "--settings=sorted")
+    code, _, stderr = _ended(process)
 
     self.assertEqual(code, 2)
     self.assertStartsWith(stderr, "error: `settings` must be one of ")

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import gzip
 import io
+import os
 import re
 import sys
 import types
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from fl_clustering.tables import cells
+from fl_clustering.tables import client_tables
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from tests.tables import table_folders as folders
@@ -44,6 +46,13 @@ class FilesTest(folders.TablesTestCase):
   def test_numbers_in_parquet(self, column):
     tables = self.open({"a.parquet": pd.DataFrame({"x": column})}, missing="mean")
     self.assert_features(tables, {"a": [[1.5], [1.75], [2]]})
+
+  @parameterized.parameters("a.csv", "a.csv.gz", "a.zip", "a.xlsx", "a.parquet", "a.npy")
+  def test_a_device_is_not_read(self, name):
+    folder = self.write({"b.csv": "x\n1\n"})
+    os.symlink(os.devnull, os.path.join(folder, name))
+    with self.assertRaisesRegex(ValueError, f"{name}': it is no regular file"):
+      client_tables.open_folder(folder, table_options.TableOptions())
 
   def test_large_integers_in_parquet(self):
     tables = self.open({"a.parquet": pd.DataFrame({"x": [2**53 + 1, 1]})})

@@ -227,9 +227,10 @@ class DamagedTest(EmnistTest):
     data_files.write_emnist_file(self._folder, splits)
     self._assert_damaged(f"it has {what}.* outside")
 
-  def test_folder_in_place_of_the_file(self):
-    os.mkdir(self._path)
-    message = f"^The cache of `dataset`='emnist' .*readable.*{self._path}, .*directory"
+  @parameterized.parameters(os.mkdir, lambda path: os.symlink(os.devnull, path))
+  def test_no_file_in_place_of_the_file(self, make):
+    make(self._path)
+    message = f"^The cache of `dataset`='emnist' .*readable.*{self._path}, .*not a regular file"
     with self.assertRaisesRegex(ValueError, message):
       self._load()
 

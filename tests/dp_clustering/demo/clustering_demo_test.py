@@ -156,10 +156,10 @@ class ClusteringDemoTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(folder))
 
   def test_bad_flags_end_the_program_with_one_line(self):
-    result = self._run_program("--k_to_try=2,0")
+    result = self._run_program("--seed=-1")
     self.assertEqual(
         (result.returncode, result.stderr),
-        (2, "error: `k_to_try` must be an integer >= 1, got 0.\n"),
+        (2, "error: `seed` must be an integer >= 0, got -1.\n"),
     )
     self.assertEmpty(os.listdir(self.base))
 

@@ -1,3 +1,4 @@
+import contextlib
 import copy
 import os
 from unittest import mock
@@ -122,6 +123,16 @@ class PartsTest(parameterized.TestCase):
       file.write(text)
 
     with self.assertRaisesRegex(ValueError, "^`parts` must name folders of studies, got "):
+      self._read(self.part)
+
+  @parameterized.parameters(output_folder.CONFIG, "cells/pipe")
+  def test_a_device_is_not_read(self, name):
+    path = os.path.join(self.part, name)
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(path)
+    os.symlink(os.devnull, path)
+
+    with self.assertRaisesRegex(ValueError, f"^`parts` must hold files and folders.*{name}"):
       self._read(self.part)
 
   def test_a_part_that_has_measured_nothing_of_the_study_is_refused(self):

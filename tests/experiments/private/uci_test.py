@@ -58,6 +58,13 @@ class LetterTest(_UciTest):
     with self.assertRaisesRegex(ValueError, f"`data_dir` must hold {name} with 16 columns"):
       uci.load_letter(self.folder)
 
+  @parameterized.parameters("letter-recognition.data", "letter-recognition.data.gz")
+  def test_a_device_is_not_read(self, name):
+    os.symlink(os.devnull, os.path.join(self.folder, name))
+
+    with self.assertRaisesRegex(ValueError, f"`data_dir` must hold {name} .*not a regular file"):
+      uci.load_letter(self.folder)
+
   def test_a_damaged_archive_is_an_error(self):
     with open(os.path.join(self.folder, "letter-recognition.data.gz"), "wb") as file:
       file.write(b"no gzip")

@@ -1,0 +1,96 @@
+import os
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import flagsaver
+from absl.testing import parameterized
+
+from experiment_shell import command_line
+
+flags.DEFINE_list("fruits", [], "A list.")
+flags.DEFINE_multi_string("sorts", None, "A flag that may be repeated.")
+flags.DEFINE_integer("dozens", 0, "A number.")
+flags.DEFINE_bool("nomad", False, "A switch whose name begins as if it were turned off.")
+flags.DEFINE_bool("ripe", False, "A switch.")
+
+
+class CommandLineTest(parameterized.TestCase):
+
+  def _file(self, content, name="run.flags"):
+    if isinstance(content, str):
+      content = content.encode()
+    return self.create_tempfile(name, content, mode="wb").full_path
+
+  def _parsed(self, *arguments):
+    """Returns the flags' values as a program has them."""
+    with flagsaver.flagsaver():
+      flags.FLAGS(["program", *command_line.arguments(arguments)])
+      return {name: flags.FLAGS[name].value for name in ("fruits", "sorts", "dozens", "ripe")}
+
+  @parameterized.parameters(
+      (["--fruits=a", "--fruits=b"], "fruits"),
+      (["--fruits", "a", "--dozens=1", "-fruits", "b"], "fruits"),
+      (["--dozens=1", "--fruits=a", "--dozens=2"], "dozens"),
+      (["--ripe", "--noripe"], "ripe"),
+      (["--nomad", "--nonomad"], "nomad"),
+  )
+  def test_a_flag_is_given_once(self, arguments, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be given once on the command line"):
+      command_line.arguments(arguments)
+    path = self._file("\n".join(arguments))
+    with self.assertRaisesRegex(ValueError, f"`{name}` must be given once in {path}"):
+      command_line.arguments([f"--flagfile={path}", "--fruits=c"])
+
+  def test_values_that_look_like_flags_are_none(self):
+    given = ["--fruits", "--dozens", "--dozens=3", "--other=1", "--other=2", "x", "--dozens=4"]
+    self.assertEqual(command_line.arguments(given), given)
+
+  def test_a_flag_made_for_it_is_repeated(self):
+    self.assertEqual(self._parsed("--sorts=a", "--sorts=b")["sorts"], ["a", "b"])
+
+  @parameterized.parameters(
+      (["--flagfile={file}", "--fruits=mine"], ["mine"]),
+      (["--fruits=mine", "--flagfile={file}"], ["mine"]),
+      (["--fruits=mine", "--flagfile", "{file}"], ["mine"]),
+      (["--flagfile={other}", "--flagfile={file}"], ["a", "b"]),
+      (["--flagfile={file}", "--flagfile={other}"], ["other"]),
+      (["--flagfile={includes}"], ["includes"]),
+      (["--flagfile={includes}", "--fruits=mine"], ["mine"]),
+  )
+  def test_the_command_line_takes_precedence(self, arguments, expected):
+    paths = {"file": self._file("# A preset.\n\n  --fruits=a,b\n--dozens=7\n")}
+    paths["other"] = self._file("--fruits=other\n", "other.flags")
+    paths["includes"] = self._file(
+        f"--fruits=includes\n--flagfile={paths['file']}\n", "includes.flags"
+    )
+    parsed = self._parsed(*(text.format(**paths) for text in arguments))
+    self.assertEqual(parsed["fruits"], expected)
+    self.assertEqual(parsed["dozens"], 7)  # Which only the file says.
+
+  @parameterized.parameters("utf-8", "utf-8-sig")
+  def test_files_with_a_byte_order_mark_are_read(self, encoding):
+    path = self._file("--fruits=Größe,温度\r\n--ripe\r\n".encode(encoding))
+    parsed = self._parsed(f"--flagfile={path}")
+    self.assertEqual((parsed["fruits"], parsed["ripe"]), (["Größe", "温度"], True))
+
+  @parameterized.parameters(
+      ("utf-16", "a"), ("utf-16-le", "a"), ("utf-16-be", "a"), ("utf-32", "a"), ("latin-1", "ß"),
+      ("utf-16-le", "ß"),
+  )
+  def test_files_in_other_encodings_are_refused(self, encoding, value):
+    path = self._file(f"--fruits={value}\n".encode(encoding))
+    with self.assertRaisesRegex(ValueError, f"`flagfile` must be .* UTF-8.*{path}"):
+      command_line.arguments([f"--flagfile={path}"])
+
+  def test_files_that_can_t_be_read_are_refused(self):
+    folder = self.create_tempdir().full_path
+    path = os.path.join(folder, "circle.flags")
+    with open(path, "w", encoding="utf-8") as file:
+      file.write(f"--flagfile={path}\n")
+    for one in (path, folder, os.path.join(folder, "none.flags"), ""):
+      with self.assertRaisesRegex(ValueError, f"`flagfile` must .*{one}"):
+        command_line.arguments([f"--flagfile={one}"])
+
+
+if __name__ == "__main__":
+  absltest.main()
