@@ -4,7 +4,8 @@ A row is rounded to a grid that is much finer than the last decimal.  So its gri
 rounding of numbers with few decimals.  A sum or difference of several rows is made of such numbers,
 too, but of several roundings.  Those of three rows, each off by up to half a step, add up to half a
 step or less with probability 2/3 in every column (the integral of 3/4 - x^2, their density), and
-those of more rows more rarely.  So hardly anything but a row fits in many columns.
+those of more rows more rarely.  So hardly anything but a row fits in many columns; a little more
+does in columns of few different numbers, where two of the three rows may cancel.
 
 Nobody has to know how many decimals there are.  The most are tried that leave 20 grid steps or more
 between two numbers; a number with fewer decimals is among these.
@@ -69,7 +70,7 @@ def find(claims: np.ndarray, scaling: secure_sums.Scaling) -> DecimalColumns:
   least = max(_LEAST_FITTING, _LEAST_PART * len(claims))
   found = {column: fits for column, fits in found.items() if fits.sum() >= least}
   misses = sum((~fits for fits in found.values()), np.zeros(len(claims), int))
-  # Some rows may have more decimals than others.  What fits in all other columns is most likely a row.
+  # Some rows may have more decimals than others.  What fits in all other columns is probably one.
   columns = (
       column for column, fits in found.items()
       if (~fits[misses == ~fits]).sum() <= _MOST_MISSING * (misses == ~fits).sum()
