@@ -43,7 +43,11 @@ _ONLY = flags.DEFINE_string(
     "only", "", "Attacks only fits whose names contain this text. Default: all.")
 path_flag.define("csv", None, "File for the table, as CSV. Default: no file.")
 
-_LOADERS = {"wine": datasets.load_wine, "breast cancer": datasets.load_breast_cancer}
+_LOADERS = {
+    "wine": lambda: datasets.load_wine().data,
+    "wine / 7": lambda: datasets.load_wine().data / 7,  # Of many decimals.
+    "breast cancer": lambda: datasets.load_breast_cancer().data,
+}
 _HEADER = ("fit", "min_count", "seed", "named", "right", "false", "ceiling", "of")
 
 
@@ -84,6 +88,7 @@ _CASES = (
     _Case("breast cancer", [2], 10),
     _Case("breast cancer", range(2, 11), 10),
     _Case("wine", [3], 10, num_attacked=5),
+    _Case("wine / 7", [3], 10),
 )
 
 
@@ -122,7 +127,7 @@ def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
 
 
 def _rows(case: _Case) -> np.ndarray:
-  return _LOADERS[case.data]().data
+  return _LOADERS[case.data]()
 
 
 def _fit(case: _Case, clients: dict[str, np.ndarray], min_count: int, seed: int) -> None:
