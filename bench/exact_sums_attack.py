@@ -4,10 +4,11 @@
 
 The fits are real ones, of scikit-learn's data with standardised columns; all other settings but
 `min_count` are the defaults.  What the server asks and the totals that it gets are recorded, and
-`rows_from_sums` names rows from these alone.  A fit for several K is one for each, and the attack
-has the questions of all.  Of a site, it has the site's own totals, as every program sees them.
-Afterwards the named rows are compared with the real ones: a row is right if it is one of them, on
-the grid of the fit, which has 2^25 steps to its radius.
+`rows_from_sums` names rows from these and the scaling, which is the server's.  A fit for several K
+is one for each, and the attack has the questions of all.  Of a site, it has the site's own totals,
+as every program sees them.  Afterwards the named rows are compared with the real ones: a row is
+right if it is one of them, on the grid of the fit, which has 2^25 steps to its radius.  The ceiling
+is how many rows are linear combinations of the sums.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -42,8 +43,12 @@ _ONLY = flags.DEFINE_string(
     "only", "", "Attacks only fits whose names contain this text. Default: all.")
 path_flag.define_output("csv", "File for the table, as CSV. Default: no file.")
 
-_LOADERS = {"wine": datasets.load_wine, "breast cancer": datasets.load_breast_cancer}
-_HEADER = ("fit", "min_count", "seed", "named", "right", "false", "of")
+_LOADERS = {
+    "wine": lambda: datasets.load_wine().data,
+    "wine / 7": lambda: datasets.load_wine().data / 7,  # Of many decimals.
+    "breast cancer": lambda: datasets.load_breast_cancer().data,
+}
+_HEADER = ("fit", "min_count", "seed", "named", "right", "false", "ceiling", "of")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +88,7 @@ _CASES = (
     _Case("breast cancer", [2], 10),
     _Case("breast cancer", range(2, 11), 10),
     _Case("wine", [3], 10, num_attacked=5),
+    _Case("wine / 7", [3], 10),
 )
 
 
@@ -121,7 +127,7 @@ def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
 
 
 def _rows(case: _Case) -> np.ndarray:
-  return _LOADERS[case.data]().data
+  return _LOADERS[case.data]()
 
 
 def _fit(case: _Case, clients: dict[str, np.ndarray], min_count: int, seed: int) -> None:
@@ -147,14 +153,14 @@ def _on_one_grid(records: Sequence[_Record]) -> list[_Record]:
   return max(groups.values(), key=len)
 
 
-def _num_right(named: np.ndarray, rows: np.ndarray, scaling: secure_sums.Scaling) -> int:
+def _num_right(named: np.ndarray, rows: np.ndarray) -> int:
   """Returns how many of the named rows are among rows (n, d), each of which counts once."""
-  real = collections.Counter(map(tuple, np.rint(scaling.apply(rows)).astype(np.int64).tolist()))
+  real = collections.Counter(map(tuple, rows.tolist()))
   return (collections.Counter(map(tuple, named.tolist())) & real).total()
 
 
-def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int]:
-  """Returns how many rows are named, how many of these are right, and how many there are."""
+def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int, int]:
+  """Returns how many rows are named, how many of these are right, the ceiling, and all rows."""
   rows = np.random.default_rng(seed).permutation(_rows(case))
   shares = np.array_split(rows, case.num_clients)
   clients = {f"client {index}": share for index, share in enumerate(shares)}
@@ -163,14 +169,16 @@ def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int]:
   with _recording(records, sites):
     _fit(case, clients, min_count, seed)
   records = _on_one_grid(records)
-  counts = np.zeros(3, int)
+  scaling = records[0].scaling
+  counts = np.zeros(4, int)
   for site in sites or [""]:
     questions = [
         rows_from_sums.Question(record.query, record.totals[site]) for record in records
     ]
-    named = rows_from_sums.named_rows(questions)
-    attacked = clients[site] if sites else rows
-    counts += [len(named), _num_right(named, attacked, records[0].scaling), len(attacked)]
+    named = rows_from_sums.named_rows(questions, scaling)
+    attacked = np.rint(scaling.apply(clients[site] if sites else rows)).astype(np.int64)
+    ceiling = rows_from_sums.are_determined(questions, attacked).sum()
+    counts += [len(named), _num_right(named, attacked), ceiling, len(attacked)]
   return tuple(counts.tolist())
 
 
@@ -184,17 +192,19 @@ def main() -> None:
       rule = f"be numbers from 1 to {most}, the rows of the smallest data"
       raise validate.error("min_counts", rule, ",".join(given))
   results = []
-  print(f"{'':61} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} {'of':>4} "
-        f"{'s':>6}")
+  print(f"{'':61} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} "
+        f"{'ceiling':>7} {'of':>4} {'s':>6}")
   for case in cases:
     for min_count in map(int, given):
       for seed in range(_SEEDS.value):
-        seconds, (named, right, num_rows) = harness.timed(
+        seconds, (named, right, ceiling, num_rows) = harness.timed(
             lambda: _attack(case, min_count, seed)
         )
         print(f"{case.name:61} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
-              f"{num_rows:4} {seconds:6.1f}", flush=True)
-        results.append([case.name, min_count, seed, named, right, named - right, num_rows])
+              f"{ceiling:7} {num_rows:4} {seconds:6.1f}", flush=True)
+        results.append(
+            [case.name, min_count, seed, named, right, named - right, ceiling, num_rows]
+        )
         if flags.FLAGS.csv is not None:
           atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
 

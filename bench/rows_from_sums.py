@@ -9,26 +9,38 @@ The attacker knows what was asked and the totals, and no row.
    of one row, and other differences.  This goes on until nothing new is found.
 
 No sum tells whether a cell holds the rows of another one.  So the difference of any two cells
-whose counts differ by one is a claim.  It is taken if it is in the one cell and not in the other,
-and if what it leaves of every question's totals may be sums over rows: no count is negative,
+whose counts differ by one is a claim.  It may be a row if it is in the one cell and not in the
+other, and if what it leaves of every question's totals may be sums over rows: no count is negative,
 nothing is left of a cell without rows, and the mean of a cell's rows is in the cell, which is
-convex.  A claim of more differences comes first.  Some of the rows that are named are wrong.
+convex.
+
+In a table of few decimals, a claim that is no row shows by itself (`decimal_columns`).  Where the
+columns are enough, what fits in them is taken, and a - b - c and a + b - c are claims as well,
+with any three cells.  Elsewhere a claim of more differences comes first.  Some of the rows that are
+named are wrong, few in the first case.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Sequence
+from typing import Iterator, Sequence
 
 import numpy as np
+from scipy import linalg
 
+from bench import decimal_columns
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import sum_kinds
+from fl_clustering.points import secure_sums
 
 # Rounding of a loss at a mean, in squared grid steps.
 _ROUNDING = 2.0**10
+# Singular values of cells' members that are zero, as a part of the largest; and how much shorter
+# than one a projection may be that is of length one.
+_SINGULAR = 1e-9
+_PROJECTED = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -218,12 +230,37 @@ def _pairs(cells: _Cells) -> tuple[np.ndarray, np.ndarray]:
   return first, second
 
 
-def _best_claims(unnamed: _Unnamed, cells: _Cells) -> np.ndarray:
-  """Returns those of the claims that could be rows which the most differences make, (m, d)."""
+def _placed(
+    unnamed: _Unnamed, cells: _Cells, claims: np.ndarray, added: Sequence[np.ndarray],
+    subtracted: Sequence[np.ndarray],
+) -> np.ndarray:
+  """Returns which claims (m, d) are in one more of the added cells than of the subtracted ones.
+
+  Args:
+    added: The cells whose sums were added up to the claims, each of shape (m,).
+    subtracted: Those whose sums were subtracted, likewise.
+  """
+  times = np.zeros(len(claims), int)
+  for chosen in added:
+    times += unnamed.are_in(claims, cells, chosen)
+  for chosen in subtracted:
+    times -= unnamed.are_in(claims, cells, chosen)
+  return times == 1
+
+
+def _differences(unnamed: _Unnamed, cells: _Cells) -> np.ndarray:
+  """Returns the differences of two cells that are in the one and not in the other, (m, d)."""
   first, second = _pairs(cells)
   claims = cells.sums[first] - cells.sums[second]
-  placed = unnamed.are_in(claims, cells, first) & ~unnamed.are_in(claims, cells, second)
-  points, supports = np.unique(claims[placed], axis=0, return_counts=True)
+  return claims[_placed(unnamed, cells, claims, [first], [second])]
+
+
+def _best_claims(
+    unnamed: _Unnamed, cells: _Cells, columns: decimal_columns.DecimalColumns
+) -> np.ndarray:
+  """Returns those of the claims that could be rows which the most differences make, (m, d)."""
+  claims = _differences(unnamed, cells)
+  points, supports = np.unique(claims[columns.all_fit(claims)], axis=0, return_counts=True)
   for support in np.unique(supports)[::-1]:
     best = points[supports == support]
     best = best[unnamed.may_be(best)]
@@ -232,23 +269,101 @@ def _best_claims(unnamed: _Unnamed, cells: _Cells) -> np.ndarray:
   return points[:0]
 
 
-def named_rows(questions: Sequence[Question]) -> np.ndarray:
+def _combinations(cells: _Cells, sign: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields cells a and b for a + sign * b - c, some at a time, as two arrays of shape (m,)."""
+  every = np.arange(len(cells.counts))
+  if sign == 0:
+    yield every, every
+    return
+  for one in every:
+    # Each of them once: a and b are in order, or b has no more rows than c.
+    others = every[:one] if sign > 0 else every[2 * cells.counts < cells.counts[one]]
+    yield np.full(len(others), one), others
+
+
+def _certified_claims(
+    unnamed: _Unnamed, cells: _Cells, columns: decimal_columns.DecimalColumns, sign: int
+) -> np.ndarray:
+  """Returns combinations a + sign * b - c of cells that fit and could be rows, (m, d)."""
+  found = [cells.sums[:0]]
+  for one, other in _combinations(cells, sign):
+    sums = cells.sums[one] + sign * cells.sums[other]
+    # Every c of one row fewer; cells are in the order of their counts.
+    counts = cells.counts[one] + sign * cells.counts[other] - 1
+    begins, ends = (np.searchsorted(cells.counts, counts, side) for side in ("left", "right"))
+    numbers = ends - begins
+    pairs = np.repeat(np.arange(len(counts)), numbers)
+    third = np.arange(len(pairs)) + np.repeat(begins - np.cumsum(numbers) + numbers, numbers)
+    for column in columns.columns:
+      values = sums[pairs, column] - cells.sums[third, column]
+      fits = (np.abs(values) <= point_grid.POINT_STEPS) & columns.fit(values, column)
+      pairs, third = pairs[fits], third[fits]
+    claims = sums[pairs] - cells.sums[third]
+    added, subtracted = [one[pairs]], [third]
+    if sign:
+      (added if sign > 0 else subtracted).append(other[pairs])
+    found.append(claims[_placed(unnamed, cells, claims, added, subtracted)])
+  claims = np.unique(np.concatenate(found), axis=0)
+  return claims[unnamed.may_be(claims)]
+
+
+def _claims(
+    unnamed: _Unnamed, cells: _Cells, columns: decimal_columns.DecimalColumns
+) -> Iterator[np.ndarray]:
+  """Yields claims, of shape (m, d), the best ones first."""
+  if columns.certify:
+    for sign in (0, -1, 1):
+      yield _certified_claims(unnamed, cells, columns, sign)
+  else:
+    yield _best_claims(unnamed, cells, columns)
+
+
+def named_rows(questions: Sequence[Question], scaling: secure_sums.Scaling) -> np.ndarray:
   """Returns the rows that are named, on the questions' grid, int64 of shape (m, d).
 
   Equal rows are named as often as they are found.
 
   Args:
     questions: About the same rows on the same grid.
+    scaling: To the grid, which the server chooses.
   """
   agreeing = _agreeing(questions)
   named = np.zeros((0, next(iter(questions[0].query.arrays.values())).shape[1]), np.int64)
   unnamed = _Unnamed(agreeing)
+  columns = None
   while agreeing:
     cells = unnamed.cells()
     found = unnamed.remove(cells.sums[cells.counts == 1])
     if not len(found):
-      found = unnamed.remove(_best_claims(unnamed, cells))
+      if columns is None:
+        claims = np.unique(_differences(unnamed, cells), axis=0)
+        claims = np.concatenate([named, claims[unnamed.may_be(claims)]])
+        columns = decimal_columns.find(claims, scaling)
+      taken = map(unnamed.remove, _claims(unnamed, cells, columns))
+      found = next(filter(len, taken), found)
     if not len(found):
       break
     named = np.concatenate([named, found])
   return named
+
+
+def are_determined(questions: Sequence[Question], rows: np.ndarray) -> np.ndarray:
+  """Returns which rows are linear combinations of sums, of shape (n,): the linear ceiling.
+
+  No attack that adds, subtracts and divides sums can show more, even if it knows which rows are in
+  which cell.  It is the criterion of TAR (Yang, Luo, Li, "Breaking Privacy in Federated Clustering:
+  Perfect Input Reconstruction via Temporal Correlations", 2025, https://arxiv.org/abs/2511.07073).
+
+  Args:
+    questions: About these rows.
+    rows: On the questions' grid, of shape (n, d).
+  """
+  members = [np.zeros((len(rows), 1))]
+  for question in _agreeing(questions):
+    if "residuals" in question.query.split(question.totals):
+      groups, halves, _ = _places(question.query, rows.astype(np.float64))
+      cells = 3 * groups + halves
+      members.append((cells[:, np.newaxis] == np.unique(cells)).astype(float))
+  # A row is one if its unit vector is in the span of the cells' members, and so is its projection.
+  span = linalg.orth(np.unique(np.concatenate(members, axis=1), axis=1), rcond=_SINGULAR)
+  return (span**2).sum(axis=1) > 1 - _PROJECTED

@@ -29,7 +29,7 @@ FEW_POINTS = 5
 # What every text says where sums are exact.
 EXACT_TOTALS = (
     "Exact totals don't protect rows; noise does. A cluster of one point is that point, and so may "
-    "be the difference of two totals: an attack names most rows of some data, see docs/privacy.md."
+    "be the difference of two totals: an attack names all rows of some data, see docs/privacy.md."
 )
 
 # A function of (mu, query, stds): the cost of an answer, as mu of Gaussian differential privacy,
