@@ -40,6 +40,38 @@ class AtomicFileTest(absltest.TestCase):
     self.assertEqual(self._content(), "first")
     self.assertEqual(os.listdir(self.folder), ["result.txt"])
 
+  def test_a_file_is_on_disk_before_it_has_its_name_and_then_its_name_is(self):
+    done = []
+
+    def sync(descriptor):
+      done.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    replace = os.replace
+
+    def replaced(source, target):
+      done.append("replaced")
+      replace(source, target)
+
+    with mock.patch.object(os, "fsync", sync), mock.patch.object(os, "replace", replaced):
+      with atomic_file.atomic_path(self.path) as temporary:
+        with open(temporary, "w", encoding="utf-8") as file:
+          file.write("all")
+
+    folder = os.path.realpath(self.folder)
+    self.assertEqual(
+        done, [os.path.join(folder, os.path.basename(temporary)), "replaced", folder]
+    )
+
+  def test_a_file_that_cant_be_brought_to_the_disk_does_not_replace_the_earlier_one(self):
+    atomic_file.write_text(self.path, "first")
+
+    with mock.patch.object(os, "fsync", side_effect=OSError(5, "Input/output error")):
+      with self.assertRaisesRegex(OSError, "Input/output error"):
+        atomic_file.write_text(self.path, "second")
+
+    self.assertEqual(self._content(), "first")
+    self.assertEqual(os.listdir(self.folder), ["result.txt"])
+
   def test_temporary_name_is_in_the_same_folder_with_the_same_ending(self):
     with atomic_file.atomic_path(self.path) as temporary:
       self.assertEqual(os.path.dirname(temporary), self.folder)
