@@ -3,6 +3,7 @@ import gc
 import os
 import sys
 from unittest import mock
+import zipfile
 
 from absl.testing import absltest
 import numpy as np
@@ -105,11 +106,22 @@ class AtomicFileTest(absltest.TestCase):
     arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array("text")}
     atomic_file.write_arrays(path, arrays)
 
-    with np.load(path, allow_pickle=False) as found:
-      self.assertCountEqual(found.files, arrays)
+    with np.load(path, allow_pickle=False) as file:
+      of_numpy = dict(file)
+    for found in (of_numpy, atomic_file.read_arrays(path)):
+      self.assertCountEqual(found, arrays)
       for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
         self.assertEqual(found[name].dtype, array.dtype)
+
+  def test_what_is_no_array_is_an_error(self):
+    path = os.path.join(self.folder, "arrays.npz")
+    for content in (b"", b"no array"):
+      with self.subTest(content):
+        with zipfile.ZipFile(path, "w") as archive:
+          archive.writestr("a.npy", content)
+        with self.assertRaisesRegex(ValueError, "a"):
+          atomic_file.read_arrays(path)
 
   def test_a_full_disk_is_one_error(self):
     # Every write to this device fails as on a full disk.
