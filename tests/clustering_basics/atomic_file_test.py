@@ -120,7 +120,7 @@ class AtomicFileTest(absltest.TestCase):
       with self.subTest(content):
         with zipfile.ZipFile(path, "w") as archive:
           archive.writestr("a.npy", content)
-        with self.assertRaisesRegex(ValueError, "a"):
+        with self.assertRaisesRegex(ValueError, "'a'"):
           atomic_file.read_arrays(path)
 
   def test_a_full_disk_is_one_error(self):
