@@ -41,7 +41,7 @@ def has_releases(journal: str) -> bool:
 def _entries(journal: str) -> tuple[list[ledger_lib.Release], bytes]:
   """Returns the releases in a journal, and a last line that is not whole."""
   path = os.path.join(journal, _ENTRIES)
-  lines = []
+  lines: list[bytes] = []
   if os.path.exists(path):
     with open(path, "rb") as file:
       lines = file.read().splitlines(keepends=True)
