@@ -323,7 +323,7 @@ class OwnTablesTest(parameterized.TestCase):
 
   def _check_not_asked_again(self, name, *arguments):
     with mock.patch.object(slot_sums.Door, "ask") as ask:
-      with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .*--resume"):
+      with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .*stays charged"):
         self._run(name, *arguments)
     ask.assert_not_called()
 
