@@ -22,19 +22,22 @@ def target(path: str) -> str:
   return os.path.realpath(path)
 
 
+def _sync(path: str) -> None:
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+def sync_folder(path: str) -> None:
+  """Brings the names in a folder to the disk, where the file system can do that."""
+  with contextlib.suppress(OSError):
+    _sync(path)
+
+
 @contextlib.contextmanager
-def atomic_path(path: str) -> Iterator[str]:
-  """Gives a temporary name next to `path`, and moves that file to `path` on success.
-
-  A reader never sees half a file.  A program that is killed leaves the earlier file
-  unchanged.
-
-  Args:
-    path: The final name; its folder must exist.  Of a link, it is that of its `target`.
-
-  Yields:
-    The temporary name, in the same folder and with the same extension.
-  """
+def _moved(path: str) -> Iterator[str]:
   path = target(path)
   folder, name = os.path.split(path)
   ending = os.path.splitext(name)[1]
@@ -45,6 +48,25 @@ def atomic_path(path: str) -> Iterator[str]:
   finally:
     with contextlib.suppress(FileNotFoundError):
       os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def atomic_path(path: str) -> Iterator[str]:
+  """Gives a temporary name next to `path`, and moves that file to `path` on success.
+
+  A reader never sees half a file.  A program that is killed, or a machine that loses its power,
+  leaves the earlier file unchanged.
+
+  Args:
+    path: The final name; its folder must exist.  Of a link, it is that of its `target`.
+
+  Yields:
+    The temporary name, in the same folder and with the same extension.
+  """
+  with _moved(path) as temporary:
+    yield temporary
+    _sync(temporary)
+  sync_folder(os.path.dirname(target(path)))
 
 
 def write_text(path: str, text: str) -> None:
@@ -66,14 +88,38 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
           np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
+def read_arrays(path: str) -> dict[str, np.ndarray]:
+  """Returns the arrays of a file of `write_arrays`, whose checksums tell that they are whole.
+
+  Raises:
+    OSError: If the file can't be opened.
+    ValueError: If it is damaged.
+  """
+  # Opened here, because NumPy leaves a file open that it can't read.
+  with open(path, "rb") as file:
+    try:
+      with np.load(file, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    except (
+        ValueError, TypeError, AttributeError, KeyError, EOFError, RuntimeError,
+        zipfile.BadZipFile,
+    ) as e:
+      raise ValueError(str(e)) from e
+  for name, array in arrays.items():
+    if not isinstance(array, np.ndarray):  # NumPy returns the bytes of what has lost its header.
+      raise ValueError(f"{name!r} is no array")
+  return arrays
+
+
 def array_in_file(path: str, array: np.ndarray) -> np.memmap:
   """Writes an array to an .npy file, and returns it as one that is read from there when used.
 
-  An array that an earlier call returned for the same file stays as it is.
+  An array that an earlier call returned for the same file stays as it is.  The file is for this
+  program alone: it need not outlive the machine.
 
   Returns:
     A read-only `np.memmap`.
   """
-  with atomic_path(path) as temporary:
+  with _moved(path) as temporary:
     np.save(temporary, array, allow_pickle=False)
   return np.load(path, mmap_mode="r")

@@ -125,6 +125,16 @@ class Experiment:
     del finished
     return False
 
+  def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:
+    """Returns whether a run may have released what counts for good, so that it must stay.
+
+    Args:
+      recorded: The run's `config.json`; None if it is missing.
+      path: The run's folder.
+    """
+    del recorded, path
+    return False
+
   def main(self) -> None:
     """Runs the experiment as the flags say, for `launch.run`."""
     with contextlib.ExitStack() as stack:
@@ -143,7 +153,7 @@ class Experiment:
           self._print_result(folder)
         return
       with launch.input_errors():
-        folder.start(document)
+        folder.start(document, lambda recorded: self.is_charged(recorded, folder.path))
       print(*inputs.lines, f"results: {folder.path}", sep="\n")
       self._measure(config, inputs, folder)
       self._print_result(folder)

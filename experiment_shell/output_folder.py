@@ -10,7 +10,7 @@ import io
 import json
 import os
 import shutil
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 import weakref
 
 from absl import logging
@@ -198,7 +198,10 @@ class OutputFolder:
             f"{value!r}."
         )
 
-  def start(self, document: Mapping[str, Any]) -> None:
+  def start(
+      self, document: Mapping[str, Any],
+      is_charged: Callable[[Mapping[str, Any] | None], bool] = lambda recorded: False,
+  ) -> None:
     """Prepares the folder and writes `config.json`.
 
     If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
@@ -210,14 +213,23 @@ class OutputFolder:
     Args:
       document: The content of `config.json`, a dict with the settings under "config" and
         the versions, if they are recorded, under "versions".
+      is_charged: Whether the run that is there must not be removed; as of
+        `experiment.Experiment.is_charged`.
 
     Raises:
-      ValueError: If the folder can't be written, or another run is writing it.
+      ValueError: If the folder can't be written, another run is writing it, or the run that is
+        there must not be removed.
     """
     try:
       os.makedirs(self.path, exist_ok=True)
       self._lock()
       if self.recorded is None:
+        if is_charged(self._there):
+          raise ValueError(
+              "`output_dir` must not hold a private run that would be removed, as what it has "
+              f"released stays charged, got {self.path!r}. --resume goes on with that run if its "
+              f"{CONFIG} is there; a run in another folder is charged too, and the budgets add up."
+          )
         # This also removes what an interrupted --overwrite left of another run.
         self._clear()
         self.write_text(CONFIG, json_text(document))

@@ -105,7 +105,9 @@ class Study:
       text = content[: content.rfind(b"\n") + 1].decode("utf-8")
       if not text:
         return []
-      header, *lines = csv.reader(text.split("\n")[:-1], strict=True)
+      # Of a row that never came to the disk, zeros may be left.
+      whole = (line for line in text.split("\n")[:-1] if "\0" not in line)
+      header, *lines = csv.reader(whole, strict=True)
       if tuple(header) == self._columns and all(len(r) == len(header) for r in lines):
         return lines
     except (ValueError, csv.Error):

@@ -190,6 +190,9 @@ class OwnData(_Kmeans):
         lambda source: own_data.measure(config, source, folder, open_workers)
     )
 
+  def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:
+    return recorded is not None and recorded["config"].get("epsilon") is not None
+
 
 class Sites(OwnData):
   """The clusters of clients that stay at sites."""

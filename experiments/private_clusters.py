@@ -13,6 +13,7 @@ from experiment_shell import launch  # First, for Ctrl-C while the others are im
 
 import contextlib
 import functools
+import os
 from typing import Any, Mapping
 
 from absl import flags
@@ -31,6 +32,7 @@ from experiments import reports
 from fl_clustering.distribution import worker_lost
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
+from fl_clustering.private_clusters import releases
 from fl_clustering.tasks import schema as schema_lib
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
@@ -87,7 +89,7 @@ class PrivateClusters(experiment.Experiment):
   name = "private_clusters"
   program = "private_clusters"
   files = ()
-  folders = ("journal", "released", "simulation")
+  folders = (releases.JOURNAL, "released", "simulation")
   versions_of = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
   report = reports.MODULES[name]
   failures = (worker_lost.WorkerLost,)
@@ -119,7 +121,15 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
-    return cells.run(config, folder, inputs.data)
+    try:
+      return cells.run(config, folder, inputs.data)
+    except releases.UnusableJournal as e:
+      raise launch.InputError(str(e)) from e
+
+  def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:
+    # The noise of a simulation can be drawn again, so it protects nobody.
+    is_simulation = recorded is not None and recorded["config"].get("simulation")
+    return not is_simulation and releases.has_releases(os.path.join(path, releases.JOURNAL))
 
 
 if __name__ == "__main__":

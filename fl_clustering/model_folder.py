@@ -10,7 +10,6 @@
 import json
 import os
 from typing import Any, Mapping
-import zipfile
 
 import numpy as np
 
@@ -72,7 +71,6 @@ def read(directory: str) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     )
   path = os.path.join(directory, _ARRAYS)
   try:
-    with np.load(path, allow_pickle=False) as file:
-      return kind, document, dict(file)
-  except (ValueError, EOFError, zipfile.BadZipFile) as e:
+    return kind, document, atomic_file.read_arrays(path)
+  except ValueError as e:
     raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e

@@ -147,6 +147,8 @@ def read_tables(study_folder: str, group: config_lib.Group) -> dict[str, str]:
       raise finished_run.DamagedFile(path, e) from e
     if not texts[name].startswith(output_folder.csv_text(header, [])):
       raise finished_run.DamagedFile(path, "its columns are not those of a study's table")
+    if not texts[name].endswith("\n") or "\0" in texts[name]:
+      raise finished_run.DamagedFile(path, "a line of it is not complete")
   return texts
 
 

@@ -13,6 +13,7 @@ from typing import (
     Any, Callable, ContextManager, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING,
 )
 
+from absl import logging
 import numpy as np
 
 from clustering_basics import validate
@@ -381,6 +382,11 @@ def measure(
   Args:
     open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
   """
+  if config.privacy is not None and folder.recorded is not None:
+    logging.warning(
+        "The interrupted run may have released something. This fit draws new noise, so that the "
+        "budget of (%g, %g) is spent once more.", config.epsilon, config.delta,
+    )
   with source.open_clients(config, open_workers) as clients:
     if config.num_clusters is not None and config.privacy is not None:
       fit = estimator.fit(config.kmeans(config.num_clusters), clients)

@@ -34,8 +34,6 @@ from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
 
-_JOURNAL = "journal"
-
 _KEYS = ("method", "epsilon", "seed")
 _VALUES = (
     results.ARI, results.ACCURACY, results.FINETUNED, "relative_noise", "seconds"
@@ -153,7 +151,7 @@ class _Measurements:
     )
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, seed if config.simulation else None,
-        self.folder.join(_JOURNAL) if is_released else None,
+        self.folder.join(releases_lib.JOURNAL) if is_released else None,
     )
     trained = released.train(
         settings, clients.model, files, self.client_folder, seed, releases

@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 from typing import Any, Sequence
-import zipfile
 
 import numpy as np
 
@@ -194,12 +193,9 @@ class ClientWeights:
       ValueError: If the file is damaged, or not one of these.
     """
     try:
-      # Opened here, because NumPy leaves a file open that it can't read.
-      with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return cls(
-            tuple(arrays["client_ids"].tolist()),
-            arrays["vectors"],
-            arrays["global_vector"],
-        )
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as e:
+      arrays = atomic_file.read_arrays(path)
+      return cls(
+          tuple(arrays["client_ids"].tolist()), arrays["vectors"], arrays["global_vector"]
+      )
+    except (ValueError, TypeError, KeyError) as e:
       raise ValueError(f"the client weights in {path} can't be read: {e}") from e

@@ -2,8 +2,8 @@
 
 The journal is written ahead: a release is on disk before anything is asked, and its answer when it
 is there.  A run that is resumed takes the answers from the journal and asks on from there.  A
-release without an answer was perhaps made, so it is charged, never asked again, and counts as
-lost; the run goes on without it.
+release without an answer that can be read was perhaps made, so it is charged, never asked again,
+and counts as lost; the run goes on without it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from typing import Callable
 
 import numpy as np
@@ -20,29 +21,50 @@ from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise
 
+# The folder's name inside a run's.
+JOURNAL = "journal"
+
 _ENTRIES = "releases.jsonl"
+_ANSWER = "answer"
+_ANSWER_NAME = re.compile(r"answer_(\d{5,})\.npz")
 
 
-class OtherReleases(ValueError):
-  """A journal is of a run with other settings."""
+class UnusableJournal(ValueError):
+  """A journal is damaged, or of a run with other settings."""
 
 
-def _entries(path: str) -> list[ledger_lib.Release]:
-  """Returns the releases in a journal, and cuts off a last line that is not whole.
+def has_releases(journal: str) -> bool:
+  """Returns whether releases may have been made with a journal, whose folder may be missing."""
+  return os.path.isdir(journal) and bool(os.listdir(journal))
 
-  Nothing was asked before its line was whole.
-  """
-  if not os.path.exists(path):
-    return []
-  with open(path, "rb+") as file:
-    lines = file.read().splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n"):
-      file.truncate(sum(map(len, lines[:-1])))
-      lines.pop()
+
+def _entries(journal: str) -> tuple[list[ledger_lib.Release], bytes]:
+  """Returns the releases in a journal, and a last line that is not whole."""
+  path = os.path.join(journal, _ENTRIES)
+  lines: list[bytes] = []
+  if os.path.exists(path):
+    with open(path, "rb") as file:
+      lines = file.read().splitlines(keepends=True)
+  torn = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
   try:
-    return [ledger_lib.Release(**json.loads(line)) for line in lines]
+    found = [ledger_lib.Release(**json.loads(line.decode("ascii"))) for line in lines]
   except (ValueError, TypeError) as e:
-    raise ValueError(f"`journal` must hold a release in every line, got {path}: {e}.") from e
+    raise UnusableJournal(f"`journal` must hold a release in every line, got {path}: {e}.") from e
+  answered = [int(name[1]) for name in map(_ANSWER_NAME.fullmatch, os.listdir(journal)) if name]
+  if max(answered, default=-1) >= len(found):
+    raise UnusableJournal(
+        f"`journal` must have a line for every answer, got {path} with {len(found)} lines and "
+        f"answer {max(answered)}."
+    )
+  return found, torn
+
+
+def _read_answer(path: str) -> np.ndarray | None:
+  """Returns the array in the file of an answer; None if it is missing or damaged."""
+  try:
+    return atomic_file.read_arrays(path)[_ANSWER]
+  except (FileNotFoundError, ValueError, KeyError):
+    return None
 
 
 class Releases:
@@ -68,7 +90,7 @@ class Releases:
       journal: A folder, made if need be, with the releases so far; None keeps no journal.
 
     Raises:
-      ValueError: If the journal can't be read.
+      UnusableJournal: If the journal can't be read.
     """
     self._epsilon = epsilon
     self._noise_seed = noise_seed
@@ -78,9 +100,11 @@ class Releases:
     self.lost: list[str] = []
     self._journal = journal
     self._before: list[ledger_lib.Release] = []
+    self._torn = b""
     if journal is not None:
       os.makedirs(journal, exist_ok=True)
-      self._before = _entries(os.path.join(journal, _ENTRIES))
+      atomic_file.sync_folder(os.path.dirname(os.path.abspath(journal)))
+      self._before, self._torn = _entries(journal)
 
   def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
     return self._source.discrete_gaussian(shape, scale)
@@ -92,32 +116,50 @@ class Releases:
       question: Asks the clients; its noise must be from this source.
 
     Raises:
-      OtherReleases: If the journal has another release in its place.
+      UnusableJournal: If the journal has another release in its place.
     """
     number = len(self.ledger.releases) - 1
     release = self.ledger.releases[number]
-    path = os.path.join(self._journal or "", f"answer_{number:05d}.npy")
+    path = os.path.join(self._journal or "", f"answer_{number:05d}.npz")
     if number < len(self._before):
       if self._before[number] != release:
-        raise OtherReleases(
-            f"`journal` must be of a run with the same settings, got {self._before[number].name!r} "
-            f"with mu {self._before[number].mu:g} in place of {release.name!r} with {release.mu:g}."
+        raise UnusableJournal(
+            f"`journal` must be of a run with the same settings, got {self._journal} with "
+            f"{self._before[number]} in place of {release}."
         )
-      if os.path.exists(path):
-        return np.load(path)
-      self.lost.append(release.name)
-      return None
+      found = _read_answer(path)
+      if found is None:
+        self.lost.append(release.name)
+      return found
     if self._noise_seed is not None and self._epsilon < np.inf:
       # Of this release alone, so that a resumed run draws what it would have drawn.
       seed = int(randomness.generator(self._noise_seed, "release", number).integers(2**63))
       self._source = noise.SeededNoise(seed)
     if self._journal is None:
       return question()
-    with open(os.path.join(self._journal, _ENTRIES), "a", encoding="utf-8") as file:
-      file.write(json.dumps(dataclasses.asdict(release)) + "\n")
+    self._enter(release)
+    found = question()
+    atomic_file.write_arrays(path, {_ANSWER: found})
+    return found
+
+  def _enter(self, release: ledger_lib.Release) -> None:
+    """Writes a release to the journal, in the place of a line that is not whole.
+
+    Nothing was asked before its line was whole.  Then it was on disk, so what is left of a line
+    that wasn't is its beginning, and zeros if the machine lost its power.
+    """
+    assert self._journal is not None  # As types can't say.
+    path = os.path.join(self._journal, _ENTRIES)
+    line = json.dumps(dataclasses.asdict(release)).encode("ascii") + b"\n"
+    if len(self._torn) > len(line) or not line.startswith(self._torn.rstrip(b"\0")):
+      raise UnusableJournal(
+          f"`journal` must end with a whole line or with what begins the next, got {path} with "
+          f"{len(self._torn)} other bytes at its end."
+      )
+    with open(path, "ab") as file:
+      file.truncate(file.tell() - len(self._torn))
+      file.write(line)
       file.flush()
       os.fsync(file.fileno())
-    found = question()
-    with atomic_file.atomic_path(path) as temporary:
-      np.save(temporary, found, allow_pickle=False)
-    return found
+    atomic_file.sync_folder(self._journal)
+    self._torn = b""

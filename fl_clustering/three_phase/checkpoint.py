@@ -14,7 +14,6 @@ import os
 import shutil
 import time
 from typing import Mapping
-import zipfile
 
 from absl import logging
 import numpy as np
@@ -43,12 +42,10 @@ def _damaged(path: str, error: Exception, advice: str) -> DamagedCheckpoint:
 def _read(path: str, advice: str = _ADVICE) -> tuple[str, Saved]:
   """Returns what the stage of a file started from, and what is saved of it."""
   try:
-    # Opened here, because NumPy leaves a file open that it can't read.
-    with open(path, "rb") as f, np.load(f, allow_pickle=False) as file:
-      state = {name: file[name] for name in file.files if name != _META}
-      meta = json.loads(file[_META].item())
+    state = atomic_file.read_arrays(path)
+    meta = json.loads(state.pop(_META).item())
     return meta["started_from"], (int(meta["round"]), state, list(meta["history"]))
-  except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+  except (OSError, ValueError, KeyError, TypeError) as e:
     raise _damaged(path, e, advice) from e
 
 

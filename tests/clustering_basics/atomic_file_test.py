@@ -3,6 +3,7 @@ import gc
 import os
 import sys
 from unittest import mock
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -37,6 +38,38 @@ class AtomicFileTest(parameterized.TestCase):
         with open(temporary, "w", encoding="utf-8") as file:
           file.write("half")
         raise RuntimeError("disk is full")
+
+    self.assertEqual(self._content(), "first")
+    self.assertEqual(os.listdir(self.folder), ["result.txt"])
+
+  def test_a_file_is_on_disk_before_it_has_its_name_and_then_its_name_is(self):
+    done = []
+
+    def sync(descriptor):
+      done.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    replace = os.replace
+
+    def replaced(source, target):
+      done.append("replaced")
+      replace(source, target)
+
+    with mock.patch.object(os, "fsync", sync), mock.patch.object(os, "replace", replaced):
+      with atomic_file.atomic_path(self.path) as temporary:
+        with open(temporary, "w", encoding="utf-8") as file:
+          file.write("all")
+
+    folder = os.path.realpath(self.folder)
+    self.assertEqual(
+        done, [os.path.join(folder, os.path.basename(temporary)), "replaced", folder]
+    )
+
+  def test_a_file_that_cant_be_brought_to_the_disk_does_not_replace_the_earlier_one(self):
+    atomic_file.write_text(self.path, "first")
+
+    with mock.patch.object(os, "fsync", side_effect=OSError(5, "Input/output error")):
+      with self.assertRaisesRegex(OSError, "Input/output error"):
+        atomic_file.write_text(self.path, "second")
 
     self.assertEqual(self._content(), "first")
     self.assertEqual(os.listdir(self.folder), ["result.txt"])
@@ -104,11 +137,22 @@ class AtomicFileTest(parameterized.TestCase):
     arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array("text")}
     atomic_file.write_arrays(path, arrays)
 
-    with np.load(path, allow_pickle=False) as found:
-      self.assertCountEqual(found.files, arrays)
+    with np.load(path, allow_pickle=False) as file:
+      of_numpy = dict(file)
+    for found in (of_numpy, atomic_file.read_arrays(path)):
+      self.assertCountEqual(found, arrays)
       for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
         self.assertEqual(found[name].dtype, array.dtype)
+
+  def test_what_is_no_array_is_an_error(self):
+    path = os.path.join(self.folder, "arrays.npz")
+    for content in (b"", b"no array"):
+      with self.subTest(content):
+        with zipfile.ZipFile(path, "w") as archive:
+          archive.writestr("a.npy", content)
+        with self.assertRaisesRegex(ValueError, "'a'"):
+          atomic_file.read_arrays(path)
 
   def test_a_full_disk_is_one_error(self):
     # Every write to this device fails as on a full disk.

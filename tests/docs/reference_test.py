@@ -81,6 +81,32 @@ class ReferenceTest(parameterized.TestCase):
     self.assertCountEqual(_headings(text, 2), reports.MODULES)
     self.assertIn("| `metrics.csv` | every metric per phase, method, cluster and round |\n", text)
 
+  def test_figures_of_private_clusters_are_those_of_their_table(self):
+    with open("docs/private_clusters.csv", encoding="utf-8") as file:
+      rows = list(csv.DictReader(file))
+    page = pages.read("docs/private_clusters.md")
+
+    def of(method, epsilon, column):
+      return np.array([
+          float(row[column]) for row in rows if (row["method"], row["epsilon"]) == (method, epsilon)
+      ])
+
+    def text(method, epsilon):
+      both = (of(method, epsilon, name).mean() for name in ("accuracy", "finetuned_accuracy"))
+      return "{:.3f} ({:.3f})".format(*both).replace("0.", ".")
+
+    for epsilon in ("8.0", "4.0"):
+      (noise,) = set(of("private_ifca", epsilon, "relative_noise"))
+      loss = 100 * (of("ifca", "", "accuracy") - of("private_ifca", epsilon, "accuracy"))
+      half = stats.t.ppf(0.975, len(loss) - 1) * np.std(loss, ddof=1) / len(loss) ** 0.5
+      cells_ = (
+          f"{float(epsilon):g}", f"{noise:.2f}"[1:], text("private_ifca", epsilon),
+          f"{of('private_ifca', epsilon, 'adjusted_rand_index').mean():.2f}".removeprefix("0"),
+          text("ifca", ""), f"{loss.mean():.1f} ± {half:.1f}", text("dp_fedavg", epsilon),
+      )
+      self.assertRegex(page, rf"\n\| (MNIST, rotated, Dirichlet\(\.3\)|the same) \| "
+                       rf"{re.escape(' | '.join(cells_))} \|\n")
+
   def test_leaderboard_is_that_of_the_studies(self):
     text = reference.GENERATED["leaderboard"]()
     there = [os.path.basename(path)[:-len(".csv")] for path in glob.glob("docs/study_*.csv")]

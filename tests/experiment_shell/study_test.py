@@ -127,6 +127,23 @@ class StudyTest(parameterized.TestCase):
         self.assertEqual(self._read(), whole)
         self.assertLen(self.calls, 4 - whole_rows)
 
+  def test_rows_of_which_zeros_are_left_are_measured_again(self):
+    self._study().run(_CELLS, self._measure)
+    whole = self._read()
+    header, first, *others = whole.splitlines(keepends=True)
+    # As a machine may leave them that loses its power.
+    for start, end in ((2, 5), (-4, -1), (0, len(others[0])), (5, len(b"".join(others)))):
+      with self.subTest((start, end)):
+        content = bytearray(b"".join(others))
+        content[start:end] = bytes(len(content[start:end]))
+        self._write(header + first + content)
+        table = self._study()
+        self.assertLess(len(table.rows), 4)
+        table.run(_CELLS, self._measure)
+        rows = self._study().rows
+        self.assertCountEqual([row["loss"] for row in rows], [row["k"] / 3 for row in rows])
+        self.assertCountEqual(self._read().splitlines(), whole.splitlines())
+
   def test_a_new_run_keeps_no_rows(self):
     self._study().run(_CELLS, self._measure)
     self.assertEmpty(self._study(resume=False).rows)

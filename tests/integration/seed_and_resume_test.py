@@ -6,12 +6,14 @@ import unittest
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import psutil
 
 from experiments.three_phase import report
 from fl_clustering import runtime
 from fl_clustering.distribution import worker_watch
 from fl_clustering.three_phase import checkpoint
+from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -188,6 +190,48 @@ class SeedAndResumeTest(absltest.TestCase):
         "error: `batch_size` must be 20, as in the run to resume, got 7. None of its stages "
         "can be kept.\n",
     )
+
+
+# All files of an interrupted run: whether a run that is resumed is refused where they are damaged.
+_FILES = {
+    "config.json": True,
+    "checkpoints/pretrain.npz": True,
+    "checkpoints/kmeans.npz": True,
+    "checkpoints/ifca.npz": True,
+    "cl*": False,  # The clients' data and weights, and a table of them.
+    "[!c]*": False,  # Assignments, metrics and TensorBoard's files.
+}
+
+
+class DamagedFilesTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.interrupted = os.path.join(_base, "interrupted")
+    with program.interrupted_after("ifca", 1):
+      _run(cls.interrupted, *_METHODS)
+
+  def test_these_are_all(self):
+    self.assertEmpty(damaged_files.without_pattern(self.interrupted, _FILES))
+
+  @parameterized.named_parameters(*damaged_files.parameters(_FILES))
+  def test_a_damaged_file_is_named_or_made_again(self, pattern, damage, is_refused):
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    damaged_files.damaged_copy(self.interrupted, folder, pattern, damage)
+
+    result = _run(folder, *_METHODS, "--resume")
+
+    self.assertNotIn("Traceback", result.stderr)
+    if is_refused:
+      self.assertEqual(result.code, 2, result.stderr)
+      self.assertRegex(result.stderr.splitlines()[-1], f"^error: .*{pattern}")
+    else:
+      self.assertEqual(result.code, 0, result.stderr)
+      self.assertEqual(
+          program.read_text(folder, "summary.json"),
+          program.read_text(_uninterrupted, "summary.json"),
+      )
 
 
 class PrivateRunTest(absltest.TestCase):

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import re
 import shutil
@@ -19,12 +20,17 @@ from experiment_shell import launch
 from experiments.grouping_study import cells
 from experiments.grouping_study import jobs
 from experiments import study
+from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests import nightly
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv")
 _METHODS = ("--methods=kmeans,ifca", "--num_clusters=2", "--personal=ditto")
+# All files of a study without its report: whether it is refused where they are damaged.
+_FILES = {
+    "config.json": True, "cells/*/results.csv": True, "cells/*/rounds.csv": True, "r*.csv": False,
+}
 
 _base = None
 _flags = None
@@ -243,6 +249,31 @@ class StudyTest(parameterized.TestCase):
     self.assertStartsWith(printed, "data: ")
     for name in (*_TABLES, "summary.json"):
       self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
+
+  def _unfinished(self):
+    folder = os.path.join(self.create_tempdir().full_path, "unfinished")
+    shutil.copytree(_uninterrupted, folder, ignore=shutil.ignore_patterns("figures"))
+    for name in ("report.html", "summary.json"):
+      os.remove(os.path.join(folder, name))
+    return folder
+
+  def test_these_are_all_files(self):
+    self.assertEmpty(damaged_files.without_pattern(self._unfinished(), _FILES))
+
+  @parameterized.named_parameters(*damaged_files.parameters(_FILES))
+  def test_a_damaged_file_is_named_or_made_again(self, pattern, damage, is_refused):
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    damaged_files.damaged_copy(self._unfinished(), folder, pattern, damage)
+    refused = contextlib.nullcontext()
+    if is_refused:
+      refused = self.assertRaisesRegex(launch.InputError, pattern.replace("*", ".+"))
+
+    with refused:
+      _run_here(folder, *_METHODS, "--resume")
+
+    if not is_refused:
+      for name in (*_TABLES, "summary.json"):
+        self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
 
   @parameterized.named_parameters(
       ("more_seeds", ("--num_seeds=3",), "`num_seeds` must be 2, as in the run to resume, got 3"),

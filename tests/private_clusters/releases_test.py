@@ -1,8 +1,10 @@
 """Tests of the books of a run, interrupted at every place."""
 
 import os
+from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.private_clusters import releases as releases_lib
@@ -10,11 +12,12 @@ from fl_clustering.private_clusters import releases as releases_lib
 _MU = 0.1
 
 
-class ReleasesTest(absltest.TestCase):
+class ReleasesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = self.create_tempdir().full_path
+    self.folder = os.path.realpath(self.create_tempdir().full_path)
+    self.entries = os.path.join(self.folder, "releases.jsonl")
 
   def _releases(self, epsilon=8.0):
     return releases_lib.Releases(epsilon, 1e-5, 3, self.folder)
@@ -62,31 +65,121 @@ class ReleasesTest(absltest.TestCase):
     self.assertEqual(second.lost, ["question 1"])
     self.assertLen(second.ledger.releases, 3)  # It is charged.
 
-  def test_a_line_that_is_not_whole_was_not_asked(self):
-    self._ask(self._releases(), 0)
-    path = os.path.join(self.folder, "releases.jsonl")
-    with open(path, "a", encoding="utf-8") as file:
-      file.write('{"name": "question 1", "sens')
+  def _asked(self, num_releases):
+    """Asks so many questions; returns their answers and the lines of the journal."""
     releases = self._releases()
-    asked = []
-    for number in range(2):
-      self._ask(releases, number, asked)
+    found = [self._ask(releases, number) for number in range(num_releases)]
+    with open(self.entries, "rb") as file:
+      return found, file.read().splitlines(keepends=True)
+
+  def _resumed(self, num_releases):
+    """Resumes; returns the books, the answers and the numbers of the questions that were asked."""
+    releases, asked = self._releases(), []
+    return releases, [self._ask(releases, number, asked) for number in range(num_releases)], asked
+
+  @parameterized.named_parameters(
+      ("empty", lambda content, numbers: b""),
+      ("halved", lambda content, numbers: content[: len(content) // 2]),
+      ("of_zeros", lambda content, numbers: bytes(len(content))),
+      ("ends_in_zeros", lambda content, numbers: content[:-40] + bytes(40)),
+      ("begins_with_zeros", lambda content, numbers: bytes(40) + content[40:]),
+      # As where one page never came to the disk: all around it is whole.
+      ("with_zeros_for_numbers", lambda content, numbers: content.replace(numbers, bytes(24))),
+      ("of_text", lambda content, numbers: b"nonsense"),
+  )
+  def test_an_answer_that_cant_be_read_is_lost_and_stays_charged(self, damage):
+    expected, _ = self._asked(3)
+    path = os.path.join(self.folder, "answer_00001.npz")
+    with open(path, "rb") as file:
+      content = file.read()
+    damaged = damage(content, expected[1].tobytes())
+    self.assertNotEqual(damaged, content)
+    with open(path, "wb") as file:
+      file.write(damaged)
+
+    releases, found, asked = self._resumed(4)
+
+    self.assertIsNone(found[1])
+    np.testing.assert_array_equal([found[0], found[2]], [expected[0], expected[2]])
+    self.assertEqual(asked, [3])
+    self.assertEqual(releases.lost, ["question 1"])
+    self.assertLen(releases.ledger.releases, 4)
+
+  @parameterized.named_parameters(
+      ("torn", lambda line: line[:30]),
+      ("without_its_end", lambda line: line[:-1]),
+      ("torn_before_zeros", lambda line: line[:30] + bytes(len(line) - 30)),
+      ("of_zeros", lambda line: bytes(len(line))),
+  )
+  def test_a_line_that_is_not_whole_was_not_asked(self, torn):
+    _, (line, next_line) = self._asked(2)
+    os.remove(os.path.join(self.folder, "answer_00001.npz"))
+    with open(self.entries, "wb") as file:
+      file.write(line + torn(next_line))
+
+    _, _, asked = self._resumed(2)
+
     self.assertEqual(asked, [1])
-    with open(path, encoding="utf-8") as file:
-      self.assertLen(file.readlines(), 2)
+    with open(self.entries, "rb") as file:
+      self.assertEqual(file.read(), line + next_line)
+
+  @parameterized.named_parameters(
+      ("nonsense", lambda lines: b"nonsense\n"),
+      ("zeros_in_a_line", lambda lines: bytes(len(lines[0])) + lines[1]),
+      ("zeros_longer_than_a_line", lambda lines: bytes(len(lines[0] + lines[1]))),
+      ("another_beginning", lambda lines: lines[0] + b'{"name": "other'),
+      ("no_object", lambda lines: b"1\n"),
+      ("other_keys", lambda lines: b'{"name": "question 0"}\n'),
+      ("no_text", lambda lines: b"\xff\xfe\n"),
+  )
+  def test_a_damaged_journal_is_refused_before_anything_is_asked(self, damage):
+    _, lines = self._asked(2)
+    for number in range(2):
+      os.remove(os.path.join(self.folder, f"answer_{number:05d}.npz"))
+    with open(self.entries, "wb") as file:
+      file.write(damage(lines))
+
+    asked = []
+    with self.assertRaisesRegex(releases_lib.UnusableJournal, "^`journal` .*releases.jsonl"):
+      releases = self._releases()
+      for number in range(3):
+        self._ask(releases, number, asked)
+
+    self.assertEmpty(asked)
+
+  @parameterized.parameters(0, 1)
+  def test_a_journal_without_the_line_of_an_answer_is_refused(self, num_lines):
+    _, lines = self._asked(2)
+    with open(self.entries, "wb") as file:
+      file.writelines(lines[:num_lines])
+    with self.assertRaisesRegex(releases_lib.UnusableJournal, "^`journal`.*releases.jsonl"):
+      self._releases()
+    os.remove(self.entries)
+    with self.assertRaisesRegex(releases_lib.UnusableJournal, "^`journal`.*releases.jsonl"):
+      self._releases()
 
   def test_refuses_the_journal_of_another_run(self):
     self._ask(self._releases(), 0)
     with self.assertRaisesRegex(
-        releases_lib.OtherReleases, "^`journal` must be of a run with the same settings"
+        releases_lib.UnusableJournal, "^`journal` must be of a run with the same settings"
     ):
       self._ask(self._releases(), 7)
 
-  def test_refuses_a_damaged_journal(self):
-    with open(os.path.join(self.folder, "releases.jsonl"), "w", encoding="utf-8") as file:
-      file.write("nonsense\n")
-    with self.assertRaisesRegex(ValueError, "^`journal` must hold a release in every line"):
-      self._releases()
+  def test_the_journal_and_its_name_are_on_disk_before_the_clients_are_asked(self):
+    synced = []
+    releases = self._releases()
+    releases.ledger.record("question 0", _MU, 1.0, 1 / _MU)
+
+    def sync(descriptor):
+      synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    with mock.patch.object(os, "fsync", sync):
+
+      def question():
+        self.assertEqual(synced, [self.entries, self.folder])
+        return np.zeros(3, np.int64)
+
+      releases.answer(question)
 
   def test_noise_differs_between_releases(self):
     releases = self._releases()

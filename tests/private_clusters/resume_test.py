@@ -81,7 +81,7 @@ class ResumeTest(parameterized.TestCase):
     with open(os.path.join(folder, _ENTRIES), "w", encoding="utf-8") as file:
       file.writelines(_entries(self.journal)[:num_entries])
     for number in range(num_entries):
-      shutil.copy(os.path.join(self.journal, f"answer_{number:05d}.npy"), folder)
+      shutil.copy(os.path.join(self.journal, f"answer_{number:05d}.npz"), folder)
     return folder
 
   def _check_ledger(self, books, folder):
@@ -119,6 +119,19 @@ class ResumeTest(parameterized.TestCase):
     self.assertEqual((third.asked, third.lost), ([], second.lost))
     np.testing.assert_array_equal(again.vectors, state.vectors)
 
+  def test_an_answer_that_is_damaged_later_is_lost_too(self):
+    for number in range(_NUM_RELEASES):
+      with self.subTest(number):
+        folder = self._journal(_NUM_RELEASES)
+        with open(os.path.join(folder, f"answer_{number:05d}.npz"), "r+b") as file:
+          file.truncate(100)
+        books = _Books(folder)
+        state, _ = _played(self.run_, books)
+        self.assertEqual(books.asked, [])
+        self.assertEqual(books.lost, [self.books.ledger.releases[number].name])
+        self._check_ledger(books, folder)
+        self.assertTrue(np.isfinite(state.vectors).all())
+
   @parameterized.parameters(*range(1, _NUM_RELEASES + 1))
   def test_after_an_answer_the_run_goes_on_as_if_nothing_had_happened(self, num_entries):
     folder = self._journal(num_entries)
@@ -139,7 +152,7 @@ class ResumeTest(parameterized.TestCase):
     run = watched_clusters.build_run(self.create_tempdir().full_path, settings)
     folder = self._journal(_NUM_RELEASES)
     books = _Books(folder, settings=settings)
-    with self.assertRaises(releases_lib.OtherReleases):
+    with self.assertRaises(releases_lib.UnusableJournal):
       _played(run, books)
     self.assertEqual(books.asked, [])
     self.assertEqual(_entries(folder), _entries(self.journal))

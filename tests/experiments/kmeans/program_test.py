@@ -246,6 +246,14 @@ class OwnDataTest(absltest.TestCase):
     _draw_again(folder)
     self.assertEqual(_read(folder, "report.html"), page)
     self.assertIn("this run is finished", _run(*flags, *shares, "--resume"))
+    with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .*budgets add up"):
+      _run(*flags, *shares, "--overwrite")
+    self.assertEqual(_read(folder, "report.html"), page)
+    # As if it had been interrupted.
+    os.remove(os.path.join(folder, "report.html"))
+    with self.assertLogs("absl", "WARNING") as logged:
+      _run(*flags, *shares, "--resume")
+    self.assertRegex(" ".join(logged.output), r"released.* \(50, 0\.001\)")
 
   def test_private_with_cells_that_are_no_numbers(self):
     data, folder = (os.path.join(self.base, name) for name in ("odd", "private_odd"))

@@ -20,6 +20,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.tasks import schema as schema_lib
+from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 
 _FLAGS = (
@@ -29,8 +30,25 @@ _FLAGS = (
 )
 
 
+# All files of a run on real clients that stops in round 3; whether it is refused where they are
+# damaged.
+_FILES = {"config.json": True, "journal/releases.jsonl": True, "journal/answer_*": False}
+
+
 def _run(*arguments):
   return in_process.run_main(private_clusters.PrivateClusters().main, *_FLAGS, *arguments)
+
+
+def _interrupted_in(release):
+  """Has a run stop before it asks for a release; None for a run that goes on to its end."""
+  ask = slot_sums.Door.ask
+
+  def interrupted(door, name, *arguments):
+    if name == release:
+      raise KeyboardInterrupt
+    return ask(door, name, *arguments)
+
+  return mock.patch.object(slot_sums.Door, "ask", interrupted)
 
 
 def _read(*parts):
@@ -110,25 +128,47 @@ class ProgramTest(parameterized.TestCase):
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
 
   def test_an_interrupted_run_goes_on_with_the_same_numbers(self):
-    folder = os.path.join(self.base, "interrupted")
-    asked = []
-
-    def interrupted(door, name, *arguments):
-      asked.append(name)
-      if name == "round 3":
-        raise KeyboardInterrupt
-      return ask(door, name, *arguments)
-
-    ask = slot_sums.Door.ask
-    with mock.patch.object(slot_sums.Door, "ask", interrupted):
-      with self.assertRaises((KeyboardInterrupt, SystemExit)):
-        _run(f"--output_dir={folder}")
-    self.assertIn("round 2", asked)
+    folder = self._interrupted("interrupted", "round 3")
     _run(f"--output_dir={folder}", "--resume")
     for name in ("summary.json", "ledger.csv", "config.json"):
       self.assertEqual(
           _read(folder, "released", name), _read(self.folder, "released", name), name
       )
+
+  def _interrupted(self, name, release, *arguments):
+    """Returns the folder of a run that has asked for all that comes before a release."""
+    folder = os.path.join(self.base, name)
+    with _interrupted_in(release), self.assertRaises(KeyboardInterrupt):
+      _run(f"--output_dir={folder}", *arguments)
+    return folder
+
+  def test_a_damaged_file_is_named_or_its_answers_are_lost(self):
+    interrupted = self._interrupted("damaged", "round 3", "--nosimulation")
+    self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
+    entered = _read(interrupted, "journal", "releases.jsonl")
+    whole = _read(self.folder, "journal", "releases.jsonl")
+    for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
+      with self.subTest(pattern, damage=damage):
+        folder = os.path.join(self.create_tempdir().full_path, "run")
+        damaged_files.damaged_copy(interrupted, folder, pattern, damage)
+        if is_refused:
+          with self.assertRaisesRegex(launch.InputError, pattern):
+            _run(f"--output_dir={folder}", "--nosimulation", "--resume")
+          continue
+        _run(f"--output_dir={folder}", "--nosimulation", "--resume")
+        self.assertEqual(
+            json.loads(_read(folder, "released", "summary.json"))["lost"],
+            [json.loads(line)["name"] for line in entered.splitlines()],
+        )
+        # All of it is charged, and once.
+        self.assertEqual(_read(folder, "journal", "releases.jsonl"), whole)
+
+  def test_seeded_noise_may_be_drawn_again(self):
+    folder = self._interrupted("drawn_again", "round 2")
+    _run(f"--output_dir={folder}", "--overwrite")
+    self.assertEqual(
+        _read(folder, "released", "summary.json"), _read(self.folder, "released", "summary.json")
+    )
 
   @parameterized.parameters(
       ("--trust=none", "trust"), ("--learning_rate=0.3", "learning_rate"),
@@ -269,6 +309,8 @@ class OwnTablesTest(parameterized.TestCase):
     for secret in ("one_label", self.base):
       self.assertNotIn(secret, released)
 
+    with self.subTest("it_is_not_overwritten"):
+      self._check_not_asked_again("real", "--delta=0.3", "--epsilon=1", "--overwrite")
     os.remove(os.path.join(folder, "report.html"))
     resume = ("real", "--delta=0.3", "--epsilon=1", "--resume")
     more = self._write_tables("more", {**_TABLES, "new.csv": ""})
@@ -282,6 +324,34 @@ class OwnTablesTest(parameterized.TestCase):
         launch.InputError, "^`data_dir` must give the same data .*, got other clients for 'files'"
     ):
       self._run(*resume)
+
+  def _check_not_asked_again(self, name, *arguments):
+    with mock.patch.object(slot_sums.Door, "ask") as ask:
+      with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .*stays charged"):
+        self._run(name, *arguments)
+    ask.assert_not_called()
+
+  def test_what_secure_noise_has_released_is_not_asked_again(self):
+    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
+      self._run("charged", "--trust=none")
+    folder = os.path.join(self.base, "charged")
+    before = _read(folder, "journal", "releases.jsonl")
+    self.assertIn("round 1", before)
+    for arguments in (
+        ("--trust=none", "--overwrite"), ("--overwrite",), ("--simulation", "--overwrite"),
+        ("--epsilon=1", "--overwrite"),
+    ):
+      with self.subTest(arguments):
+        self._check_not_asked_again("charged", *arguments)
+    settings, kept = os.path.join(folder, "config.json"), os.path.join(self.base, "kept.json")
+    os.rename(settings, kept)
+    for how in ("--overwrite", "--resume"):
+      with self.subTest("without_its_settings", how=how):
+        self._check_not_asked_again("charged", "--trust=none", how)
+    os.rename(kept, settings)
+    self.assertEqual(_read(folder, "journal", "releases.jsonl"), before)
+    self._run("charged", "--trust=none", "--resume")
+    self.assertStartsWith(_read(folder, "journal", "releases.jsonl"), before)
 
   def test_a_simulation_where_it_is_asked_for(self):
     folder, _ = self._run("simulation", "--simulation")
