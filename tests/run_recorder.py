@@ -13,6 +13,7 @@ class Recorder(stages.RunObserver):
   Attributes:
     rows: The `stages.Row`s so far.
     grouped: The first assignments by method, once they are told.
+    num_rounds: How many rounds every stage has that began, by its name.
   """
 
   def __init__(self, stop_at=None):
@@ -23,10 +24,14 @@ class Recorder(stages.RunObserver):
     """
     self.rows = []
     self.grouped = None
+    self.num_rounds = {}
     self._stop_at = stop_at
 
   def clients_grouped(self, client_weights, assignments):
     self.grouped = assignments
+
+  def stage_started(self, stage, num_rounds, rounds_done):
+    self.num_rounds[stage] = num_rounds
 
   def round_finished(self, stage, round_num, rows):
     self.rows += rows

@@ -34,8 +34,11 @@ def verdict(results: results_lib.Results) -> str:
   """Returns one sentence: in which settings grouping clients helps."""
   if not results.chosen_methods:
     return "No method was chosen, so the study compares the controls alone."
-  if results.num_repetitions < 2:
-    return "With one seed and no folds, no difference can be told from chance."
+  if results.num_repetitions < intervals.LEAST_COUNT:
+    return (
+        f"With fewer than {intervals.LEAST_COUNT} repetitions, no difference can be told from "
+        "chance."
+    )
   helps = [s for s in results.settings if _verdicts(results, s, results_lib.FEDAVG)[0]]
   beats = [s for s in results.settings if _verdicts(results, s, results_lib.FINETUNED)[0]]
   if not helps:
@@ -155,7 +158,7 @@ def notes(results: results_lib.Results) -> list[str]:
 def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
   """Returns what the reader must not overlook, as (title, text) pairs."""
   found = list(results.run.warnings)
-  if 1 < results.num_repetitions < _FEW_REPETITIONS:
+  if intervals.LEAST_COUNT <= results.num_repetitions < _FEW_REPETITIONS:
     found.append((
         "Few repetitions",
         f"With {results.num_repetitions} repetitions, only large differences can be told from "

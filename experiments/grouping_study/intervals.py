@@ -11,6 +11,9 @@ instead of s^2 / n, for n values in all: 1 / (k - 1) is how many examples test f
 not.  Validation rows count as if they trained.  With the default share of them (0.1), intervals
 that leave them out would be up to 5% wider.
 
+Fewer than three repetitions have no interval: of two, it is over four times as wide as of three,
+and says nothing that the two values don't.  No interval reaches beyond what a value can be.
+
 References:
   Claude Nadeau, Yoshua Bengio. Inference for the Generalization Error. Machine Learning 52,
   2003, section 5 (the corrected resampled t-test).
@@ -28,6 +31,11 @@ from typing import Iterable
 from fl_clustering.three_phase import gains
 
 LEVEL = gains.LEVEL  # That of a single run's intervals.
+# Of fewer repetitions there is no interval.
+LEAST_COUNT = 3
+# The least and the most that they can be.
+SHARES = (0.0, 1.0)
+DIFFERENCES_OF_SHARES = (-1.0, 1.0)
 
 # Equal differences in accuracy come out this close to each other.
 _ROUNDING = 1e-12
@@ -39,8 +47,9 @@ class Interval:
 
   Attributes:
     sd: The standard deviation, with n - 1 in the denominator; None for one value.
-    low: Lower end of the mean's interval; None where there is no telling: for one value, and for
-      values that are all the same and not zero, as few test examples make it happen.
+    low: Lower end of the mean's interval; None where there is no telling: for fewer than
+      `LEAST_COUNT` values, and for values that are all the same and not zero, as few test examples
+      make it happen.
     high: Upper end, likewise.
   """
 
@@ -57,11 +66,13 @@ class Interval:
 
 
 def interval(
-    values: Iterable[float], num_folds: int | None = None, num_comparisons: int = 1
+    values: Iterable[float], limits: tuple[float, float], num_folds: int | None = None,
+    num_comparisons: int = 1,
 ) -> Interval | None:
   """Returns the mean of values, one per repetition, with its interval; None without values.
 
   Args:
+    limits: The least and the most that a value can be.
     num_folds: The number of folds, of which the values are from several; None without folds.
     num_comparisons: How many intervals hold at once with probability `LEVEL`.
   """
@@ -76,10 +87,13 @@ def interval(
   if count == 1:
     return Interval(mean, None, None, None, count)
   sd = statistics.stdev(values)
+  if count < LEAST_COUNT:
+    return Interval(mean, sd, None, None, count)
   if sd <= _ROUNDING:
     end = 0.0 if abs(mean) <= _ROUNDING else None
     return Interval(mean, 0.0, end, end, count)
   tested_per_trained = 0 if num_folds is None else 1 / (num_folds - 1)
   quantile = float(special.stdtrit(count - 1, 1 - (1 - LEVEL) / (2 * num_comparisons)))
   half_width = quantile * sd * math.sqrt(1 / count + tested_per_trained)
-  return Interval(mean, sd, mean - half_width, mean + half_width, count)
+  least, most = limits
+  return Interval(mean, sd, max(mean - half_width, least), min(mean + half_width, most), count)

@@ -88,7 +88,7 @@ def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html
         scores.ABSENT if found is None else results_lib.ends_text(found, scores.score_text),
         *_gain_cells(results, setting, method, results_lib.FEDAVG),
         *_gain_cells(results, setting, method, results_lib.FINETUNED),
-        results_lib.accuracy_text(results.interval(setting, method, "adjusted_rand_index")),
+        scores.text(scores.summarize(results.values(setting, method, "adjusted_rand_index"))),
         scores.score_text(results.mean(setting, method, "num_clusters"), "{:.1f}".format),
         scores.score_text(
             results.mean(setting, method, "client_steps"), method_tables.steps_text

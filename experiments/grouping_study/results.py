@@ -111,8 +111,9 @@ class Results:
   def interval(
       self, setting: str, method: str, column: str = "accuracy"
   ) -> intervals.Interval | None:
-    """Returns a column's mean over the repetitions, None if there are no values."""
-    return intervals.interval(self.values(setting, method, column), self.config.num_folds)
+    """Returns a share's mean over the repetitions, None if there are no values."""
+    values = self.values(setting, method, column)
+    return intervals.interval(values, intervals.SHARES, self.config.num_folds)
 
   def mean(self, setting: str, method: str, column: str) -> float | None:
     """Returns the mean of a column over the repetitions, None if there are no values."""
@@ -157,7 +158,10 @@ class Results:
     differences = (
         self.values(setting, method) - self.reference_values(setting, method, reference)
     )
-    return intervals.interval(differences.dropna(), self.config.num_folds, self.num_comparisons)
+    return intervals.interval(
+        differences.dropna(), intervals.DIFFERENCES_OF_SHARES, self.config.num_folds,
+        self.num_comparisons,
+    )
 
   def no_gain_text(self, setting: str, method: str) -> str:
     """Returns what stands in place of a gain without pairs: whether the method failed."""
@@ -240,7 +244,9 @@ def accuracy_text(found: intervals.Interval | None) -> str:
 def ends_text(
     found: intervals.Interval, form: Callable[[float], str] = scores.points
 ) -> str:
-  """Returns an interval's ends as text, by default in percentage points."""
+  """Returns an interval's ends as text, by default in percentage points; a dash for too few."""
+  if found.count < intervals.LEAST_COUNT:
+    return scores.ABSENT
   return scores.interval_text(found.low, found.high, form)
 
 
@@ -267,13 +273,19 @@ def text(results: Results) -> str:
       run_results.method_label(FEDAVG),
       *("-" if mean is None else f"{mean:.3f} " for mean in accuracies),
   ])
+  if results.num_repetitions < intervals.LEAST_COUNT:
+    told = f"no interval: {results.repetitions_text}, and it takes {intervals.LEAST_COUNT} or more"
+  else:
+    told = (
+        f"*: its interval over {results.repetitions_text} leaves out zero, at "
+        f"{intervals.LEVEL:.0%} for all {results.num_comparisons} comparisons of the study together"
+    )
   lines = [
       text_table.text_table(["method", *results.settings], rows),
       "",
       "gain in the clients' mean accuracy over FedAvg of equal work, in percentage points; FedAvg: "
       "its accuracy",
-      f"*: its interval over {results.repetitions_text} leaves out zero, at {intervals.LEVEL:.0%} "
-      f"for all {results.num_comparisons} comparisons of the study together",
+      told,
   ]
   if results.failures:
     lines += ["", "failed:", *map(_failure_text, results.failures)]

@@ -52,7 +52,7 @@ def _draw_scores(
     axes: Axes, scores: scores_lib.Scores, name: str, column: str, compared: Sequence[str],
     margin: float | None = 0.6, **look: Any,
 ) -> None:
-  """Draws a row per method: mean and standard deviation of a column."""
+  """Draws a row per method: mean and standard deviation of a column, an index of at most 1."""
   found = scores_lib.spread_table(
       ({"row": methods.METHODS[method].label, "color": _color(method)},
        scores.spread(column, name, method))
@@ -61,7 +61,8 @@ def _draw_scores(
   rows = _labels(compared)
   figure_shapes.set_rows(axes, rows, margin)
   figure_shapes.dots(
-      axes, rows, figure_shapes.with_deviations(found), **{"capsize": 3, "markersize": 5, **look}
+      axes, rows, figure_shapes.with_deviations(found, most=1.0),
+      **{"capsize": 3, "markersize": 5, **look},
   )
 
 

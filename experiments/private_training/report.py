@@ -15,6 +15,7 @@ from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
 from experiment_shell import scores
+from experiments.grouping_study import intervals
 from experiments.kmeans import privacy_box
 from experiments.private_training import figures
 from experiments.private_training import results
@@ -309,8 +310,8 @@ def write_simulation(folder: str) -> None:
   simulation = run.summary
   data = simulation["data"]
   key = (
-      f"Brackets: 95% interval of the mean over {results.LEAST_SEEDS} seeds or more (Student's t, "
-      "each interval by itself; it is about other seeds with these data). Parentheses: the range "
+      f"Brackets: 95% interval of the mean over {intervals.LEAST_COUNT} seeds or more (Student's "
+      "t, each interval by itself; it is about other seeds with these data). Parentheses: the range "
       "of two seeds. A single seed tells nothing about chance."
   )
   comparisons = _comparison_table(simulation, results.DP_FEDAVG, "Fine-tuned accuracy")

@@ -42,8 +42,6 @@ _SCORES = {ARI: -1.0, ACCURACY: 0.0, FINETUNED: 0.0}
 # Of an accuracy whose noise has a larger standard deviation than this.
 UNKNOWN = "unknown"
 LARGEST_STD = 0.2
-# With fewer seeds, an interval is too wide to be of use.
-LEAST_SEEDS = 3
 
 NOTE = (
     "NOT private: accuracies are exact, some methods have no privacy at all, and the budgets of "
@@ -62,17 +60,17 @@ def _spread(values: Sequence[float], least: float) -> _Spread | None:
   """Returns mean, range and interval of a score over seeds, for JSON; None without values.
 
   Args:
-    least: The score's lower limit, where an interval ends at the latest, as at 1.
+    least: The least that the score can be; the most is 1.
   """
-  if not values:
+  found = intervals.interval(values, (least, 1.0))
+  if found is None:
     return None
-  found = intervals.interval(values) if len(values) >= LEAST_SEEDS else None
   return {
-      "mean": statistics.fmean(values),
+      "mean": found.mean,
       "least": min(values),
       "most": max(values),
-      "low": None if found is None or found.low is None else max(found.low, least),
-      "high": None if found is None or found.high is None else min(found.high, 1.0),
+      "low": found.low,
+      "high": found.high,
       "num_seeds": len(values),
   }
 

@@ -64,7 +64,7 @@ def completed(
     settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None,
     resumed: str | None = None,
 ) -> dict[str, Any]:
-  """Returns the settings, with those of digits where the data are digits and without partition.
+  """Returns the settings, with those of digits where the data are digits.
 
   Args:
     settings: As of `config_of`.
@@ -74,13 +74,23 @@ def completed(
   Raises:
     ValueError: If the settings don't fit each other.
   """
-  if settings.get("partition") or not _are_digits(settings["dataset"], data_dir, resumed):
+  partition = settings.get("partition") or of_digits["partition"]
+  if partition == task_registry.NATURAL or not _are_digits(
+      settings["dataset"], data_dir, resumed
+  ):
     return dict(settings)
   missing = {n: v for n, v in of_digits.items() if settings.get(n) is None}
-  of_data = {n: v for n, v in missing.items() if n not in config_lib.OPTIONS["methods"]}
+  of_partitions, of_methods = (config_lib.OPTIONS[name] for name in ("partition", "methods"))
+  of_data = {
+      n: v for n, v in missing.items()
+      if n not in of_methods and partition in of_partitions.get(n, [partition])
+  }
   # An option of methods is completed where one of the run's uses it, and refused elsewhere.
   used = config_of({**settings, **of_data}, data_dir)
-  return {**settings, **{n: v for n, v in missing.items() if getattr(used, n) is not None}}
+  of_used = {n: v for n, v in missing.items() if n in of_methods and getattr(used, n) is not None}
+  if "num_clusters" in of_used:  # Without one given, there are no more of them than clients.
+    of_used["num_clusters"] = min(of_used["num_clusters"], used.num_clusters)
+  return {**settings, **of_data, **of_used}
 
 
 def _are_digits(dataset: str, data_dir: str | None, resumed: str | None) -> bool:

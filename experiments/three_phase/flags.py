@@ -31,8 +31,8 @@ table_flags.define_of_labels()
 table_flags.define_task()
 flags.adopt_module_key_flags(table_flags)
 
-# What a single run on the digits has where no --partition is given: clients that differ in kind
-# and in labels, with settings under which a grouping finds the kinds.
+# The defaults of a single run on the digits: clients that differ in kind and in labels, with
+# settings under which a grouping finds the kinds.
 OF_DIGITS = {
     "partition": "rotated",
     "dirichlet_alpha": 0.5,
@@ -44,7 +44,7 @@ OF_DIGITS = {
     "num_clusters": 4,
     "representation": "normalized_update",
 }
-_ON_DIGITS = "Of three_phase_emnist on digits, without --partition"
+_ON_DIGITS = "Of three_phase_emnist on digits"
 
 # --num_clients and so on, and the options of partitions, models, aggregators and methods, such as
 # --num_clusters.

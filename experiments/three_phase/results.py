@@ -47,25 +47,25 @@ _LABELS = {
     "flux": "FLUX",
     "private_ifca": "private IFCA",
     "dp_fedavg": "DP-FedAvg",
-    LOCAL: "local (control)",
-    FINETUNED: "fine-tuned (control)",
-    "ditto": "Ditto (control)",
-    "fedrep": "FedRep (control)",
-    "apfl": "APFL (control)",
-    "mr_mtl": "MR-MTL (control)",
-    FEDAVG: "FedAvg (control)",
-    FEDAVG_MATCHED: "FedAvg matched (control)",
+    LOCAL: "local",
+    FINETUNED: "fine-tuned",
+    "ditto": "Ditto",
+    "fedrep": "FedRep",
+    "apfl": "APFL",
+    "mr_mtl": "MR-MTL",
+    FEDAVG: "FedAvg",
+    FEDAVG_MATCHED: "FedAvg matched",
 }
-
-
-def method_label(method: str) -> str:
-  """Returns the name of a method for readers."""
-  return _LABELS.get(method, method.replace("_", " "))
 
 
 def method_name(method: str) -> str:
   """Returns the name of a method for readers, within a sentence."""
-  return method_label(method).removesuffix(" (control)")
+  return _LABELS.get(method, method.replace("_", " "))
+
+
+def method_label(method: str) -> str:
+  """Returns the name of a method for readers, with a word where it is a control."""
+  return f"{method_name(method)} (control)" if method in CONTROLS else method_name(method)
 
 
 def chosen_methods(summary: Mapping[str, Any]) -> list[str]:

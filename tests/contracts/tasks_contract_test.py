@@ -1,5 +1,6 @@
 """What holds for every model, every partition and every data set."""
 
+import contextlib
 import functools
 import os
 import shutil
@@ -22,6 +23,7 @@ from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
+from tests.contracts import toy_rows
 from tests.tasks import data_files
 
 _NUM_CLASSES = 7
@@ -115,16 +117,21 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_names_its_last_layer(self, name):
     model, parameters = self._build(name)
-    self.assertLen(model.head, 2)
-    without = [
-        np.zeros_like(p) if one in model.head else p
-        for one, p in zip(model.parameter_shapes, parameters, strict=True)
-    ]
-    # A bias of zero at first would hide that it is missing.
-    bias = [np.ones_like(p) if p.ndim == 1 else p for p in without]
+    self.assertNotEmpty(model.head)
     inputs = self._inputs(model, 3)
-    self.assertFalse(np.any(model.logits(without, inputs, None)))
-    self.assertTrue(np.all(np.asarray(model.logits(bias, inputs, None)) == 1))
+
+    def logits(ones):
+      """Returns those where the last layer is zero but for some parameters, which are ones."""
+      return model.logits([
+          np.ones_like(p) if one in ones else np.zeros_like(p) if one in model.head else p
+          for one, p in zip(model.parameter_shapes, parameters, strict=True)
+      ], inputs, None)
+
+    # A bias of zero at first would hide that it is missing.
+    biases = {one for one, shape in model.parameter_shapes.items() if len(shape) == 1}
+    self.assertFalse(np.any(logits(biases - set(model.head))))
+    for one in model.head:
+      self.assertTrue(np.any(logits({one})), one)
 
   def test_initial_parameters_follow_the_generator(self, name):
     model, parameters = self._build(name)
@@ -222,7 +229,7 @@ class ModelRowsTest(parameterized.TestCase):
       if models.MODELS[name].takes(shape, dtype):
         self.assertEqual(models.build(name, shape, *kind).input_shape, shape)
       else:
-        with self.assertRaisesRegex(ValueError, rf"`model` must be mlp .*, got '{name}'"):
+        with self.assertRaisesRegex(ValueError, rf"`model` must be .*mlp.*, got '{name}'"):
           models.build(name, shape, *kind)
 
   @parameterized.parameters(*models.MODELS)
@@ -243,67 +250,85 @@ class ModelRowsTest(parameterized.TestCase):
       self.assertIn(f"{option}: ", row.__doc__)
 
 
-_BLOCK = 5  # Pixels.
-_BITS = 16
+def _make_pools(num_examples=1500, num_test=300):
+  """Returns pools of the same labels whose images say, together, an example's number.
 
-
-def _numbered_pool(num_examples=1500, num_test=300):
-  """Returns images that say their number in all four corners, whichever way up.
-
-  A bit is a block of 5x5 pixels, so that it is still there if the image is noisy, or if its
-  bright parts grew or shrank by a pixel.  The highest bit is always bright, which shows
-  whether bright and dark were exchanged.
+  In the first, all images are the same.  In each other, those whose number has a bit of its own
+  are another.  So a number can still be read when a partition has changed the images, in whatever
+  way, as long as who gets which example follows from the labels.
   """
   numbers = np.arange(num_examples + num_test)
-  bits = (numbers | 1 << _BITS - 1)[:, np.newaxis] >> np.arange(_BITS) & 1
-  corners = np.kron(bits.reshape(-1, 4, 4), np.full((_BLOCK, _BLOCK), 255)).astype(np.uint8)
-  side = corners.shape[1]
-  images = np.zeros((len(numbers), 2 * side, 2 * side, 1), np.uint8)
-  for turn in range(4):
-    np.rot90(images, turn, axes=(1, 2))[:, :side, :side, 0] = corners
-  everything = examples_lib.Examples(images, (numbers % 10).astype(np.uint8))
-  return examples_lib.ImagePool(
-      name="numbered",
-      source="made up",
-      pool=everything.take(slice(num_examples)),
-      global_test=everything.take(slice(num_examples, None)),
-      global_test_source="made up",
-      num_classes=10,
-  )
+  # Squares in turns, so that the two differ wherever one looks.
+  squares = np.indices((4, 4)).sum(axis=0) % 2
+  one = np.kron(squares, np.full((3, 3), 255)).astype(np.uint8)[..., np.newaxis]
+  other = 255 - one
+  pools = []
+  for bit in (0, *(1 << np.arange(int(numbers[-1]).bit_length()))):
+    is_set = (numbers & bit).astype(bool)
+    images = np.where(is_set[:, np.newaxis, np.newaxis, np.newaxis], other, one)
+    everything = examples_lib.Examples(images, (numbers % 10).astype(np.uint8))
+    pools.append(examples_lib.ImagePool(
+        name="numbered",
+        source="made up",
+        pool=everything.take(slice(num_examples)),
+        global_test=everything.take(slice(num_examples, None)),
+        global_test_source="made up",
+        num_classes=10,
+    ))
+  return pools
 
 
-def _numbers(examples):
-  side = 4 * _BLOCK
-  blocks = examples.features[:, :side, :side, 0].reshape(-1, 4, _BLOCK, 4, _BLOCK)
-  # Without the blocks' edges, which their neighbours may have reached.
-  bits = blocks[:, :, 1:-1, :, 1:-1].mean(axis=(2, 4)).reshape(-1, _BITS) > 127
-  bits ^= ~bits[:, -1:]
-  return bits[:, :-1] @ (1 << np.arange(_BITS - 1))
+def _numbers(same, *others):
+  """Returns the numbers of examples, as they come from each of the pools."""
+  bits = [np.any(other.features != same.features, axis=(1, 2, 3)) for other in others]
+  return (1 << np.arange(len(bits))) @ np.array(bits, int)
 
 
-@parameterized.named_parameters(*((name, name) for name in partition.PARTITIONS))
+def _other_value(row, option):
+  """Returns a value that an option can have beside its default; None if it has but one."""
+  for value in option.values or {int: (3, 2), float: (3.0, 0.3), bool: (True, False)}[option.kind]:
+    if value != option.default:
+      with contextlib.suppress(ValueError):
+        row(**{option.name: value})
+        return value
+  return None
+
+
+@parameterized.named_parameters(*((name, name) for name in toy_rows.PARTITIONS))
 class PartitionContractTest(parameterized.TestCase):
 
-  _pool = _numbered_pool()
+  _pools = _make_pools()
 
-  def _split(self, name, seed=0, num_clients=30, **options):
-    return partition.split(name, self._pool, num_clients, seed, **options)
+  def setUp(self):
+    super().setUp()
+    self.enter_context(toy_rows.registered())
 
-  def _client_numbers(self, split):
+  def _split(self, name, num_clients=30, **options):
+    return partition.split(name, self._pools[0], num_clients, **{"seed": 0, **options})
+
+  def _splits(self, name, **options):
+    """Returns the same split of every pool."""
+    return [partition.split(name, pool, 30, **{"seed": 0, **options}) for pool in self._pools]
+
+  def _client_numbers(self, splits):
     return [
-        np.concatenate([_numbers(client.train), _numbers(client.test)]).tolist()
-        for client in split.clients
+        np.concatenate([
+            _numbers(*(client.train for client in same)),
+            _numbers(*(client.test for client in same)),
+        ]).tolist()
+        for same in zip(*(split.clients for split in splits), strict=True)
     ]
 
   def _options(self, name):
-    """Returns a value for every option that the partition takes."""
-    values = {"dirichlet_alpha": 3.0, "num_groups": 3}
-    return {option: values[option] for option in options_lib.of(partition.PARTITIONS[name])}
+    """Returns another value than the default for every option that can have one."""
+    row = partition.PARTITIONS[name]
+    values = {option.name: _other_value(row, option) for option in options_lib.of(row).values()}
+    return {option: value for option, value in values.items() if value is not None}
 
   def test_every_example_is_one_clients(self, name):
     for options in ({}, self._options(name)):
-      numbers = sum(self._client_numbers(self._split(name, **options)), [])
-      self.assertCountEqual(numbers, range(len(self._pool.pool)))
+      numbers = sum(self._client_numbers(self._splits(name, **options)), [])
+      self.assertCountEqual(numbers, range(len(self._pools[0].pool)))
 
   def test_every_client_has_training_and_test_data(self, name):
     split = self._split(name)
@@ -314,14 +339,15 @@ class PartitionContractTest(parameterized.TestCase):
       self.assertAlmostEqual(len(client.test), max(1, 0.2 * num_examples), delta=0.51)
 
   def test_as_few_examples_as_there_may_be(self, name):
-    pool = _numbered_pool(num_examples=60)
-    if name == "dirichlet":
-      # Of two examples a client the draw leaves too many with none or one.
-      with self.assertRaisesRegex(ValueError, "`num_clients` .*larger `dirichlet_alpha`"):
-        partition.split(name, pool, 30, seed=0)
-      return
-    split = partition.split(name, pool, 30, seed=0)
-    self.assertEqual({len(c.train) + len(c.test) for c in split.clients}, {2})
+    pool = _make_pools(num_examples=60)[0]
+    try:
+      split = partition.split(name, pool, 30, seed=0)
+    except partition.TooFewExamples as error:
+      # Of two examples a client, a skewed draw may leave too many with none or one.
+      self.assertRegex(str(error), "`num_clients` .*larger `dirichlet_alpha`")
+      self.assertIsNotNone(partition.choose(name).dirichlet_alpha)
+    else:
+      self.assertEqual({len(c.train) + len(c.test) for c in split.clients}, {2})
 
   def test_refuses_more_clients_than_it_has_data_for(self, name):
     with self.assertRaisesRegex(ValueError, "`num_clients` must be at most 750, .*1500.*got 751"):
@@ -334,43 +360,43 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_is_a_function_of_the_seed(self, name):
     options = self._options(name)
-    first = self._client_numbers(self._split(name, seed=1, **options))
-    self.assertEqual(self._client_numbers(self._split(name, seed=1, **options)), first)
-    self.assertNotEqual(self._client_numbers(self._split(name, seed=2, **options)), first)
+    first = self._client_numbers(self._splits(name, seed=1, **options))
+    self.assertEqual(self._client_numbers(self._splits(name, seed=1, **options)), first)
+    self.assertNotEqual(self._client_numbers(self._splits(name, seed=2, **options)), first)
 
   def test_leaves_the_pool_as_it_is(self, name):
-    pool = _numbered_pool()
+    pool, same = _make_pools()[1], self._pools[1]
     split = partition.split(name, pool, 30, seed=0)
     for client in split.clients:
       client.train.features[:], client.train.labels[:] = 0, 0
-    np.testing.assert_array_equal(pool.pool.features, self._pool.pool.features)
-    np.testing.assert_array_equal(pool.pool.labels, self._pool.pool.labels)
-    np.testing.assert_array_equal(pool.global_test.features, self._pool.global_test.features)
+    np.testing.assert_array_equal(pool.pool.features, same.pool.features)
+    np.testing.assert_array_equal(pool.pool.labels, same.pool.labels)
+    np.testing.assert_array_equal(pool.global_test.features, same.global_test.features)
 
   def test_global_test_set_holds_the_pools(self, name):
-    split = self._split(name)
-    np.testing.assert_array_equal(_numbers(split.global_test), _numbers(self._pool.global_test))
+    numbers = _numbers(*(split.global_test for split in self._splits(name)))
+    self.assertEqual(numbers.tolist(), list(range(1500, 1800)))
 
   def test_groups_are_known_or_not(self, name):
-    groups = {client.group for client in self._split(name).clients}
-    if "num_groups" in options_lib.of(partition.PARTITIONS[name]):
-      self.assertEqual(groups, {0, 1, 2, 3})
-    else:
-      self.assertEqual(groups, {None})
+    for options in ({}, self._options(name)):
+      num_groups = getattr(partition.choose(name, **options), "num_groups", None)
+      self.assertEqual(
+          {client.group for client in self._split(name, **options).clients},
+          {None} if num_groups is None else set(range(num_groups)),
+      )
 
   def test_uses_the_options_it_takes_and_refuses_the_others(self, name):
-    plain = self._client_numbers(self._split(name))
-    groups = [client.group for client in self._split(name).clients]
-    for option, value in (("dirichlet_alpha", 3.0), ("num_groups", 3)):
-      if option not in options_lib.of(partition.PARTITIONS[name]):
-        with self.assertRaisesRegex(ValueError, f"`{option}` must be left out .*got {value}"):
-          self._split(name, **{option: value})
-        continue
-      split = self._split(name, **{option: value})
-      if option == "num_groups":
-        self.assertNotEqual([client.group for client in split.clients], groups)
-      else:
-        self.assertNotEqual(self._client_numbers(split), plain)
+    def made(**options):
+      clients = self._split(name, **options).clients
+      content = [(c.group, c.train.features.tobytes(), c.train.labels.tobytes()) for c in clients]
+      return content, self._client_numbers(self._splits(name, **options))
+
+    plain = made()
+    for option, value in self._options(name).items():
+      self.assertNotEqual(made(**{option: value}), plain, option)
+    for option in partition.OPTIONS.keys() - options_lib.of(partition.PARTITIONS[name]).keys():
+      with self.assertRaisesRegex(ValueError, f"`{option}` must be left out .*got 3"):
+        self._split(name, **{option: 3})
 
 
 class DatasetContractTest(parameterized.TestCase):
@@ -382,9 +408,9 @@ class DatasetContractTest(parameterized.TestCase):
     cls._digits = digits.load()
     root = tempfile.mkdtemp(dir=absltest.get_default_test_tmpdir())
     cls.addClassCleanup(shutil.rmtree, root)
+    # Of those that read a folder.
     cls._options = {
         "auto": {"data_dir": os.path.join(root, "empty")},
-        "digits": {},
         "emnist": {"data_dir": os.path.join(root, "emnist")},
         "idx": {"data_dir": os.path.join(root, "idx")},
         "files": {
@@ -392,8 +418,8 @@ class DatasetContractTest(parameterized.TestCase):
             "tables": table_options.TableOptions(label_column="y"),
         },
     }
-    for name in ("auto", "emnist", "idx", "files"):
-      os.mkdir(cls._options[name]["data_dir"])
+    for options in cls._options.values():
+      os.mkdir(options["data_dir"])
     data_files.write_emnist_file(cls._options["emnist"]["data_dir"], data_files.writer_examples())
     data_files.write_idx_files(
         cls._options["idx"]["data_dir"], data_files.idx_arrays(num_train=400, num_test=50)
@@ -408,29 +434,54 @@ class DatasetContractTest(parameterized.TestCase):
     # A port where nobody answers: no test depends on the network.
     self.enter_context(mock.patch.object(emnist, "URL", "http://127.0.0.1:9/emnist.lzma"))
     self.enter_context(mock.patch.object(digits, "load", return_value=self._digits))
+    self.enter_context(toy_rows.registered())
 
-  @parameterized.parameters(*registry.DATASETS)
+  def _load(self, dataset, **options):
+    given = {"num_clients": 5, **self._options.get(dataset, {}), **options}
+    return registry.load_task(dataset=dataset, **given)
+
+  @parameterized.parameters(*toy_rows.DATASETS)
   def test_makes_a_task(self, name):
-    def load(**options):
-      return registry.load_task(
-          dataset=name, num_clients=5, **self._options[name], **{"seed": 1, **options}
-      )
+    load = functools.partial(self._load, name, seed=1)
 
     task = load()
     self.assertLen(task.clients, 5)
     self.assertIn(task.name, registry.DATASETS)
     self.assertIn(task.partition, registry.PARTITION_NAMES)
     self.assertEqual(task.model.name, registry.DATASETS[name].default_model)
-    self.assertEqual(task.model.input_shape, (2,) if name == "files" else (28, 28, 1))
+    shape = task.clients[0].train.feature_shape
+    self.assertEqual(task.model.input_shape, shape)
     for text in (task.source, task.global_test_source, *task.warnings):
       self.assertRegex(text, r"^\S.*\S$")
-    self.assertEqual(task.fallback_reason is not None, name == "auto")
+    self.assertEqual(task.fallback_reason is not None, task.name != name)
     self.assertEqual(load().fingerprint(), task.fingerprint())
     self.assertNotEqual(load(seed=2).fingerprint(), task.fingerprint())
-    other = "logistic" if name == "files" else "cnn"
+    # Not a small network of convolutions in place of another: images may be too small.
+    *_, other = (
+        model for model, row in models.MODELS.items()
+        if model != task.model.name and row.takes(shape, task.model.input_dtype)
+        and table_options.CLASSIFICATION in row.learns
+    )
     self.assertEqual(load(model=other).model.name, other)
 
-  @parameterized.product(dataset=list(registry.DATASETS), partition_name=registry.PARTITION_NAMES)
+  @parameterized.parameters(*toy_rows.DATASETS)
+  def test_takes_a_folder_or_refuses_it(self, name):
+    if name not in self._options:
+      with self.assertRaisesRegex(ValueError, f"`data_dir` must be left out .*{name}.*got '/x'"):
+        self._load(name, data_dir="/x")
+
+  @parameterized.parameters(*toy_rows.DATASETS)
+  def test_draws_images_where_clients_must_be_made(self, name):
+    load = functools.partial(self._load, name, partition="permuted_labels", examples_per_client=3)
+    if registry.DATASETS[name].own_clients is None:
+      self.assertEqual({len(client.train) for client in load().clients}, {3})
+    else:
+      with self.assertRaisesRegex(ValueError, "`(partition|examples_per_client)` must be"):
+        load()
+
+  @parameterized.product(
+      dataset=list(toy_rows.DATASETS), partition_name=toy_rows.PARTITION_NAMES
+  )
   def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
     options = {"dataset": dataset, "partition": partition_name}
     try:
@@ -441,9 +492,9 @@ class DatasetContractTest(parameterized.TestCase):
     if dataset == "auto" and partition_name == registry.NATURAL:
       # Natural is EMNIST's, and that is not to be had here.
       with self.assertRaises(emnist.EmnistUnavailable):
-        registry.load_task(num_clients=5, **self._options[dataset], **options)
+        self._load(**options)
       return
-    task = registry.load_task(num_clients=5, **self._options[dataset], **options)
+    task = self._load(**options)
     self.assertEqual(task.partition, partition_name)
 
 

@@ -6,6 +6,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiments.three_phase import flags as experiment_flags
 from fl_clustering import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -197,15 +198,12 @@ class BadInputTest(parameterized.TestCase):
     self.assertEqual(program.read_text(self.folder, "config.json"), text)
 
   def test_auto_without_the_data_that_it_chose(self):
-    settings = config_lib.ThreePhaseConfig(
-        dataset="auto", num_clients=8, partition="dirichlet"
-    )
+    settings = config_lib.ThreePhaseConfig(**{**experiment_flags.OF_DIGITS, "num_clients": 8})
     text = json.dumps({"config": settings.to_json(), "dataset": None})
     self.create_tempfile(f"{self.folder}/config.json", text)
 
     result = program.run(
-        "--dataset=auto", "--num_clients=8", "--partition=dirichlet",
-        f"--output_dir={self.folder}", "--resume",
+        "--dataset=auto", "--num_clients=8", f"--output_dir={self.folder}", "--resume"
     )
 
     self._check(result, "`output_dir` must hold a readable config.json")

@@ -237,7 +237,7 @@ class PartitionTest(parameterized.TestCase):
       partition.split(name, _pool(), 5, seed=0, **options)
 
   def test_refuses_unknown_partition(self):
-    with self.assertRaisesRegex(ValueError, "`partition` must be one of iid, .*got 'natural'"):
+    with self.assertRaisesRegex(ValueError, "`partition` must be one of .*iid, .*got 'natural'"):
       partition.split("natural", _pool(), 5, seed=0)
 
   @parameterized.parameters("dirichlet", "rotated")

@@ -8,6 +8,7 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import findings
+from experiments.grouping_study import report
 from experiments.grouping_study import results as results_lib
 from tests.experiments.grouping_study import sample_study
 
@@ -329,14 +330,49 @@ class ResultsTest(parameterized.TestCase):
     titles = [title for title, _ in findings.warnings(results)]
     self.assertEqual("Few repetitions" in titles, expected)
 
-  def test_one_seed_tells_nothing(self):
-    study = sample_study.config(num_seeds=1)
+  @parameterized.parameters((1, None), (2, None), (1, 2))
+  def test_fewer_than_three_repetitions_tell_nothing(self, num_seeds, num_folds):
+    study = sample_study.config(num_seeds=num_seeds, num_folds=num_folds)
     run = sample_study.write(self.create_tempdir().full_path, study)
 
     results = results_lib.read(run)
 
     self.assertIn("no difference can be told from chance", findings.verdict(results))
-    self.assertNotIn("*", results_lib.text(results).split("\n\n")[0])
+    self.assertNotIn("*", results_lib.text(results))
+    self.assertIn("no interval", results_lib.text(results))
+    if num_folds:
+      report.write_report(run)
+      with open(run.join("report.html"), encoding="utf-8") as file:
+        self.assertNotRegex(file.read(), r"unknown|\d to [-+]?\d+\.\d")
+    measured = self._measured(results)
+    self.assertNotEmpty(measured)
+    for one in measured:
+      self.assertEqual((one["low"], one["high"]), (None, None))
+
+  def _measured(self, results):
+    """Returns what the summary says of accuracies and gains."""
+    return [
+        one for of_setting in results_lib.summary(results)["settings"].values()
+        for of_method in of_setting.values() for one in of_method.values() if isinstance(one, dict)
+    ]
+
+  @parameterized.parameters((3, None), (2, 2))
+  def test_no_interval_reaches_beyond_what_can_be(self, num_seeds, num_folds):
+    def rows(group):
+      even = (group.seed + (group.fold or 0)) % 2
+      return [
+          sample_study.row(group, "fedavg", accuracy=0.9 - 0.8 * even),
+          sample_study.row(group, "kmeans", accuracy=0.1 + 0.8 * even),
+      ]
+
+    study = sample_study.config(("iid",), num_seeds=num_seeds, num_folds=num_folds)
+    results = self._results(rows, study)
+
+    gain = results.gain("iid", "kmeans", "fedavg")
+    self.assertEqual((gain.low, gain.high), (-1, 1))
+    for one in self._measured(results):
+      self.assertBetween(one["low"], 0.0 if one["mean"] > 0.2 else -1.0, one["mean"])
+      self.assertBetween(one["high"], one["mean"], 1.0)
 
 
 if __name__ == "__main__":

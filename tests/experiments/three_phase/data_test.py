@@ -18,6 +18,7 @@ from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
+from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import client_privacy
 from tests.tasks import data_files
@@ -154,6 +155,24 @@ class DataTest(parameterized.TestCase):
     settings = {"dataset": "auto", "tables": None, "num_clusters": None, **settings}
     return data.completed(settings, flags.OF_DIGITS, self.folder, resumed)
 
+  @parameterized.parameters(*partition_lib.PARTITIONS)
+  def test_digits_have_the_same_defaults_with_every_partition(self, name):
+    found = data.config_of(self._completed(partition=name), None)
+
+    without = data.config_of(self._completed(), None)
+    of_partitions = dict.fromkeys(config_lib.OPTIONS["partition"])
+    expected = dataclasses.replace(without, partition=name, **of_partitions)
+    if name in config_lib.OPTIONS["partition"]["dirichlet_alpha"]:
+      expected = dataclasses.replace(expected, dirichlet_alpha=without.dirichlet_alpha)
+    self.assertEqual(found, expected)
+
+  def test_no_more_clusters_than_clients_where_neither_is_given(self):
+    settings = {"partition": "iid", "num_clients": 5, "num_new_clients": 2}
+
+    self.assertEqual(data.config_of(self._completed(**settings), None).num_clusters, 3)
+    with self.assertRaisesRegex(ValueError, "`num_clusters` must be .*got 4"):
+      data.config_of(self._completed(**settings, num_clusters=4), None)
+
   def test_digits_without_a_partition_differ_in_kind_and_in_labels(self):
     for dataset in ("auto", "digits"):
       found = self._completed(dataset=dataset)
@@ -169,7 +188,6 @@ class DataTest(parameterized.TestCase):
     self.assertEqual(found, {**flags.OF_DIGITS, **given})
 
   @parameterized.named_parameters(
-      ("partition", {"partition": "dirichlet"}),
       ("other_data", {"dataset": "idx"}),
       ("natural", {"partition": "natural"}),
   )
