@@ -109,7 +109,8 @@ def checked_radius(radius: float) -> float:
   return float(radius)
 
 
-def _is_missing(entry: Any) -> bool:
+def is_missing(entry: Any) -> bool:
+  """Returns whether a cell is None, masked, or pandas' NA or NaT."""
   # Only who has imported pandas can have its objects.
   pandas = sys.modules.get("pandas")
   if pandas is not None and (entry is pandas.NA or entry is pandas.NaT):
@@ -119,7 +120,7 @@ def _is_missing(entry: Any) -> bool:
 
 def _float_of(entry: Any) -> float:
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
-  if _is_missing(entry):
+  if is_missing(entry):
     return math.nan
   if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
     raise TypeError("text is no number")
