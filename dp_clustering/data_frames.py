@@ -54,8 +54,9 @@ def column_names(table: Any, name: str) -> list[Any] | None:
   """
   names = _all_names(table) if is_frame(table) else []
   for column in names:
-    if clustering_params.is_missing(column) or column != column:  # A NaN equals nothing.
-      raise ValueError(f"{name} must have a name for every column, got {column} as one.")
+    for part in column if isinstance(column, tuple) else (column,):
+      if clustering_params.is_missing(part) or part != part:  # A NaN equals nothing.
+        raise ValueError(f"{name} must have a name for every column, got {column}.")
   if len(set(names)) < len(names):
     twice = next(column for column in names if names.count(column) > 1)
     raise ValueError(f"{name} must have columns of different names, got {twice!r} twice.")

@@ -63,6 +63,7 @@ class ColumnNamesTest(parameterized.TestCase):
       ("nan", [1.0, np.nan, 2.0], "a name for every column, got nan"),
       ("none", ["a", None, "b"], "a name for every column, got None"),
       ("na", ["a", "b", pd.NA], "a name for every column, got <NA>"),
+      ("part", [("a", 1), ("a", np.nan), ("b", 1)], r"a name for every column, got \('a', nan\)"),
       ("no_time", pd.DatetimeIndex([0, 1, None]), "a name for every column, got NaT"),
   )
   def test_refuses(self, columns, message):
