@@ -93,6 +93,9 @@ def task_from_arrays(
   kept = {client_id: pairs for client_id, pairs in parts.items() if _is_large_enough(pairs)}
   warnings = held_out.left_out_warnings(list(parts), kept)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
+  unknown = [client_id for client_id in group_of if client_id not in parts]
+  if unknown:
+    raise validate.error("groups", "hold only clients' ids", unknown[0])
   made = []
   for client_id, pairs in kept.items():
     first, *others = (

@@ -168,6 +168,13 @@ class TaskFromArraysTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`x` must have .* for `global_test`"):
       _task({"a": (frame, labels)}, global_test=(other, labels))
 
+  def test_refuses_groups_that_are_none(self):
+    for group in (-1, 0.5, float("nan"), "north"):
+      with self.assertRaisesRegex(ValueError, "`group` must be an integer >= 0"):
+        _task(groups={"a": 1, "b": group, 7: 1})
+    with self.assertRaisesRegex(ValueError, "`groups` must .* 'c'"):
+      _task(groups={"a": 1, "b": 0, 7: 1, "c": 1})
+
   def test_refuses_arguments(self):
     with self.assertRaisesRegex(ValueError, r"`test_share` must be a number in \(0, 1\), got 1"):
       _task(test_share=1)
