@@ -62,10 +62,8 @@ class Privacy:
   min_clients: int | None
 
   def __post_init__(self) -> None:
-    validate.positive(epsilon=self.epsilon)
-    least = clustering_params.LEAST_EPSILON
-    if self.epsilon < least:
-      raise validate.error("epsilon", f"be at least {least:g}", self.epsilon)
+    least, largest = clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
+    validate.within(least, largest, epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
     validate.within(1e-100, 1e100, radius=self.radius)
     for name in ("epsilon", "delta", "radius"):
@@ -115,7 +113,7 @@ class PointPrivacy(Privacy):
   Neighbouring data sets differ in one point, added or removed.
 
   Attributes:
-    epsilon: Privacy budget of the whole fit, > 0.
+    epsilon: Privacy budget of the whole fit, in [1e-8, 1e100].
     delta: Its failure probability, in (0, 1).
     radius: Points farther from the origin are moved to this distance, in the data's
       units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
