@@ -165,10 +165,10 @@ def verify(event: Any, epsilon: float, delta: float) -> float | None:
     event: A `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s.
 
   Returns:
-    The accounted epsilon, or None for a claimed epsilon above 500.  `dp_accounting` can't
-    compute such an epsilon, and it is as good as no privacy.  A delta outside of
-    [1e-10, 1 - 1e-8] is too much for it, too; it then accounts for what the same mu claims
-    at the nearest delta inside.
+    The accounted epsilon, or None for a claimed epsilon above 500, which `dp_accounting` can't
+    compute, and which is as good as no privacy.  A delta outside of [1e-10, 1 - 1e-8] is too
+    much for it, too; it then accounts for what the same mu claims at the nearest delta inside,
+    or returns None if that is an epsilon below 1e-8, which its rounding can exceed.
 
   Raises:
     RuntimeError: If the accounted epsilon exceeds the claimed one by more than the
@@ -178,7 +178,7 @@ def verify(event: Any, epsilon: float, delta: float) -> float | None:
   nearest = min(max(delta, _SMALLEST_ACCOUNTED_DELTA), _LARGEST_ACCOUNTED_DELTA)
   if delta != nearest:
     epsilon, delta = gaussian_epsilon(gaussian_mu(epsilon, delta), nearest), nearest
-  if epsilon > _LARGEST_ACCOUNTED_EPSILON:
+  if not clustering_params.LEAST_EPSILON <= epsilon <= _LARGEST_ACCOUNTED_EPSILON:
     return None
   if not noise_multipliers:
     return 0.0

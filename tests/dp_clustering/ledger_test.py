@@ -68,7 +68,7 @@ class LedgerTest(parameterized.TestCase):
     # At (1e-9, 1e-12), its rounding exceeds the budget, depending on the number of releases.
     with self.assertRaisesRegex(ValueError, "`epsilon` must be a number in .*, got 1e-09"):
       ledger.Ledger(1e-9, 1e-12, noise.SecureNoise())
-    for delta in (1e-15, 1e-12, 1e-9, 0.5):
+    for delta in (5e-324, 1e-300, 1e-15, 1e-12, 1e-9, 0.5, 1 - 2**-53):
       account = ledger.Ledger(1e-8, delta, noise.NoNoise())
       for _ in range(30):
         mu = account.mu / math.sqrt(30)
