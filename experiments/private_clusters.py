@@ -119,7 +119,10 @@ class PrivateClusters(experiment.Experiment):
       self, config: config_lib.PrivateClustersConfig, inputs: experiment.Inputs,
       folder: output_folder.OutputFolder,
   ) -> Mapping[str, Any]:
-    return cells.run(config, folder, inputs.data)
+    try:
+      return cells.run(config, folder, inputs.data)
+    except privacy_lib.BudgetOutOfRange as e:
+      raise launch.InputError(str(e)) from e
 
 
 if __name__ == "__main__":

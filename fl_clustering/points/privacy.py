@@ -48,6 +48,13 @@ LARGEST_SCALE = 2.0**57
 _MOST_POINTS = 2**30
 
 
+class BudgetOutOfRange(ValueError):
+  """A budget asks for noise that is too small to be shared, or too large to be added."""
+
+  def __init__(self, rule: str, epsilon: float) -> None:
+    super().__init__(f"`epsilon` must be {rule}, got {epsilon!r}.")
+
+
 class Privacy:
   """(epsilon, delta)-differential privacy of a unit: one point, or a client with its points.
 
@@ -234,7 +241,7 @@ def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str,
 
 def _check_sum(privacy: Privacy, scale: float) -> None:
   if scale > LARGEST_SCALE:
-    raise validate.error("epsilon", "be larger, as the noise could overflow", privacy.epsilon)
+    raise BudgetOutOfRange("larger, as the noise could overflow", privacy.epsilon)
 
 
 def noisy_totals(
@@ -258,8 +265,8 @@ def noisy_totals(
       return drawn + points.totals(query, None, limits)
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
     if min(stds.values()) < LEAST_SHARE_SCALE:
-      raise validate.error(
-          "epsilon", "be smaller, as the noise would be too small to be shared", privacy.epsilon
+      raise BudgetOutOfRange(
+          "smaller, as the noise would be too small to be shared", privacy.epsilon
       )
     if min(shares.values()) < LEAST_SHARE_SCALE:
       raise validate.error(
