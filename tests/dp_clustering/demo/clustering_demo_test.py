@@ -142,7 +142,7 @@ class ClusteringDemoTest(parameterized.TestCase):
       ("text_as_k", "--k_to_try=2,many", "`k_to_try` must be .*'2,many'"),
       ("zero_clusters", "--k_to_try=2,0", "`k_to_try` must be an integer >= 1, got 0"),
       ("fixed_k", "--fixed_k=0", "`fixed_k` must be"),
-      ("nan_epsilon", "--epsilon_to_try=nan", "`epsilon_to_try` must be a number > 0"),
+      ("nan_epsilon", "--epsilon_to_try=nan", "`epsilon_to_try` must be a number in"),
       ("fixed_epsilon", "--fixed_epsilon=0", "`fixed_epsilon` must be a number "),
       ("epsilon_to_try", "--epsilon_to_try=1,1e300", "`epsilon_to_try` must be a number "),
       ("method", "--method=lloyd", "method=lloyd"),
