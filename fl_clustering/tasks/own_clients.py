@@ -45,7 +45,8 @@ def task_from_arrays(
       `seed` into training and test data, or to `((x_train, y_train), (x_test, y_test))`.
       `x` has the shape (num_examples, ...), alike for all clients: uint8 images of shape
       (num_examples, height, width, channels), which the model gets in [0, 1], or numbers,
-      which it gets as float32, or as int32 if it is a Keras model of that.  `y` are
+      which it gets as float32, or as int32 if it is a Keras model of that.  Data frames must have
+      the same columns in the same order.  `y` are
       integers >= 0 of shape (num_examples,), or floating-point numbers for a regression:
       `task.model.label_scale` then says how the models' outputs become numbers like them.
     model: A name in `models.MODELS`, or a `model.Model`, such as `keras_model` returns.
