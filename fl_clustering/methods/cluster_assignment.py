@@ -87,7 +87,7 @@ def check_covers(found: Collection[str], client_ids: Sequence[str]) -> None:
 def _names_a_cluster(label: Any) -> bool:
   """Returns whether a label is neither missing nor a number that numbers no cluster."""
   if isinstance(label, numbers.Real):
-    return bool(label >= 0 and label % 1 == 0)
+    return not label < 0 and label % 1 == 0
   return label is not None
 
 
