@@ -25,10 +25,23 @@ _LARGEST_RADIUS = 1e100
 
 # With less, the second accountant's rounding can exceed the budget after all is released.
 LEAST_EPSILON = 1e-8
+# With more, noise is too small to be drawn, and squares of mu overflow.
+LARGEST_EPSILON = 1e100
 
 # Budgets beyond these deserve a warning.
 _LARGEST_EPSILON = 20.0
 _LARGEST_DELTA = 1e-4
+
+
+def check_epsilon(**argument: Any) -> None:
+  """Checks, as `validate` does, for a budget's epsilon in [1e-8, 1e100], or inf for no privacy."""
+  ((name, epsilon),) = argument.items()
+  is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
+  if not is_number or not (
+      LEAST_EPSILON <= epsilon <= LARGEST_EPSILON or epsilon == math.inf
+  ):
+    rule = f"be a number in [{LEAST_EPSILON:g}, {LARGEST_EPSILON:g}], or inf"
+    raise validate.error(name, rule, epsilon)
 
 
 class PrivacyModel(enum.Enum):
@@ -42,8 +55,8 @@ class DifferentialPrivacyParam:
   """(epsilon, delta)-differential privacy: what one point, added or removed, may change.
 
   Attributes:
-    epsilon: Number > 0.  `inf` means no noise and so NO privacy; it is for tests and
-      comparisons.
+    epsilon: Number in [1e-8, 1e100].  `inf` means no noise and so NO privacy; it is for tests
+      and comparisons.
     delta: Number in (0, 1), much smaller than one over the number of points.
   """
 
@@ -52,9 +65,7 @@ class DifferentialPrivacyParam:
   privacy_model: PrivacyModel = PrivacyModel.CENTRAL
 
   def __post_init__(self) -> None:
-    number = isinstance(self.epsilon, numbers.Real) and not isinstance(self.epsilon, bool)
-    if not number or not self.epsilon > 0:
-      raise validate.error("epsilon", "be a number > 0, or inf", self.epsilon)
+    check_epsilon(epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
     # Computing with narrower numbers, such as float32, can make the noise too small.
     object.__setattr__(self, "epsilon", float(self.epsilon))
@@ -109,7 +120,8 @@ def checked_radius(radius: float) -> float:
   return float(radius)
 
 
-def _is_missing(entry: Any) -> bool:
+def is_missing(entry: Any) -> bool:
+  """Returns whether a cell is None, masked, or pandas' NA or NaT."""
   # Only who has imported pandas can have its objects.
   pandas = sys.modules.get("pandas")
   if pandas is not None and (entry is pandas.NA or entry is pandas.NaT):
@@ -119,7 +131,7 @@ def _is_missing(entry: Any) -> bool:
 
 def _float_of(entry: Any) -> float:
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
-  if _is_missing(entry):
+  if is_missing(entry):
     return math.nan
   if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
     raise TypeError("text is no number")

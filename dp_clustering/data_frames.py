@@ -6,7 +6,7 @@ is needed.
 """
 
 import sys
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
@@ -38,25 +38,30 @@ def _all_names(frame: Any) -> list[Any]:
   return list(frame.__dataframe__().column_names() if names is None else names)
 
 
-def column_names(table: Any, name: str) -> list[str] | None:
-  """Returns the names of a frame's columns, a list of text; None for a table without names.
+def _are_integers(names: Iterable[Any]) -> bool:
+  return all(
+      isinstance(column, (int, np.integer)) and not isinstance(column, bool) for column in names
+  )
 
-  That is an array, or a frame whose columns are numbered.
+
+def column_names(table: Any, name: str) -> list[Any] | None:
+  """Returns the names of a frame's columns, of any kind; None for a table without names.
+
+  That is an array, or a frame whose columns are numbered from 0 in their order.
 
   Raises:
-    TypeError: If some columns have names, and others none.
-    ValueError: If two columns have the same name.
+    ValueError: If two columns have the same name, or one has none.
   """
   names = _all_names(table) if is_frame(table) else []
-  kinds = {isinstance(column, str) for column in names}
-  if len(kinds) > 1:
-    raise TypeError(f"{name} must have names of text for all columns or for none, got {names}.")
-  if kinds != {True}:
-    return None
   for column in names:
-    if names.count(column) > 1:
-      raise ValueError(f"{name} must have columns of different names, got {column!r} twice.")
-  return names
+    for part in column if isinstance(column, tuple) else (column,):
+      if clustering_params.is_missing(part) or part != part:  # A NaN equals nothing.
+        raise ValueError(f"{name} must have a name for every column, got {column}.")
+  if len(set(names)) < len(names):
+    twice = next(column for column in names if names.count(column) > 1)
+    raise ValueError(f"{name} must have columns of different names, got {twice!r} twice.")
+  is_numbered = _are_integers(names) and names == list(range(len(names)))
+  return None if is_numbered else names
 
 
 def numbers(table: Any, name: str) -> Any:
@@ -80,7 +85,7 @@ def numbers(table: Any, name: str) -> Any:
   return np.stack(arrays, axis=1)
 
 
-def check_same_columns(names: list[str], expected: list[str], name: str, others: str) -> None:
+def check_same_columns(names: list[Any], expected: list[Any], name: str, others: str) -> None:
   """Raises a ValueError unless two tables have the same columns, in whatever order.
 
   Args:
@@ -95,9 +100,10 @@ def check_same_columns(names: list[str], expected: list[str], name: str, others:
     raise ValueError(f"{name} must have the columns of {others}, but {' and '.join(faults)}.")
 
 
-def name_array(names: list[str] | None) -> np.ndarray | None:
+def name_array(names: list[Any] | None) -> np.ndarray | None:
   """Returns the names of columns as scikit-learn's estimators have them; None for none."""
-  return None if names is None else np.array(names, object)
+  # Also where names are tuples, of which `np.array` makes a matrix.
+  return None if names is None else np.fromiter(names, object, len(names))
 
 
 def set_columns(estimator: Any, width: int, names: np.ndarray | None) -> None:
@@ -120,20 +126,25 @@ def check_width(estimator: Any, width: int) -> None:
 def check_order(table: Any, fitted: np.ndarray | None, name: str) -> None:
   """Raises a ValueError unless a table has the columns of a fit, in their order.
 
-  Warns if only one of both has names.
+  Warns if only one of both has names.  Integers are compared with the numbers of columns without.
   """
   names = column_names(table, name)
-  if fitted is None or names is None:
-    if fitted is not None or names is not None:
+  expected = None if fitted is None else list(fitted)
+  given = names or expected or []
+  if is_frame(table) and _are_integers(given):
+    numbered = list(range(len(given)))
+    names, expected = names or numbered, expected or numbered
+  if expected is None or names is None:
+    if expected is not None or names is not None:
       with_names = "the fit" if names is None else name
       callers_line.warn(
           f"{name} and the fit can't be compared: only {with_names} has column names."
       )
     return
-  check_same_columns(names, list(fitted), name, "the fit")
-  for column, expected in zip(names, fitted):
-    if column != expected:
+  check_same_columns(names, expected, name, "the fit")
+  for column, in_fit in zip(names, expected):
+    if column != in_fit:
       raise ValueError(
           f"{name} must have the columns in the order of the fit, got {column!r} in the place "
-          f"of {expected!r}."
+          f"of {in_fit!r}."
       )

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # Relative, for the rounding of sums of squares of mu.  The budget's mu leaves more unspent.
 _SLACK = 1e-9
-# With less, a release would need more noise than `noise` draws.
-_LEAST_MU = 1e-12
 
 
 class PrivacyBudgetExceeded(RuntimeError):
@@ -73,20 +71,17 @@ class Ledger:
     """Opens a ledger without releases.
 
     Args:
-      epsilon: The budget's epsilon, a number > 0; `inf` for no privacy.
+      epsilon: The budget's epsilon, a number in [1e-8, 1e100]; `inf` for no privacy.
 
     Raises:
-      ValueError: If the budget is too small for any release.
+      ValueError: If the budget is too small or too large for any release.
     """
+    clustering_params.check_epsilon(epsilon=epsilon)
     self.epsilon = epsilon
     self.delta = delta
     self.noise_source = noise_source.description
     self._noise_is_private = noise_source.is_private
     self.mu = privacy_calculator.gaussian_mu(epsilon, delta)
-    if self.mu < _LEAST_MU:
-      raise validate.error("epsilon", f"be larger at a `delta` of {delta:g}", epsilon)
-    if epsilon < clustering_params.LEAST_EPSILON:
-      raise validate.error("epsilon", f"be at least {clustering_params.LEAST_EPSILON:g}", epsilon)
     self._releases: list[Release] = []
     self._is_frozen = False
 

@@ -76,9 +76,13 @@ def _log_delta(epsilon: float, mu: float) -> float:
 
 
 def _log_rest(epsilon: float, mu: float) -> float:
-  """Returns log (1 - delta) where delta is `_log_delta`'s, without a difference."""
+  """Returns log (1 - delta) where delta is `_log_delta`'s, without a difference.
+
+  It is log (Phi(low) + phi(low) R(high)).
+  """
   low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-  return float(np.logaddexp(special.log_ndtr(low), epsilon + special.log_ndtr(-high)))
+  log_part = math.log(special.erfcx(high / math.sqrt(2)) / 2) - low * low / 2
+  return float(np.logaddexp(special.log_ndtr(low), log_part))
 
 
 def _excess(epsilon: float, mu: float, delta: float) -> float:
@@ -89,10 +93,15 @@ def _excess(epsilon: float, mu: float, delta: float) -> float:
 
 
 def _bracketed_root(increasing: Callable[[float], float]) -> float:
-  """Returns the positive root of an increasing function, at any order of magnitude."""
+  """Returns the positive root of an increasing function, at any order of magnitude.
+
+  It is `inf` above the largest power of two.
+  """
   high = 1.0
   while increasing(high) < 0:
     high *= 2
+    if high == math.inf:
+      return high
   while increasing(high / 2) > 0:
     high /= 2
   return high * optimize.brentq(lambda part: increasing(high * part), 0.5, 1.0, xtol=1e-15)
@@ -120,11 +129,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
   """Returns the smallest epsilon >= 0 at which `mu` is (epsilon, delta)-private.
 
   Args:
-    mu: Non-negative number; `inf` gives `inf`.
+    mu: Non-negative number; `inf` gives `inf`, and so does one whose epsilon exceeds 8e307.
   """
   validate.between(0, 1, delta=delta)
   if mu == math.inf:
     return math.inf
+  validate.not_negative(mu=mu)
   if mu == 0 or _excess(0.0, mu, delta) <= 0:
     return 0.0
   return _bracketed_root(lambda epsilon: -_excess(epsilon, mu, delta))
@@ -155,10 +165,10 @@ def verify(event: Any, epsilon: float, delta: float) -> float | None:
     event: A `dp_accounting.ComposedDpEvent` of `GaussianDpEvent`s.
 
   Returns:
-    The accounted epsilon, or None for a claimed epsilon above 500.  `dp_accounting` can't
-    compute such an epsilon, and it is as good as no privacy.  A delta outside of
-    [1e-10, 1 - 1e-8] is too much for it, too; it then accounts for what the same mu claims
-    at the nearest delta inside.
+    The accounted epsilon, or None for a claimed epsilon above 500, which `dp_accounting` can't
+    compute, and which is as good as no privacy.  A delta outside of [1e-10, 1 - 1e-8] is too
+    much for it, too; it then accounts for what the same mu claims at the nearest delta inside,
+    or returns None if that is an epsilon below 1e-8, which its rounding can exceed.
 
   Raises:
     RuntimeError: If the accounted epsilon exceeds the claimed one by more than the
@@ -168,7 +178,7 @@ def verify(event: Any, epsilon: float, delta: float) -> float | None:
   nearest = min(max(delta, _SMALLEST_ACCOUNTED_DELTA), _LARGEST_ACCOUNTED_DELTA)
   if delta != nearest:
     epsilon, delta = gaussian_epsilon(gaussian_mu(epsilon, delta), nearest), nearest
-  if epsilon > _LARGEST_ACCOUNTED_EPSILON:
+  if not clustering_params.LEAST_EPSILON <= epsilon <= _LARGEST_ACCOUNTED_EPSILON:
     return None
   if not noise_multipliers:
     return 0.0

@@ -54,7 +54,7 @@ class PrivateKMeans(
     """Stores the parameters; `fit` checks them.
 
     Args:
-      epsilon: Number > 0; `inf` for no noise, and no privacy.
+      epsilon: Number in [1e-8, 1e100]; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point, a positive number.  Points farther out are
         clipped to it.

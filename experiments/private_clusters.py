@@ -123,7 +123,7 @@ class PrivateClusters(experiment.Experiment):
   ) -> Mapping[str, Any]:
     try:
       return cells.run(config, folder, inputs.data)
-    except releases.UnusableJournal as e:
+    except (releases.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
       raise launch.InputError(str(e)) from e
 
   def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:

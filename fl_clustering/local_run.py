@@ -31,7 +31,7 @@ def run(
     What the run found.  Its `local_weights` can't be called any more.
 
   Raises:
-    divergence.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
   """
   with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as folder:
     return run_lib.run(config, task, folder, observers=observers)

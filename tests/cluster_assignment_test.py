@@ -63,7 +63,7 @@ class ClusterAssignmentTest(parameterized.TestCase):
       _ARTICLE.clusters_of("11")
 
 
-class CanonicalOrderTest(absltest.TestCase):
+class CanonicalOrderTest(parameterized.TestCase):
 
   def test_from_clusters(self):
     assignment = cluster_assignment.ClusterAssignment.from_clusters(
@@ -71,6 +71,9 @@ class CanonicalOrderTest(absltest.TestCase):
     )
     self.assertEqual(assignment.clusters, (("d", "c"), ("d", "a"), ("b", "a")))
     self.assertEqual(assignment.warning, "a warning")
+    for clusters in (["ab"], ["ab", "cx"]):
+      with self.assertRaisesRegex(ValueError, "`clusters` must hold"):
+        cluster_assignment.ClusterAssignment.from_clusters(("a", "b", "c"), clusters)
 
   def test_from_labels(self):
     assignment = cluster_assignment.ClusterAssignment.from_labels(
@@ -78,6 +81,24 @@ class CanonicalOrderTest(absltest.TestCase):
     )
     self.assertEqual(assignment.clusters, (("d",), ("c", "b"), ("a",)))
     self.assertIsNone(assignment.warning)
+
+  @parameterized.parameters(
+      ((np.int64(0), np.int32(2), np.float32(2.0)),), ((np.True_, np.False_, False),),
+      (("north", "-1", "-1"),), (((0, 1), (0, -1), (0, -1)),),
+  )
+  def test_labels_of_many_kinds(self, labels):
+    assignment = cluster_assignment.ClusterAssignment.from_labels("abc", dict(zip("abc", labels)))
+    self.assertEqual(assignment.clusters, (("a",), ("b", "c")))
+
+  @parameterized.parameters(-1, np.int64(-1), -1.0, 0.5, np.nan, np.float32(np.nan), np.inf, None)
+  def test_refuses_labels_of_no_cluster(self, label):
+    with self.assertRaisesRegex(ValueError, "`label_of` must .* for 'b'"):
+      cluster_assignment.ClusterAssignment.from_labels("abc", {"a": 0, "b": label, "c": 0})
+
+  @parameterized.parameters("ac", "abcd")
+  def test_refuses_labels_of_other_clients(self, client_ids):
+    with self.assertRaisesRegex(ValueError, "`label_of` must .* '[bd]'"):
+      cluster_assignment.ClusterAssignment.from_labels("abc", dict.fromkeys(client_ids, 0))
 
 
 class CheckCoversTest(parameterized.TestCase):

@@ -22,6 +22,7 @@ from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
+from fl_clustering.tasks import own_clients
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import rounds
@@ -264,9 +265,25 @@ class ThreePhaseTest(parameterized.TestCase):
 
     with mock.patch.dict(methods_registry.METHODS, {"kmeans": entry._replace(build=build)}):
       with self.assertRaisesRegex(
-          divergence.TrainingDiverged, "^the loss is nan in round 4 of repeat 2, client 3$"
+          divergence.TrainingDiverged, "^kmeans: the loss is nan in round 4 of repeat 2, client 3$"
       ):
         _run(_config(num_clusters=2, control_repeats=2))
+
+  def test_outputs_that_are_not_finite_say_where(self):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=(4, 20))
+    rows = rng.normal(size=(4, 20, 3)) + 2 * labels[..., None]
+    task = own_clients.task_from_arrays(dict(zip("abcd", zip(rows, labels))), "mlp")
+    config = config_lib.ThreePhaseConfig.for_task(
+        task, methods=("kmeans",), num_clusters=2, pretrain_rounds=1, cluster_rounds=2,
+        learning_rate=1e8,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+      with self.assertRaisesRegex(
+          divergence.TrainingDiverged,
+          "^kmeans: after round 4: .* test rows of client '[a-d]'",
+      ):
+        run_lib.run(config, task, folder)
 
   def test_repeats_draw_another_start_and_have_as_many_rounds_of_their_own(self):
     starts, numbers = [], []

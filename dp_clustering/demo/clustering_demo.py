@@ -80,23 +80,17 @@ def _numbers(name: str, kind: Callable[[str], Any], rule: str) -> list[Any]:
   return numbers
 
 
-def _check_epsilon(**argument: float) -> None:
-  ((name, epsilon),) = argument.items()
-  if not epsilon > 0:
-    raise validate.error(name, "be a number > 0, or inf", epsilon)
-
-
 def _cells() -> list[dict[str, Any]]:
   """Returns the cells to measure: first k varies, then epsilon."""
   fixed_k, fixed_epsilon = flags.FLAGS.fixed_k, flags.FLAGS.fixed_epsilon
   validate.integer(1, fixed_k=fixed_k)
-  _check_epsilon(fixed_epsilon=fixed_epsilon)
+  clustering_params.check_epsilon(fixed_epsilon=fixed_epsilon)
   cells = []
   for k in _numbers("k_to_try", int, "integers >= 1"):
     validate.integer(1, k_to_try=k)
     cells.append({"varies": "k", "k": k, "epsilon": fixed_epsilon})
   for epsilon in _numbers("epsilon_to_try", float, "numbers > 0"):
-    _check_epsilon(epsilon_to_try=epsilon)
+    clustering_params.check_epsilon(epsilon_to_try=epsilon)
     cells.append({"varies": "epsilon", "k": fixed_k, "epsilon": epsilon})
   return cells
 

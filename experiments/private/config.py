@@ -5,11 +5,15 @@ import functools
 from typing import Any
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from experiments.private import data
 from experiments.private import methods
 from fl_clustering import options
 
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
+_BUDGET = functools.partial(
+    validate.within, clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +38,11 @@ class BenchmarkConfig:
       several=True, rule=_AT_LEAST_ONE,
   )
   fixed_epsilon: float = options.option(
-      float, "The epsilon of the private methods for --k_to_try.", 1.0, rule=validate.positive
+      float, "The epsilon of the private methods for --k_to_try.", 1.0, rule=_BUDGET
   )
   epsilon_to_try: tuple[float, ...] = options.option(
       float, "Comma-separated values of epsilon, with --fixed_k clusters; may be empty.",
-      (0.25, 0.5, 1.0, 2.0, 4.0), several=True, rule=validate.positive,
+      (0.25, 0.5, 1.0, 2.0, 4.0), several=True, rule=_BUDGET,
   )
   fixed_k: int = options.option(
       int, "Number of clusters for --epsilon_to_try.", 16, rule=_AT_LEAST_ONE

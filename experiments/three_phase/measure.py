@@ -40,7 +40,7 @@ def run(
 
   Raises:
     checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
-    divergence.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
     runtime.WorkerLost: If TFF's worker process ends.
   """
   folder.write_text("clients.csv", data.clients_text(task, last_columns))

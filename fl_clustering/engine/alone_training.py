@@ -148,4 +148,9 @@ def train(
       divergence.check_losses(of_client, f"round {round_.number}")
   for client_id, vector in zip(client_ids, vectors):
     divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
+  for round_, of_round in zip(rounds, objective.are_finite(tallies)):
+    for client_id, is_finite in zip(client_ids, of_round):
+      divergence.check_outputs(
+          is_finite, f"{files.test[client_id].what} after round {round_.number}"
+      )
   return vectors, losses, tallies

@@ -33,11 +33,13 @@ class ExampleFile:
     path: Where it is, as TFF clients are told.
     num_examples: How many it holds.
     site: The address of the site that has it; "" if this machine has it.
+    what: Whose examples they are, in words.
   """
 
   path: str
   num_examples: int
   site: str = ""
+  what: str = "rows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,7 @@ class ClientFiles:
   validation: dict[str, ExampleFile] = dataclasses.field(default_factory=dict)
 
 
-def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
+def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile:
   rows = np.concatenate(
       [
           # Also where there are no examples.
@@ -70,20 +72,18 @@ def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
-  return ExampleFile(path, len(examples))
+  return ExampleFile(path, len(examples), what=what)
 
 
 def _at_site(examples: examples_lib.RemoteExamples) -> ExampleFile:
   return ExampleFile(examples.path, examples.num_examples, examples.site)
 
 
-def _client_file(
-    path: str, examples: examples_lib.AnyExamples
-) -> ExampleFile:
+def _client_file(path: str, examples: examples_lib.AnyExamples, what: str) -> ExampleFile:
   """Returns the file of a client's examples, which are written unless a site has them."""
   if isinstance(examples, examples_lib.RemoteExamples):
     return _at_site(examples)
-  return _write(path, examples)
+  return _write(path, examples, what)
 
 
 def _global_test_files(
@@ -96,7 +96,7 @@ def _global_test_files(
   return tuple(
       _write(
           os.path.join(directory, f"global_{i:05d}.test"),
-          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)),
+          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)), "global test rows",
       )
       for i, start in enumerate(starts)
   )
@@ -122,8 +122,11 @@ def write_examples(
   files = ClientFiles({}, {}, ())
   for i, client_id in enumerate(train):
     name = os.path.join(os.path.abspath(directory), f"client_{i:05d}")
-    files.train[client_id] = _client_file(name + ".train", train[client_id])
-    files.test[client_id] = _client_file(name + ".test", test[client_id])
+    of_client = f"rows of client {client_id!r}"
+    files.train[client_id] = _client_file(
+        name + ".train", train[client_id], f"training {of_client}"
+    )
+    files.test[client_id] = _client_file(name + ".test", test[client_id], f"test {of_client}")
   return files
 
 
@@ -137,7 +140,8 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
   directory = os.path.abspath(directory)
   validation = {
       client.client_id: _client_file(
-          os.path.join(directory, f"client_{i:05d}.validation"), client.validation
+          os.path.join(directory, f"client_{i:05d}.validation"), client.validation,
+          f"validation rows of client {client.client_id!r}",
       )
       for i, client in enumerate(task.all_clients) if client.validation is not None
   }

@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update
+from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
 
 if TYPE_CHECKING:
@@ -91,4 +92,7 @@ def moments(
   for batch in model_jobs.batches([math.prod(shape)] * len(jobs)):
     results = model_jobs.in_order(build_moments(model, by_label), vector, jobs[batch])
     found[batch] = [one for one, in results]
+  for client_id, of_client in zip(client_ids, found):
+    are_finite = np.isfinite(of_client[0]).all() and not np.isinf(of_client).any()
+    divergence.check_outputs(are_finite, files[client_id].what)
   return found

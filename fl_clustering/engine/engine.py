@@ -262,7 +262,7 @@ class Engine:
     return trained, shares, losses
 
   def tallies(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
-    """Evaluates models on files; see `evaluation.tallies`."""
+    """Evaluates models on files; see `evaluation.tallies`, also for what is raised."""
     return evaluation.tallies(self.model, vectors, requests)
 
   def outputs(
@@ -303,6 +303,9 @@ class Engine:
       (len(client_ids), 1, 2, num_classes), or (len(client_ids), 1 + num_classes, 2,
       num_classes) if `by_label`: of all examples, and then of those of each label.  They are
       NaN for a label that the client doesn't have.
+
+    Raises:
+      divergence.TrainingDiverged: If outputs or their squares are not finite.
     """
     found = client_moments.moments(self.model, self.files.train, vector, client_ids, by_label)
     self._count_bytes(

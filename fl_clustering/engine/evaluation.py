@@ -20,6 +20,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine import client_update
+from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
 from fl_clustering.engine import objectives
 
@@ -157,6 +158,9 @@ def tallies(
     Per request an array of shape (num_files, *tally_shape); for classes of integers of shape
     (num_files, num_classes, num_classes): per file, the number of examples by true label (rows)
     and by predicted label (columns).
+
+  Raises:
+    divergence.TrainingDiverged: If an output is not finite; so does `outputs`.
   """
   objective = objectives.of(model)
   jobs, places = _jobs(requests)
@@ -167,6 +171,9 @@ def tallies(
   results = model_jobs.results(build_tallies(model), vectors, jobs, sizes)
   for (r, positions), (tally,) in zip(places, results):
     found[r][positions] = tally
+  for request, of_files in zip(requests, found):
+    for file, is_finite in zip(request.files, objective.are_finite(of_files)):
+      divergence.check_outputs(is_finite, file.what)
   return found
 
 
@@ -189,5 +196,6 @@ def outputs(
     ends = np.cumsum(of_job)[:-1]
     parts = zip(np.split(labels, ends), np.split(of_examples, ends))
     for position, part in zip(positions, parts):
+      divergence.check_outputs(np.isfinite(part[1]), requests[r].files[position].what)
       found[r][position] = part
   return found

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Error sums of standardized labels, in which errors below it are none.
 _LEAST_ERROR = 1e-12
+# What stands in a confusion matrix of outputs that are not finite.
+_NOT_FINITE = -1
 
 
 class Objective(Protocol):
@@ -52,6 +54,9 @@ class Objective(Protocol):
       files: Every example's file, int32 of shape (n,).
       num_files: How many there are.
     """
+
+  def are_finite(self, tallies: np.ndarray) -> np.ndarray:
+    """Returns whether all outputs were finite, of shape (...); if not, a tally says no more."""
 
   def metrics(self, tallies: np.ndarray) -> dict[str, np.ndarray]:
     """Returns metrics by name, each of shape (...); NaN where one is undefined."""
@@ -102,10 +107,16 @@ class Classification:
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
 
     num_classes = self.num_classes
+    is_bad = tf.reduce_any(~tf.math.is_finite(outputs), axis=1)
+    num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
     cell = (files * num_classes + labels) * num_classes + tf.argmax(outputs, 1, tf.int32)
     size = num_files * num_classes**2
     counts = tf.math.bincount(cell, minlength=size, maxlength=size)
-    return tf.reshape(counts, [-1, num_classes, num_classes])
+    counts = tf.reshape(counts, [-1, num_classes, num_classes])
+    return tf.where(num_bad[:, None, None] > 0, _NOT_FINITE, counts)
+
+  def are_finite(self, tallies: np.ndarray) -> np.ndarray:
+    return tallies[..., 0, 0] != _NOT_FINITE
 
   def metrics(self, tallies: np.ndarray) -> dict[str, np.ndarray]:
     return metrics_lib.model_metrics(tallies)
@@ -157,6 +168,9 @@ class Regression:
     errors = tf.cast(outputs[:, 0], tf.float64) - labels
     parts = (tf.ones_like(labels), errors**2, tf.abs(errors), labels, labels**2)
     return tf.math.unsorted_segment_sum(tf.stack(parts, axis=1), files, num_files)
+
+  def are_finite(self, tallies: np.ndarray) -> np.ndarray:
+    return np.isfinite(tallies).all(axis=-1)
 
   def metrics(self, tallies: np.ndarray) -> dict[str, np.ndarray]:
     count, squares, errors, sums, label_squares = np.moveaxis(tallies, -1, 0)

@@ -81,7 +81,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       was given: one array, a list, or a dict by client id.  They are computed from the points
       and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
     n_features_in_: Number of columns, d.
-    feature_names_in_: The columns' names, an array of text, if all clients gave frames with
+    feature_names_in_: The columns' names, an array of objects, if all clients gave frames with
       names; `predict` then refuses frames with other columns, or in another order.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.
     privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import numbers
 from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -83,6 +84,13 @@ def check_covers(found: Collection[str], client_ids: Sequence[str]) -> None:
     raise validate.error("clusters", "hold only known clients", unknown[0])
 
 
+def _names_a_cluster(label: Any) -> bool:
+  """Returns whether a label is neither missing nor a number that numbers no cluster."""
+  if isinstance(label, numbers.Real):
+    return not label < 0 and label % 1 == 0
+  return label is not None
+
+
 @dataclasses.dataclass(frozen=True)
 class ClusterAssignment:
   """Clusters of clients, by their ids; a client may be in several.
@@ -128,7 +136,12 @@ class ClusterAssignment:
       client_ids: Every client's id. Members follow this order; clusters follow
         the order of their first members, then of their second ones, and so on.
       clusters: Client ids, in any order.
+
+    Raises:
+      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
     """
+    clusters = [tuple(members) for members in clusters]
+    check_covers({client_id for members in clusters for client_id in members}, client_ids)
     rank = {client_id: i for i, client_id in enumerate(client_ids)}
     ordered = sorted(sorted(rank[member] for member in members) for members in clusters)
     return cls(tuple(tuple(client_ids[i] for i in ranks) for ranks in ordered), warning)
@@ -137,10 +150,27 @@ class ClusterAssignment:
   def from_labels(
       cls, client_ids: Sequence[str], label_of: Mapping[str, Any], warning: str | None = None
   ) -> ClusterAssignment:
-    """Returns clusters of clients with equal labels, in the order of `from_clusters`."""
+    """Returns clusters of clients with equal labels, in the order of `from_clusters`.
+
+    Args:
+      client_ids: Every client's id.
+      label_of: Its label: a whole number >= 0, or text or any other key.
+
+    Raises:
+      ValueError: If a client has no such label, or there are labels of others.
+    """
+    others = sorted(set(label_of).symmetric_difference(client_ids))
+    if others:
+      raise validate.error("label_of", "have a label per client and no others", others[0])
     members = collections.defaultdict(list)
     for client_id in client_ids:
-      members[label_of[client_id]].append(client_id)
+      label = label_of[client_id]
+      if not _names_a_cluster(label):
+        raise validate.error(
+            "label_of", "hold whole numbers >= 0 or other keys (who is in no cluster, as DBSCAN's "
+            f"label -1 says, needs one: the nearest, or one alone) for {client_id!r}", label,
+        )
+      members[label].append(client_id)
     return cls.from_clusters(client_ids, members.values(), warning)
 
   @functools.cached_property

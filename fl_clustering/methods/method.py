@@ -156,8 +156,17 @@ class Method(NamedTuple):
   def place_new(
       self, pretrained: Pretrained, state: ClusterState, client_ids: Sequence[str]
   ) -> Placement | None:
-    """Returns what `place` returns; `None` without clients."""
-    return self.place(pretrained, state, client_ids) if client_ids else None
+    """Returns what `place` returns, checked; `None` without clients."""
+    if not client_ids:
+      return None
+    placement = self.place(pretrained, state, client_ids)
+    if len(placement.clusters) != len(client_ids):
+      rule = f"have an item for each of {len(client_ids)} new clients"
+      raise validate.error("clusters", rule, placement.clusters)
+    for clusters in placement.clusters:
+      for k in clusters:
+        validate.integer(0, len(state.members) - 1, clusters=k)
+    return placement
 
 
 @dataclasses.dataclass(frozen=True)

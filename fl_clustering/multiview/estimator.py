@@ -57,7 +57,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       was given: one array, a list, or a dict by client id.  They are computed from the points
       and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
     n_features_in_: Number of columns of all views.
-    feature_names_in_: A list with the names of every view's columns, an array of text, or None
+    feature_names_in_: A list with the names of every view's columns, an array of objects, or None
       for a view without names; only if there are names.  `predict` then refuses frames with
       other columns, or in another order.
     privacy_spent_: With `privacy`, a dict with the guarantee; else None.

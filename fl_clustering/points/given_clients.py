@@ -235,7 +235,7 @@ def _has_no_rows(table: Any) -> bool:
   return is_array and num_dims(table) > 0 and not len(table)
 
 
-def aligned(clients: Clients) -> tuple[Clients, list[list[str] | None]]:
+def aligned(clients: Clients) -> tuple[Clients, list[list[Any] | None]]:
   """Returns arrays with every view's columns in the order of its first frame, and their names.
 
   The names are None for a view without.
@@ -248,7 +248,7 @@ def aligned(clients: Clients) -> tuple[Clients, list[list[str] | None]]:
     ValueError: If the tables' columns don't have the same names.
   """
   firsts: dict[int, str] = {}
-  names: list[list[str] | None] = [None] * len(next(iter(clients.by_id.values())))
+  names: list[list[Any] | None] = [None] * len(next(iter(clients.by_id.values())))
   arrays = dict(clients.map_tables(data_frames.numbers).by_id)
   for client_id, tables in clients.by_id.items():
     for view, table in enumerate(tables):
@@ -264,7 +264,10 @@ def aligned(clients: Clients) -> tuple[Clients, list[list[str] | None]]:
         arrays[client_id][view] = arrays[client_id][view][:, order]
       elif own is not expected:
         first = firsts[view]
-        raise ValueError(f"{label} must have names of columns if {first} has, and none if not.")
+        raise ValueError(
+            f"{label} must have names of columns if {first} has, and none if not; the numbers 0, "
+            "1, 2 and so on, in this order, are none."
+        )
   return clients.replaced(arrays), names
 
 

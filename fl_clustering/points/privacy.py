@@ -48,6 +48,13 @@ LARGEST_SCALE = 2.0**57
 _MOST_POINTS = 2**30
 
 
+class BudgetOutOfRange(ValueError):
+  """A budget asks for noise that is too small to be shared, or too large to be added."""
+
+  def __init__(self, rule: str, epsilon: float) -> None:
+    super().__init__(f"`epsilon` must be {rule}, got {epsilon!r}.")
+
+
 class Privacy:
   """(epsilon, delta)-differential privacy of a unit: one point, or a client with its points.
 
@@ -62,10 +69,8 @@ class Privacy:
   min_clients: int | None
 
   def __post_init__(self) -> None:
-    validate.positive(epsilon=self.epsilon)
-    least = clustering_params.LEAST_EPSILON
-    if self.epsilon < least:
-      raise validate.error("epsilon", f"be at least {least:g}", self.epsilon)
+    least, largest = clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
+    validate.within(least, largest, epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
     validate.within(1e-100, 1e100, radius=self.radius)
     for name in ("epsilon", "delta", "radius"):
@@ -115,7 +120,7 @@ class PointPrivacy(Privacy):
   Neighbouring data sets differ in one point, added or removed.
 
   Attributes:
-    epsilon: Privacy budget of the whole fit, > 0.
+    epsilon: Privacy budget of the whole fit, in [1e-8, 1e100].
     delta: Its failure probability, in (0, 1).
     radius: Points farther from the origin are moved to this distance, in the data's
       units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
@@ -236,7 +241,7 @@ def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str,
 
 def _check_sum(privacy: Privacy, scale: float) -> None:
   if scale > LARGEST_SCALE:
-    raise validate.error("epsilon", "be larger, as the noise could overflow", privacy.epsilon)
+    raise BudgetOutOfRange("larger, as the noise could overflow", privacy.epsilon)
 
 
 def noisy_totals(
@@ -260,8 +265,8 @@ def noisy_totals(
       return drawn + points.totals(query, None, limits)
     shares = {part: std / math.sqrt(least) for part, std in stds.items()}
     if min(stds.values()) < LEAST_SHARE_SCALE:
-      raise validate.error(
-          "epsilon", "be smaller, as the noise would be too small to be shared", privacy.epsilon
+      raise BudgetOutOfRange(
+          "smaller, as the noise would be too small to be shared", privacy.epsilon
       )
     if min(shares.values()) < LEAST_SHARE_SCALE:
       raise validate.error(

@@ -208,12 +208,14 @@ def norm_message(update: tf.Tensor) -> tf.Tensor:
 
 
 def accuracy(model: model_lib.Model, vector: tf.Tensor, test: _Examples) -> tf.Tensor:
-  """Returns the share of examples that a model (P,) names rightly, float64."""
+  """Returns the share of examples that a model (P,) names rightly, by finite outputs; float64."""
   features, labels = test
   parameters = client_update.unflatten(model, vector)
-  found = tf.argmax(model.logits(parameters, features, None), axis=1, output_type=tf.int32)
+  outputs = model.logits(parameters, features, None)
   # In the graphs of TFF, `==` would compare the tensors as objects.
-  return tf.reduce_mean(tf.cast(tf.equal(found, labels), tf.float64))
+  is_right = tf.equal(tf.argmax(outputs, axis=1, output_type=tf.int32), labels)
+  is_right &= tf.reduce_all(tf.math.is_finite(outputs), axis=1)
+  return tf.reduce_mean(tf.cast(is_right, tf.float64))
 
 
 def report_message(

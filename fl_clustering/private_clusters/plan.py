@@ -57,13 +57,8 @@ class PrivateClusters:
   def __post_init__(self) -> None:
     for name in ("num_clusters", "rounds", "local_steps"):
       validate.integer(minimum=1, **{name: getattr(self, name)})
-    if self.is_private:
-      validate.positive(epsilon=self.epsilon)
+    clustering_params.check_epsilon(epsilon=self.epsilon)
     validate.positive(learning_rate=self.learning_rate)
-    if self.epsilon < clustering_params.LEAST_EPSILON:
-      raise validate.error(
-          "epsilon", f"be at least {clustering_params.LEAST_EPSILON:g}", self.epsilon
-      )
     validate.between(0, 1, delta=self.delta)
     validate.one_of(privacy_lib.TRUST, trust=self.trust)
     if self.min_clients is None:

@@ -87,13 +87,11 @@ class Door:
     scale = std * client_messages.STEPS
     share = scale / math.sqrt(self._num_shares or 1)
     if self._num_shares is not None and share < privacy_lib.LEAST_SHARE_SCALE:
-      raise validate.error(
-          "epsilon", "be smaller, as shares of the noise would be too small", ledger.epsilon
+      raise privacy_lib.BudgetOutOfRange(
+          "smaller, as shares of the noise would be too small", ledger.epsilon
       )
     if share * math.sqrt(len(self._clients) if self._num_shares else 1) > privacy_lib.LARGEST_SCALE:
-      raise validate.error(
-          "epsilon", "be larger, as the noise could overflow", ledger.epsilon
-      )
+      raise privacy_lib.BudgetOutOfRange("larger, as the noise could overflow", ledger.epsilon)
     ledger.record(name, mu, sensitivity, std)
 
     def noisy_total() -> np.ndarray:

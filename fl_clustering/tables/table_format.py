@@ -229,10 +229,13 @@ class TableFormat:
       ValueError: If a column is missing, or a cell can't be used.
     """
     columns = {}
-    own = {cells.composed(str(name)): frame[name] for name in frame.columns}
+    names = [cells.composed(str(name)) for name in frame.columns]
+    own = {name: frame.iloc[:, column] for column, name in enumerate(names)}
     for name in self.columns.features:
-      if name not in own:
-        raise ValueError(f"`frame` must have the column {name!r}, got {list(frame.columns)}.")
+      if names.count(name) != 1:
+        raise ValueError(
+            f"`frame` must have the column {name!r}, and once, got {list(frame.columns)}."
+        )
       columns[name] = own[name].to_numpy()
       if name in self.columns.categories:
         is_missing = own[name].isna().to_numpy()

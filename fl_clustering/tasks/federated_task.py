@@ -121,6 +121,8 @@ class FederatedTask:
       raise validate.error(
           "group", f"be known for all clients or for none; {without[0]!r} has none", None
       )
+    for client in self.all_clients if not without else ():
+      validate.integer(0, group=client.group)
 
   def _check_examples(self, examples: examples_lib.AnyExamples, name: str, owner: str) -> None:
     if not len(examples):

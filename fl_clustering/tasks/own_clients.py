@@ -10,6 +10,7 @@ from typing import Any, Hashable, Iterable, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import data_frames
 from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -44,7 +45,8 @@ def task_from_arrays(
       `seed` into training and test data, or to `((x_train, y_train), (x_test, y_test))`.
       `x` has the shape (num_examples, ...), alike for all clients: uint8 images of shape
       (num_examples, height, width, channels), which the model gets in [0, 1], or numbers,
-      which it gets as float32, or as int32 if it is a Keras model of that.  `y` are
+      which it gets as float32, or as int32 if it is a Keras model of that.  Data frames must have
+      the same columns in the same order.  `y` are
       integers >= 0 of shape (num_examples,), or floating-point numbers for a regression:
       `task.model.label_scale` then says how the models' outputs become numbers like them.
     model: A name in `models.MODELS`, or a `model.Model`, such as `keras_model` returns.
@@ -75,10 +77,9 @@ def task_from_arrays(
   parts = {f"{client_id}": _parts(client_id, data) for client_id, data in clients.items()}
   if len(parts) < len(clients):
     raise validate.error("clients", "have ids that differ as text", list(clients))
-  if global_test is not None:
-    global_test = _pair("`global_test`", global_test)
   everything = [pair for of_client in parts.values() for pair in of_client]
-  everything += [global_test] if global_test is not None else []
+  everything += [_pair("`global_test`", global_test)] if global_test is not None else []
+  _check_columns(clients, global_test)
   _check_shapes(parts)
   is_regression = _is_regression([y for _, y in everything], model)
   dtype = _dtype([x for x, _ in everything], model)
@@ -93,6 +94,9 @@ def task_from_arrays(
   kept = {client_id: pairs for client_id, pairs in parts.items() if _is_large_enough(pairs)}
   warnings = held_out.left_out_warnings(list(parts), kept)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
+  unknown = [client_id for client_id in group_of if client_id not in parts]
+  if unknown:
+    raise validate.error("groups", "hold only clients' ids", unknown[0])
   made = []
   for client_id, pairs in kept.items():
     first, *others = (
@@ -107,7 +111,7 @@ def task_from_arrays(
     pooled = examples_lib.pooled(client.test for client in made)
     pooled_source = "the clients' pooled test data"
   else:
-    x, y = global_test
+    x, y = everything[-1]
     pooled = examples_lib.converted("global_test", x, _labels(y, offset), dtype)
     pooled_source = "given with the clients"
   class_names = None if class_names is None else tuple(class_names)
@@ -191,9 +195,12 @@ def _parts(client_id: Hashable, data: Any) -> list[_Pair]:
   owner = f"client {client_id!r}"
   if not isinstance(data, (tuple, list)) or len(data) != 2:
     raise validate.error("clients", f"hold (x, y) for {owner}", type(data).__name__)
-  if not all(isinstance(part, tuple) for part in data):
-    return [_pair(owner, data)]
-  return [_pair(owner, part) for part in data]
+  return [_pair(owner, part) for part in _parts_of(data)]
+
+
+def _parts_of(data: Any) -> list[Any]:
+  """Returns a client's pairs as they are given: one, or training and test data."""
+  return list(data) if all(isinstance(part, tuple) for part in data) else [data]
 
 
 def _pair(owner: str, pair: Any) -> _Pair:
@@ -215,6 +222,20 @@ def _pair(owner: str, pair: Any) -> _Pair:
         "y", f"have a label for each example of `x`, of shape {x.shape}, for {owner}", y.shape
     )
   return x, y
+
+
+def _check_columns(clients: Mapping[Hashable, Sequence], global_test: Sequence | None) -> None:
+  """Raises a ValueError unless data frames have the same columns in the same order."""
+  given = [
+      (f"client {client_id!r}", x)
+      for client_id, data in clients.items() for x, _ in _parts_of(data)
+  ]
+  given += [] if global_test is None else [("`global_test`", global_test[0])]
+  names = [data_frames.column_names(x, f"`x` for {owner}") for owner, x in given]
+  for (owner, _), own in zip(given, names):
+    if own != names[0]:
+      rule = f"have the columns {names[0]}, in this order, for {owner} as for {given[0][0]}"
+      raise validate.error("x", rule, own)
 
 
 def _check_shapes(parts: Mapping[str, Sequence[_Pair]]) -> None:

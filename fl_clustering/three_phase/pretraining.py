@@ -10,6 +10,7 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
@@ -70,8 +71,9 @@ def pretrain(
     after, losses = fedavg.next(state.fedavg, round_)
     cost = engine.training_cost(round_.client_ids, round_.num_epochs)
     vectors = after.vector[None]
-    clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
-    (global_test,) = scoring.on_global_test(engine, vectors)
+    with divergence.told(f"after round {round_num}"):
+      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
+      (global_test,) = scoring.on_global_test(engine, vectors)
     of_model = engine.objective.metrics(global_test)
     rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
         "train_loss": np.mean(list(losses.values())),

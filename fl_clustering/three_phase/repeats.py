@@ -53,7 +53,7 @@ def run(
     The metric at every client under each repeat, float64 of shape (count, N).
 
   Raises:
-    divergence.TrainingDiverged: If a loss or weight is not finite.
+    divergence.TrainingDiverged: If a loss, a weight or an output is not finite.
   """
   found = []
   for repeat in range(1, count + 1):
@@ -65,5 +65,6 @@ def run(
     except divergence.TrainingDiverged as e:
       raise divergence.TrainingDiverged(_in_words(e, repeat)) from e
     state = outcome.state
-    found.append(scoring.client_scores(engine, metric, state.vectors, state.members))
+    with divergence.told(f"after repeat {repeat}"):
+      found.append(scoring.client_scores(engine, metric, state.vectors, state.members))
   return np.stack(found)

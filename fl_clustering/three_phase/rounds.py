@@ -14,6 +14,7 @@ import numpy as np
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
@@ -110,7 +111,12 @@ def run(
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
     if tallies is None:
-      clients, of_clusters = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+      # The number by which errors of training tell a round.
+      where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
+      with divergence.told(where):
+        clients, of_clusters = scoring.on_clients_and_clusters(
+            engine, state.vectors, state.members
+        )
     else:  # Every client is a cluster.
       clients = of_clusters = tallies
     objective = engine.objective

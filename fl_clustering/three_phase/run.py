@@ -31,6 +31,7 @@ from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import client_update
+from fl_clustering.engine import divergence
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import num_clusters
@@ -87,6 +88,8 @@ class Run:
       yield
     except self.tolerated as e:
       self.failures[name] = f"{e}" or type(e).__name__
+    except divergence.TrainingDiverged as e:
+      raise divergence.TrainingDiverged(f"{name}: {e}") from e
 
   def methods(self) -> dict[str, method_lib.Method]:
     """Returns the chosen methods and the controls, by name."""
@@ -165,9 +168,10 @@ class Run:
           name, start.method, pretrained, self.config, self.engine, settings, repeat
       )
 
-    self.repeats[name] = repeats_lib.run(
-        start_of, count, numbers, self.config, self.engine, self.stage_runner, self.metric
-    )
+    with divergence.told(name):
+      self.repeats[name] = repeats_lib.run(
+          start_of, count, numbers, self.config, self.engine, self.stage_runner, self.metric
+      )
 
 
 def run(
@@ -188,7 +192,7 @@ def run(
     failed: Why methods and controls fail that are known to, by name; they don't run.
 
   Raises:
-    divergence.TrainingDiverged: If a client's loss is not finite.
+    divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
     ValueError: If the settings are of another number of clients.
   """
   _check_number_of_clients(config, task)

@@ -156,8 +156,8 @@ class SavedClusters:
     features = self.format.features(frame)
     vector, scale = self._vector(self.clusters[client_id]), self.format.label_scale
     if scale is not None:
-      return scale.in_units(self._outputs(vector, features)[:, 0])
-    return self._probabilities(vector, features)
+      return scale.in_units(self._outputs(vector, features, "`frame`")[:, 0])
+    return self._probabilities(vector, features, "`frame`")
 
   def place_others(
       self, tables: client_tables.ClientTables, fallback: str | None = None,
@@ -225,18 +225,19 @@ class SavedClusters:
     for client_id in tables.client_ids:
       table = tables.read(client_id)
       own = self.clusters.get(client_id)
+      name = f"`data_dir`, client {client_id!r},"
       if own is None:
-        own = (self._least_loss(table),)
+        own = (self._least_loss(table, name),)
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       scale = self.format.label_scale
       if scale is not None:
-        numbers = scale.in_units(self._outputs(self._vector(own), table.features)[:, 0])
+        numbers = scale.in_units(self._outputs(self._vector(own), table.features, name)[:, 0])
         yield client_id, table, {
             "cluster": [cluster] * len(numbers),
             "prediction": [f"{number:.7g}" for number in numbers],
         }
         continue
-      probabilities = self._probabilities(self._vector(own), table.features)
+      probabilities = self._probabilities(self._vector(own), table.features, name)
       classes = probabilities.argmax(axis=1)
       yield client_id, table, {
           "cluster": [cluster] * len(classes),
@@ -253,13 +254,13 @@ class SavedClusters:
       return self.vectors[clusters[0]]
     return self.vectors[list(clusters)].mean(axis=0, dtype=np.float64).astype(np.float32)
 
-  def _least_loss(self, table: client_tables.ClientTable) -> int:
+  def _least_loss(self, table: client_tables.ClientTable, name: str) -> int:
     """Returns the cluster whose model has the least mean loss on a table's labels."""
     assert table.labels is not None  # Other clients have a place already.
     features, labels = table.features[table.has_label], table.labels[table.has_label]
     if self.format.label_scale is not None:
       errors = [
-          np.square(self._outputs(vector, features)[:, 0] - labels).mean()
+          np.square(self._outputs(vector, features, name)[:, 0] - labels).mean()
           for vector in self.vectors
       ]
       return int(np.argmin(errors))
@@ -267,31 +268,48 @@ class SavedClusters:
     tiny = np.finfo(np.float32).tiny
     weights = np.asarray(self.class_weights or np.ones(len(self._classes)))[labels]
     losses = [
-        -(weights * np.log(np.maximum(self._probabilities(vector, features)[own], tiny))).mean()
+        -(
+            weights * np.log(np.maximum(self._probabilities(vector, features, name)[own], tiny))
+        ).mean()
         for vector in self.vectors
     ]
     return int(np.argmin(losses))
 
-  def _probabilities(self, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
+  def _probabilities(self, vector: np.ndarray, features: np.ndarray, name: str) -> np.ndarray:
     """Returns the classes' probabilities of features, float32 of shape (n, num_classes)."""
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
 
-    return tf.nn.softmax(self._outputs(vector, features)).numpy()
+    return tf.nn.softmax(self._outputs(vector, features, name)).numpy()
 
-  def _outputs(self, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Returns a model's outputs, float32 of shape (n, num_outputs)."""
+  def _outputs(self, vector: np.ndarray, features: np.ndarray, name: str) -> np.ndarray:
+    """Returns a model's outputs, float32 of shape (n, num_outputs).
+
+    Args:
+      name: What messages call the rows.
+
+    Raises:
+      ValueError: If they are not finite.
+    """
     # pylint: disable=g-import-not-at-top
     from fl_clustering.engine import client_update
     # pylint: enable=g-import-not-at-top
 
     model = self.built_model
     parameters = client_update.unflatten(model, vector)
-    features = features.astype(np.float32)
+    with np.errstate(over="ignore"):
+      features = features.astype(np.float32)
     blocks = [
         model.logits(parameters, features[start : start + _BLOCK_ROWS], None)
         for start in range(0, len(features), _BLOCK_ROWS)
     ]
-    return np.concatenate([np.asarray(block) for block in blocks])
+    outputs = np.concatenate([np.asarray(block) for block in blocks])
+    are_finite = np.isfinite(outputs).all(axis=1)
+    if not are_finite.all():
+      raise ValueError(
+          f"{name} must hold numbers for which the model's outputs are finite, got others for row "
+          f"{1 + int(are_finite.argmin())}; they may be too large."
+      )
+    return outputs
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:

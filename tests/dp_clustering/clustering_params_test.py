@@ -22,10 +22,11 @@ class DifferentialPrivacyParamTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("zero", 0.0), ("negative", -1), ("nan", _NAN), ("text", "1"), ("bool", True),
-      ("none", None), ("minus_infinity", -_INF),
+      ("none", None), ("minus_infinity", -_INF), ("tiny", 5e-324), ("too_little", 0.99e-8),
+      ("too_much", 1.01e100), ("huge", 1e300),
   )
   def test_refuses_epsilon(self, epsilon):
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number > 0, or inf, got"):
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number .*, or inf, got"):
       clustering_params.DifferentialPrivacyParam(epsilon=epsilon)
 
   @parameterized.named_parameters(

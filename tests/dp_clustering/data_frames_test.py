@@ -11,6 +11,7 @@ from scipy import sparse
 
 from dp_clustering import data_frames
 
+_LEVELS = pd.MultiIndex.from_product([["a"], [1, 2]])
 _FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
 
 
@@ -40,6 +41,14 @@ class ColumnNamesTest(parameterized.TestCase):
       ("arrow_stream", _ArrowStream(), ["a", "b"]),
       ("interchanged", _Interchanged(), ["a", "b"]),
       ("numbered", pd.DataFrame([[1, 2]]), None),
+      ("numbered_anew", pd.DataFrame([[1, 2]], columns=[1, 0]), [1, 0]),
+      ("part_of_numbered", pd.DataFrame([[1, 2, 3]])[[0, 2]], [0, 2]),
+      ("years", pd.DataFrame([[1, 2]], columns=[2019, 2020]), [2019, 2020]),
+      ("floats", pd.DataFrame([[1, 2]], columns=[0.0, 1.0]), [0.0, 1.0]),
+      ("truth_values", pd.DataFrame([[1, 2]], columns=[False, True]), [False, True]),
+      ("times", pd.DataFrame([[1]], columns=[pd.Timestamp(0)]), [pd.Timestamp(0)]),
+      ("levels", pd.DataFrame([[1, 2]], columns=_LEVELS), [("a", 1), ("a", 2)]),
+      ("mixed", pd.DataFrame([[1, 2]], columns=["a", 1]), ["a", 1]),
       ("array", np.ones((2, 2)), None),
       ("rows", [[1, 2]], None),
       ("no_columns", pd.DataFrame(), None),
@@ -47,11 +56,19 @@ class ColumnNamesTest(parameterized.TestCase):
   def test_names(self, table, expected):
     self.assertEqual(data_frames.column_names(table, "`X`"), expected)
 
-  def test_refuses(self):
-    with self.assertRaisesRegex(TypeError, r"`X` must have names .* got \['a', 1\]"):
-      data_frames.column_names(pd.DataFrame([[1, 2]], columns=["a", 1]), "`X`")
-    with self.assertRaisesRegex(ValueError, "`X` must .* different names, got 'a' twice"):
-      data_frames.column_names(pd.DataFrame([[1, 2]], columns=["a", "a"]), "`X`")
+  @parameterized.named_parameters(
+      ("twice", ["a", "b", "a"], "different names, got 'a' twice"),
+      ("years_twice", [2019, 2020, np.int64(2019)], "different names, got 2019 twice"),
+      ("zeros", [0, 0, 1], "different names, got 0 twice"),
+      ("nan", [1.0, np.nan, 2.0], "a name for every column, got nan"),
+      ("none", ["a", None, "b"], "a name for every column, got None"),
+      ("na", ["a", "b", pd.NA], "a name for every column, got <NA>"),
+      ("part", [("a", 1), ("a", np.nan), ("b", 1)], r"a name for every column, got \('a', nan\)"),
+      ("no_time", pd.DatetimeIndex([0, 1, None]), "a name for every column, got NaT"),
+  )
+  def test_refuses(self, columns, message):
+    with self.assertRaisesRegex(ValueError, f"`X` must have .*{message}"):
+      data_frames.column_names(pd.DataFrame([[1, 2, 3]], columns=columns), "`X`")
 
 
 class NumbersTest(parameterized.TestCase):
@@ -112,6 +129,26 @@ class CheckOrderTest(parameterized.TestCase):
       data_frames.check_order(_FRAME, None, "`X`")
     with self.assertWarnsRegex(UserWarning, "only the fit has column names"):
       data_frames.check_order(np.ones((2, 2)), ["b", "c"], "`X`")
+
+  def test_names_without_order_are_those_of_the_fit(self):
+    names = data_frames.name_array(list(_LEVELS))
+    self.assertEqual(names.shape, (2,))
+    data_frames.check_order(pd.DataFrame([[1, 2]], columns=_LEVELS), names, "`X`")
+
+  @parameterized.named_parameters(
+      ("years", [2019, 2020, 2021], [2020, 2021, 2019]),
+      ("renumbered", None, [2, 0, 1]),
+      ("numbered", [2, 0, 1], [0, 1, 2]),
+      ("another_part", None, [0, 1, 3]),
+      ("part", [0, 1, 3], [0, 1, 2]),
+      ("levels", [("a", 1), ("a", 2), ("b", 1)], [("a", 1), ("b", 1), ("a", 2)]),
+      ("text_of_numbers", ["2019", "2020", "2021"], [2019, 2020, 2021]),
+      ("numbers_of_text", [2019, 2020, 2021], ["2019", "2020", "2021"]),
+  )
+  def test_refuses_names_of_any_kind(self, fitted, columns):
+    frame = pd.DataFrame([[1, 2, 3]], columns=pd.Index(columns))
+    with self.assertRaisesRegex(ValueError, "`X` must have .* of the fit"):
+      data_frames.check_order(frame, data_frames.name_array(fitted), "`X`")
 
   @parameterized.named_parameters(
       ("order", ["b", "a"], "in the order of the fit, got 'a' in the place of 'b'."),

@@ -57,16 +57,18 @@ class LedgerTest(parameterized.TestCase):
     account.record("rest", account.mu_left, 2.0, 2.0 / account.mu_left)
     self.assertAlmostEqual(account.mu_spent / account.mu, 1, places=12)
 
-  @parameterized.parameters((1e-12, 1e-15), (5e-324, 5e-324))
-  def test_a_budget_that_is_too_small_for_any_noise(self, epsilon, delta):
-    with self.assertRaisesRegex(ValueError, f"`epsilon` must be larger at .*, got {epsilon}"):
+  @parameterized.product(
+      epsilon=[5e-324, 1e-12, 1.1e100, 1e300, 1.7e308], delta=[5e-324, 1e-15, 1 - 2**-53]
+  )
+  def test_a_budget_of_no_noise_that_can_be_drawn(self, epsilon, delta):
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number in .*, or inf, got"):
       ledger.Ledger(epsilon, delta, noise.SecureNoise())
 
   def test_a_budget_that_the_second_accountant_might_refuse_in_the_end(self):
     # At (1e-9, 1e-12), its rounding exceeds the budget, depending on the number of releases.
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be at least 1e-08, got 1e-09"):
+    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number in .*, got 1e-09"):
       ledger.Ledger(1e-9, 1e-12, noise.SecureNoise())
-    for delta in (1e-15, 1e-12, 1e-9, 0.5):
+    for delta in (5e-324, 1e-300, 1e-15, 1e-12, 1e-9, 0.5, 1 - 2**-53):
       account = ledger.Ledger(1e-8, delta, noise.NoNoise())
       for _ in range(30):
         mu = account.mu / math.sqrt(30)

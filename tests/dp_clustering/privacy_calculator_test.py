@@ -81,7 +81,7 @@ class CalibrationTest(parameterized.TestCase):
 
   @parameterized.parameters(
       1e-300, 1e-100, 1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 0.01, 0.1, 0.5, 1,
-      2, 5, 10, 100, 1e3, 1e4, 1e6,
+      2, 5, 10, 100, 1e3, 1e4, 1e6, 1e9, 1e12, 1e16, 1e30, 1e100, 1e200, 1.7e308,
   )
   def test_spends_exactly_delta_at_any_order_of_magnitude(self, epsilon):
     for delta in (
@@ -112,6 +112,19 @@ class CalibrationTest(parameterized.TestCase):
   def test_no_privacy(self):
     self.assertEqual(privacy_calculator.gaussian_mu(math.inf, 1e-6), math.inf)
     self.assertEqual(privacy_calculator.gaussian_epsilon(math.inf, 1e-6), math.inf)
+
+  @parameterized.parameters(1e154, 1e200, 1e300)
+  def test_an_epsilon_that_floats_do_not_reach(self, mu):
+    # About mu^2 / 2, which is 5e307 for the first one.
+    for delta in (5e-324, 1e-6, 0.5, 0.9, 1 - 2**-53):
+      found = privacy_calculator.gaussian_epsilon(mu, delta)
+      self.assertAlmostEqual(found / (mu * (mu / 2)) if mu < 1e155 else 1.0, 1.0)
+      self.assertEqual(found == math.inf, mu > 1e155)
+
+  @parameterized.parameters(-1.0, math.nan, -math.inf)
+  def test_refuses_mu(self, mu):
+    with self.assertRaisesRegex(ValueError, "`mu` must be"):
+      privacy_calculator.gaussian_epsilon(mu, 1e-6)
 
   @parameterized.named_parameters(
       ("epsilon_zero", 0.0, 1e-6, "epsilon"), ("epsilon_nan", math.nan, 1e-6, "epsilon"),

@@ -137,6 +137,9 @@ class PrivateKMeansTest(parameterized.TestCase):
       estimator.predict(frame[["b", "a"]])
     with self.assertRaisesRegex(ValueError, r"`X` must .* lacks \['b'\] and has \['c'\] besides"):
       estimator.transform(frame.rename(columns={"b": "c"}))
+    years = frame.set_axis([2019, 2020], axis=1)
+    with self.assertRaisesRegex(ValueError, "`X` must .* order of the fit, got 2020 in the place"):
+      _estimator().fit(years).score(years[[2020, 2019]])
 
   def test_names_and_containers_of_distances(self):
     points = pd.DataFrame(_blobs(50)[0], columns=["x", "y"], index=range(7, 57))

@@ -9,7 +9,9 @@ import numpy as np
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import divergence
 from fl_clustering.engine import engine
+from fl_clustering.engine import evaluation
 from fl_clustering.engine import heads
 from fl_clustering.engine import participation
 from tests import small_task
@@ -101,6 +103,29 @@ class EngineTest(absltest.TestCase):
     after = engine_.losses(vectors, ("e", "d"))
     self.assertEqual(after.shape, (1, 2))
     np.testing.assert_array_less(after, before - 0.1)
+
+  def test_outputs_that_are_not_finite_are_no_results(self):
+    engine_ = _engine()
+    files = engine_.files
+    (good,) = _vectors(1)
+    vectors = np.stack([good, np.full_like(good, 3e38)])  # Finite, unlike their sums.
+    requests = [
+        evaluation.Request(0, tuple(files.test.values())),
+        evaluation.Request(1, (files.test["b"],)),
+    ]
+    of_test = "outputs are not finite for the test rows of client 'b'"
+    for evaluate in (engine_.tallies, engine_.outputs):
+      evaluate(vectors, requests[:1])
+      with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):
+        evaluate(vectors, requests)
+      with self.assertRaisesRegex(divergence.TrainingDiverged, "the global test rows"):
+        evaluate(vectors, [evaluation.Request(1, files.global_test)])
+    alone = np.stack([vectors[int(client_id == "b")] for client_id in _task.client_ids])
+    nobody = participation.Round(4, (), 1)
+    with self.assertRaisesRegex(divergence.TrainingDiverged, f"{of_test} after round 4"):
+      engine_.train_alone(alone, [nobody])
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):
+      engine_.moments(vectors[1], ("b",), by_label=True)
 
   def test_subspaces_are_of_each_clients_labels(self):
     for client, bases in zip(_task.clients[:2], _engine().subspaces(("a", "b"), 2)):

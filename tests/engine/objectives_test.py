@@ -84,6 +84,18 @@ class ClassificationTest(absltest.TestCase):
         objectives.of(weighted).losses(labels, logits), losses * weights[labels], rtol=1e-6
     )
 
+  def test_outputs_that_are_not_finite_are_no_predictions(self):
+    for model, labels in (
+        (models.build("logistic", (2,), 3, "float32"), np.array([0, 0, 1, 2, 0, 0], np.int32)),
+        (models.build("linear", (2,), 1, "float32", _SCALE), np.zeros(6, np.float32)),
+    ):
+      objective, outputs = objectives.of(model), np.zeros((6, model.num_classes), np.float32)
+      outputs[[1, 3, 5], -1] = np.nan, np.inf, -np.inf
+      tallies = objective.tallies(labels, outputs, np.array([0, 1, 2, 3, 4, 5], np.int32), 7)
+      self.assertEqual(
+          objective.are_finite(tallies.numpy()).tolist(), [True, False] * 3 + [True]
+      )
+
   def test_tallies_are_confusion_matrices(self):
     rng = np.random.default_rng(2)
     labels, logits = rng.integers(3, size=20), rng.normal(size=(20, 3)).astype(np.float32)

@@ -109,6 +109,23 @@ class OneShotTest(absltest.TestCase):
     self.assertEqual(losses, [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
     self.assertLen(grouping.given, 1)
 
+  def test_new_clients_are_placed_in_clusters_that_there_are(self):
+    vectors = np.zeros((1, 2), np.float32)
+
+    def place(clusters, client_ids=("x",)):
+      one = method.Method(None, None, lambda *unused: method.Placement(clusters, vectors))
+      return one.place_new(None, _state((("a",), ("b", "c"))), client_ids)
+
+    self.assertIsNone(place(((-1,),), ()))
+    for clusters in (((),), ((0, 1),), ((np.int64(1),),)):
+      self.assertEqual(place(clusters).clusters, clusters)
+    for clusters in (((-1,),), ((2,),), ((0.0,),)):
+      with self.assertRaisesRegex(ValueError, r"`clusters` must be an integer in \[0, 1\]"):
+        place(clusters)
+    for client_ids in (("x", "y"), "xyz"):
+      with self.assertRaisesRegex(ValueError, "`clusters` must have .* new client"):
+        place(((0,),), client_ids)
+
   def test_every_client_must_be_grouped(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
       one_shot.one_shot(_Grouping((("a", "b"),)), _Engine()).initialize(_pretrained(), None)

@@ -244,20 +244,27 @@ class SettingsTest(parameterized.TestCase):
 
 class ColumnNamesTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(*_BOTH)
-  def test_columns_go_by_name(self, name):
-    clients = {"a": _frame(1), "b": _frame(2)}
+  @parameterized.product(name=("kmeans", "multiview"), names=(
+      ("height", "weight"), (2019, 2020), (2, 0), (("cm", 1), ("kg", 1)), ("height", 2),
+      (pd.Timestamp(2019, 1, 1), pd.Timestamp(2020, 1, 1)), (True, False), (0.5, float),
+  ))
+  def test_columns_go_by_name(self, name, names):
+    clients = {"a": _frame(1, names), "b": _frame(2, names)}
     plain = _estimator(name).fit({c: table.to_numpy() for c, table in clients.items()})
     self.assertFalse(hasattr(plain, "feature_names_in_"))
-    clients["b"] = clients["b"][["weight", "height"]]
+    clients["b"] = clients["b"].iloc[:, ::-1]
     model = _estimator(name).fit(clients)
-    np.testing.assert_array_equal(np.ravel(model.feature_names_in_), ["height", "weight"])
+    fitted = model.feature_names_in_ if name == "kmeans" else model.feature_names_in_[0]
+    self.assertEqual(tuple(fitted), names)
     self.assertEqual(model.n_features_in_, 2)
     np.testing.assert_array_equal(
         np.ravel(model.cluster_centers_), np.ravel(plain.cluster_centers_)
     )
     np.testing.assert_array_equal(model.labels_["b"], plain.labels_["b"])
     np.testing.assert_array_equal(model.fit_predict(clients)["b"], plain.labels_["b"])
+    for method in (model.predict, model.transform, model.score):
+      with self.assertRaisesRegex(ValueError, r"`X`\['b'\].* in the order of the fit"):
+        method(clients)
 
   @parameterized.named_parameters(*_BOTH)
   def test_clients_with_other_columns_are_refused(self, name):
@@ -271,8 +278,8 @@ class ColumnNamesTest(parameterized.TestCase):
       fit({"a": _frame(), "b": _points()})
     with self.assertRaisesRegex(ValueError, "different names, got 'height' twice"):
       fit(_frame(columns=("height", "height")))
-    with self.assertRaisesRegex(TypeError, "names of text for all columns or for none"):
-      fit(_frame(columns=("height", 1)))
+    with self.assertRaisesRegex(ValueError, r"`clients`\['b'\].* names of columns if"):
+      fit({"a": _frame(columns=(0, 1)), "b": _frame(columns=(1, 0))})
 
   @parameterized.named_parameters(*_BOTH)
   def test_predict_refuses_other_columns(self, name):
@@ -290,9 +297,13 @@ class ColumnNamesTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BOTH)
   def test_numbered_columns_have_no_names(self, name):
-    model = _estimator(name).fit(_frame(columns=(1, 0)))
+    model = _estimator(name).fit({"a": _frame(columns=(0, 1)), "b": _points()})
     self.assertFalse(hasattr(model, "feature_names_in_"))
-    np.testing.assert_array_equal(model.labels_, _estimator(name).fit(_points()).labels_)
+    np.testing.assert_array_equal(
+        model.labels_["a"], _estimator(name).fit({"a": _points(), "b": _points()}).labels_["a"]
+    )
+    with self.assertRaisesRegex(ValueError, "`X`.* in the order of the fit"):
+      model.predict(_frame(columns=(1, 0)))
 
   @parameterized.named_parameters(*_BOTH)
   def test_names_are_those_of_the_last_fit(self, name):

@@ -37,8 +37,9 @@ def _query(num_groups=300, dim=4):
 class SettingsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ("epsilon", 0.0), ("epsilon", 1e-9), ("epsilon", math.inf), ("delta", 0.0), ("delta", 1.0), ("radius", -1.0),
-      ("radius", 1e-300), ("trust", "clients"), ("min_clients", 0), ("min_clients", 2),
+      ("epsilon", 0.0), ("epsilon", 1e-9), ("epsilon", 1e101), ("epsilon", math.inf),
+      ("delta", 0.0), ("delta", 1.0), ("radius", -1.0), ("radius", 1e-300),
+      ("trust", "clients"), ("min_clients", 0), ("min_clients", 2),
   )
   def test_bad_settings(self, name, value):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):

@@ -71,6 +71,14 @@ class ReportMessageTest(absltest.TestCase):
     np.testing.assert_allclose(message, [0, 0, 0.25, 0.5])
 
 
+  def test_outputs_that_are_not_finite_name_no_class(self):
+    features = np.diag([1e30, 1e8, 1, 1]).astype(np.float32)
+    vector = np.zeros(15, np.float32)
+    vector[[0, 3, 6]] = 1e30  # The first row has an infinite output, and the last one none.
+    test = tf.constant(features), tf.constant([0, 0, 0, 1])
+    self.assertEqual(float(client_messages.accuracy(_MODEL, tf.constant(vector), test)), 0.5)
+
+
 class SketchTest(parameterized.TestCase):
 
   def _sketch(self, features, labels):

@@ -59,7 +59,8 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("num_clusters", 0), ("num_clusters", 2.0), ("epsilon", 0.0),
-      ("epsilon", 1e-9), ("epsilon", math.nan), ("delta", 0.0), ("delta", 1.0), ("rounds", 0),
+      ("epsilon", 1e-9), ("epsilon", 1e101), ("epsilon", math.nan), ("delta", 0.0),
+      ("delta", 1.0), ("rounds", 0),
       ("trust", "everyone"), ("min_clients", 0), ("min_clients", 3), ("local_steps", 0),
       ("learning_rate", -1.0),
       ("learning_rate", math.inf),

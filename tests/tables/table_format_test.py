@@ -141,7 +141,8 @@ class FeaturesTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ("a missing column", {"z": None}, "`frame` must have the column 'z', got ['x', 'c']."),
+      ("a missing column", {"z": None},
+       "`frame` must have the column 'z', and once, got ['x', 'c']."),
       ("text", {"x": ["1", "much"]}, "`frame` must hold numbers in column 'x': "),
       ("a level", {"c": ["red", "blue"]},
        "`frame` must be like the tables of the fit: row 2, column 'c' must be one of 1, red, got"),
@@ -156,6 +157,17 @@ class FeaturesTest(parameterized.TestCase):
     with self.assertRaises(ValueError) as caught:
       _format().features(frame)
     self.assertIn(message, str(caught.exception))
+
+  @parameterized.named_parameters(("number", 2019), ("the same", "2019"))
+  def test_names_are_compared_as_text(self, other):
+    format_ = table_format.TableFormat(
+        table_options.TableOptions(), columns.Columns(("2019",), (), {}),
+        table_format.FeatureEncoding(("2019",), {}),
+    )
+    frame = pd.DataFrame([[1.0, 2.0]], columns=[2018, other])
+    np.testing.assert_array_equal(format_.features(frame), [[2.0]])
+    with self.assertRaisesRegex(ValueError, "`frame` must .*'2019'.* once"):
+      format_.features(frame.set_axis(["2019", other], axis=1))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import collections
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -150,6 +151,29 @@ class TaskFromArraysTest(parameterized.TestCase):
   def test_refuses(self, clients, error, message):
     with self.assertRaisesRegex(error, message):
       own_clients.task_from_arrays(clients, "mlp")
+
+  def test_frames_have_the_same_columns_in_the_same_order(self):
+    labels = np.arange(8) % 2
+    frame = pd.DataFrame(np.arange(24.0).reshape(8, 3), columns=[2019, 2020, 2021])
+    other = frame[[2020, 2019, 2021]]
+    task = _task({"a": (frame, labels), "b": (frame, labels)}, global_test=(frame, labels))
+    np.testing.assert_array_equal(task.global_test.features, frame)
+    for wrong, part in (
+        ({"a": (frame, labels), "b": (other, labels)}, "client 'b'"),
+        ({"a": ((frame, labels), (other, labels))}, "client 'a'"),
+        ({"a": (frame, labels), "b": (frame.to_numpy(), labels)}, "client 'b'"),
+    ):
+      with self.assertRaisesRegex(ValueError, f"`x` must have .* for {part}"):
+        _task(wrong)
+    with self.assertRaisesRegex(ValueError, "`x` must have .* for `global_test`"):
+      _task({"a": (frame, labels)}, global_test=(other, labels))
+
+  def test_refuses_groups_that_are_none(self):
+    for group in (-1, 0.5, float("nan"), "north"):
+      with self.assertRaisesRegex(ValueError, "`group` must be an integer >= 0"):
+        _task(groups={"a": 1, "b": group, 7: 1})
+    with self.assertRaisesRegex(ValueError, "`groups` must .* 'c'"):
+      _task(groups={"a": 1, "b": 0, 7: 1, "c": 1})
 
   def test_refuses_arguments(self):
     with self.assertRaisesRegex(ValueError, r"`test_share` must be a number in \(0, 1\), got 1"):

@@ -33,6 +33,8 @@ class BenchmarkConfigTest(parameterized.TestCase):
       ("no_k", "k_to_try", ()),
       ("epsilon_zero", "fixed_epsilon", 0.0),
       ("epsilon_infinite", "fixed_epsilon", float("inf")),
+      ("epsilon_huge", "fixed_epsilon", 1e300),
+      ("epsilon_tiny", "epsilon_to_try", (1.0, 1e-9)),
       ("epsilon_nan", "epsilon_to_try", (1.0, float("nan"))),
       ("epsilon_twice", "epsilon_to_try", (1.0, 1.0)),
       ("fixed_k_zero", "fixed_k", 0),

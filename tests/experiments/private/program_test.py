@@ -153,7 +153,7 @@ class InputTest(parameterized.TestCase):
       ("k_no_number", "--k_to_try=2,many", "`k_to_try` must be whole numbers, got '2,many'"),
       ("k_above_n", "--k_to_try=2,1798", "`k_to_try` must be at most 1797"),
       ("fixed_k_above_n", "--fixed_k=1798", "`fixed_k` must be at most 1797"),
-      ("epsilon", "--fixed_epsilon=-1", "`fixed_epsilon` must be a finite number > 0"),
+      ("epsilon", "--fixed_epsilon=-1", "`fixed_epsilon` must be a number in"),
       ("epsilon_no_number", "--epsilon_to_try=x", "`epsilon_to_try` must be numbers"),
       ("runs", "--runs=0", "`runs` must be an integer >= 1"),
       ("data_dir_unused", "--data_dir=uci", "`data_dir` must be left out without letter or"),

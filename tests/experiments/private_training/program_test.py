@@ -236,6 +236,15 @@ class ProgramTest(parameterized.TestCase):
       _run(f"--output_dir={os.path.join(self.base, 'refused')}", *arguments)
 
 
+  @parameterized.named_parameters(
+      ("too_small_to_be_drawn", "--epsilon=1e300"),
+      ("too_small_to_be_shared", "--epsilon=1e50", "--trust=none"),
+  )
+  def test_noise(self, *flags):
+    with self.assertRaisesRegex(launch.InputError, "^`epsilon` must be"):
+      _run(f"--output_dir={self.create_tempdir().full_path}", *flags)
+
+
 _SCHEMA = schema_lib.Schema(
     features=(schema_lib.Number("x", 2.0, 2.0), schema_lib.Levels("c", ("u", "v"))),
     label_column="y", classes=("0", "1"), split_column="part", header="yes",
