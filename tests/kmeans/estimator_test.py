@@ -15,6 +15,7 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import base
 from sklearn import exceptions
+from sklearn import metrics
 
 from clustering_basics import single_thread_kmeans
 from fl_clustering import kmeans
@@ -211,6 +212,19 @@ class FederatedKMeansTest(parameterized.TestCase):
     here, there = _sample_fit("sums"), FederatedKMeans(9).fit(moved)
     np.testing.assert_allclose(there.cluster_centers_, 1e5 * here.cluster_centers_ + 1e9, rtol=1e-9)
     np.testing.assert_allclose(there.inertia_, 1e10 * here.inertia_, rtol=1e-4)
+
+  @parameterized.parameters("sums", "lloyd")
+  def test_a_column_that_is_constant_but_for_rounding_tells_nothing_apart(self, algorithm):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(2, size=300)
+    pressure = rng.normal(kinds * 10.0, 1.0)
+    total = np.where(rng.integers(2, size=300), 0.1 + 0.2, 0.15 + 0.15)
+    points = np.stack([pressure, total], axis=1)
+    # At the first client it is constant.
+    parts = [points[total == 0.3][:40], points[total != 0.3], points[total == 0.3][40:]]
+    model = FederatedKMeans(2, algorithm, standardize=True).fit(parts)
+    self.assertEqual(metrics.adjusted_rand_score(kinds, model.predict(points)), 1)
+    np.testing.assert_allclose(model.cluster_centers_[:, 1], 0.3, rtol=1e-15)
 
   def test_standardize(self):
     self.enter_context(_IN_PROCESS)

@@ -202,15 +202,17 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
         metrics.adjusted_rand_score(model.predict(clients["a"]), other.predict(scaled["a"])), 1.0
     )
 
-  def test_a_constant_column_changes_nothing(self):
+  @parameterized.product(rounding=[False, True], standardize=[True, False])
+  def test_a_constant_column_changes_nothing(self, rounding, standardize):
     clients, _ = sample_views.sample_views()
+    values = [0.1 + 0.2, 0.15 + 0.15] if rounding else [0.1]
     wider = {
-        c: [np.concatenate([v[0], np.full((len(v[0]), 1), 0.1)], axis=1), *v[1:]]
+        c: [np.concatenate([v[0], np.resize(values, (len(v[0]), 1))], axis=1), *v[1:]]
         for c, v in clients.items()
     }
-    model = _build().fit(wider)
-    np.testing.assert_allclose(model.objective_, _sample_fit("equal").objective_, rtol=1e-6)
-    np.testing.assert_allclose(model.cluster_centers_[0][:, 4], 0.1)
+    model, without = (_build(standardize=standardize).fit(data) for data in (wider, clients))
+    np.testing.assert_allclose(model.objective_, without.objective_, rtol=1e-6)
+    np.testing.assert_allclose(model.cluster_centers_[0][:, 4], values[0])
 
   def test_regret_trusts_a_view_of_noise_less(self):
     clients, _ = sample_views.sample_views()
@@ -228,6 +230,9 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("constant_view", lambda c: {k: [v[0], v[1] * 0 + 5, v[2]] for k, v in c.items()},
+       "views that vary .* everywhere in view 1"),
+      ("view_of_rounding",
+       lambda c: {k: [v[0], np.resize([0.1 + 0.2, 0.3], v[1].shape), v[2]] for k, v in c.items()},
        "views that vary .* everywhere in view 1"),
       ("missing_view", lambda c: {**c, "c": c["c"][:2]}, r"`clients`\['c'\] must have 3 views"),
       ("few_points", lambda c: {"d": c["d"]}, "`n_clusters` must be at most the 1 points"),
