@@ -1,8 +1,9 @@
-"""Weighted k-means of a few hundred points that the server has already.
+"""Weighted k-means of points that the server has already: a few hundred, or tens of thousands.
 
-Ward's merges give the first centers.  Swaps then move a center to another point where that
-lowers the inertia, each tried with a few of Lloyd's steps.  With so few points all swaps can
-be judged at once, from the matrix of their distances.
+Ward's merges give the first centers.  Where there are few points, swaps then move a center to
+another point where that lowers the inertia, each tried with a few of Lloyd's steps.  All swaps can
+be judged at once, from the matrix of the points' distances.  Of more points there is no such
+matrix, and Lloyd's steps follow.
 
 Points are float64 of shape (num_points, dim), weights positive of shape (num_points,).
 
@@ -13,6 +14,10 @@ Reference:
 
 import numpy as np
 
+from clustering_basics import single_thread_kmeans
+
+# The most points that there are matrices of distances of.
+_FEW_POINTS = 2048
 # Swaps are searched for in the principal directions.  More of them change little but cost
 # as much as all others together.
 _MAX_DIM = 16
@@ -38,6 +43,8 @@ def _squared_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   """Returns the means of k <= num_points clusters, made by merging the cheapest two at a time."""
+  if len(points) > _FEW_POINTS:
+    return _ward_centers_of_many(points, weights, k)
   means, weights = points.copy(), weights.astype(np.float64)
   costs = _squared_distances(means, means)
   costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
@@ -61,6 +68,39 @@ def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     lowest[merged] = np.inf
     num_merges -= 1
   return means[weights > 0]
+
+
+def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+  """Does what `ward_centers` does, without a matrix: costs are computed when they are looked at."""
+  means, weights = points.copy(), weights.astype(np.float64)
+  squares = (means**2).sum(axis=1)  # Infinite once a cluster has been merged.
+
+  def costs(kept: int) -> np.ndarray:
+    """Returns what it costs to merge every other cluster into one; infinite where there is none."""
+    row = means @ (-2 * means[kept])
+    row += squares
+    row += squares[kept]
+    np.maximum(row, 0, out=row)
+    row *= weights * (weights[kept] / (weights + weights[kept]))
+    row[kept] = np.inf
+    return row
+
+  lowest = np.array([costs(cluster).min() for cluster in range(len(points))])
+  num_merges = len(points) - k
+  while num_merges:
+    kept = lowest.argmin()
+    row = costs(kept)
+    merged = row.argmin()
+    if row[merged] > lowest[kept]:
+      lowest[kept] = row[merged]
+      continue
+    total = weights[kept] + weights[merged]
+    means[kept] = (weights[kept] * means[kept] + weights[merged] * means[merged]) / total
+    squares[kept] = (means[kept] ** 2).sum()
+    weights[kept] = total
+    squares[merged] = lowest[merged] = np.inf
+    num_merges -= 1
+  return means[np.isfinite(squares)]
 
 
 def _lloyd(
@@ -151,6 +191,17 @@ def _rotated(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
   return centered @ directions[:_MAX_DIM].T
 
 
+def _settled(
+    points: np.ndarray, weights: np.ndarray, searched: np.ndarray, centers: np.ndarray
+) -> np.ndarray:
+  """Returns the means of the points of every cluster that Lloyd's steps from these centers find."""
+  found = single_thread_kmeans.fit(searched, len(centers), weights, init=centers, n_init=1)
+  _, clusters = np.unique(found.labels_, return_inverse=True)
+  counts = np.bincount(clusters, weights)
+  sums = [np.bincount(clusters, weights * column) for column in points.T]
+  return np.stack(sums, axis=1) / counts[:, np.newaxis]
+
+
 def fit(
     points: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -160,6 +211,8 @@ def fit(
   weights = weights.astype(np.float64)
   searched = _rotated(points, weights)
   centers = ward_centers(searched, weights, k)
+  if len(points) > _FEW_POINTS:
+    return _settled(points, weights, searched, centers)
   if k > 1:
     centers, _ = _searched(searched, weights, centers)
   clusters = _squared_distances(searched, centers).argmin(axis=1)
