@@ -32,6 +32,8 @@ class PrivateKMeans(
   For the same reason, rows with NaN, infinities or missing values are mapped into the ball,
   and there may be fewer rows than clusters.
 
+  Labels, distances and losses are those of the points in the ball, as a fit sees them.
+
   There is no `sample_weight`: the noise is for points that all count the same.
 
   Attributes:
@@ -57,7 +59,7 @@ class PrivateKMeans(
       epsilon: Number > 0; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point, a positive number.  Points farther out are
-        clipped to it.
+        clipped to it, in a fit and afterwards.
       method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private, so that `ledger_.epsilon_spent` is `inf`; it is for benchmarks only.
@@ -182,7 +184,7 @@ class PrivateKMeans(
     The result is not private: it is exact.
     """
     validation.check_is_fitted(self)
-    points = metrics.bounded_rows(self._validated(X, reset=False), self.radius)
+    points = clustering_params.map_to_ball(self._validated(X, reset=False), self.radius)
     return pairwise.euclidean_distances(points, self.cluster_centers_)
 
   def score(self, X: Any, y: Any = None) -> float:

@@ -1,7 +1,7 @@
 """The two methods of private k-means, and their result.
 
 The centers and the ledger are private.  Labels, loss and metrics are not: they are
-computed from the original points, for the curator only.
+computed from the points without noise, for the curator only.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ class ClusteringResult:
     centers: The centers, finite and within the radius, shape (k, dim); private.
     labels: Index of the nearest center of every point, shape (num_points,); not
       private.  Computed if not given.
-    loss: Sum of the squared distances of the original points to the nearest center; not
-      private.  Computed if not given.  Labels and loss must be given together.
+    loss: Sum of the squared distances of the points, clipped to the radius, to the nearest
+      center; not private.  Computed if not given.  Labels and loss must be given together.
     ledger: Frozen `Ledger` of the releases, their noise and the epsilon they add up to;
       private.  None for centers from elsewhere.
   """

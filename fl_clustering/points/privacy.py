@@ -118,7 +118,8 @@ class PointPrivacy(Privacy):
     epsilon: Privacy budget of the whole fit, > 0.
     delta: Its failure probability, in (0, 1).
     radius: Points farther from the origin are moved to this distance, in the data's
-      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
+      units, in the fit and in what is predicted; in [1e-100, 1e100].  It must be known
+      beforehand, not taken from the data.
     trust: Who may see what without noise.  With "server", the server may see sums over
       all clients, and adds the noise to them.  With "none", every client adds a share of
       the noise to its own message, and the server sees their noisy sum.  In both cases

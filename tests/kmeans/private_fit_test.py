@@ -25,12 +25,16 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering import load_model
 from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
+from fl_clustering.tables import columns
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
 from tests.kmeans import numpy_reference
 
 _PRIVACY = PointPrivacy(1.0, 1e-6, 12.0)
@@ -275,6 +279,31 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertLen(model.privacy_ledger_.releases, model.n_iter_)
     self.assertEqual(model.privacy_spent_["unit"], "one point of one client")
     self.assertEqual(model.privacy_spent_["neighboring_relation"], "add_or_remove_one")
+
+  @parameterized.named_parameters(
+      ("points", _PRIVACY), ("clients", ClientPrivacy(1.0, 1e-6, 12.0, max_points=20))
+  )
+  def test_points_outside_count_as_those_that_the_fit_clips_them_to(self, privacy):
+    model = FederatedKMeans(3, privacy=privacy).fit(numpy_reference.sample_clients())
+    directions = np.random.default_rng(0).standard_normal((50, 2))
+    clipped = 12 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    points = clipped * np.geomspace(1, 1e250, 50)[:, np.newaxis]
+    np.testing.assert_array_equal(model.predict(points), model.predict(clipped))
+    np.testing.assert_allclose(model.transform(points), model.transform(clipped))
+    self.assertAlmostEqual(model.score(points), model.score(clipped))
+    features = ("x", "y")
+    saved = load_model.SavedKMeans(
+        model._result.model,  # pylint: disable=protected-access
+        table_format.TableFormat(
+            table_options.TableOptions(), columns.Columns(features, (), {}),
+            table_format.FeatureEncoding(features, {}),
+        ),
+    )
+    folder = self.create_tempdir().full_path
+    saved.save(folder)
+    later = pd.DataFrame(points[:40], columns=features)
+    found = load_model.load_model(folder).predict(later)
+    np.testing.assert_array_equal(found, model.predict(clipped[:40]))
 
   def test_history_goes_on_from_round_to_round(self):
     model = FederatedKMeans(3, privacy=_PRIVACY, keep_history=True)

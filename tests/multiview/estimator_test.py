@@ -326,10 +326,18 @@ class PrivateFitTest(parameterized.TestCase):
     for record in model.history_:
       self.assertAlmostEqual(record.cluster_sizes.sum(), 20_000, delta=500)
 
-  def test_rows_outside_the_balls_are_predicted_as_on_them(self):
+  def test_rows_outside_the_balls_count_as_those_that_the_fit_clips_them_to(self):
     model, _ = self._fit(1.0)
-    far = [1e6 * centers for centers in model.cluster_centers_]
-    np.testing.assert_array_equal(model.predict(far), [0, 1, 2])
+    directions = np.random.default_rng(0).standard_normal((50, 7))
+    clipped = [
+        7 * part / np.linalg.norm(part, axis=1, keepdims=True)
+        for part in (directions[:, :3], directions[:, 3:])
+    ]
+    far = [part * np.geomspace(1, 1e250, 50)[:, np.newaxis] for part in clipped]
+    np.testing.assert_array_equal(model.predict(far), model.predict(clipped))
+    np.testing.assert_allclose(model.transform(far), model.transform(clipped), atol=1e-6)
+    self.assertAlmostEqual(model.score(far), model.score(clipped), delta=1e-4)
+    self.assertEqual(model.predict([1e6 * c for c in model.cluster_centers_]).tolist(), [0, 1, 2])
 
   def test_noise_does_not_follow_the_seed(self):
     first, _ = self._fit(1.0)
