@@ -141,9 +141,10 @@ class PrivateKMeans(
           "public_num_points", f"be None with the method {self.method}", self.public_num_points
       )
     privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
-    data = clustering_params.Data(
-        self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
-    )
+    with clustering_params.content_raises_nothing():
+      data = clustering_params.Data(
+          self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
+      )
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
@@ -164,9 +165,10 @@ class PrivateKMeans(
 
   def _labels_and_loss(self, X: Any) -> tuple[np.ndarray, float]:
     validation.check_is_fitted(self)
-    return metrics.nonprivate_labels_and_loss(
-        self._validated(X, reset=False), self.cluster_centers_, self.radius
-    )
+    with clustering_params.content_raises_nothing():
+      return metrics.nonprivate_labels_and_loss(
+          self._validated(X, reset=False), self.cluster_centers_, self.radius
+      )
 
   def predict(self, X: Any) -> np.ndarray:
     """Returns the index of the nearest center of each point, shape (n_samples,).
@@ -184,8 +186,9 @@ class PrivateKMeans(
     The result is not private: it is exact.
     """
     validation.check_is_fitted(self)
-    points = clustering_params.map_to_ball(self._validated(X, reset=False), self.radius)
-    return pairwise.euclidean_distances(points, self.cluster_centers_)
+    with clustering_params.content_raises_nothing():
+      points = clustering_params.map_to_ball(self._validated(X, reset=False), self.radius)
+      return pairwise.euclidean_distances(points, self.cluster_centers_)
 
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the sum of squared distances of the points to their nearest centers.
