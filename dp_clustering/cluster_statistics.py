@@ -77,6 +77,7 @@ def private_cluster_statistics(
     noisy_totals: Callable[[sum_query.SumQuery, dict[str, float]], np.ndarray],
     ledger: ledger_lib.Ledger, radius: float, centers: np.ndarray, residual_radius: float,
     mu: float, name: str, count_weight: float, squared_error_weight: float, unit_norm: float = 1.0,
+    noise_factor: float = 1.0,
 ) -> ClusterStatistics:
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
@@ -96,6 +97,8 @@ def private_cluster_statistics(
       sums; 0 for no squared errors.
     unit_norm: The largest norm of what neighbouring data sets differ in, in bounds of one
       point.
+    noise_factor: By how much more the noise is than `noisy_totals` is asked for, in standard
+      deviations.
   """
   sensitivity = unit_norm * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
   std = sensitivity / mu
@@ -124,6 +127,6 @@ def private_cluster_statistics(
       residual_sums=parts["residual_sums"] * residual_radius,
       counts=counts,
       squared_errors=errors,
-      residual_sum_std=std * residual_radius,
-      count_std=std / count_weight,
+      residual_sum_std=noise_factor * std * residual_radius,
+      count_std=noise_factor * std / count_weight,
   )

@@ -132,6 +132,7 @@ def fit(
   )
   points = secure_sums.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
+  noise_factor = privacy_lib.noise_factor(privacy, num_clients)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
   history = []
@@ -140,7 +141,7 @@ def fit(
         noisy_totals, ledger, model, widths, round_mu, f"kernel round {step}"
     )
     history.append(server_step.record(model, sums))
-    model = next_model(model, sums, std, widths, weigh)
+    model = next_model(model, sums, noise_factor * std, widths, weigh)
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
   return federated_clusterer.Fit(

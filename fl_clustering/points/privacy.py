@@ -223,6 +223,16 @@ def least_shares(privacy: Privacy, num_clients: int) -> int | None:
   return privacy.min_clients
 
 
+def noise_factor(privacy: Privacy, num_clients: int) -> float:
+  """Returns the standard deviation of all clients' noise over that of the shares that count.
+
+  Raises:
+    ValueError: If `min_clients` exceeds the number of clients.
+  """
+  least = least_shares(privacy, num_clients)
+  return 1.0 if least is None else math.sqrt(num_clients / least)
+
+
 def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str, float] | None:
   """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
 

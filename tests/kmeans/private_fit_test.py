@@ -111,6 +111,25 @@ class PooledTest(_PrivateTest):
     self.assertEqual(found.privacy_spent["min_clients"], 3)
 
 
+  @parameterized.parameters(None, 5, 2)
+  def test_the_noise_that_is_expected_is_that_of_all_shares(self, min_clients):
+    privacy = PointPrivacy(1.0, 1e-6, 12.0, trust="none", min_clients=min_clients)
+    ledger = ledger_lib.Ledger(1.0, 1e-6, noise.SeededNoise(5))
+    # Of clients without points the answer is noise.
+    clients = private_fit.hold(
+        {str(index): np.zeros((0, 2000)) for index in range(20)}, privacy, secure_sums.hold
+    )
+    sums = private_fit.FederatedSums(clients, 1, privacy, noise.SeededNoise(5), ledger)
+    told = sums.private_cluster_statistics(
+        np.zeros((1, 2000)), 3.0, 0.1, name="round", count_weight=0.5, squared_error_weight=0.0
+    )
+    self.assertAlmostEqual(told.residual_sums.std() / told.residual_sum_std, 1, delta=0.05)
+    self.assertAlmostEqual(told.count_std, told.residual_sum_std / 3 / 0.5)
+    (release,) = ledger.freeze().releases
+    factor = math.sqrt(20 / (min_clients or 20))
+    self.assertAlmostEqual(told.residual_sum_std, 3 * factor * release.std)
+
+
 class SensitivityTest(parameterized.TestCase):
   """One row changes the totals by its own contribution, however the others lie."""
 

@@ -148,6 +148,12 @@ class PrivateFitTest(_Case):
     with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 4 clients, got 5"):
       self._fit(_split(_views(), 4), _config(trust="none", min_clients=5))
 
+  @parameterized.parameters(("none", 1, 2.0), ("none", 4, 1.0), ("server", None, 1.0))
+  def test_moves_are_shrunk_by_the_noise_of_all_shares(self, trust, min_clients, factor):
+    with mock.patch.object(private_fit, "next_model", wraps=private_fit.next_model) as next_model:
+      fit = self._fit(_split(_views(), 4), _config(trust=trust, min_clients=min_clients))
+    self.assertAlmostEqual(next_model.call_args.args[2], factor * fit.ledger.releases[-1].std)
+
   def test_says_what_it_guarantees(self):
     fit = self._fit(_split(_views(), 4), _config(0.7, trust="none"), noise_lib.SecureNoise())
     spent = fit.privacy_spent
