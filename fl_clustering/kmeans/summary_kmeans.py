@@ -16,8 +16,8 @@ import numpy as np
 
 from clustering_basics import single_thread_kmeans
 
-# The most points that there are matrices of distances of.
-_FEW_POINTS = 2048
+# The largest matrix of distances: 256 MB.
+_MOST_DISTANCES = 2**25
 # Swaps are searched for in the principal directions.  More of them change little but cost
 # as much as all others together.
 _MAX_DIM = 16
@@ -41,9 +41,14 @@ def _squared_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
   return np.maximum(distances, 0, out=distances)
 
 
+def _are_few(num_points: int, k: int) -> bool:
+  """Returns whether there is room for the points' distances, and those to all centers tried."""
+  return num_points * max(num_points, _TRIES_AT_A_TIME * k) <= _MOST_DISTANCES
+
+
 def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   """Returns the means of k <= num_points clusters, made by merging the cheapest two at a time."""
-  if len(points) > _FEW_POINTS:
+  if not _are_few(len(points), k):
     return _ward_centers_of_many(points, weights, k)
   means, weights = points.copy(), weights.astype(np.float64)
   costs = _squared_distances(means, means)
@@ -195,7 +200,7 @@ def _settled(
     points: np.ndarray, weights: np.ndarray, searched: np.ndarray, centers: np.ndarray
 ) -> np.ndarray:
   """Returns the means of the points of every cluster that Lloyd's steps from these centers find."""
-  found = single_thread_kmeans.fit(searched, len(centers), weights, init=centers, n_init=1)
+  found = single_thread_kmeans.fit(searched, len(centers), weights, init=centers, n_init=1, tol=0)
   _, clusters = np.unique(found.labels_, return_inverse=True)
   counts = np.bincount(clusters, weights)
   sums = [np.bincount(clusters, weights * column) for column in points.T]
@@ -211,7 +216,7 @@ def fit(
   weights = weights.astype(np.float64)
   searched = _rotated(points, weights)
   centers = ward_centers(searched, weights, k)
-  if len(points) > _FEW_POINTS:
+  if not _are_few(len(points), k):
     return _settled(points, weights, searched, centers)
   if k > 1:
     centers, _ = _searched(searched, weights, centers)

@@ -411,10 +411,11 @@ class SmallDataTest(parameterized.TestCase):
       model = FederatedKMeans(4, standardize=standardize).fit([points[:60], points[60:]])
     found = [call.args for call in warning.call_args_list if "spread is below" in call.args[0]]
     self.assertLen(found, place == 1e8)
-    for _, _, stated, unit in found:
-      distance = np.linalg.norm((points - points.mean(axis=0))[-1] / points.std(axis=0) ** standardize)
+    for _, _, stated, in_words in found:
+      unit = points.std(axis=0) if standardize else 1
+      distance = np.linalg.norm((points[-1] - points.mean(axis=0)) / unit)
       self.assertBetween(stated, distance, 1.5 * distance)
-      self.assertEqual("deviations" in unit, standardize)
+      self.assertEqual("deviations" in in_words, standardize)
     # The row far away is a center.
     self.assertGreaterEqual(model.num_centers_on_few_points_, 1)
     texts = [call.args[0] % call.args[1:] for call in warning.call_args_list]

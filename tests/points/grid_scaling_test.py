@@ -114,7 +114,8 @@ class FindGridTest(parameterized.TestCase):
 
   def _of_last_places(self, rng, num_rows, most):
     """Returns columns at any magnitude, in which numbers differ by up to 2 * most last places."""
-    values = rng.uniform(1, 2, 1000) * 10.0 ** rng.integers(-90, 99, 1000) * rng.choice([-1, 1], 1000)
+    signs = rng.choice([-1, 1], 1000)
+    values = signs * rng.uniform(1, 2, 1000) * 10.0 ** rng.integers(-90, 99, 1000)
     last_places = rng.integers(-most, most + 1, (num_rows, 1000))
     last_places[:2] = [[-most], [most]]
     return values + last_places * np.spacing(values)
