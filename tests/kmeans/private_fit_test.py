@@ -1,5 +1,6 @@
 """Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
 
+import dataclasses
 import functools
 import math
 from unittest import mock
@@ -123,11 +124,16 @@ class PooledTest(_PrivateTest):
     told = sums.private_cluster_statistics(
         np.zeros((1, 2000)), 3.0, 0.1, name="round", count_weight=0.5, squared_error_weight=0.0
     )
-    self.assertAlmostEqual(told.residual_sums.std() / told.residual_sum_std, 1, delta=0.05)
-    self.assertAlmostEqual(told.count_std, told.residual_sum_std / 3 / 0.5)
     (release,) = ledger.freeze().releases
-    factor = math.sqrt(20 / (min_clients or 20))
-    self.assertAlmostEqual(told.residual_sum_std, 3 * factor * release.std)
+    self.assertAlmostEqual(told.residual_sum_std, 3 * release.std)
+    expected = told.noise_factor * told.residual_sum_std
+    self.assertAlmostEqual(told.residual_sums.std() / expected, 1, delta=0.05)
+    # A center whose move could be that noise alone stays.
+    counted = dataclasses.replace(told, counts=np.array([1e5]))
+    _, (squared_move,) = refine._moved(  # pylint: disable=protected-access
+        np.zeros((1, 2000)), counted, 12.0
+    )
+    self.assertLess(squared_move, 0.01 * ((told.residual_sums / 1e5) ** 2).sum())
 
 
 class SensitivityTest(parameterized.TestCase):
