@@ -77,12 +77,13 @@ def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
 
 def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   """Does what `ward_centers` does, without a matrix: costs are computed when they are looked at."""
-  means, weights = points.copy(), weights.astype(np.float64)
-  squares = (means**2).sum(axis=1)  # Infinite once a cluster has been merged.
+  columns, weights = points.T.copy(), weights.astype(np.float64)
+  squares = (columns**2).sum(axis=0)  # Infinite once a cluster has been merged.
 
   def costs(kept: int) -> np.ndarray:
     """Returns what it costs to merge every other cluster into one; infinite where there is none."""
-    row = means @ (-2 * means[kept])
+    # Not a matrix product, which libraries round by the number of their threads.
+    row = np.einsum("ij,i->j", columns, -2 * columns[:, kept])
     row += squares
     row += squares[kept]
     np.maximum(row, 0, out=row)
@@ -90,8 +91,8 @@ def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np
     row[kept] = np.inf
     return row
 
-  lowest = np.array([costs(cluster).min() for cluster in range(len(points))])
-  num_merges = len(points) - k
+  lowest = np.array([costs(cluster).min() for cluster in range(len(weights))])
+  num_merges = len(weights) - k
   while num_merges:
     kept = lowest.argmin()
     row = costs(kept)
@@ -100,12 +101,13 @@ def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np
       lowest[kept] = row[merged]
       continue
     total = weights[kept] + weights[merged]
-    means[kept] = (weights[kept] * means[kept] + weights[merged] * means[merged]) / total
-    squares[kept] = (means[kept] ** 2).sum()
+    sums = weights[kept] * columns[:, kept] + weights[merged] * columns[:, merged]
+    columns[:, kept] = sums / total
+    squares[kept] = (columns[:, kept] ** 2).sum()
     weights[kept] = total
     squares[merged] = lowest[merged] = np.inf
     num_merges -= 1
-  return means[np.isfinite(squares)]
+  return columns[:, np.isfinite(squares)].T
 
 
 def _lloyd(
