@@ -26,7 +26,10 @@ class ClusterStatistics:
     counts: Noisy numbers of points, shape (num_centers,).
     squared_errors: Noisy sums of squared norms of the clipped residuals, shape
       (num_centers,); None if they were not requested.
-    residual_sum_std: Standard deviation of the noise on a coordinate of `residual_sums`.
+    residual_sum_std: Standard deviation of the noise on a coordinate of `residual_sums`, of that
+      which was asked for.
+    noise_factor: By how much more the noise is, in standard deviations: all clients may add shares
+      where fewer would do.
   """
 
   residual_sums: np.ndarray
@@ -34,6 +37,7 @@ class ClusterStatistics:
   squared_errors: np.ndarray | None
   residual_sum_std: float
   count_std: float
+  noise_factor: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,7 @@ def private_cluster_statistics(
     noisy_totals: Callable[[sum_query.SumQuery, dict[str, float]], np.ndarray],
     ledger: ledger_lib.Ledger, radius: float, centers: np.ndarray, residual_radius: float,
     mu: float, name: str, count_weight: float, squared_error_weight: float, unit_norm: float = 1.0,
+    noise_factor: float = 1.0,
 ) -> ClusterStatistics:
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
 
@@ -96,6 +101,7 @@ def private_cluster_statistics(
       sums; 0 for no squared errors.
     unit_norm: The largest norm of what neighbouring data sets differ in, in bounds of one
       point.
+    noise_factor: As in the `ClusterStatistics`.
   """
   sensitivity = unit_norm * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
   std = sensitivity / mu
@@ -126,4 +132,5 @@ def private_cluster_statistics(
       squared_errors=errors,
       residual_sum_std=std * residual_radius,
       count_std=std / count_weight,
+      noise_factor=noise_factor,
   )

@@ -120,6 +120,14 @@ def checked_radius(radius: float) -> float:
   return float(radius)
 
 
+def content_raises_nothing() -> np.errstate:
+  """Returns a context in which no number of a row raises or warns, whatever `np.seterr` says.
+
+  What touches private points runs in it: an error tells of a row that is too small or too large.
+  """
+  return np.errstate(all="ignore")
+
+
 def is_missing(entry: Any) -> bool:
   """Returns whether a cell is None, masked, or pandas' NA or NaT."""
   # Only who has imported pandas can have its objects.

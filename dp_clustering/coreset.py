@@ -92,6 +92,20 @@ def fit_coreset(
   return kmeans.cluster_centers_
 
 
+def _closest_pairs(centers: np.ndarray, num_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the positions of the closest pairs' centers, at most so many, the closest one first."""
+  distances, pairs = np.zeros(0), np.zeros((2, 0), int)
+  for center in range(len(centers) if num_pairs else 0):
+    others = np.arange(center + 1, len(centers))
+    # All at once, there would be as many differences as pairs.
+    norms = np.linalg.norm(centers[center] - centers[others], axis=1)
+    distances = np.concatenate([distances, norms])
+    pairs = np.concatenate([pairs, [np.full(len(others), center), others]], axis=1)
+    closest = np.argsort(distances, kind="stable")[:num_pairs]
+    distances, pairs = distances[closest], pairs[:, closest]
+  return pairs[0], pairs[1]
+
+
 def fill_centers(
     centers: np.ndarray, k: int, spread: float, radius: float, rng: np.random.Generator
 ) -> np.ndarray:
@@ -105,10 +119,8 @@ def fill_centers(
     centers: Private centers, of shape (num_centers, dim), at most k.
     spread: Typical distance of a point from its center.
   """
-  first, second = np.triu_indices(len(centers), 1)
-  distances = np.linalg.norm(centers[first] - centers[second], axis=1)
-  closest = np.argsort(distances, kind="stable")[: k - len(centers)]
-  centers = np.concatenate([centers, (centers[first] + centers[second])[closest] / 2])
+  first, second = _closest_pairs(centers, k - len(centers))
+  centers = np.concatenate([centers, (centers[first] + centers[second]) / 2])
   missing = k - len(centers)
   directions = rng.normal(size=(missing, centers.shape[1]))
   directions *= spread / np.linalg.norm(directions, axis=1, keepdims=True)

@@ -15,29 +15,6 @@ from dp_clustering import point_grid
 
 # Elements of points, or of their products with the centers, processed at a time.
 BLOCK_ELEMENTS = 2**18
-# Rows with larger norms are scaled down to this norm to find their nearest center.  The
-# squares of the centers' norms don't matter then, and products stay finite.
-_LARGEST_NORM = 1e150
-
-
-def _finite_rows(rows: np.ndarray, radius: float) -> np.ndarray:
-  """Returns float64 rows; those with NaN or infinities are mapped into the ball."""
-  with np.errstate(over="ignore"):
-    rows = np.asarray(rows, np.float64)
-  not_finite = ~np.isfinite(rows).all(axis=1)
-  if not_finite.any():
-    rows = rows.copy()
-    rows[not_finite] = clustering_params.map_to_ball(rows[not_finite], radius)
-  return rows
-
-
-def bounded_rows(points: np.ndarray, radius: float) -> np.ndarray:
-  """Returns float64 rows whose squares are finite; NaN and infinities are mapped into the ball.
-
-  Args:
-    points: As for `nonprivate_labels_and_loss`.
-  """
-  return clustering_params.map_to_ball(_finite_rows(points, radius), _LARGEST_NORM)
 
 
 def nonprivate_labels_and_loss(
@@ -45,28 +22,23 @@ def nonprivate_labels_and_loss(
 ) -> tuple[np.ndarray, float]:
   """Returns the nearest center of each point, and the sum of squared distances to them.
 
-  Points are not clipped.  Only a row with NaN or infinities is replaced, by the point
-  that `clustering_params.map_to_ball` makes of it.
-
   Args:
-    points: Array of real numbers of shape (num_points, dim).  Not private.
-    radius: Radius of the ball for rows that are not finite.
+    points: Array of real numbers of shape (num_points, dim), finite or not.  Not private.  Each
+      counts as the point that a fit makes of it (`clustering_params.map_to_ball`).
+    radius: Radius of the ball.
 
   Returns:
-    A pair of integer labels, shape (num_points,), and the loss, which is `inf` if it is
-    too large for a float.  Neither is private.
+    A pair of integer labels, shape (num_points,), and the loss.  Neither is private.
   """
   labels = np.empty(len(points), np.intp)
   block_losses = []
   block_size = max(1, BLOCK_ELEMENTS // max(centers.shape))
   for start in range(0, len(points), block_size):
-    rows = _finite_rows(points[start : start + block_size], radius)
-    bounded_rows = clustering_params.map_to_ball(rows, _LARGEST_NORM)
-    nearest = point_grid.nearest(np, bounded_rows, centers)
+    rows = clustering_params.map_to_ball(points[start : start + block_size], radius)
+    nearest = point_grid.nearest(np, rows, centers)
     labels[start : start + block_size] = nearest
     residuals = rows - centers[nearest]
-    with np.errstate(over="ignore"):
-      block_losses.append(np.einsum("ij,ij->", residuals, residuals))
+    block_losses.append(np.einsum("ij,ij->", residuals, residuals))
   return labels, float(sum(block_losses))
 
 

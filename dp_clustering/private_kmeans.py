@@ -32,6 +32,8 @@ class PrivateKMeans(
   For the same reason, rows with NaN, infinities or missing values are mapped into the ball,
   and there may be fewer rows than clusters.
 
+  Labels, distances and losses are those of the points in the ball, as a fit sees them.
+
   There is no `sample_weight`: the noise is for points that all count the same.
 
   Attributes:
@@ -57,7 +59,7 @@ class PrivateKMeans(
       epsilon: Number in [1e-8, 1e100]; `inf` for no noise, and no privacy.
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point, a positive number.  Points farther out are
-        clipped to it.
+        clipped to it, in a fit and afterwards.
       method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private, so that `ledger_.epsilon_spent` is `inf`; it is for benchmarks only.
@@ -139,9 +141,10 @@ class PrivateKMeans(
           "public_num_points", f"be None with the method {self.method}", self.public_num_points
       )
     privacy_param = clustering_params.DifferentialPrivacyParam(self.epsilon, self.delta)
-    data = clustering_params.Data(
-        self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
-    )
+    with clustering_params.content_raises_nothing():
+      data = clustering_params.Data(
+          self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
+      )
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
@@ -162,9 +165,10 @@ class PrivateKMeans(
 
   def _labels_and_loss(self, X: Any) -> tuple[np.ndarray, float]:
     validation.check_is_fitted(self)
-    return metrics.nonprivate_labels_and_loss(
-        self._validated(X, reset=False), self.cluster_centers_, self.radius
-    )
+    with clustering_params.content_raises_nothing():
+      return metrics.nonprivate_labels_and_loss(
+          self._validated(X, reset=False), self.cluster_centers_, self.radius
+      )
 
   def predict(self, X: Any) -> np.ndarray:
     """Returns the index of the nearest center of each point, shape (n_samples,).
@@ -182,8 +186,9 @@ class PrivateKMeans(
     The result is not private: it is exact.
     """
     validation.check_is_fitted(self)
-    points = metrics.bounded_rows(self._validated(X, reset=False), self.radius)
-    return pairwise.euclidean_distances(points, self.cluster_centers_)
+    with clustering_params.content_raises_nothing():
+      points = clustering_params.map_to_ball(self._validated(X, reset=False), self.radius)
+      return pairwise.euclidean_distances(points, self.cluster_centers_)
 
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the sum of squared distances of the points to their nearest centers.

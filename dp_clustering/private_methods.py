@@ -1,7 +1,7 @@
 """The two methods of private k-means, and their result.
 
 The centers and the ledger are private.  Labels, loss and metrics are not: they are
-computed from the original points, for the curator only.
+computed from the points without noise, for the curator only.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ class ClusteringResult:
     centers: The centers, finite and within the radius, shape (k, dim); private.
     labels: Index of the nearest center of every point, shape (num_points,); not
       private.  Computed if not given.
-    loss: Sum of the squared distances of the original points to the nearest center; not
-      private.  Computed if not given.  Labels and loss must be given together.
+    loss: Sum of the squared distances of the points, clipped to the radius, to the nearest
+      center; not private.  Computed if not given.  Labels and loss must be given together.
     ledger: Frozen `Ledger` of the releases, their noise and the epsilon they add up to;
       private.  None for centers from elsewhere.
   """
@@ -171,9 +171,10 @@ def private_lsh_clustering(
       privacy_param, privacy_budget_split, multipliers, max_depth
   )
   sums, ledger, rng = _open(data, privacy_param, random_state)
-  private_coreset = coreset.private_lsh_coreset(sums, k, tree_param, lsh_noise, rng)
-  centers = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
-  return ClusteringResult(data, centers, ledger=ledger.freeze())
+  with clustering_params.content_raises_nothing():
+    private_coreset = coreset.private_lsh_coreset(sums, k, tree_param, lsh_noise, rng)
+    centers = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
+    return ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
 def private_clustering(
@@ -198,8 +199,9 @@ def private_clustering(
       raise validate.error(name, "be None for private_clustering", value)
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
-  centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
-  return ClusteringResult(data, centers, ledger=ledger.freeze())
+  with clustering_params.content_raises_nothing():
+    centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
+    return ClusteringResult(data, centers, ledger=ledger.freeze())
 
 
 # The methods by the names that flags and settings use.

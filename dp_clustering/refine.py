@@ -144,7 +144,10 @@ def _moved(
   counts = np.maximum(statistics.counts, 1)
   moves = statistics.residual_sums / counts[:, np.newaxis]
   squares = (moves**2).sum(axis=1)
-  noise = centers.shape[1] * (statistics.residual_sum_std / counts) ** 2
+  # The limits of what is dropped and split are for the noise that was asked for: with more of it,
+  # they would leave too few centers.
+  std = statistics.noise_factor * statistics.residual_sum_std
+  noise = centers.shape[1] * (std / counts) ** 2
   kept = 1 - np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
   kept[statistics.counts < _STARVED * statistics.count_std] = 0
   return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares

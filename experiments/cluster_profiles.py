@@ -11,6 +11,7 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import report_sections
 from experiment_shell import scores as scores_lib
+from fl_clustering.points import grid_scaling
 from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share
 _MOST_FEATURES = 15
 _MOST_CLUSTERS = 12
 _MOST_CHARACTERS = 36
+# Of the numbers' size: a range in which the rounding of their sum would show.
+_NARROW = 1e-12
 # Inches of a character, a row, and the colour bar with its labels.
 _CHARACTER, _ROW, _COLOR_BAR = 0.08, 0.34, 1.5
 
@@ -46,12 +49,18 @@ class Profiles:
   overall_deviation: np.ndarray
 
   @property
+  def varies(self) -> np.ndarray:
+    """Which features are not constant but for rounding, booleans of shape (d,)."""
+    return self.overall_deviation > grid_scaling.rounding(self.overall_mean)
+
+  @property
   def shares_explained(self) -> np.ndarray:
     """The share of every feature's variance that is between the clusters, of shape (d,)."""
     variance = self.overall_deviation**2
     offsets = np.nan_to_num(self.means - self.overall_mean)
     between = self.counts @ offsets**2 / self.counts.sum()
-    return np.divide(between, variance, out=np.zeros_like(variance), where=variance > 0)
+    shares = np.divide(between, variance, out=np.zeros_like(variance), where=self.varies)
+    return np.minimum(shares, 1)
 
   def of_at_least(self, min_count: int) -> Profiles:
     """Returns the profiles in which clusters of fewer rows count as ones without rows."""
@@ -87,8 +96,11 @@ def measure(
   for features, clusters in blocks:
     for cluster in np.unique(clusters):
       rows = features[clusters == cluster]
-      # The sum of equal decimals, divided by their number, can be another number.
-      mean = np.where((rows == rows[0]).all(axis=0), rows[0], rows.mean(axis=0))
+      # The sum of equal decimals, or of nearly equal ones, divided by their number, can be a number
+      # that is not between them.
+      offsets = rows - rows[0]
+      is_narrow = np.abs(offsets).max(axis=0) <= _NARROW * np.abs(rows[0])
+      mean = np.where(is_narrow, rows[0] + offsets.mean(axis=0), rows.mean(axis=0))
       found = (len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
       moments[cluster] = _merged(moments[cluster], found)
   overall = nothing
@@ -163,9 +175,11 @@ def centroid_table(
 def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
   """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
   weights = counts / counts.sum()
-  offsets = means - (means @ weights)[:, np.newaxis]
-  variance = (deviations**2 + offsets**2) @ weights
-  return offsets / np.sqrt(np.where(variance > 0, variance, 1))[:, np.newaxis]
+  overall = means @ weights
+  offsets = means - overall[:, np.newaxis]
+  deviation = np.sqrt((deviations**2 + offsets**2) @ weights)
+  unit = np.where(deviation > grid_scaling.rounding(overall), deviation, np.inf)
+  return offsets / unit[:, np.newaxis]
 
 
 def _are_wide(columns: Sequence[Sequence[str]], names: Sequence[str]) -> bool:

@@ -359,9 +359,9 @@ def _share_explained(
   # Rows of clusters that have too few of them are in no profile.
   if profiles.counts.sum() < num_points:
     return None
-  variances = profiles.overall_deviation**2
-  total = num_points * (np.count_nonzero(variances) if standardize else variances.sum())
-  return 1 - inertia / total if total else None
+  variances = 1.0 if standardize else profiles.overall_deviation**2
+  total = num_points * (profiles.varies * variances).sum()
+  return max(0.0, 1 - inertia / total) if total else None
 
 
 def _round_table(fit: "federated_clusterer_lib.Fit") -> _Table:

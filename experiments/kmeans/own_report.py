@@ -248,7 +248,7 @@ def _inertia_text(finished: finished_run.FinishedRun) -> str:
   share = finished.summary.get("share_explained")  # Earlier runs have none.
   if share is None:
     return text
-  return f"{text} The clusters explain {max(0, share):.1%} of the points' variance."
+  return f"{text} The clusters explain {share:.1%} of the points' variance."
 
 
 def _scores_text(finished: finished_run.FinishedRun) -> str:

@@ -132,8 +132,10 @@ class Problem:
 
 
 def _standardised(view: np.ndarray) -> np.ndarray:
-  deviation = view.std(axis=0)
-  return (view - view.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+  mean, deviation = view.mean(axis=0), view.std(axis=0)
+  # The mean of a constant column can miss its value by this much.
+  rounding = len(view) * np.finfo(np.float64).eps * np.abs(mean)
+  return (view - mean) / np.where(deviation > rounding, deviation, 1.0)
 
 
 def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:

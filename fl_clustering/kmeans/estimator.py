@@ -128,8 +128,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         "tff_minibatch", `TffMinibatch`: TFF's own mini-batch k-means, for comparison.
       privacy: For `sums`: a `PointPrivacy` or `ClientPrivacy`.  Sums then get noise, and the
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
-      standardize: Whether every column is scaled to variance one over all clients; must be
-        False with `privacy`.
+      standardize: Whether every column is scaled to variance one over all clients, but for those
+        that are constant up to rounding; must be False with `privacy`.
       compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
         `privacy`, False with it.
       keep_history: Whether `history_` keeps the centroids of every round.  Without `privacy` some

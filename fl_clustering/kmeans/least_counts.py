@@ -18,6 +18,9 @@ import numpy as np
 from dp_clustering import sum_query
 from fl_clustering.kmeans import sum_kinds
 
+# Of centers to each other, at a time: 32 MB.
+_BLOCK_DISTANCES = 2**22
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Enough:
@@ -44,9 +47,14 @@ def without_neighbors(order: Iterable[int], centers: np.ndarray) -> list[int]:
     centers: All of them, of shape (M, d).
   """
   squares = (centers**2).sum(axis=1)
-  distances = squares[:, np.newaxis] + squares - 2 * centers @ centers.T
-  np.fill_diagonal(distances, np.inf)
-  neighbor = distances.argmin(axis=1)
+  blocks = []
+  size = max(1, _BLOCK_DISTANCES // len(centers))
+  for start in range(0, len(centers), size):
+    block = slice(start, start + size)
+    distances = squares[block, np.newaxis] + squares - 2 * centers[block] @ centers.T
+    np.fill_diagonal(distances[:, block], np.inf)
+    blocks.append(distances.argmin(axis=1))
+  neighbor = np.concatenate(blocks)
   found: list[int] = []
   spared: set[int] = set()
   for center in order:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import metrics
 
 from clustering_basics import core_count
-from dp_clustering import metrics as private_metrics
+from dp_clustering import clustering_params
 from fl_clustering.points import secure_sums
 
 
@@ -45,8 +45,8 @@ class KMeansModel:
     column_scales: What distances along every column are multiplied with: one over its
       standard deviation if columns are standardised, else one; float64 of shape (d,).  None in a
       saved model, which tells clusters only.
-    radius: Radius of the ball that points with NaN or infinities are mapped into, with
-      `privacy`; else None, and points must be finite.
+    radius: Radius of the ball that points are mapped into, as in the fit, with `privacy`; else
+      None, and points must be finite.
   """
 
   centroids: np.ndarray
@@ -54,14 +54,14 @@ class KMeansModel:
   column_scales: np.ndarray | None = None
   radius: float | None = None
 
-  def _bounded(self, points: np.ndarray) -> np.ndarray:
-    return points if self.radius is None else private_metrics.bounded_rows(points, self.radius)
+  def _as_fitted(self, points: np.ndarray) -> np.ndarray:
+    return points if self.radius is None else clustering_params.map_to_ball(points, self.radius)
 
   def assign(self, points: np.ndarray) -> np.ndarray:
     """Returns the clusters of points (n, d) in the data's units, an int array of shape (n,)."""
     if not len(points):
       return np.zeros(0, np.intp)
-    points = self._bounded(points)
+    points = self._as_fitted(points)
     core_count.count_quietly()
     far = secure_sums.FARTHEST
     scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
@@ -71,7 +71,7 @@ class KMeansModel:
     """Returns the distances of points to the centroids, of shape (n, K)."""
     if not len(points):
       return np.zeros((0, len(self.centroids)))
-    points = self._bounded(points)
+    points = self._as_fitted(points)
     shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
     return metrics.pairwise.euclidean_distances(*shifted)
 

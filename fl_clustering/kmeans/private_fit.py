@@ -68,7 +68,9 @@ class FederatedSums:
     self.asked.append(centers)
     return cluster_statistics.private_cluster_statistics(
         functools.partial(self._noisy_totals, mu), self._ledger, self.radius, centers,
-        residual_radius, mu, unit_norm=self._privacy.unit_norm, **kwargs,
+        residual_radius, mu, unit_norm=self._privacy.unit_norm,
+        noise_factor=privacy_lib.noise_factor(self._privacy, self._points.clients.num_clients),
+        **kwargs,
     )
 
   def private_centers(self, k: int, mu: float, rng: np.random.Generator) -> np.ndarray:

@@ -88,7 +88,9 @@ def combined_from_farthest(
     float32 of shape (K, d).
   """
   start = list(first[:num_clusters])
-  nearest = np.min([((means - c) ** 2).sum(axis=1) for c in start], axis=0)
+  nearest = np.full(len(means), np.inf, means.dtype)
+  for center in start:
+    nearest = np.minimum(nearest, ((means - center) ** 2).sum(axis=1))
   while len(start) < num_clusters:
     start.append(means[nearest.argmax()])
     nearest = np.minimum(nearest, ((means - start[-1]) ** 2).sum(axis=1))

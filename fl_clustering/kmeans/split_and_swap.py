@@ -340,7 +340,7 @@ def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
   assert answer.losses is not None
   order = np.argsort(answer.losses, kind="stable")
   first = least_counts.without_neighbors(order, answer.means)
-  last = [center for center in order if center not in first]
+  last = list(order[~np.isin(order, first)])
   kept = np.ones(num_centers, bool)
   kept[(first + last)[: max(0, num_centers - k)]] = False
   return kept

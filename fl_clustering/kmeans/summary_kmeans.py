@@ -1,8 +1,9 @@
-"""Weighted k-means of a few hundred points that the server has already.
+"""Weighted k-means of points that the server has already: a few hundred, or tens of thousands.
 
-Ward's merges give the first centers.  Swaps then move a center to another point where that
-lowers the inertia, each tried with a few of Lloyd's steps.  With so few points all swaps can
-be judged at once, from the matrix of their distances.
+Ward's merges give the first centers.  Where there are few points, swaps then move a center to
+another point where that lowers the inertia, each tried with a few of Lloyd's steps.  All swaps can
+be judged at once, from the matrix of the points' distances.  Of more points there is no such
+matrix, and Lloyd's steps follow.
 
 Points are float64 of shape (num_points, dim), weights positive of shape (num_points,).
 
@@ -13,6 +14,10 @@ Reference:
 
 import numpy as np
 
+from clustering_basics import single_thread_kmeans
+
+# The largest matrix of distances: 256 MB.
+_MOST_DISTANCES = 2**25
 # Swaps are searched for in the principal directions.  More of them change little but cost
 # as much as all others together.
 _MAX_DIM = 16
@@ -36,8 +41,15 @@ def _squared_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
   return np.maximum(distances, 0, out=distances)
 
 
+def _are_few(num_points: int, k: int) -> bool:
+  """Returns whether there is room for the points' distances, and those to all centers tried."""
+  return num_points * max(num_points, _TRIES_AT_A_TIME * k) <= _MOST_DISTANCES
+
+
 def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   """Returns the means of k <= num_points clusters, made by merging the cheapest two at a time."""
+  if not _are_few(len(points), k):
+    return _ward_centers_of_many(points, weights, k)
   means, weights = points.copy(), weights.astype(np.float64)
   costs = _squared_distances(means, means)
   costs *= weights[:, np.newaxis] * weights / (weights[:, np.newaxis] + weights)
@@ -61,6 +73,41 @@ def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     lowest[merged] = np.inf
     num_merges -= 1
   return means[weights > 0]
+
+
+def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+  """Does what `ward_centers` does, without a matrix: costs are computed when they are looked at."""
+  columns, weights = points.T.copy(), weights.astype(np.float64)
+  squares = (columns**2).sum(axis=0)  # Infinite once a cluster has been merged.
+
+  def costs(kept: int) -> np.ndarray:
+    """Returns what it costs to merge every other cluster into one; infinite where there is none."""
+    # Not a matrix product, which libraries round by the number of their threads.
+    row = np.einsum("ij,i->j", columns, -2 * columns[:, kept])
+    row += squares
+    row += squares[kept]
+    np.maximum(row, 0, out=row)
+    row *= weights * (weights[kept] / (weights + weights[kept]))
+    row[kept] = np.inf
+    return row
+
+  lowest = np.array([costs(cluster).min() for cluster in range(len(weights))])
+  num_merges = len(weights) - k
+  while num_merges:
+    kept = lowest.argmin()
+    row = costs(kept)
+    merged = row.argmin()
+    if row[merged] > lowest[kept]:
+      lowest[kept] = row[merged]
+      continue
+    total = weights[kept] + weights[merged]
+    sums = weights[kept] * columns[:, kept] + weights[merged] * columns[:, merged]
+    columns[:, kept] = sums / total
+    squares[kept] = (columns[:, kept] ** 2).sum()
+    weights[kept] = total
+    squares[merged] = lowest[merged] = np.inf
+    num_merges -= 1
+  return columns[:, np.isfinite(squares)].T
 
 
 def _lloyd(
@@ -151,6 +198,17 @@ def _rotated(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
   return centered @ directions[:_MAX_DIM].T
 
 
+def _settled(
+    points: np.ndarray, weights: np.ndarray, searched: np.ndarray, centers: np.ndarray
+) -> np.ndarray:
+  """Returns the means of the points of every cluster that Lloyd's steps from these centers find."""
+  found = single_thread_kmeans.fit(searched, len(centers), weights, init=centers, n_init=1, tol=0)
+  _, clusters = np.unique(found.labels_, return_inverse=True)
+  counts = np.bincount(clusters, weights)
+  sums = [np.bincount(clusters, weights * column) for column in points.T]
+  return np.stack(sums, axis=1) / counts[:, np.newaxis]
+
+
 def fit(
     points: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -160,6 +218,8 @@ def fit(
   weights = weights.astype(np.float64)
   searched = _rotated(points, weights)
   centers = ward_centers(searched, weights, k)
+  if not _are_few(len(points), k):
+    return _settled(points, weights, searched, centers)
   if k > 1:
     centers, _ = _searched(searched, weights, centers)
   clusters = _squared_distances(searched, centers).argmin(axis=1)

@@ -95,19 +95,21 @@ def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[fl
   return float(least) + offsets, silhouettes / counts.sum()
 
 
-def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float) -> None:
+def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float, standardize: bool) -> None:
   """Warns if clusters are so small beside the farthest point that the grid hides them.
 
   Args:
     inertia: In squared grid steps.
   """
   num_coordinates = grid.num_points * grid.clients.num_columns
-  if inertia < _LEAST_SQUARE * num_coordinates:
+  some_vary = grid.clients.scaling.factor.any()  # Or else no point is far.
+  if some_vary and inertia < _LEAST_SQUARE * num_coordinates:
     logging.warning(
         "The clusters' spread is below what can be told: coordinates closer than %.2g count as "
-        "equal, as the farthest point is %.2g from the mean. If the points of a cluster are not "
-        "all the same, remove far outliers.",
+        "equal, as the farthest point is up to %.2g from the mean%s. If the points of a cluster "
+        "are not all the same, remove far outliers.",
         grid.step, grid.step * point_grid.POINT_STEPS,
+        ", in standard deviations of the columns" if standardize else "",
     )
 
 
@@ -151,7 +153,7 @@ def fit(
   centers = np.resize(means[kept], (config.n_clusters, points.dim))
   counts = np.resize(counts[kept], config.n_clusters)
   inertia, silhouette = _scores(totals, total_square, centers)
-  _warn_if_too_coarse(grid, inertia)
+  _warn_if_too_coarse(grid, inertia, config.standardize)
   unit, scaling = grid.step**2, grid.clients.scaling
   *history, last = (
       model_lib.RoundRecord(

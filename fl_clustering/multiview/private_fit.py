@@ -82,7 +82,7 @@ def noisy_statistics(
 
 def next_model(
     model: server_step.MultiViewModel, sums: server_step.KernelStatistics, std: float,
-    widths: Sequence[int], weigh: server_step.Weigh,
+    widths: Sequence[int], weigh: server_step.Weigh, noise_factor: float = 1.0,
 ) -> server_step.MultiViewModel:
   """Returns the model after a noisy round in which the clients were sent `model`.
 
@@ -90,13 +90,14 @@ def next_model(
   positive-part James-Stein estimator (see `dp_clustering.refine`).
 
   Args:
-    std: The standard deviation of the noise on `residual_sums`.
+    std: The standard deviation of the noise on `residual_sums`, of that which was asked for.
+    noise_factor: By how much more it is.
   """
   # A quotient of noise by noise would be anywhere.
   moves = server_step.moves(model, sums, widths, least_kernel_weight=max(1.0, 2 * std))
   for view, place in enumerate(sums_lib.columns(widths)):
     weights = np.maximum(sums.kernel_weights[:, view], 1.0)
-    noise = widths[view] * (std / weights) ** 2 / model.rates[view]
+    noise = widths[view] * (noise_factor * std / weights) ** 2 / model.rates[view]
     squares = (moves[:, place] ** 2).sum(axis=1)
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
@@ -132,6 +133,7 @@ def fit(
   )
   points = secure_sums.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
+  noise_factor = privacy_lib.noise_factor(privacy, num_clients)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
   history = []
@@ -140,7 +142,7 @@ def fit(
         noisy_totals, ledger, model, widths, round_mu, f"kernel round {step}"
     )
     history.append(server_step.record(model, sums))
-    model = next_model(model, sums, std, widths, weigh)
+    model = next_model(model, sums, std, widths, weigh, noise_factor)
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
   return federated_clusterer.Fit(

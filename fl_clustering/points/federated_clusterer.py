@@ -9,7 +9,7 @@ import functools
 import importlib.util
 import sys
 import tempfile
-from typing import Any, Callable, ClassVar, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping, TYPE_CHECKING
 
 from absl import logging
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils import validation
 from clustering_basics import callers_line
 from clustering_basics import extras
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from dp_clustering import data_frames
 from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
@@ -138,6 +139,7 @@ class _ManyClients:
   """
 
   _contained: Callable[[Any, given_clients.Clients], Any]
+  _content_rules: Callable[[], ContextManager]
   _fit_points: Callable[[Any], given_clients.Clients]
   _points: Callable[[Any], given_clients.Clients]
 
@@ -147,7 +149,8 @@ class _ManyClients:
   def fit_transform(self, clients: Any, y: Any = None) -> Any:
     """Finds the clusters, and returns what `transform` gives for the points."""
     del y
-    return self._contained(clients, self._fit_points(clients))
+    with self._content_rules():
+      return self._contained(clients, self._fit_points(clients))
 
   def transform(self, X: Any) -> Any:
     """Returns the distance of every point to every center, of shape (n, K) for every client.
@@ -241,6 +244,12 @@ class FederatedClusterer(
     settings["seed"] = settings.pop("random_state")
     return settings
 
+  def _content_rules(self) -> ContextManager:
+    """Returns the context of a fit, in which no content of private rows raises an error."""
+    if self.privacy is None:
+      return contextlib.nullcontext()
+    return clustering_params.content_raises_nothing()
+
   def _fit_points(self, clients: Any) -> given_clients.Clients:
     """Fits, and returns the points."""
     config = self._config()
@@ -288,13 +297,15 @@ class FederatedClusterer(
         are fewer than clusters, or the clients may send nothing that the algorithm could use.
     """
     del y
-    self._fit_points(clients)
+    with self._content_rules():
+      self._fit_points(clients)
     return self
 
   def fit_predict(self, clients: Any, y: Any = None) -> Any:
     """Finds the clusters, and returns those of the points, whether or not `labels_` keeps them."""
     del y
-    return self._fit_points(clients).map(self._result.model.assign)
+    with self._content_rules():
+      return self._fit_points(clients).map(self._result.model.assign)
 
   @property
   def _n_features_out(self) -> int:

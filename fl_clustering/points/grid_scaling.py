@@ -37,6 +37,16 @@ _COLUMN_BITS = 52
 _NUM_NORM_BINS = 64
 # Sums of 2^31 of so many points stay below the modulus.
 MOST_POINTS = 2**30
+_EPSILON = np.finfo(np.float64).eps
+
+
+def rounding(means: np.ndarray) -> np.ndarray:
+  """Returns the standard deviations up to which columns of these means differ by rounding alone.
+
+  That is a few units in the last place of a column's largest magnitude: where so little varies,
+  the mean has it.
+  """
+  return 4 * _EPSILON * np.abs(means)
 
 
 def _bins(xp: types.ModuleType, values: Any, lowest: int, width: int, num_bins: int) -> Any:
@@ -198,9 +208,9 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
 
   Args:
     clients: In the data's own coordinates.
-    standardize: True scales every column that varies to variance one; False keeps the
-      columns' units.  A column with a spread below 4e-103 is rounded coarsely, and far
-      below it, it counts as constant.
+    standardize: True scales every column that varies by more than `rounding` to variance one;
+      False keeps the columns' units.  A column with a spread below 4e-103 is rounded coarsely,
+      and far below it, it counts as constant.
 
   Raises:
     ValueError: If there are too many points.
@@ -222,9 +232,12 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
   means, deviations = column_moments(in_bounds, num_points)
   origin = origin + means * bounds / steps
   # A constant column is dropped: what rounding leaves of it would coarsen the grid.
-  factor = (deviations > 0).astype(float)
+  varies = deviations > 0
+  factor = varies.astype(float)
   if standardize:
-    np.divide(steps / bounds, deviations, out=factor, where=deviations > 0)
+    # Numbers were rounded to steps, so a deviation may be half a step too large.
+    varies = deviations > rounding(origin) * (steps / bounds) + 0.5
+    factor = np.divide(steps / bounds, deviations, out=np.zeros(num_columns), where=varies)
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
   in_bounds = clients.scaled(secure_sums.Scaling(origin, factor / unit))
@@ -258,8 +271,9 @@ def mean_and_variance(
   # The mean of a constant column can miss its value by this much (Chan, Golub, LeVeque,
   # "Algorithms for Computing the Sample Variance", 1983).  A variance below it is
   # rounding, which standardising would blow up.
-  rounding = sums["num_points"] * np.finfo(np.float64).eps * np.abs(shift)
-  return shift + left, np.where(variance > rounding**2, variance, 0.0)
+  missed = sums["num_points"] * _EPSILON * np.abs(shift)
+  least = np.maximum(missed, rounding(shift))
+  return shift + left, np.where(variance > least**2, variance, 0.0)
 
 
 def unit_scaling(

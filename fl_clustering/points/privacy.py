@@ -123,7 +123,8 @@ class PointPrivacy(Privacy):
     epsilon: Privacy budget of the whole fit, in [1e-8, 1e100].
     delta: Its failure probability, in (0, 1).
     radius: Points farther from the origin are moved to this distance, in the data's
-      units; in [1e-100, 1e100].  It must be known beforehand, not taken from the data.
+      units, in the fit and in what is predicted; in [1e-100, 1e100].  It must be known
+      beforehand, not taken from the data.
     trust: Who may see what without noise.  With "server", the server may see sums over
       all clients, and adds the noise to them.  With "none", every client adds a share of
       the noise to its own message, and the server sees their noisy sum.  In both cases
@@ -225,6 +226,16 @@ def least_shares(privacy: Privacy, num_clients: int) -> int | None:
         "min_clients", f"be at most the {num_clients} clients", privacy.min_clients
     )
   return privacy.min_clients
+
+
+def noise_factor(privacy: Privacy, num_clients: int) -> float:
+  """Returns the standard deviation of all clients' noise over that of the shares that count.
+
+  Raises:
+    ValueError: If `min_clients` exceeds the number of clients.
+  """
+  least = least_shares(privacy, num_clients)
+  return 1.0 if least is None else math.sqrt(num_clients / least)
 
 
 def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str, float] | None:

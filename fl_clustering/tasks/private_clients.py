@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
@@ -183,7 +184,7 @@ def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
   paths = given_clients.sorted_by_id(reader.paths(data_dir, "data_dir", "client"))
   with problems.refusing("data_dir"):
     reader.check_kinds([data_dir], is_private=True)
-  with warnings.catch_warnings():
+  with warnings.catch_warnings(), clustering_params.content_raises_nothing():
     warnings.simplefilter("ignore")  # What libraries say of cells.
     if schema.client_column is None:
       rows = {client_id: _rows_of_client(schema, path) for client_id, path in paths.items()}

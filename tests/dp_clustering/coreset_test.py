@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -105,6 +106,17 @@ class FillCentersTest(absltest.TestCase):
     centers = np.array([[0.0], [0.2], [1.0]])
     filled = coreset.fill_centers(centers, 5, 0.1, 1.0, np.random.default_rng(0))
     np.testing.assert_allclose(filled.ravel(), [0.0, 0.2, 1.0, 0.1, 0.6])
+
+  def test_many_centers_have_no_matrix_of_differences(self):
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(800, 20))
+    centers[700] = centers[3] + 1e-3
+    tracemalloc.start()
+    self.addCleanup(tracemalloc.stop)
+    filled = coreset.fill_centers(centers, 801, 0.1, 100.0, rng)
+    np.testing.assert_array_equal(filled[800], (centers[3] + centers[700]) / 2)
+    _, most = tracemalloc.get_traced_memory()
+    self.assertLess(most, 8 * 800**2)
 
   def test_then_random_directions(self):
     filled = coreset.fill_centers(np.zeros((1, 3)), 4, 0.1, 1.0, np.random.default_rng(0))

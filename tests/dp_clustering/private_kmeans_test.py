@@ -129,6 +129,17 @@ class PrivateKMeansTest(parameterized.TestCase):
     odd = estimator.transform([[math.nan, 1.0], [math.inf, 0.0], [1e308, 1e308]])
     self.assertTrue(np.isfinite(odd).all())
 
+  @parameterized.named_parameters(*_METHODS)
+  def test_points_outside_count_as_those_that_the_fit_clips_them_to(self, method):
+    points = np.append(_blobs()[0], [[30.0, 40.0], [-5.0, 12.0]], axis=0)
+    clipped = np.append(points[:-2], [[0.6, 0.8], [-5 / 13, 12 / 13]], axis=0)
+    estimator, expected = (_estimator(method=method).fit(rows) for rows in (points, clipped))
+    np.testing.assert_allclose(estimator.transform(points), expected.transform(clipped))
+    np.testing.assert_array_equal(estimator.labels_, expected.labels_)
+    np.testing.assert_array_equal(estimator.predict(points), expected.labels_)
+    self.assertAlmostEqual(estimator.inertia_, expected.inertia_)
+    self.assertAlmostEqual(estimator.score(points), -expected.inertia_)
+
   def test_columns_have_the_names_of_the_fit(self):
     frame = pd.DataFrame(_blobs()[0], columns=["a", "b"])
     estimator = _estimator().fit(frame)

@@ -248,10 +248,10 @@ class ClusteringResultTest(parameterized.TestCase):
     self.data = clustering_params.Data([[0.0, 0], [4, 0], [0, 3]], 1.0, ["x", "y", "z"])
     self.centers = np.array([[0.0, 0.0], [1.0, 0.0]])
 
-  def test_labels_and_loss_are_of_the_points_as_they_are(self):
+  def test_labels_and_loss_are_of_the_points_in_the_ball(self):
     result = private_methods.ClusteringResult(self.data, self.centers)
     self.assertEqual(result.labels.tolist(), [0, 1, 0])
-    self.assertEqual(result.loss, 0 + 9 + 9)
+    self.assertEqual(result.loss, 0 + 0 + 1)
     self.assertIsNone(result.ledger)
 
   def test_given_labels_and_loss_are_kept(self):

@@ -15,6 +15,7 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import base
 from sklearn import exceptions
+from sklearn import metrics
 
 from clustering_basics import single_thread_kmeans
 from fl_clustering import kmeans
@@ -212,6 +213,19 @@ class FederatedKMeansTest(parameterized.TestCase):
     np.testing.assert_allclose(there.cluster_centers_, 1e5 * here.cluster_centers_ + 1e9, rtol=1e-9)
     np.testing.assert_allclose(there.inertia_, 1e10 * here.inertia_, rtol=1e-4)
 
+  @parameterized.parameters("sums", "lloyd")
+  def test_a_column_that_is_constant_but_for_rounding_tells_nothing_apart(self, algorithm):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(2, size=300)
+    pressure = rng.normal(kinds * 10.0, 1.0)
+    total = np.where(rng.integers(2, size=300), 0.1 + 0.2, 0.15 + 0.15)
+    points = np.stack([pressure, total], axis=1)
+    # At the first client it is constant.
+    parts = [points[total == 0.3][:40], points[total != 0.3], points[total == 0.3][40:]]
+    model = FederatedKMeans(2, algorithm, standardize=True).fit(parts)
+    self.assertEqual(metrics.adjusted_rand_score(kinds, model.predict(points)), 1)
+    np.testing.assert_allclose(model.cluster_centers_[:, 1], 0.3, rtol=1e-15)
+
   def test_standardize(self):
     self.enter_context(_IN_PROCESS)
     # The clusters are in a column that is small beside another without any.
@@ -386,19 +400,36 @@ class SmallDataTest(parameterized.TestCase):
     self.assertLess(np.abs(model.cluster_centers_ - 7).min(axis=0).max(), 0.5)
     self.assertTrue(np.isfinite(model.cluster_centers_).all())
 
-  @parameterized.parameters((1e4, False), (1e8, True))
-  def test_clusters_that_are_small_beside_an_outlier_are_a_warning(self, place, warns):
+  @parameterized.product(place=[1e4, 1e8], standardize=[False, True])
+  def test_clusters_that_are_small_beside_an_outlier_are_a_warning(self, place, standardize):
     self.enter_context(_IN_PROCESS)
     rng = np.random.default_rng(0)
     blobs = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 20, axis=0)
     blobs += 0.05 * rng.standard_normal(blobs.shape)
+    points = np.append(blobs, [[place, place]], axis=0)
     with mock.patch.object(logging, "warning") as warning:
-      model = FederatedKMeans(4).fit([blobs, [[place, place]]])
-    texts = [call.args[0] % call.args[1:] for call in warning.call_args_list]
-    self.assertEqual(any("spread is below" in text for text in texts), warns)
+      model = FederatedKMeans(4, standardize=standardize).fit([points[:60], points[60:]])
+    found = [call.args for call in warning.call_args_list if "spread is below" in call.args[0]]
+    self.assertLen(found, place == 1e8)
+    for _, _, stated, in_words in found:
+      unit = points.std(axis=0) if standardize else 1
+      distance = np.linalg.norm((points[-1] - points.mean(axis=0)) / unit)
+      self.assertBetween(stated, distance, 1.5 * distance)
+      self.assertEqual("deviations" in in_words, standardize)
     # The row far away is a center.
     self.assertGreaterEqual(model.num_centers_on_few_points_, 1)
+    texts = [call.args[0] % call.args[1:] for call in warning.call_args_list]
     self.assertRegex(texts[-1], r"^\d of 4 centers stands? on fewer than 5 points\. Each such")
+
+  @parameterized.product(
+      points=[np.full((15, 2), 0.1), np.zeros((15, 3)), np.full((15, 1), -1e90)],
+      standardize=[False, True], num_clusters=[1, 3],
+  )
+  def test_equal_points_are_at_no_distance_to_warn_of(self, points, standardize, num_clusters):
+    self.enter_context(_IN_PROCESS)
+    with mock.patch.object(logging, "warning") as warning:
+      FederatedKMeans(num_clusters, standardize=standardize).fit([points[:4], points[4:]])
+    warning.assert_not_called()
 
   def test_one_cluster_is_the_mean(self):
     self.enter_context(_IN_PROCESS)

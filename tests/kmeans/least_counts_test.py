@@ -1,5 +1,7 @@
 """Tests for fl_clustering.kmeans.least_counts."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -26,6 +28,21 @@ def _with_enough(points, centers, min_count):
       sum_kinds.FineSums(), {"centers": centers, "cells": np.ones_like(centers)}
   )
   return least_counts.with_enough(totals, query, min_count), asked
+
+
+class WithoutNeighborsTest(absltest.TestCase):
+
+  def test_the_same_whatever_is_computed_at_a_time(self):
+    centers = np.random.default_rng(0).standard_normal((100, 3))
+    distances = ((centers[:, np.newaxis] - centers) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    nearest, expected = distances.argmin(axis=1), []
+    for center in range(100):
+      if center not in nearest[expected]:
+        expected.append(center)
+    for size in (1, 730, 10_000):
+      with mock.patch.object(least_counts, "_BLOCK_DISTANCES", size):
+        self.assertEqual(least_counts.without_neighbors(range(100), centers), expected)
 
 
 class WithEnoughTest(parameterized.TestCase):

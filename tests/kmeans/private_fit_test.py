@@ -1,5 +1,6 @@
 """Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
 
+import dataclasses
 import functools
 import math
 from unittest import mock
@@ -25,12 +26,16 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import PointPrivacy
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import rounds as rounds_lib
+from fl_clustering import load_model
 from fl_clustering.points import given_clients
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
+from fl_clustering.tables import columns
+from fl_clustering.tables import table_format
+from fl_clustering.tables import table_options
 from tests.kmeans import numpy_reference
 
 _PRIVACY = PointPrivacy(1.0, 1e-6, 12.0)
@@ -105,6 +110,30 @@ class PooledTest(_PrivateTest):
     self.assertEqual(found.privacy_spent["trust"], "none")
     self.assertEqual(found.privacy_spent["epsilon"], math.inf)  # The noise is seeded.
     self.assertEqual(found.privacy_spent["min_clients"], 3)
+
+
+  @parameterized.parameters(None, 5, 2)
+  def test_the_noise_that_is_expected_is_that_of_all_shares(self, min_clients):
+    privacy = PointPrivacy(1.0, 1e-6, 12.0, trust="none", min_clients=min_clients)
+    ledger = ledger_lib.Ledger(1.0, 1e-6, noise.SeededNoise(5))
+    # Of clients without points the answer is noise.
+    clients = private_fit.hold(
+        {str(index): np.zeros((0, 2000)) for index in range(20)}, privacy, secure_sums.hold
+    )
+    sums = private_fit.FederatedSums(clients, 1, privacy, noise.SeededNoise(5), ledger)
+    told = sums.private_cluster_statistics(
+        np.zeros((1, 2000)), 3.0, 0.1, name="round", count_weight=0.5, squared_error_weight=0.0
+    )
+    (release,) = ledger.freeze().releases
+    self.assertAlmostEqual(told.residual_sum_std, 3 * release.std)
+    expected = told.noise_factor * told.residual_sum_std
+    self.assertAlmostEqual(told.residual_sums.std() / expected, 1, delta=0.05)
+    # A center whose move could be that noise alone stays.
+    counted = dataclasses.replace(told, counts=np.array([1e5]))
+    _, (squared_move,) = refine._moved(  # pylint: disable=protected-access
+        np.zeros((1, 2000)), counted, 12.0
+    )
+    self.assertLess(squared_move, 0.01 * ((told.residual_sums / 1e5) ** 2).sum())
 
 
 class SensitivityTest(parameterized.TestCase):
@@ -275,6 +304,31 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertLen(model.privacy_ledger_.releases, model.n_iter_)
     self.assertEqual(model.privacy_spent_["unit"], "one point of one client")
     self.assertEqual(model.privacy_spent_["neighboring_relation"], "add_or_remove_one")
+
+  @parameterized.named_parameters(
+      ("points", _PRIVACY), ("clients", ClientPrivacy(1.0, 1e-6, 12.0, max_points=20))
+  )
+  def test_points_outside_count_as_those_that_the_fit_clips_them_to(self, privacy):
+    model = FederatedKMeans(3, privacy=privacy).fit(numpy_reference.sample_clients())
+    directions = np.random.default_rng(0).standard_normal((50, 2))
+    clipped = 12 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    points = clipped * np.geomspace(1, 1e250, 50)[:, np.newaxis]
+    np.testing.assert_array_equal(model.predict(points), model.predict(clipped))
+    np.testing.assert_allclose(model.transform(points), model.transform(clipped))
+    self.assertAlmostEqual(model.score(points), model.score(clipped))
+    features = ("x", "y")
+    saved = load_model.SavedKMeans(
+        model._result.model,  # pylint: disable=protected-access
+        table_format.TableFormat(
+            table_options.TableOptions(), columns.Columns(features, (), {}),
+            table_format.FeatureEncoding(features, {}),
+        ),
+    )
+    folder = self.create_tempdir().full_path
+    saved.save(folder)
+    later = pd.DataFrame(points[:40], columns=features)
+    found = load_model.load_model(folder).predict(later)
+    np.testing.assert_array_equal(found, model.predict(clipped[:40]))
 
   def test_history_goes_on_from_round_to_round(self):
     model = FederatedKMeans(3, privacy=_PRIVACY, keep_history=True)

@@ -1,5 +1,8 @@
 """Tests for fl_clustering.kmeans.summary_kmeans."""
 
+import tracemalloc
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -29,9 +32,15 @@ def _sorted(centers):
   return centers[np.lexsort(centers.T)]
 
 
-class WardTest(absltest.TestCase):
+def _most_distances(number):
+  return mock.patch.object(summary_kmeans, "_MOST_DISTANCES", number)
 
-  def test_equals_scipys_on_repeated_points(self):
+
+class WardTest(parameterized.TestCase):
+
+  @parameterized.parameters(0, 2**25)
+  def test_equals_scipys_on_repeated_points(self, most_distances):
+    self.enter_context(_most_distances(most_distances))
     points, weights = _draw(num_points=150, dim=3)
     repeated = np.repeat(points, weights, axis=0)
     tree = hierarchy.ward(repeated)
@@ -98,7 +107,16 @@ class FitTest(parameterized.TestCase):
       self.assertEqual(found.shape, (10, dim))
       self.assertLess(_inertia(points, weights, found), 1.02 * peer.inertia_, seed)
 
-  def test_is_a_minimum_for_the_weights(self):
+  @parameterized.parameters(2, 8)
+  def test_many_clusters_are_as_good_as_scikit_learns(self, dim):
+    points, weights = _draw(num_points=2500, dim=dim)
+    found = _fit(points, weights, 1000)
+    peer = single_thread_kmeans.fit(points, 1000, weights, n_init=3, random_state=0)
+    self.assertLess(_inertia(points, weights, found), 1.01 * peer.inertia_)
+
+  @parameterized.parameters(0, 2**25)
+  def test_is_a_minimum_for_the_weights(self, most_distances):
+    self.enter_context(_most_distances(most_distances))
     points, weights = _draw()
     found = _fit(points, weights, 7)
     clusters = ((points[:, np.newaxis] - found) ** 2).sum(axis=2).argmin(axis=1)
@@ -116,12 +134,25 @@ class FitTest(parameterized.TestCase):
     points, weights = _draw(num_points=5)
     np.testing.assert_array_equal(_fit(points, weights, 5), points)
 
-  def test_fewer_different_points_than_clusters(self):
+  @parameterized.parameters(0, 2**25)
+  def test_fewer_different_points_than_clusters(self, most_distances):
+    self.enter_context(_most_distances(most_distances))
     places = np.array([[0.0, 1.0], [2.0, 3.0]])
     found = _fit(np.repeat(places, 5, axis=0), np.arange(1, 11), 4)
     np.testing.assert_allclose(np.unique(found, axis=0), places)
 
-  def test_points_and_weights_are_left_as_they_are(self):
+  def test_many_points_have_no_matrix_of_distances(self):
+    points, weights = _draw(num_points=3000, dim=3)
+    tracemalloc.start()
+    self.addCleanup(tracemalloc.stop)
+    found = _fit(points, weights, 1500)
+    self.assertEqual(found.shape, (1500, 3))
+    _, most = tracemalloc.get_traced_memory()
+    self.assertLess(most, 0.25 * 8 * 3000**2)
+
+  @parameterized.parameters(0, 2**25)
+  def test_points_and_weights_are_left_as_they_are(self, most_distances):
+    self.enter_context(_most_distances(most_distances))
     points, weights = _draw()
     before = points.copy(), weights.copy()
     _fit(points, weights, 7)

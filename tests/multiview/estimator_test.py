@@ -202,15 +202,17 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
         metrics.adjusted_rand_score(model.predict(clients["a"]), other.predict(scaled["a"])), 1.0
     )
 
-  def test_a_constant_column_changes_nothing(self):
+  @parameterized.product(rounding=[False, True], standardize=[True, False])
+  def test_a_constant_column_changes_nothing(self, rounding, standardize):
     clients, _ = sample_views.sample_views()
+    values = [0.1 + 0.2, 0.15 + 0.15] if rounding else [0.1]
     wider = {
-        c: [np.concatenate([v[0], np.full((len(v[0]), 1), 0.1)], axis=1), *v[1:]]
+        c: [np.concatenate([v[0], np.resize(values, (len(v[0]), 1))], axis=1), *v[1:]]
         for c, v in clients.items()
     }
-    model = _build().fit(wider)
-    np.testing.assert_allclose(model.objective_, _sample_fit("equal").objective_, rtol=1e-6)
-    np.testing.assert_allclose(model.cluster_centers_[0][:, 4], 0.1)
+    model, without = (_build(standardize=standardize).fit(data) for data in (wider, clients))
+    np.testing.assert_allclose(model.objective_, without.objective_, rtol=1e-6)
+    np.testing.assert_allclose(model.cluster_centers_[0][:, 4], values[0])
 
   def test_regret_trusts_a_view_of_noise_less(self):
     clients, _ = sample_views.sample_views()
@@ -228,6 +230,9 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("constant_view", lambda c: {k: [v[0], v[1] * 0 + 5, v[2]] for k, v in c.items()},
+       "views that vary .* everywhere in view 1"),
+      ("view_of_rounding",
+       lambda c: {k: [v[0], np.resize([0.1 + 0.2, 0.3], v[1].shape), v[2]] for k, v in c.items()},
        "views that vary .* everywhere in view 1"),
       ("missing_view", lambda c: {**c, "c": c["c"][:2]}, r"`clients`\['c'\] must have 3 views"),
       ("few_points", lambda c: {"d": c["d"]}, "`n_clusters` must be at most the 1 points"),
@@ -321,10 +326,18 @@ class PrivateFitTest(parameterized.TestCase):
     for record in model.history_:
       self.assertAlmostEqual(record.cluster_sizes.sum(), 20_000, delta=500)
 
-  def test_rows_outside_the_balls_are_predicted_as_on_them(self):
+  def test_rows_outside_the_balls_count_as_those_that_the_fit_clips_them_to(self):
     model, _ = self._fit(1.0)
-    far = [1e6 * centers for centers in model.cluster_centers_]
-    np.testing.assert_array_equal(model.predict(far), [0, 1, 2])
+    directions = np.random.default_rng(0).standard_normal((50, 7))
+    clipped = [
+        7 * part / np.linalg.norm(part, axis=1, keepdims=True)
+        for part in (directions[:, :3], directions[:, 3:])
+    ]
+    far = [part * np.geomspace(1, 1e250, 50)[:, np.newaxis] for part in clipped]
+    np.testing.assert_array_equal(model.predict(far), model.predict(clipped))
+    np.testing.assert_allclose(model.transform(far), model.transform(clipped), atol=1e-6)
+    self.assertAlmostEqual(model.score(far), model.score(clipped), delta=1e-4)
+    self.assertEqual(model.predict([1e6 * c for c in model.cluster_centers_]).tolist(), [0, 1, 2])
 
   def test_noise_does_not_follow_the_seed(self):
     first, _ = self._fit(1.0)

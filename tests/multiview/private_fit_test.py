@@ -148,6 +148,14 @@ class PrivateFitTest(_Case):
     with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 4 clients, got 5"):
       self._fit(_split(_views(), 4), _config(trust="none", min_clients=5))
 
+  @parameterized.parameters(("none", 1, 2.0), ("none", 4, 1.0), ("server", None, 1.0))
+  def test_moves_are_shrunk_by_the_noise_of_all_shares(self, trust, min_clients, factor):
+    with mock.patch.object(private_fit, "next_model", wraps=private_fit.next_model) as next_model:
+      fit = self._fit(_split(_views(), 4), _config(trust=trust, min_clients=min_clients))
+    _, _, std, *_, noise_factor = next_model.call_args.args
+    self.assertAlmostEqual(std, fit.ledger.releases[-1].std)
+    self.assertAlmostEqual(noise_factor, factor)
+
   def test_says_what_it_guarantees(self):
     fit = self._fit(_split(_views(), 4), _config(0.7, trust="none"), noise_lib.SecureNoise())
     spent = fit.privacy_spent
@@ -284,7 +292,7 @@ class ContentTest(_Case):
 
 class NextModelTest(absltest.TestCase):
 
-  def _next(self, residual_sums, kernel_weights, std, weigh=None):
+  def _next(self, residual_sums, kernel_weights, std, weigh=None, noise_factor=1.0):
     model = server_step.MultiViewModel(
         np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.array([1e-10, 4e-10])
     )
@@ -292,7 +300,7 @@ class NextModelTest(absltest.TestCase):
         np.asarray(residual_sums, float), np.asarray(kernel_weights, float), np.full(2, 100.0)
     )
     return private_fit.next_model(
-        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5))
+        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5)), noise_factor
     )
 
   def test_without_noise_centers_move_to_the_means(self):
@@ -303,8 +311,9 @@ class NextModelTest(absltest.TestCase):
 
   def test_moves_like_noise_are_shrunk_to_nothing(self):
     sums = np.full((2, 7), 10.0)
-    after = self._next(sums, np.full((2, 2), 100.0), 11.0)
-    np.testing.assert_array_equal(after.centers, np.zeros((2, 7)))
+    for std, noise_factor in ((11.0, 1.0), (5.5, 2.0)):
+      after = self._next(sums, np.full((2, 2), 100.0), std, noise_factor=noise_factor)
+      np.testing.assert_array_equal(after.centers, np.zeros((2, 7)))
     after = self._next(sums, np.full((2, 2), 100.0), 10 / math.sqrt(2))
     np.testing.assert_allclose(after.centers[0], [5e3] * 3 + [2.5e3] * 4, rtol=1e-3)
 

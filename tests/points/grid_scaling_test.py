@@ -112,6 +112,38 @@ class FindGridTest(parameterized.TestCase):
     np.testing.assert_allclose(grid.step, alone.step, rtol=1e-3)
     np.testing.assert_allclose(grid.clients.scaling.undo(np.zeros(2))[0], value, rtol=1e-15)
 
+  def _of_last_places(self, rng, num_rows, most):
+    """Returns columns at any magnitude, in which numbers differ by up to 2 * most last places."""
+    signs = rng.choice([-1, 1], 1000)
+    values = signs * rng.uniform(1, 2, 1000) * 10.0 ** rng.integers(-90, 99, 1000)
+    last_places = rng.integers(-most, most + 1, (num_rows, 1000))
+    last_places[:2] = [[-most], [most]]
+    return values + last_places * np.spacing(values)
+
+  @parameterized.parameters(3, 40)
+  def test_a_column_that_is_constant_but_for_rounding_is_dropped(self, num_rows):
+    rng = np.random.default_rng(0)
+    columns = self._of_last_places(rng, num_rows, most=2)
+    points = np.append(columns, rng.normal(size=(num_rows, 1)), axis=1)
+    # The first client's columns are constant.
+    grid = self._grid([points[:1], points[1:]], standardize=True)
+    np.testing.assert_array_equal(np.flatnonzero(grid.clients.scaling.factor), [1000])
+    np.testing.assert_array_equal(np.flatnonzero(grid.column_factor), [1000])
+    middles = grid.clients.scaling.undo(np.zeros((1, 1001)))[0, :-1]
+    np.testing.assert_allclose(middles, columns.mean(axis=0), rtol=1e-13)
+    # In their own units they stay as narrow as they are.
+    unscaled = self._grid([points[:1], points[1:]], standardize=False).clients.scaling.factor
+    self.assertGreater(np.count_nonzero(unscaled), 1)
+
+  def test_a_column_that_is_narrow_beside_its_numbers_is_kept(self):
+    rng = np.random.default_rng(0)
+    seconds = 1.7e9 + 1e-3 * rng.integers(0, 2, (300, 1))
+    points = np.append(self._of_last_places(rng, 300, most=1000), seconds, axis=1)
+    grid = self._grid(np.split(points, [100]), standardize=True)
+    deviations = (grid.clients.scaling.apply(points) * grid.step).std(axis=0)
+    np.testing.assert_allclose(deviations, 1, rtol=0.2)
+    np.testing.assert_allclose(deviations[-1], 1, rtol=1e-3)
+
   @parameterized.parameters(0.0, 1e-6, -1e-6)
   def test_exponents_are_exact_whatever_logarithms_are_rounded_to(self, error):
     powers = 2.0 ** np.arange(-330, 331)

@@ -114,6 +114,22 @@ class LoadTest(_TestCase):
     np.testing.assert_array_equal(clients.train["a"].labels, labels)
     return clients
 
+  def test_numbers_of_any_size_whatever_numpy_does_on_errors(self):
+    schema = schema_lib.Schema(
+        features=(schema_lib.Number("age", 0.0, 10.0), schema_lib.Number("x", 0.0, 1e-10)),
+        label_column="ill", classes=("no", "yes"), split_column="part", header="yes",
+    )
+    rows = ("5e-324,1e300,no,train\n", "1e-50,1,yes,train\n", "nan,-1e308,no,test\n")
+    files = {"a.csv": _table(*rows, header="age,x,ill,part\n")}
+    expected = self.load(files, schema)
+    self.assertLen(expected.train["a"].labels, 2)
+    with np.errstate(all="raise"):
+      found = self.load(files, schema)
+    for part in ("train", "test"):
+      np.testing.assert_array_equal(
+          getattr(found, part)["a"].features, getattr(expected, part)["a"].features
+      )
+
   def test_rows(self):
     clients = self.assert_client(
         _table(*_ROWS), [[-1, 1, 0, 0], [2, 1, 0, 2], [0, 0, 1, 0]], [0, 2, 0])

@@ -202,11 +202,6 @@ class OwnReportTest(parameterized.TestCase):
     with open(finished.join("report.html"), encoding="utf-8") as file:
       self.assertIn(html.escape(text), file.read())
 
-  def test_a_share_below_zero_by_rounding_is_zero(self):
-    for share in (-1e-16, -0.0, 0.0):
-      finished = self._finished(["cluster", "age"], {"share_explained": share})
-      self.assertIn("The clusters explain 0.0% of", own_report.result_text(finished))
-
   def test_one_cluster_of_one_client(self):
     finished = self._finished(
         ["age"], {"num_clusters": 1, "rounds": 1, "points_by_client": {"south": [6]}},

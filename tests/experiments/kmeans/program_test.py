@@ -95,6 +95,27 @@ class OwnDataTest(absltest.TestCase):
       text = f"The clusters explain {summary['share_explained']:.1%} of the points"
       self.assertIn(text, _read(folder, "report.html"))
 
+  def test_no_share_is_explained_of_a_column_that_is_constant_but_for_rounding(self):
+    base = self.create_tempdir().full_path
+    folder = os.path.join(base, "out")
+    pressure = np.random.default_rng(0).normal(np.repeat([100, 110], 50), 1)
+    os.mkdir(os.path.join(base, "data"))
+    for client, own in (("a", pressure[::2]), ("b", pressure[1::2])):
+      total = np.resize([0.1 + 0.2, 0.15 + 0.15], len(own))
+      frame = pd.DataFrame({"pressure": own, "total": total})
+      frame.to_csv(os.path.join(base, "data", f"{client}.csv"), index=False)
+    for num_clusters in (2, 1):
+      _run(f"--data_dir={base}/data", "--standardize", f"--num_clusters={num_clusters}",
+           f"--output_dir={folder}_{num_clusters}")
+      summary = json.loads(_read(f"{folder}_{num_clusters}", "summary.json"))
+      left = summary["inertia"] / 100
+      self.assertAlmostEqual(summary["share_explained"], 1 - left)
+      shares = {row["feature"]: float(row["share_explained"])
+                for row in _rows(f"{folder}_{num_clusters}", "profiles.csv")}
+      self.assertEqual(shares["total"], 0)
+      self.assertAlmostEqual(shares["pressure"], 1 - left)
+      self.assertBetween(summary["share_explained"], 0, 1)
+
   def test_the_summary_says_how_many_centers_stand_on_few_points(self):
     summary = json.loads(_read(self.folder, "summary.json"))
     self.assertEqual(summary["num_centers_on_few_points"], 0)

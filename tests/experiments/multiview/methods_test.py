@@ -77,6 +77,12 @@ class MethodsTest(absltest.TestCase):
     self.assertAlmostEqual(points[:, :3].var(axis=0).sum(), 1.0)
     self.assertAlmostEqual(points[:, 3:].var(axis=0).sum(), 1.0)
 
+  def test_rounding_of_a_constant_column_is_not_scaled_up(self):
+    # NumPy finds a deviation of 1e-14.
+    view = np.stack([np.full(3000, 0.1), np.arange(3000.0)], axis=1)
+    standardised = methods._standardised(view)  # pylint: disable=protected-access
+    np.testing.assert_allclose(standardised.std(axis=0), [0, 1], atol=1e-9)
+
   def test_central_methods(self):
     problem = _problem()
     self.assertEqual(methods.single_view(problem, "clear").ari, 1.0)
