@@ -15,6 +15,7 @@ import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from clustering_basics import core_count
 from fl_clustering import runtime
 from fl_clustering.distribution import worker_watch
 from tests.distribution import worker_program
@@ -243,7 +244,7 @@ class OfTheCallerOrOwnTest(absltest.TestCase):
     )
     with tff.framework.get_context_stack().install(made), runtime.of_the_caller_or_own():
       self.assertIs(self._current(), made)
-      self.assertEqual(runtime.num_cores(), len(os.sched_getaffinity(0)))
+      self.assertEqual(runtime.num_cores(), core_count.usable())
 
   def test_in_another_thread(self):
     def compute():
