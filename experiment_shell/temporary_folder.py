@@ -2,12 +2,13 @@
 
 TensorFlow writes a Python file for every function that it compiles, and deletes them only when
 Python ends in the ordinary way.  Here all temporary files of a program and of its processes are in
-one folder, which is deleted at the end, also by an interrupt.  If the program was killed, the next
-program deletes it.
+one folder, which is deleted at the end, also by an interrupt: last of all, as libraries delete what
+they have in there when Python ends.  If the program was killed, the next program deletes it.
 
 A folder in use is locked.  The kernel drops the lock with the process.
 """
 
+import atexit
 import contextlib
 import importlib.util
 import os
@@ -21,6 +22,8 @@ _VARIABLE = "TMPDIR"
 _NEW = f".{_PREFIX}"
 # A file by which a program knows a folder that another one made here.
 _MARK = ".temporary_folder_of_fl_clustering"
+# TensorFlow fails in many words where a few kilobytes are left.
+_LEAST_BYTES = 2**20
 
 
 def _lock(path: str) -> int:
@@ -48,11 +51,23 @@ def _remove_abandoned(directory: str) -> None:
         os.close(descriptor)
 
 
+def check() -> None:
+  """Raises a ValueError unless there is room for temporary files."""
+  folder = os.environ.get(_VARIABLE) or tempfile.gettempdir()
+  try:
+    with tempfile.TemporaryFile(dir=folder) as file:
+      file.write(bytes(_LEAST_BYTES))
+  except OSError as e:
+    raise ValueError(
+        f"`{_VARIABLE}` must be a folder with room for temporary files, got {folder!r} "
+        f"({e.strerror or e})."
+    ) from e
+
+
 def _make() -> tuple[str, int] | None:
-  """Returns a new folder and its lock; None if there is no room for one, or no locks are here."""
+  """Returns a new folder and its lock; None if no locks are here."""
   if importlib.util.find_spec("fcntl") is None:
     return None
-  # Whoever needs a temporary file then says so.
   with contextlib.suppress(OSError):
     directory = tempfile.gettempdir()
     _remove_abandoned(directory)
@@ -79,14 +94,23 @@ def remove() -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+# First of all, so it is called last.
+atexit.register(remove)
+
+
 @contextlib.contextmanager
 def own() -> Iterator[None]:
-  """Gives this program, and the processes that it starts, a folder for temporary files."""
+  """Gives this program, and the processes that it starts, a folder for temporary files.
+
+  Raises:
+    ValueError: If there is no room for them.
+  """
+  check()
   made = _make()
   if made is None:
     yield
     return
-  path, descriptor = made
+  path, _ = made  # It is locked until the process ends.
   _used.append(path)
   before, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
   tempfile.tempdir = os.environ[_VARIABLE] = path
@@ -98,6 +122,3 @@ def own() -> Iterator[None]:
       del os.environ[_VARIABLE]
     else:
       os.environ[_VARIABLE] = variable
-    remove()
-    _used.remove(path)
-    os.close(descriptor)

@@ -169,11 +169,11 @@ class LocalRuntimeTest(absltest.TestCase):
       path = os.path.join(folder, "client's: file; a.train")
       with open(path, "w", encoding="utf-8") as file:
         file.write("1234")
-      self.assertEqual(sizes([path, path]), 8)
+      self.assertEqual(sizes([os.fsencode(path)] * 2), 8)
       os.remove(path)
       for unreadable, reason in ((path, "No such file or directory"), (folder, "Is a directory")):
         with self.assertRaises(runtime.ClientFileUnreadable) as raised:
-          sizes([unreadable] * 2)
+          sizes([os.fsencode(unreadable)] * 2)
         self.assertEqual(
             str(raised.exception), f"the clients' file {unreadable!r} can't be read ({reason})."
         )

@@ -30,12 +30,12 @@ class ExampleFile:
   """A file of examples.
 
   Attributes:
-    path: Where it is, as TFF clients are told.
+    path: Where it is, as TFF clients are told.  TFF would send text as ASCII.
     num_examples: How many it holds.
     site: The address of the site that has it; "" if this machine has it.
   """
 
-  path: str
+  path: bytes
   num_examples: int
   site: str = ""
 
@@ -70,11 +70,11 @@ def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
-  return ExampleFile(path, len(examples))
+  return ExampleFile(os.fsencode(path), len(examples))
 
 
 def _at_site(examples: examples_lib.RemoteExamples) -> ExampleFile:
-  return ExampleFile(examples.path, examples.num_examples, examples.site)
+  return ExampleFile(os.fsencode(examples.path), examples.num_examples, examples.site)
 
 
 def _client_file(

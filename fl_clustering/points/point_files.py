@@ -241,7 +241,7 @@ class PointFiles(secure_sums.ClientPoints):
   def client(self, client_id: str) -> dict[str, Any]:
     """Returns the TFF value of a client."""
     return {
-        "path": self.by_id[client_id],
+        "path": os.fsencode(self.by_id[client_id]),  # TFF would send text as ASCII.
         "shift": self.scaling.shift,
         "factor": self.scaling.factor,
     }

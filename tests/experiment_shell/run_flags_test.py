@@ -31,6 +31,21 @@ class RunFlagsTest(parameterized.TestCase):
         values(["program", f"--data={given}"])
         self.assertEqual(values.data, path)
 
+  @parameterized.named_parameters(
+      ("given", "/caf\udce9", "/"), ("from_the_home_folder", "~/out", "/"),
+      ("from_the_working_folder", "out", "/caf\udce9"),
+  )
+  def test_a_path_is_in_utf_8(self, argument, working_folder):
+    values = flags.FlagValues()
+    path_flag.define("data", None, "Folder.", flag_values=values)
+    with (
+        mock.patch.dict(os.environ, {"HOME": "/caf\udce9"}),
+        mock.patch.object(os, "getcwd", return_value=working_folder),
+    ):
+      values(["program", "--data=/größer 中文"])
+      with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data=.*UTF-8"):
+        values(["program", f"--data={argument}"])
+
   def test_it_is_among_a_program_s_own_flags(self):
     names = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(run_flags)}
     self.assertEqual(names, {"output_dir", "resume", "overwrite"})
