@@ -16,6 +16,8 @@ import shutil
 import tempfile
 from typing import Iterator
 
+from clustering_basics import validate
+
 _PREFIX = "fl_clustering_"
 _VARIABLE = "TMPDIR"
 # Of a folder that is not locked yet.
@@ -51,9 +53,15 @@ def _remove_abandoned(directory: str) -> None:
         os.close(descriptor)
 
 
+def _directory() -> str:
+  """Returns the folder that is meant for temporary files; Python may take another one."""
+  return os.path.abspath(os.environ.get(_VARIABLE) or tempfile.gettempdir())
+
+
 def check() -> None:
   """Raises a ValueError unless there is room for temporary files."""
-  folder = os.environ.get(_VARIABLE) or tempfile.gettempdir()
+  folder = _directory()
+  validate.utf_8(**{_VARIABLE: folder})  # Or else TensorFlow can't use it.
   try:
     with tempfile.TemporaryFile(dir=folder) as file:
       file.write(bytes(_LEAST_BYTES))
@@ -64,12 +72,16 @@ def check() -> None:
     ) from e
 
 
-def _make() -> tuple[str, int] | None:
-  """Returns a new folder and its lock; None if no locks are here."""
+# This program's folders, and their locks, which it holds until it ends.
+_used: dict[str, int] = {}
+
+
+def _make() -> str | None:
+  """Returns a new folder; None if there is no room for one, or no locks are here."""
   if importlib.util.find_spec("fcntl") is None:
     return None
   with contextlib.suppress(OSError):
-    directory = tempfile.gettempdir()
+    directory = _directory()
     _remove_abandoned(directory)
     new = tempfile.mkdtemp(prefix=_NEW, dir=directory)
     try:
@@ -81,11 +93,9 @@ def _make() -> tuple[str, int] | None:
       pass
     path = os.path.join(directory, os.path.basename(new).removeprefix("."))
     os.rename(new, path)
-    return path, descriptor
+    _used[path] = descriptor
+    return path
   return None
-
-
-_used: list[str] = []
 
 
 def remove() -> None:
@@ -105,13 +115,11 @@ def own() -> Iterator[None]:
   Raises:
     ValueError: If there is no room for them.
   """
-  check()
-  made = _make()
-  if made is None:
+  path = _make()
+  check()  # Now, as folders that were left may have filled it.
+  if path is None:
     yield
     return
-  path, _ = made  # It is locked until the process ends.
-  _used.append(path)
   before, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
   tempfile.tempdir = os.environ[_VARIABLE] = path
   try:

@@ -1,6 +1,7 @@
 import contextlib
 import functools
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -256,13 +257,23 @@ class LaunchTest(parameterized.TestCase):
   def test_no_room_for_temporary_files(self, folder, most_bytes):
     limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     options = {} if most_bytes is None else {"preexec_fn": limit}
-    folder = folder or self._folder
-    for arguments, code in (([], 2), (["--help"], 0)):
+    if folder is None:
+      folder = self._folder
+      self.create_tempfile(  # A killed program's, which may be what fills it.
+          f"{folder}/fl_clustering_x/.temporary_folder_of_fl_clustering"
+      )
+    for arguments, code in ((["--help"], 0), ([], 2)):
       result = self._run(*arguments, options=options, TMPDIR=folder)
       self.assertEqual(result.returncode, code, result.stderr)
-    result = self._run(options=options, TMPDIR=folder)
-    self.assertRegex(result.stderr, rf"^error: `TMPDIR` must .*'{folder}'.*\n$")
+    self.assertRegex(result.stderr, f"^error: `TMPDIR` must .*{re.escape(repr(folder))}.*\n$")
     self.assertEmpty(os.listdir(self._folder))
+
+  def test_a_folder_for_temporary_files_that_is_not_utf_8(self):
+    folder = os.path.join(self._folder, os.fsdecode(b"caf\xe9"))
+    os.mkdir(folder)
+    result = self._run(TMPDIR=folder)
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(result.stderr, r"^error: `TMPDIR` must .*UTF-8, got '.*caf.udce9'\.\n$")
 
   @parameterized.parameters("temporary_files", "disk")
   def test_room_for_temporary_files_ends(self, fault):
