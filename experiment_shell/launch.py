@@ -162,7 +162,8 @@ def _parse_flags(help_: program_help.Help | None) -> list[str]:
   if help_ is not None:
     program_help.define_flags(help_)
   try:
-    return flags.FLAGS(sys.argv)
+    with input_errors():  # There may be no working folder any more.
+      return flags.FLAGS(sys.argv)
   except flags.Error as e:
     raise InputError(str(e)) from e
   except SystemExit:
