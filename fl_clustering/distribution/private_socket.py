@@ -96,7 +96,7 @@ class PrivateSocket:
   @property
   def address(self) -> str:
     """The socket for gRPC, which reads it as a URI."""
-    return f"unix:{urllib.parse.quote(os.fsencode(self.path))}"
+    return f"unix:{urllib.parse.quote(self.path)}"
 
   def is_open(self) -> bool:
     return self._process.poll() is None
