@@ -25,6 +25,7 @@ import io
 import logging as std_logging
 import os
 import select
+import stat
 import sys
 import tempfile
 from typing import Callable, Iterator
@@ -114,10 +115,10 @@ def _output_problem(error: BaseException | None) -> str:
   """Returns in words that standard output can't be written if the error comes of it, else ""."""
   while error is not None and getattr(error, "errno", None) not in _OF_FULL_DISKS:
     error = error.__cause__ or error.__context__
-  if error is not None:
+  # No pipe or terminal is full.
+  if error is not None and not stat.S_ISFIFO(os.fstat(1).st_mode) and not os.isatty(1):
     try:
-      # A buffer still has what could not be written; without one, that is gone.
-      print(end="\n" if getattr(sys.stdout, "write_through", False) else "", flush=True)
+      print(flush=True)  # The buffer may have dropped what could not be written.
     except OSError as e:
       return f"standard output can't be written ({e.strerror})."
   return ""
