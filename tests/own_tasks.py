@@ -39,7 +39,7 @@ def table_task(model="logistic", **arguments):
   """
   rows = _clients(lambda rng, shape: 1 + 2 * rng.normal(size=shape))
   return own_clients.task_from_arrays(
-      rows, model, groups={client_id: client_id in "ce" for client_id in rows}, **arguments
+      rows, model, groups={client_id: int(client_id in "ce") for client_id in rows}, **arguments
   )
 
 

@@ -117,7 +117,9 @@ except BaseException:
 def _environment(*folders):
   """Returns a program's environment: it finds modules here, and buffers its output."""
   environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, *sys.path])}
-  environment.pop("PYTHONUNBUFFERED", None)
+  # Matplotlib sets its own one where there is no home.
+  for name in ("PYTHONUNBUFFERED", "MPLCONFIGDIR"):
+    environment.pop(name, None)
   return environment
 
 
