@@ -41,13 +41,13 @@ def _at_clients(type_spec: tff.Type) -> bool:
 
 
 def _on_paths(convert: Callable[[str], str], value: Any) -> Any:
-  """Returns a client's value with `convert` applied to every path in it."""
+  """Returns a client's value with `convert` applied to every path in it, as bytes."""
 
   def convert_leaf(leaf: Any) -> Any:
     if isinstance(leaf, (str, bytes)):
-      return convert(os.fsdecode(leaf))
+      return os.fsencode(convert(os.fsdecode(leaf)))
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "SU" and leaf.size:
-      return np.array([convert(os.fsdecode(path)) for path in leaf.tolist()])
+      return np.array([os.fsencode(convert(os.fsdecode(path))) for path in leaf.tolist()])
     return leaf
 
   return tf.nest.map_structure(convert_leaf, value)

@@ -61,7 +61,7 @@ class PoolTest(absltest.TestCase):
     folder = self.create_tempdir().full_path
     paths = []
     for i, size in enumerate(sizes):
-      paths.append(os.path.join(folder, f"{i}.train"))
+      paths.append(os.fsencode(os.path.join(folder, f"{i}.train")))
       with open(paths[-1], "wb") as file:
         file.write(bytes([i]) * size)
     return paths
