@@ -101,7 +101,7 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
       with np.load(file, allow_pickle=False) as archive:
         arrays = dict(archive)
     except (
-        ValueError, TypeError, AttributeError, KeyError, EOFError, RuntimeError,
+        ValueError, TypeError, AttributeError, KeyError, EOFError, OSError, RuntimeError,
         zipfile.BadZipFile,
     ) as e:
       raise ValueError(str(e)) from e
