@@ -3,15 +3,14 @@
 import contextlib
 import functools
 import io
-import os
 import warnings
 
 
 def usable() -> int:
-  """Returns how many cores this process may use, where the system says so, or has."""
-  if hasattr(os, "sched_getaffinity"):
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
+  """Returns how many cores this process may use, by its affinity and its container's quota."""
+  import joblib  # pylint: disable=g-import-not-at-top
+
+  return joblib.cpu_count()
 
 
 @functools.lru_cache(maxsize=None)  # joblib warns the first time only.

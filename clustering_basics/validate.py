@@ -10,6 +10,7 @@ the argument's name in the message:
 import math
 import numbers
 import os
+import sys
 from typing import Any, Collection
 
 
@@ -38,6 +39,20 @@ def boolean(**argument: Any) -> None:
   name, value = _only(argument)
   if not isinstance(value, bool):
     raise error(name, "be True or False", value)
+
+
+def utf_8(**argument: str) -> None:
+  """Checks for text that UTF-8 has; Python makes other text of other bytes in names of files."""
+  name, value = _only(argument)
+  try:
+    value.encode()
+  except UnicodeEncodeError as e:
+    encoding = sys.getfilesystemencoding()
+    rule = (
+        "be in UTF-8" if encoding == "utf-8"
+        else f"be in this system's {encoding}, or PYTHONUTF8=1 be set"
+    )
+    raise error(name, rule, value) from e
 
 
 def integer(minimum: int, maximum: int | None = None, **argument: Any) -> None:

@@ -4,7 +4,7 @@ Python raises a `KeyboardInterrupt` wherever the program is.  That fails during 
 an import runs the C code of extension modules, which turns the exception into another
 error, or prints it and continues.  A program that is importing therefore ends at once.
 
-This module imports Python's own modules only, so it is ready before the slow imports.
+This module imports nothing that is slow, so it is ready before the slow imports.
 """
 
 import atexit

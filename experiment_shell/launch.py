@@ -6,7 +6,8 @@ It works like `absl.app.run`, with these differences:
 * A failure while running ends it with one line and code 1.
 * Ctrl-C ends it with one line and code 130, and SIGTERM with code 143, as if the signal had killed
   it.
-* It leaves no temporary files, however it ends.
+* It leaves no temporary files, however it ends.  Where there is no room for them, it says so.
+* What standard output's encoding lacks is printed as escapes.
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
   the signal had killed it.
@@ -20,10 +21,13 @@ even while it still imports the rest.
 
 import contextlib
 import errno
+import io
 import logging as std_logging
 import os
 import select
+import stat
 import sys
+import tempfile
 from typing import Callable, Iterator
 
 # First, so that Ctrl-C works while the others are imported.
@@ -40,6 +44,7 @@ from absl import flags
 from absl import logging
 
 from clustering_basics import extras
+from clustering_basics import validate
 from experiment_shell import command_line
 from experiment_shell import program_help
 
@@ -76,11 +81,27 @@ def run_errors(output_dir: str, *kinds: type[Exception]) -> Iterator[None]:
   expected: tuple[type[Exception], ...] = (OSError, MemoryError, *kinds)
   try:
     yield
-  except expected as e:
-    problem = (_output_problem(e) or str(e)).rstrip(".")
+  except Exception as e:
+    sentences = [_output_problem(e) or (str(e) if isinstance(e, expected) else "")]
+    sentences.append(_room_for_temporary_files(e))
+    if not any(sentences):
+      raise
+    text = "".join(f"{sentence.rstrip('.')}. " for sentence in sentences if sentence)
     raise RunFailed(
-        f"{problem}. Results so far are in {output_dir}; --resume continues from there."
+        f"{text}Results so far are in {output_dir}; --resume continues from there."
     ) from e
+
+
+def _room_for_temporary_files(error: Exception) -> str:
+  """Returns in a sentence that a lack of it may be behind an error, or ""."""
+  try:
+    temporary_folder.check()
+  except ValueError as e:
+    return str(e)
+  # What was there may be deleted by now.
+  if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+    return f"It may lack for temporary files, in {tempfile.gettempdir()}"
+  return ""
 
 
 def _flush_output() -> None:
@@ -94,7 +115,8 @@ def _output_problem(error: BaseException | None) -> str:
   """Returns in words that standard output can't be written if the error comes of it, else ""."""
   while error is not None and getattr(error, "errno", None) not in _OF_FULL_DISKS:
     error = error.__cause__ or error.__context__
-  if error is not None:
+  # No pipe or terminal is full.
+  if error is not None and not stat.S_ISFIFO(os.fstat(1).st_mode) and not os.isatty(1):
     try:
       print(flush=True)  # The buffer may have dropped what could not be written.
     except OSError as e:
@@ -151,16 +173,10 @@ def _end_after(error: BaseException) -> None:
     _end(f"error: {missing} must be installed for this, and isn't; {extras.advice()}.", _FAILED)
 
 
-def _check_arguments() -> None:
-  for argument in sys.argv[1:]:
-    try:
-      argument.encode()
-    except UnicodeEncodeError as e:
-      raise InputError(f"arguments must be in UTF-8, got {argument!r}.") from e
-
-
 def _parse_flags(help_: program_help.Help | None) -> list[str]:
-  _check_arguments()
+  with input_errors():
+    for argument in sys.argv[1:]:
+      validate.utf_8(arguments=argument)
   app.define_help_flags()
   if help_ is not None:
     program_help.define_flags(help_)
@@ -168,7 +184,7 @@ def _parse_flags(help_: program_help.Help | None) -> list[str]:
     arguments = command_line.arguments(sys.argv[1:])
   try:
     return flags.FLAGS([sys.argv[0], *arguments])
-  except (flags.Error, ValueError) as e:
+  except (flags.Error, ValueError, OSError) as e:  # There may be no working folder any more.
     raise InputError(str(e)) from e
   except SystemExit:
     # absl ends `--help` with code 1.
@@ -184,25 +200,25 @@ def run(main: Callable[[], None], help_: program_help.Help | None = None) -> Non
   Args:
     help_: The program's flags by topic; without it, `--help` lists its flags by name.
   """
-  with temporary_folder.own():
-    _run(main, help_)
-  sys.exit(0)
-
-
-def _run(main: Callable[[], None], help_: program_help.Help | None) -> None:
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   if sys.stdout is None:  # It was closed from the start.
     sys.stdout = open(os.devnull, "w", encoding="utf-8")
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(errors="backslashreplace")
   logging.use_absl_handler()
   logging.get_absl_handler().setFormatter(std_logging.Formatter("warning: %(message)s"))
   try:
     arguments = _parse_flags(help_)[1:]
     if arguments:
       raise InputError(f"arguments must be flags, got {' '.join(arguments)!r}.")
-    main()
+    with contextlib.ExitStack() as stack:
+      with input_errors():
+        stack.enter_context(temporary_folder.own())
+      main()
     _flush_output()
   except BaseException as e:
     _end_after(e)
     raise
+  sys.exit(0)

@@ -95,9 +95,7 @@ class OutputFolder:
       ValueError: If the folder can't be used this way.
     """
     self.path = os.path.abspath(path)
-    if self.path != self.path.encode(errors="replace").decode():
-      # It could neither be printed nor be sent to TensorFlow.
-      raise validate.error("output_dir", "be in UTF-8", self.path)
+    validate.utf_8(output_dir=self.path)
     self._files = (CONFIG, SUMMARY, REPORT, *files)
     self._folders = folders
     self._unlock = lambda: None

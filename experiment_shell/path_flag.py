@@ -1,6 +1,8 @@
 """Flags that are paths: a leading `~` is the user's home folder.
 
 Shells replace it in `--output_dir ~/out`, but most don't in `--output_dir=~/out`.
+
+Reports name paths, so they must be in UTF-8.
 """
 
 import os
@@ -8,6 +10,7 @@ import os
 from absl import flags
 
 from clustering_basics import atomic_file
+from clustering_basics import validate
 
 # The flags belong to the modules that call `define`, for `--help`.
 flags.disclaim_key_flags()
@@ -16,7 +19,9 @@ flags.disclaim_key_flags()
 class _PathParser(flags.ArgumentParser):
 
   def parse(self, argument: str) -> str:
-    return os.path.expanduser(super().parse(argument))
+    path = os.path.expanduser(super().parse(argument))
+    validate.utf_8(path=os.path.abspath(path))
+    return path
 
 
 class _OutputParser(_PathParser):

@@ -2,12 +2,13 @@
 
 TensorFlow writes a Python file for every function that it compiles, and deletes them only when
 Python ends in the ordinary way.  Here all temporary files of a program and of its processes are in
-one folder, which is deleted at the end, also by an interrupt.  If the program was killed, the next
-program deletes it.
+one folder, which is deleted at the end, also by an interrupt: last of all, as libraries delete what
+they have in there when Python ends.  If the program was killed, the next program deletes it.
 
 A folder in use is locked.  The kernel drops the lock with the process.
 """
 
+import atexit
 import contextlib
 import importlib.util
 import os
@@ -15,12 +16,16 @@ import shutil
 import tempfile
 from typing import Iterator
 
+from clustering_basics import validate
+
 _PREFIX = "fl_clustering_"
 _VARIABLE = "TMPDIR"
 # Of a folder that is not locked yet.
 _NEW = f".{_PREFIX}"
 # A file by which a program knows a folder that another one made here, and that is locked.
 _MARK = ".lock_of_fl_clustering"
+# TensorFlow fails in many words where a few kilobytes are left.
+_LEAST_BYTES = 2**20
 
 
 def _lock(path: str) -> int:
@@ -50,13 +55,35 @@ def _remove_abandoned(directory: str) -> None:
         os.close(descriptor)
 
 
-def _make() -> tuple[str, int] | None:
-  """Returns a new folder and its lock; None if there is no room for one, or no locks are here."""
+def _directory() -> str:
+  """Returns the folder that is meant for temporary files; Python may take another one."""
+  return os.path.abspath(os.environ.get(_VARIABLE) or tempfile.gettempdir())
+
+
+def check() -> None:
+  """Raises a ValueError unless there is room for temporary files."""
+  folder = _directory()
+  validate.utf_8(**{_VARIABLE: folder})  # Or else TensorFlow can't use it.
+  try:
+    with tempfile.TemporaryFile(dir=folder) as file:
+      file.write(bytes(_LEAST_BYTES))
+  except OSError as e:
+    raise ValueError(
+        f"`{_VARIABLE}` must be a folder with room for temporary files, got {folder!r} "
+        f"({e.strerror or e})."
+    ) from e
+
+
+# This program's folders, and their locks, which it holds until it ends.
+_used: dict[str, int] = {}
+
+
+def _make() -> str | None:
+  """Returns a new folder; None if there is no room for one, or no locks are here."""
   if importlib.util.find_spec("fcntl") is None:
     return None
-  # Whoever needs a temporary file then says so.
   with contextlib.suppress(OSError):
-    directory = tempfile.gettempdir()
+    directory = _directory()
     _remove_abandoned(directory)
     new = tempfile.mkdtemp(prefix=_NEW, dir=directory)
     try:
@@ -66,11 +93,9 @@ def _make() -> tuple[str, int] | None:
       raise
     path = os.path.join(directory, os.path.basename(new).removeprefix("."))
     os.rename(new, path)
-    return path, descriptor
+    _used[path] = descriptor
+    return path
   return None
-
-
-_used: list[str] = []
 
 
 def remove() -> None:
@@ -79,15 +104,22 @@ def remove() -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+# First of all, so it is called last.
+atexit.register(remove)
+
+
 @contextlib.contextmanager
 def own() -> Iterator[None]:
-  """Gives this program, and the processes that it starts, a folder for temporary files."""
-  made = _make()
-  if made is None:
+  """Gives this program, and the processes that it starts, a folder for temporary files.
+
+  Raises:
+    ValueError: If there is no room for them.
+  """
+  path = _make()
+  check()  # Now, as folders that were left may have filled it.
+  if path is None:
     yield
     return
-  path, descriptor = made
-  _used.append(path)
   before, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
   tempfile.tempdir = os.environ[_VARIABLE] = path
   try:
@@ -98,6 +130,3 @@ def own() -> Iterator[None]:
       del os.environ[_VARIABLE]
     else:
       os.environ[_VARIABLE] = variable
-    remove()
-    _used.remove(path)
-    os.close(descriptor)

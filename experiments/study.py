@@ -21,6 +21,7 @@ from typing import Any, Mapping
 from absl import flags
 import tqdm
 
+from clustering_basics import core_count
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
@@ -94,7 +95,7 @@ def _data_dir() -> str | None:
 
 
 def _num_jobs() -> int:
-  return flags.FLAGS.jobs or len(os.sched_getaffinity(0))
+  return flags.FLAGS.jobs or core_count.usable()
 
 
 def _parts() -> list[str]:
@@ -158,7 +159,7 @@ def _measure_groups(
     measured: The tables of groups that other studies have measured.
   """
   num_jobs = _num_jobs()
-  num_cores = max(1, len(os.sched_getaffinity(0)) // num_jobs)
+  num_cores = max(1, core_count.usable() // num_jobs)
   study = jobs.Study(config, _data_dir(), folder, num_cores)
   for group, texts in measured.items():
     if not cells.is_measured(folder, group):

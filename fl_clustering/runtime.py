@@ -43,6 +43,7 @@ from tensorflow_federated.python.core.impl.context_stack import runtime_error_co
 from tensorflow_federated.python.core.impl.executors import remote_executor
 from tensorflow_federated.python.core.impl.types import type_serialization
 
+from clustering_basics import core_count
 from fl_clustering.distribution import private_socket
 from fl_clustering.distribution import worker_lost
 from fl_clustering.distribution import worker_process
@@ -252,7 +253,7 @@ class LocalRuntime:
     Raises:
       WorkerLost: If the worker does not start.
     """
-    num_cores = num_cores or len(os.sched_getaffinity(0))
+    num_cores = num_cores or core_count.usable()
     self._socket: private_socket.PrivateSocket | None = None
     try:
       self._socket = private_socket.PrivateSocket(f"127.0.0.1:{_PORT_WITHIN}", is_isolated=True)
@@ -330,10 +331,10 @@ class LocalRuntime:
 def num_cores() -> int:
   """Returns how many clients are computed at a time in TFF's current context.
 
-  Where the context does not say, it is the number of this machine's cores.
+  Where the context does not say, it is the number of cores that this process may use.
   """
   known = getattr(tff.framework.get_context_stack().current, "num_cores", None)
-  return known or len(os.sched_getaffinity(0))
+  return known or core_count.usable()
 
 
 def has_context_of_the_caller() -> bool:

@@ -18,9 +18,9 @@ _ADVICE = (
 # In the place of apt-get: knows the mirror, and asks the real one or copies prepared packages.
 _APT_GET = """#!/bin/sh
 case "$*" in
-  *indextargets*) echo "file:{mirror}" ;;
+  *indextargets*) echo "{mirror}" ;;
   *update) {update} ;;
-  *download*) cp {packages}/*.deb . ;;
+  *download*) cp "{packages}"/*.deb . ;;
 esac
 """
 
@@ -46,7 +46,8 @@ class OwnPythonTest(absltest.TestCase):
 
   def _set_up_apt_get(self, update="true"):
     self._write_program(
-        "bin/apt-get", _APT_GET.format(mirror=self.mirror, update=update, packages=self.packages)
+        "bin/apt-get",
+        _APT_GET.format(mirror=self.mirror.as_uri(), update=update, packages=self.packages),
     )
 
   def _make_packages(self):

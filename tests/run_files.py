@@ -2,9 +2,12 @@
 
 import gc
 import importlib
+import os
 import pkgutil
 import sys
+import tempfile
 
+from absl import flags
 from absl.testing import absltest
 
 
@@ -24,7 +27,16 @@ def _modules(argument):
   return tests
 
 
+def _use_folder_with_any_characters():
+  """Has the tests make their folders, and the temporary ones, where users' folders may be."""
+  folder = os.path.join(absltest.get_default_test_tmpdir(), "Ünï 中文")
+  os.makedirs(folder, exist_ok=True)
+  flags.FLAGS.set_default("test_tmpdir", folder)
+  os.environ["TMPDIR"] = tempfile.tempdir = folder
+
+
 if __name__ == "__main__":
+  _use_folder_with_any_characters()
   # Collecting garbage takes a quarter of the time of importing TensorFlow Federated.
   gc.disable()
   sys.argv[1:] = [name for argument in sys.argv[1:] for name in _modules(argument)]

@@ -15,6 +15,7 @@ import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from clustering_basics import core_count
 from fl_clustering import runtime
 from fl_clustering.distribution import worker_watch
 from tests.distribution import worker_program
@@ -168,11 +169,11 @@ class LocalRuntimeTest(absltest.TestCase):
       path = os.path.join(folder, "client's: file; a.train")
       with open(path, "w", encoding="utf-8") as file:
         file.write("1234")
-      self.assertEqual(sizes([path, path]), 8)
+      self.assertEqual(sizes([os.fsencode(path)] * 2), 8)
       os.remove(path)
       for unreadable, reason in ((path, "No such file or directory"), (folder, "Is a directory")):
         with self.assertRaises(runtime.ClientFileUnreadable) as raised:
-          sizes([unreadable] * 2)
+          sizes([os.fsencode(unreadable)] * 2)
         self.assertEqual(
             str(raised.exception), f"the clients' file {unreadable!r} can't be read ({reason})."
         )
@@ -243,7 +244,7 @@ class OfTheCallerOrOwnTest(absltest.TestCase):
     )
     with tff.framework.get_context_stack().install(made), runtime.of_the_caller_or_own():
       self.assertIs(self._current(), made)
-      self.assertEqual(runtime.num_cores(), len(os.sched_getaffinity(0)))
+      self.assertEqual(runtime.num_cores(), core_count.usable())
 
   def test_in_another_thread(self):
     def compute():

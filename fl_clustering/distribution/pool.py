@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import os
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -43,10 +44,10 @@ def _on_paths(convert: Callable[[str], str], value: Any) -> Any:
   """Returns a client's value with `convert` applied to every path in it."""
 
   def convert_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, str):
-      return convert(leaf)
-    if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "U" and leaf.size:
-      return np.array([convert(path) for path in leaf.tolist()])
+    if isinstance(leaf, (str, bytes)):
+      return convert(os.fsdecode(leaf))
+    if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "SU" and leaf.size:
+      return np.array([convert(os.fsdecode(path)) for path in leaf.tolist()])
     return leaf
 
   return tf.nest.map_structure(convert_leaf, value)

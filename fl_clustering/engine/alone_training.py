@@ -117,8 +117,8 @@ def train(
     ]
     return {
         "model": np.array([row[m] for m in members], np.int32),
-        "paths": np.array([files.train[m].path for m in members], np.str_),
-        "test_paths": np.array([files.test[m].path for m in members], np.str_),
+        "paths": np.array([files.train[m].path for m in members], np.bytes_),
+        "test_paths": np.array([files.test[m].path for m in members], np.bytes_),
         "seeds": np.array(seeds, np.int32),
         "num_epochs": np.array([[e.get(m, 0) for e in epochs_of] for m in members], np.int32),
     }

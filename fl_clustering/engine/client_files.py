@@ -30,13 +30,13 @@ class ExampleFile:
   """A file of examples.
 
   Attributes:
-    path: Where it is, as TFF clients are told.
+    path: Where it is, as TFF clients are told.  TFF would send text as ASCII.
     num_examples: How many it holds.
     site: The address of the site that has it; "" if this machine has it.
     what: Whose examples they are, in words.
   """
 
-  path: str
+  path: bytes
   num_examples: int
   site: str = ""
   what: str = "rows"
@@ -72,11 +72,11 @@ def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
-  return ExampleFile(path, len(examples), what=what)
+  return ExampleFile(os.fsencode(path), len(examples), what=what)
 
 
 def _at_site(examples: examples_lib.RemoteExamples) -> ExampleFile:
-  return ExampleFile(examples.path, examples.num_examples, examples.site)
+  return ExampleFile(os.fsencode(examples.path), examples.num_examples, examples.site)
 
 
 def _client_file(path: str, examples: examples_lib.AnyExamples, what: str) -> ExampleFile:

@@ -96,7 +96,7 @@ def losses(
   """Does what `Engine.losses` does, with the training examples by client id as files."""
   place = {client_id: i for i, client_id in enumerate(client_ids)}
   parts = heads.plan_heads((tuple(place),), files)
-  jobs = [{"paths": np.array([files[c].path for c in part.members], np.str_)} for part in parts]
+  jobs = [{"paths": np.array([files[c].path for c in part.members], np.bytes_)} for part in parts]
   found = np.empty((len(vectors), len(place)), np.float32)
   if not jobs:
     return found

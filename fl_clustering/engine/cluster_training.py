@@ -154,7 +154,7 @@ class ClusterTraining:
       ]
       jobs.append({
           "model": head.cluster,
-          "paths": np.array([self._files[m].path for m in members], np.str_),
+          "paths": np.array([self._files[m].path for m in members], np.bytes_),
           "seeds": np.array(seeds, np.int32).reshape(-1, 2),
           "num_epochs": round_.num_epochs,
       })

@@ -138,7 +138,7 @@ def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple
       places.append((r, positions))
       jobs.append({
           "model": request.vector,
-          "paths": np.array([request.files[p].path for p in positions], np.str_),
+          "paths": np.array([request.files[p].path for p in positions], np.bytes_),
       })
   return jobs, places
 

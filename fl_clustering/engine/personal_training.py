@@ -145,7 +145,7 @@ def train(
     return {
         "model": np.array([*(row[m] for m in members), len(row)], np.int32),
         "shares": np.array([shares[row[m]] for m in members], np.float32),
-        "paths": np.array([files[m].path for m in members], np.str_),
+        "paths": np.array([files[m].path for m in members], np.bytes_),
         "seeds": np.array(seeds, np.int32).reshape(-1, 2),
         "num_epochs": (how.head_epochs or 0) + round_.num_epochs,
     }

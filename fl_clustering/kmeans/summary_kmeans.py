@@ -58,7 +58,7 @@ def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   lowest = costs.min(axis=1)
   num_merges = len(points) - k
   while num_merges:
-    kept = lowest.argmin()
+    kept = int(lowest.argmin())
     merged = costs[kept].argmin()
     if costs[kept, merged] > lowest[kept]:  # What was nearest has been merged since.
       lowest[kept] = costs[kept, merged]
@@ -94,9 +94,9 @@ def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np
   lowest = np.array([costs(cluster).min() for cluster in range(len(weights))])
   num_merges = len(weights) - k
   while num_merges:
-    kept = lowest.argmin()
+    kept = int(lowest.argmin())
     row = costs(kept)
-    merged = row.argmin()
+    merged = int(row.argmin())
     if row[merged] > lowest[kept]:
       lowest[kept] = row[merged]
       continue

@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
 
@@ -65,10 +66,14 @@ def sorted_by_id(clients: Mapping[Any, Any]) -> dict[Any, Any]:
 
   The order of a sum affects its rounding, k-FED starts from the first client's means, and
   both can decide between two local optima.  Sorted, the user's order changes nothing.
+
+  Raises:
+    ValueError: If no file can hold an id, such as the name of a file that is not in UTF-8.
   """
 
   def key(client_id: Any) -> tuple[str, str]:
     text = str(client_id)
+    validate.utf_8(client_id=text)
     return re.sub("[0-9]+", lambda digits: digits[0].zfill(20), text), text
 
   return {client_id: clients[client_id] for client_id in sorted(clients, key=key)}

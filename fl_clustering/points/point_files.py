@@ -232,7 +232,10 @@ def build_question_round(
 
 
 class PointFiles(secure_sums.ClientPoints):
-  """Paths of the clients' files, whose sums TFF's clients add up."""
+  """Paths of the clients' files, whose sums TFF's clients add up.
+
+  They are bytes, as TFF would send text as ASCII.
+  """
 
   @property
   def source(self) -> PointSource:
@@ -282,14 +285,16 @@ def write_files(clients: Mapping[Any, np.ndarray], directory: str) -> PointFiles
     path = os.path.join(os.path.abspath(directory), f"client_{index:05d}.points")
     with open(path, "wb") as file:
       file.write(np.ascontiguousarray(points, "<f8").data)
-    paths[client_id] = path
+    paths[client_id] = os.fsencode(path)
   num_columns = next(iter(clients.values())).shape[1]
   return PointFiles(paths, secure_sums.identity(num_columns))
 
 
 def at_sites(sites: sites_lib.Sites) -> PointFiles:
   """Returns the features of clients at sites, in the data's own coordinates."""
-  paths = {client_id: sites.path(client_id, site_lib.POINTS) for client_id in sites.clients}
+  paths = {
+      client_id: os.fsencode(sites.path(client_id, site_lib.POINTS)) for client_id in sites.clients
+  }
   return PointFiles(paths, secure_sums.identity(sites.num_columns))
 
 

@@ -208,7 +208,7 @@ class Run:
     clients = {
         client_id: collections.OrderedDict(
             train=file.path, test=files.test[client_id].path,
-            sketch=os.path.join(folder, f"client_{index:05d}.sketch"),
+            sketch=os.fsencode(os.path.join(folder, f"client_{index:05d}.sketch")),
         )
         for index, (client_id, file) in enumerate(files.train.items())
     }

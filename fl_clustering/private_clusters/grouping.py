@@ -100,7 +100,7 @@ class Grouping:
 
   def __init__(
       self, settings: plan_lib.PrivateClusters, model: model_lib.Model, client_type: Any,
-      clients: Mapping[str, collections.OrderedDict[str, str]],
+      clients: Mapping[str, collections.OrderedDict[str, bytes]],
   ) -> None:
     """Makes it.
 

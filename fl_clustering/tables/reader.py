@@ -15,6 +15,7 @@ from pyarrow import compute as pc
 from pyarrow import feather
 from pyarrow import parquet
 
+from clustering_basics import validate
 from fl_clustering.points import given_clients
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
@@ -127,7 +128,7 @@ def paths(directory: str, argument: str, what: str) -> dict[str, str]:
     what: What a file is of, such as "client".
 
   Raises:
-    ValueError: If it is no folder, or has none, or one name twice.
+    ValueError: If it is no folder, or has none, or one name twice, or one that is not in UTF-8.
     OSError: If the folder can't be read.
   """
   check_folder(directory, argument)
@@ -135,6 +136,7 @@ def paths(directory: str, argument: str, what: str) -> dict[str, str]:
   for file_name, path, ending in _files(directory):
     if ending is None:
       continue
+    validate.utf_8(**{argument: path})
     name = cells.composed(file_name[: -len(ending)])
     if name in found:
       raise ValueError(

@@ -1,4 +1,6 @@
 import os
+import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -19,6 +21,13 @@ class ValidateTest(parameterized.TestCase):
   def test_integer_refuses(self, value, message):
     with self.assertRaisesRegex(ValueError, message):
       validate.integer(1, 3, k=value)
+
+  @parameterized.parameters(("utf-8", "UTF-8"), ("ascii", "PYTHONUTF8"))
+  def test_text_that_no_file_can_hold(self, encoding, word):
+    with mock.patch.object(sys, "getfilesystemencoding", return_value=encoding):
+      validate.utf_8(path="größer 中文")
+      with self.assertRaisesRegex(ValueError, f"`path` must be .*{word}.*, got 'caf.udce9'"):
+        validate.utf_8(path=os.fsdecode(b"caf\xe9"))
 
   def test_integer_without_maximum(self):
     validate.integer(1, k=10**9)

@@ -31,7 +31,7 @@ for _ in range(int(sys.argv[1])):
   programs.append(os.fork())
   if not programs[-1]:
     local = runtime.LocalRuntime(num_cores=1)
-    print(os.getpid(), local._socket.path, local._socket.pid, local.worker_pid, flush=True)
+    print(os.getpid(), local._socket.pid, local.worker_pid, local._socket.path, flush=True)
     sys.stdin.readline()
     sys.exit()
 for program in programs:
@@ -166,7 +166,7 @@ class LocalRuntimeTest(absltest.TestCase):
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=worker_program.environment(),
     ))
     for number, line in zip(numbers, programs.stdout):
-      program, path, *pids = line.split()
+      program, *pids, path = line.rstrip("\n").split(" ", 3)
       os.kill(int(program), number)
       for pid in (program, *pids):
         self.assertTrue(_ends(int(pid)), number)

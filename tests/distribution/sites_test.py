@@ -231,11 +231,10 @@ def _at_sites(files, workers):
   """Moves clients' files to sites, one after another, and returns the `ClientFiles`."""
 
   def move(file, worker):
-    name = os.path.basename(file.path)
+    name = os.path.basename(os.fsdecode(file.path))
     shutil.copy(file.path, os.path.join(worker.folder, name))
-    return dataclasses.replace(
-        file, path=str(site_paths.SitePath(worker.address, name)), site=worker.address
-    )
+    path = os.fsencode(str(site_paths.SitePath(worker.address, name)))
+    return dataclasses.replace(file, path=path, site=worker.address)
 
   of_client = {c: workers[i % len(workers)] for i, c in enumerate(files.train)}
   train = {c: move(file, of_client[c]) for c, file in files.train.items()}

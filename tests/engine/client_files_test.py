@@ -23,7 +23,7 @@ class ClientFilesTest(absltest.TestCase):
     files = client_files.write_client_files(task, folder)
     written = [*files.train.values(), *files.test.values(), *files.global_test]
     self.assertCountEqual(
-        [os.path.basename(file.path) for file in written], os.listdir(folder)
+        [os.path.basename(file.path) for file in written], os.listdir(os.fsencode(folder))
     )
     self.assertEqual({file.site for file in written}, {""})
     self.assertEqual(
@@ -44,7 +44,7 @@ class ClientFilesTest(absltest.TestCase):
         folder,
     )
     self.assertEqual(
-        files.train["a"], client_files.ExampleFile("site:host:1/a.train", 5, "host:1")
+        files.train["a"], client_files.ExampleFile(b"site:host:1/a.train", 5, "host:1")
     )
     self.assertEqual(files.global_test, tuple(files.test.values()))
     self.assertEmpty(os.listdir(folder))

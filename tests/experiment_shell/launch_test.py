@@ -1,6 +1,9 @@
 import contextlib
 import fcntl
+import functools
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +18,9 @@ from experiment_shell import temporary_folder
 from tests.experiment_shell import nfs
 
 _PROGRAM = """
+import errno
 import os
+import resource
 import time
 from absl import flags
 from experiment_shell import launch
@@ -35,7 +40,16 @@ def main():
       open("no/such/file")
   if fault == "disk":
     with launch.run_errors("/results/run"):
-      raise OSError("No space left on device")
+      raise OSError(errno.ENOSPC, "No space left on device")
+  if fault == "temporary_files":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # As on a full disk.
+    with launch.run_errors("/results/run"):
+      raise ArithmeticError("TensorFlow says nothing of a file.")
+  if fault == "home":
+    import matplotlib
+    matplotlib.get_cachedir()
+  if fault == "letters":
+    print("größer – 中文 \\udce9")
   if fault == "loss":
     with launch.run_errors("/results/run", ArithmeticError):
       raise ArithmeticError("the loss is nan.")
@@ -113,13 +127,14 @@ class LaunchTest(parameterized.TestCase):
     super().setUp()
     self._folder = self.create_tempdir().full_path
 
-  def _run(self, *arguments, **environment):
+  def _run(self, *arguments, options=None, **environment):
     return subprocess.run(
         [sys.executable, "-c", _PROGRAM, *arguments],
         check=False,
         capture_output=True,
         text=True,
         env={**_environment(), **environment},
+        **(options or {}),
     )
 
   def test_runs_where_the_user_stands(self):
@@ -138,8 +153,8 @@ class LaunchTest(parameterized.TestCase):
       ("value", ["--fault=value"], 2, "`number` must be odd, got 2."),
       ("file", ["--fault=file"], 2, "no/such/file"),
       ("run", ["--fault=run"], 1, "the loss is nan in round 3."),
-      ("disk", ["--fault=disk"], 1, "error: No space left on device. Results so far are in "
-       "/results/run; --resume continues from there."),
+      ("disk", ["--fault=disk"], 1,
+       "Results so far are in /results/run; --resume continues from there."),
       ("loss", ["--fault=loss"], 1, "error: the loss is nan. Results so far are in "),
       ("extra", ["--fault=extra"], 1,
        f"error: tensorflow must be installed for this, and isn't; {extras.advice()}."),
@@ -231,6 +246,7 @@ class LaunchTest(parameterized.TestCase):
     with mock.patch.object(fcntl, "flock", nfs.flock), temporary_folder.own():
       folder = tempfile.gettempdir()
       self.assertEqual(os.path.dirname(folder), before)
+    temporary_folder.remove()
     self.assertFalse(os.path.exists(folder))
 
   def test_folders_of_others_stay(self):
@@ -254,8 +270,48 @@ class LaunchTest(parameterized.TestCase):
       )
       self.assertBetween(process.stderr.count("bar"), *bounds, process.stderr)
 
-  def test_no_room_for_temporary_files(self):
-    result = self._run("--number=5", TMPDIR="/no/such", TEMP="/no/such", TMP="/no/such")
+  @parameterized.named_parameters(
+      ("missing", "/no/such", None), ("read_only", "/proc", None), ("no_folder", "/dev/null", None),
+      ("full", None, 0),
+  )
+  def test_no_room_for_temporary_files(self, folder, most_bytes):
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    options = {} if most_bytes is None else {"preexec_fn": limit}
+    if folder is None:
+      folder = self._folder
+      self.create_tempfile(  # A killed program's, which may be what fills it.
+          f"{folder}/fl_clustering_x/.lock_of_fl_clustering"
+      )
+    for arguments, code in ((["--help"], 0), ([], 2)):
+      result = self._run(*arguments, options=options, TMPDIR=folder)
+      self.assertEqual(result.returncode, code, result.stderr)
+    self.assertRegex(result.stderr, f"^error: `TMPDIR` must .*{re.escape(repr(folder))}.*\n$")
+    self.assertEmpty(os.listdir(self._folder))
+
+  def test_a_folder_for_temporary_files_that_is_not_utf_8(self):
+    folder = os.path.join(self._folder, os.fsdecode(b"caf\xe9"))
+    os.mkdir(folder)
+    result = self._run(TMPDIR=folder)
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(result.stderr, r"^error: `TMPDIR` must .*UTF-8, got '.*caf.udce9'\.\n$")
+
+  @parameterized.parameters("temporary_files", "disk")
+  def test_room_for_temporary_files_ends(self, fault):
+    result = self._run(f"--fault={fault}", TMPDIR=self._folder)
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertRegex(result.stderr, rf"^error: .*{self._folder}.*/results/run.*--resume.*\n$")
+
+  def test_no_home(self):
+    result = self._run("--fault=home", HOME="/dev/null/home", TMPDIR=self._folder)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertRegex(result.stderr, "^(warning: .*\n)+$")
+    self.assertEmpty(os.listdir(self._folder))
+
+  @parameterized.parameters("ascii", "latin-1", "utf-8")
+  def test_any_letters_can_be_printed(self, encoding):
+    result = self._run(
+        "--fault=letters", options={"encoding": encoding}, PYTHONIOENCODING=encoding
+    )
     self.assertEqual(result.returncode, 0, result.stderr)
 
   def test_interrupted_while_it_imports(self):
@@ -348,7 +404,7 @@ class LaunchTest(parameterized.TestCase):
     result = self._run(b"--fault=caf\xe9")
     self.assertEqual(result.returncode, 2)
     self.assertEqual(
-        result.stderr, r"error: arguments must be in UTF-8, got '--fault=caf\udce9'." + "\n"
+        result.stderr, r"error: `arguments` must be in UTF-8, got '--fault=caf\udce9'." + "\n"
     )
 
   def test_help_is_no_error(self):

@@ -8,7 +8,7 @@ from absl.testing import parameterized
 from experiment_shell import path_flag
 
 
-class PathFlagTest(absltest.TestCase):
+class PathFlagTest(parameterized.TestCase):
 
   def test_a_tilde_is_the_home_folder(self):
     values = flags.FlagValues()
@@ -19,6 +19,21 @@ class PathFlagTest(absltest.TestCase):
       ):
         values(["program", f"--data={given}"])
         self.assertEqual(values.data, path)
+
+  @parameterized.named_parameters(
+      ("given", "/caf\udce9", "/"), ("from_the_home_folder", "~/out", "/"),
+      ("from_the_working_folder", "out", "/caf\udce9"),
+  )
+  def test_a_path_is_in_utf_8(self, argument, working_folder):
+    values = flags.FlagValues()
+    path_flag.define("data", None, "Folder.", flag_values=values)
+    with (
+        mock.patch.dict(os.environ, {"HOME": "/caf\udce9"}),
+        mock.patch.object(os, "getcwd", return_value=working_folder),
+    ):
+      values(["program", "--data=/größer 中文"])
+      with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data=.*UTF-8"):
+        values(["program", f"--data={argument}"])
 
 
 class OutputTest(parameterized.TestCase):
@@ -63,6 +78,7 @@ class OutputTest(parameterized.TestCase):
       self._given(value)
 
   def test_a_name_is_a_file_of_the_working_folder(self):
+    self.addCleanup(os.chdir, os.getcwd())
     os.chdir(self.folder)
     self.assertEqual(self._given("new"), "new")
 

@@ -203,7 +203,7 @@ class StoppedStudyTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("interrupt", "interrupt", 130, "interrupted: everything saved so far is kept.", ""),
-      ("disk_full", "disk_full", 1, "error: .*File too large. Results so far are in .*"
+      ("disk_full", "disk_full", 1, "error: .*File too large.*Results so far are in .*"
        "; --resume continues from there.", "3,"),
   )
   def test_one_line_and_the_rest_later(self, fault, code, message, half_line):

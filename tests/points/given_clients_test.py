@@ -1,5 +1,6 @@
 """Tests for fl_clustering.points.given_clients."""
 
+import os
 import warnings
 
 from absl.testing import absltest
@@ -111,6 +112,11 @@ class CheckedClientsTest(parameterized.TestCase):
     for ids in (expected, reversed(expected)):
       checked, _ = _checked({client_id: _GOOD for client_id in ids})
       self.assertEqual(list(checked), expected)
+
+  def test_an_id_that_no_file_can_hold(self):
+    given_clients.sorted_by_id({"größer 中文": 0, 3: 1})
+    with self.assertRaisesRegex(ValueError, r"`client_id` must .*UTF-8, got 'caf.udce9'"):
+      given_clients.sorted_by_id({"a": 0, os.fsdecode(b"caf\xe9"): 1})
 
   def test_a_list_gets_numbers_as_ids(self):
     checked, _ = _checked([np.full((1, 2), index) for index in range(12)])

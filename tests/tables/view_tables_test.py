@@ -224,6 +224,8 @@ class BadFoldersTest(ViewTablesTestCase):
       ("labels of one client", _with(_FILES, b_labels="1\n"), {}, "got 'labels' at 'b' but not"),
       ("a view twice", _with(_FILES, b_y="1\n"), {},
        "one file per view, got .*y.csv.* and .*y.npy"),
+      ("a name not in UTF-8", {**_FILES, "a/\udce9.csv": "w\n1\n2\n", "b/\udce9.csv": "w\n1\n"},
+       {}, r"UTF-8, got '.*a/.udce9\.csv'"),
       ("another kind", {**_FILES, "b/y.json": ""}, {},
        "got '.*b/y.json': it is of no kind that can be read; kinds are .csv, "),
       ("a column too few", _with(_FILES, b_x="u\n1\n"), {},

@@ -3,6 +3,7 @@ import http.server
 import lzma
 import os
 import pathlib
+import shlex
 import shutil
 import sqlite3
 import threading
@@ -173,7 +174,7 @@ class DamagedTest(EmnistTest):
   def _assert_damaged(self, cause):
     message = (
         f"^The cache of `dataset`='emnist' .*{self._path}, which is damaged .*{cause}.*"
-        f"Remove it .rm {self._path}."
+        f"Remove it .rm {shlex.quote(self._path)}."
     )
     with self.assertRaisesRegex(ValueError, message) as caught:
       self._load()

@@ -130,7 +130,7 @@ class SiteTaskTest(parameterized.TestCase):
     found = client_files.write_client_files(task, folder)
     self.assertEmpty(os.listdir(folder))
     for client_id, file in client_files.write_client_files(expected, folder).train.items():
-      path = site_paths.parse(found.train[client_id].path)
+      path = site_paths.parse(os.fsdecode(found.train[client_id].path))
       self.assertEqual(found.train[client_id].site, path.address)
       np.testing.assert_allclose(
           np.fromfile(os.path.join(self.started[path.address].folder, path.name), np.float32),

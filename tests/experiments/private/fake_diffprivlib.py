@@ -47,6 +47,6 @@ def write_python(folder, with_package=True):
   python = os.path.join(folder, "python")
   with open(python, "w", encoding="utf-8") as file:
     # Without the flag for isolation, which would hide the invented packages.
-    file.write(f'#!/bin/sh\nshift\nPYTHONPATH={folder}/packages exec {sys.executable} "$@"\n')
+    file.write(f'#!/bin/sh\nshift\nPYTHONPATH="{folder}/packages" exec "{sys.executable}" "$@"\n')
   os.chmod(python, 0o755)
   return python
