@@ -84,6 +84,7 @@ class AtomicFileTest(parameterized.TestCase):
     self.assertEqual(self._content(), "all")
 
   def test_takes_a_name_without_a_folder(self):
+    self.addCleanup(os.chdir, os.getcwd())
     os.chdir(self.folder)
 
     atomic_file.write_text("result.txt", "here")
