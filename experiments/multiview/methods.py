@@ -12,6 +12,7 @@ import numpy as np
 
 from clustering_basics import agreement
 from clustering_basics import single_thread_kmeans
+from fl_clustering.points import grid_scaling
 
 # The columns of an `Outcome`.
 VALUES = ("nmi", "ari", "rounds", "view_weights", "objectives", "points")
@@ -132,10 +133,11 @@ class Problem:
 
 
 def _standardised(view: np.ndarray) -> np.ndarray:
-  mean, deviation = view.mean(axis=0), view.std(axis=0)
-  # The mean of a constant column can miss its value by this much.
-  rounding = len(view) * np.finfo(np.float64).eps * np.abs(mean)
-  return (view - mean) / np.where(deviation > rounding, deviation, 1.0)
+  # The mean of what is left of a constant column misses nothing.
+  offsets = view - view[0]
+  deviation = offsets.std(axis=0)
+  varies = deviation > grid_scaling.rounding(view.mean(axis=0))
+  return (offsets - offsets.mean(axis=0)) / np.where(varies, deviation, 1.0)
 
 
 def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:

@@ -163,7 +163,8 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       # all clients by what they are.
       raise validate.error(
           "simulation",
-          f"be left on with `dataset` {self.dataset}: in a private run, a schema says what is public",
+          f"be left on with `dataset` {self.dataset}: a private run takes tables, of which a "
+          "schema says what is public",
           self.simulation,
       )
 

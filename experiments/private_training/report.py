@@ -311,8 +311,8 @@ def write_simulation(folder: str) -> None:
   data = simulation["data"]
   key = (
       f"Brackets: 95% interval of the mean over {intervals.LEAST_COUNT} seeds or more (Student's "
-      "t, each interval by itself; it is about other seeds with these data). Parentheses: the range "
-      "of two seeds. A single seed tells nothing about chance."
+      "t, each interval by itself; it is about other seeds with these data). Parentheses: the "
+      "range of two seeds. A single seed tells nothing about chance."
   )
   comparisons = _comparison_table(simulation, results.DP_FEDAVG, "Fine-tuned accuracy")
   if comparisons:

@@ -6,7 +6,6 @@ of it is private.
 
 from __future__ import annotations
 
-import math
 import statistics
 from typing import Any, Callable, Iterable, Mapping, Sequence
 

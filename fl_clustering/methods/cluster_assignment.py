@@ -159,7 +159,7 @@ class ClusterAssignment:
     Raises:
       ValueError: If a client has no such label, or there are labels of others.
     """
-    others = sorted(set(label_of).symmetric_difference(client_ids))
+    others = sorted(set(label_of).symmetric_difference(client_ids), key=str)
     if others:
       raise validate.error("label_of", "have a label per client and no others", others[0])
     members = collections.defaultdict(list)

@@ -157,7 +157,8 @@ class _ManyClients:
 
     Each client's are in the container that `set_output` asks for.
     """
-    return self._contained(X, self._points(X))
+    with self._content_rules():
+      return self._contained(X, self._points(X))
 
 
 class FederatedClusterer(
@@ -245,7 +246,7 @@ class FederatedClusterer(
     return settings
 
   def _content_rules(self) -> ContextManager:
-    """Returns the context of a fit, in which no content of private rows raises an error."""
+    """Returns the context of all that touches points: no number of a private row is an error."""
     if self.privacy is None:
       return contextlib.nullcontext()
     return clustering_params.content_raises_nothing()
@@ -330,10 +331,12 @@ class FederatedClusterer(
     Whoever holds the points computes this alone, without any round.  It is exact, also where
     the fit was private.
     """
-    return self._points(X).map(self._result.model.assign)
+    with self._content_rules():
+      return self._points(X).map(self._result.model.assign)
 
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the loss of the points: the larger, the better."""
     del y
-    points = self._points(X).by_id.values()
-    return -float(sum(self._result.model.losses(own).min(axis=1).sum() for own in points))
+    with self._content_rules():
+      points = self._points(X).by_id.values()
+      return -float(sum(self._result.model.losses(own).min(axis=1).sum() for own in points))

@@ -268,12 +268,12 @@ def mean_and_variance(
   """
   left = sums["sums"] / sums["num_points"]
   variance = sums["squares"] / sums["num_points"] - left**2
-  # The mean of a constant column can miss its value by this much (Chan, Golub, LeVeque,
-  # "Algorithms for Computing the Sample Variance", 1983).  A variance below it is
+  # A sum of n numbers misses at most n last places (Chan, Golub, LeVeque, "Algorithms for Computing
+  # the Sample Variance", 1983).  What three of them leave of a constant column's variance is
   # rounding, which standardising would blow up.
-  missed = sums["num_points"] * _EPSILON * np.abs(shift)
-  least = np.maximum(missed, rounding(shift))
-  return shift + left, np.where(variance > least**2, variance, 0.0)
+  missed = 4 * sums["num_points"] * _EPSILON * left**2
+  least = np.maximum(missed, rounding(shift) ** 2)
+  return shift + left, np.where(variance > least, variance, 0.0)
 
 
 def unit_scaling(

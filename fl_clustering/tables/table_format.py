@@ -234,7 +234,7 @@ class TableFormat:
     for name in self.columns.features:
       if names.count(name) != 1:
         raise ValueError(
-            f"`frame` must have the column {name!r}, and once, got {list(frame.columns)}."
+            f"`frame` must have the column {name!r} once, got {list(frame.columns)}."
         )
       columns[name] = own[name].to_numpy()
       if name in self.columns.categories:

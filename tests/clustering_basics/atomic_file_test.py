@@ -84,6 +84,7 @@ class AtomicFileTest(parameterized.TestCase):
     self.assertEqual(self._content(), "all")
 
   def test_takes_a_name_without_a_folder(self):
+    self.addCleanup(os.chdir, os.getcwd())
     os.chdir(self.folder)
 
     atomic_file.write_text("result.txt", "here")
@@ -153,6 +154,27 @@ class AtomicFileTest(parameterized.TestCase):
           archive.writestr("a.npy", content)
         with self.assertRaisesRegex(ValueError, "'a'"):
           atomic_file.read_arrays(path)
+
+  @parameterized.parameters(4, 255)
+  def test_whichever_byte_is_damaged_no_array_is_another(self, bits):
+    path = os.path.join(self.folder, "arrays.npz")
+    array = np.arange(6).reshape(2, 3)
+    atomic_file.write_arrays(path, {"a": array})
+    with open(path, "rb") as file:
+      whole = file.read()
+    num_refused = 0
+    for place in range(len(whole)):
+      content = bytearray(whole)
+      content[place] ^= bits
+      with open(path, "wb") as file:
+        file.write(content)
+      try:
+        found = atomic_file.read_arrays(path)
+      except ValueError:
+        num_refused += 1
+      else:
+        np.testing.assert_array_equal(found.get("a", array), array, f"byte {place}")
+    self.assertGreater(num_refused, len(whole) / 2)
 
   def test_a_full_disk_is_one_error(self):
     # Every write to this device fails as on a full disk.

@@ -38,9 +38,10 @@ def _with(rows):
 
 
 def _ends(model, points):
-  """Returns what a fit leaves, and what the other ways to fit give."""
+  """Returns what a fit leaves, what the other ways to fit give, and what is predicted."""
   distances, labels = model.fit_transform(points), model.fit_predict(points)
-  return [*model.cluster_centers_, *labels, *distances]
+  predicted = [*model.predict(points), *model.transform(points), model.score(points)]
+  return [*model.cluster_centers_, *labels, *distances, *predicted]
 
 
 def _private_kmeans(rows, method):
@@ -66,9 +67,11 @@ def _multi_view(rows):
   model = multiview.FederatedMultiViewKMeans(
       3, standardize=False, privacy=privacy, compute_labels=True
   )
-  columns = rows.iloc if isinstance(rows, pd.DataFrame) else rows
-  views = [[_POINTS[:, :1], _POINTS[:, 1:]], [columns[:, :1], columns[:, 1:]]]
-  return _ends(model, views)
+  if isinstance(rows, pd.DataFrame):
+    views = [rows[[column]].set_axis([0], axis=1) for column in rows]  # Without names.
+  else:
+    views = [rows[:, :1], rows[:, 1:]]
+  return _ends(model, [[_POINTS[:, :1], _POINTS[:, 1:]], views])
 
 
 _FITS = {

@@ -259,6 +259,27 @@ class MeanAndVarianceTest(parameterized.TestCase):
     points = 1.0 + 1e-6 * np.random.default_rng(0).standard_normal((1000, 1))
     np.testing.assert_allclose(_moments(points)[1], points.var(axis=0))
 
+  @parameterized.parameters(100, 100_000)
+  def test_time_stamps_vary_however_many_there_are(self, num_points):
+    points = 1.7e9 + 1e-3 * np.random.default_rng(0).integers(0, 2, (num_points, 1))
+    np.testing.assert_allclose(_moments(points)[1], points.var(axis=0), rtol=1e-3)
+
+  @parameterized.parameters(100, 100_000)
+  def test_no_variance_of_a_constant_column_is_left_by_sums_that_miss(self, num_points):
+    values = 1.7e9 + np.random.default_rng(0).random(1000)
+    sums = num_points * values
+    for part in (1, -0.3, 0.01):
+      # By as much as a sum of so many numbers can miss.
+      missed = part * num_points * np.finfo(float).eps
+      shift = sums * (1 + missed) / num_points
+      left = values - shift
+      of_left = {
+          "num_points": num_points, "sums": num_points * left * (1 - missed),
+          "squares": num_points * left**2 * (1 + missed),
+      }
+      _, variance = grid_scaling.mean_and_variance(shift, of_left)
+      np.testing.assert_array_equal(variance, 0)
+
 
 if __name__ == "__main__":
   absltest.main()

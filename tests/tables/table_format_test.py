@@ -142,7 +142,7 @@ class FeaturesTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("a missing column", {"z": None},
-       "`frame` must have the column 'z', and once, got ['x', 'c']."),
+       "`frame` must have the column 'z' once, got ['x', 'c']."),
       ("text", {"x": ["1", "much"]}, "`frame` must hold numbers in column 'x': "),
       ("a level", {"c": ["red", "blue"]},
        "`frame` must be like the tables of the fit: row 2, column 'c' must be one of 1, red, got"),

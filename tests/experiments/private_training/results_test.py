@@ -1,5 +1,4 @@
 import json
-import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -159,7 +158,9 @@ class TextTest(parameterized.TestCase):
         [line.split() for line in text.splitlines()[-2:]], [["0", "–", "–"], ["all", "–", "–"]]
     )
 
-  @parameterized.parameters((0.306, 0.201, "unknown"), (0.306, 0.2, "0.306"), (None, None, "unknown"))
+  @parameterized.parameters(
+      (0.306, 0.201, "unknown"), (0.306, 0.2, "0.306"), (None, None, "unknown")
+  )
   def test_an_accuracy_under_too_much_noise_is_unknown(self, accuracy, std, shown):
     found = {
         "num_clients": 7.0, "num_clients_std": 4.0, "accuracy": accuracy, "accuracy_std": std
