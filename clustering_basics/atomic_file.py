@@ -100,10 +100,8 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
     try:
       with np.load(file, allow_pickle=False) as archive:
         arrays = dict(archive)
-    except (
-        ValueError, TypeError, AttributeError, KeyError, EOFError, RuntimeError,
-        zipfile.BadZipFile,
-    ) as e:
+    except Exception as e:  # pylint: disable=broad-exception-caught
+      # NumPy, `zipfile` and what decompresses meet damaged bytes with any exception.
       raise ValueError(str(e)) from e
   for name, array in arrays.items():
     if not isinstance(array, np.ndarray):  # NumPy returns the bytes of what has lost its header.

@@ -12,6 +12,12 @@ from fl_clustering.private_clusters import releases as releases_lib
 _MU = 0.1
 
 
+def _with_compression(content, kind):
+  """Returns an archive of one file, the list of which says that it is compressed."""
+  place = content.index(b"PK\x01\x02") + 10
+  return content[:place] + bytes([kind]) + content[place + 1:]
+
+
 class ReleasesTest(parameterized.TestCase):
 
   def setUp(self):
@@ -86,6 +92,9 @@ class ReleasesTest(parameterized.TestCase):
       # As where one page never came to the disk: all around it is whole.
       ("with_zeros_for_numbers", lambda content, numbers: content.replace(numbers, bytes(24))),
       ("of_text", lambda content, numbers: b"nonsense"),
+      # Of the zip archive: where its list of files begins, and how they are compressed.
+      ("with_its_list_elsewhere", lambda content, numbers: content[:-3] + b"\xff" + content[-2:]),
+      ("compressed", lambda content, numbers: _with_compression(content, 12)),
   )
   def test_an_answer_that_cant_be_read_is_lost_and_stays_charged(self, damage):
     expected, _ = self._asked(3)
