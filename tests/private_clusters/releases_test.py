@@ -120,17 +120,18 @@ class ReleasesTest(parameterized.TestCase):
       ("torn_before_zeros", lambda line: line[:30] + bytes(len(line) - 30)),
       ("of_zeros", lambda line: bytes(len(line))),
   )
-  def test_a_line_that_is_not_whole_was_not_asked(self, torn):
+  def test_a_line_that_is_not_whole_may_have_been_asked_so_it_is_charged(self, torn):
     _, (line, next_line) = self._asked(2)
     os.remove(os.path.join(self.folder, "answer_00001.npz"))
     with open(self.entries, "wb") as file:
       file.write(line + torn(next_line))
 
-    _, _, asked = self._resumed(2)
+    releases, found, asked = self._resumed(3)
 
-    self.assertEqual(asked, [1])
+    self.assertIsNone(found[1])
+    self.assertEqual((releases.lost, asked), (["question 1"], [2]))
     with open(self.entries, "rb") as file:
-      self.assertEqual(file.read(), line + next_line)
+      self.assertEqual(file.read().splitlines(keepends=True)[:2], [line, next_line])
 
   @parameterized.named_parameters(
       ("nonsense", lambda lines: b"nonsense\n"),
