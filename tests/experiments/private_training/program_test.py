@@ -30,7 +30,7 @@ _FLAGS = (
 )
 
 
-# All files of a run on real clients that stops in round 3; whether it is refused where they are
+# All files of a run on real clients that stops in round 2; whether it is refused where they are
 # damaged.
 _FILES = {"config.json": True, "journal/releases.jsonl": True, "journal/answer_*": False}
 
@@ -135,33 +135,12 @@ class ProgramTest(parameterized.TestCase):
           _read(folder, "released", name), _read(self.folder, "released", name), name
       )
 
-  def _interrupted(self, name, release, *arguments):
+  def _interrupted(self, name, release):
     """Returns the folder of a run that has asked for all that comes before a release."""
     folder = os.path.join(self.base, name)
     with _interrupted_in(release), self.assertRaises(KeyboardInterrupt):
-      _run(f"--output_dir={folder}", *arguments)
+      _run(f"--output_dir={folder}")
     return folder
-
-  def test_a_damaged_file_is_named_or_its_answers_are_lost(self):
-    interrupted = self._interrupted("damaged", "round 3", "--nosimulation")
-    self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
-    entered = _read(interrupted, "journal", "releases.jsonl")
-    whole = _read(self.folder, "journal", "releases.jsonl")
-    for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
-      with self.subTest(pattern, damage=damage):
-        folder = os.path.join(self.create_tempdir().full_path, "run")
-        damaged_files.damaged_copy(interrupted, folder, pattern, damage)
-        if is_refused:
-          with self.assertRaisesRegex(launch.InputError, pattern):
-            _run(f"--output_dir={folder}", "--nosimulation", "--resume")
-          continue
-        _run(f"--output_dir={folder}", "--nosimulation", "--resume")
-        self.assertEqual(
-            json.loads(_read(folder, "released", "summary.json"))["lost"],
-            [json.loads(line)["name"] for line in entered.splitlines()],
-        )
-        # All of it is charged, and once.
-        self.assertEqual(_read(folder, "journal", "releases.jsonl"), whole)
 
   def test_seeded_noise_may_be_drawn_again(self):
     folder = self._interrupted("drawn_again", "round 2")
@@ -361,6 +340,29 @@ class OwnTablesTest(parameterized.TestCase):
     self.assertEqual(_read(folder, "journal", "releases.jsonl"), before)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(_read(folder, "journal", "releases.jsonl"), before)
+
+  def test_a_damaged_file_is_named_or_its_answers_are_lost(self):
+    whole = _read(self._run("whole")[0], "journal", "releases.jsonl")
+    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
+      self._run("damaged")
+    interrupted = os.path.join(self.base, "damaged")
+    self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
+    entered = _read(interrupted, "journal", "releases.jsonl")
+    for number, pattern, damage, is_refused in damaged_files.parameters(_FILES):
+      with self.subTest(pattern, damage=damage):
+        folder = os.path.join(self.base, f"damaged_{number}")
+        damaged_files.damaged_copy(interrupted, folder, pattern, damage)
+        if is_refused:
+          with self.assertRaisesRegex(launch.InputError, pattern):
+            self._run(folder, "--resume")
+          continue
+        self._run(folder, "--resume")
+        self.assertEqual(
+            json.loads(_read(folder, "released", "summary.json"))["lost"],
+            [json.loads(line)["name"] for line in entered.splitlines()],
+        )
+        # All of it is charged, and once.
+        self.assertEqual(_read(folder, "journal", "releases.jsonl"), whole)
 
   def test_a_simulation_where_it_is_asked_for(self):
     folder, _ = self._run("simulation", "--simulation")
