@@ -115,7 +115,7 @@ class OutputFolder:
       )
     validate.regular_files(output_dir=self.path)
     # Read for --overwrite too: an unreadable file may belong to something else.
-    self._there = self._read_config() if CONFIG in names else None
+    self._there = self._found_config()
     self.recorded = self._there if resume else None
     self.is_finished = self.recorded is not None and REPORT in names
 
@@ -147,7 +147,10 @@ class OutputFolder:
         f"--overwrite, got {self.join(CONFIG)!r} ({error})."
     )
 
-  def _read_config(self) -> dict[str, Any]:
+  def _found_config(self) -> dict[str, Any] | None:
+    """Returns the content of `config.json`; None if it is missing."""
+    if CONFIG not in self._names():
+      return None
     try:
       with open(self.join(CONFIG), encoding="utf-8") as f:
         recorded = json.load(f)
@@ -272,8 +275,7 @@ class OutputFolder:
       logging.warning(
           "%s can't be locked (%s), so nothing keeps a second run out of it.", self.path, problem
       )
-    started_since = self._there is None and CONFIG in self._names()
-    if in_use or started_since:
+    if in_use or self._found_config() != self._there:  # Another run has started since.
       raise ValueError(
           f"`output_dir` must not be in use by another run, got {self.path!r}."
       )

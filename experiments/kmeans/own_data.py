@@ -17,6 +17,7 @@ from absl import logging
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from experiment_shell import experiment
 from experiment_shell import launch
 from experiment_shell import lazy_module
@@ -387,7 +388,10 @@ def measure(
         "The interrupted run may have released something. This fit draws new noise, so that the "
         "budget of (%g, %g) is spent once more.", config.epsilon, config.delta,
     )
-  with source.open_clients(config, open_workers) as clients:
+  with contextlib.ExitStack() as stack:
+    if config.privacy is not None:
+      stack.enter_context(clustering_params.content_raises_nothing())
+    clients = stack.enter_context(source.open_clients(config, open_workers))
     if config.num_clusters is not None and config.privacy is not None:
       fit = estimator.fit(config.kmeans(config.num_clusters), clients)
     else:

@@ -137,7 +137,11 @@ class Releases:
       self._source = noise.SeededNoise(seed)
     if self._journal is None:
       return question()
+    is_torn = bool(self._torn)
     self._enter(release)
+    if is_torn:
+      self.lost.append(release.name)
+      return None
     found = question()
     atomic_file.write_arrays(path, {_ANSWER: found})
     return found
@@ -145,8 +149,8 @@ class Releases:
   def _enter(self, release: ledger_lib.Release) -> None:
     """Writes a release to the journal, in the place of a line that is not whole.
 
-    Nothing was asked before its line was whole.  Then it was on disk, so what is left of a line
-    that wasn't is its beginning, and zeros if the machine lost its power.
+    What is left of it is its beginning, and zeros if the machine lost its power.  The line may have
+    been whole when the release was asked, and damaged since.
     """
     assert self._journal is not None  # As types can't say.
     path = os.path.join(self._journal, _ENTRIES)

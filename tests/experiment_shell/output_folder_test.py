@@ -72,6 +72,15 @@ class OutputFolderTest(parameterized.TestCase):
       second.start({"config": {"seed": 2}})
     self.assertEqual(self._settings(), {"seed": 1})
 
+  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  def test_a_run_that_replaced_meanwhile_what_was_found_is_left_alone(self, **how):
+    self._start({"seed": 1}).close()
+    slow = self._open(**how)
+    self._start({"seed": 2}, overwrite=True).close()
+    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+      slow.start({"config": {"seed": 1}})
+    self.assertEqual(self._settings(), {"seed": 2})
+
   def test_a_killed_run_does_not_keep_others_out(self):
     program = (
         "import os, sys\nfrom experiment_shell import output_folder\n"

@@ -12,6 +12,12 @@ from fl_clustering.private_clusters import releases as releases_lib
 _MU = 0.1
 
 
+def _with_compression(content, kind):
+  """Returns an archive of one file, the list of which says that it is compressed."""
+  place = content.index(b"PK\x01\x02") + 10
+  return content[:place] + bytes([kind]) + content[place + 1:]
+
+
 class ReleasesTest(parameterized.TestCase):
 
   def setUp(self):
@@ -86,6 +92,9 @@ class ReleasesTest(parameterized.TestCase):
       # As where one page never came to the disk: all around it is whole.
       ("with_zeros_for_numbers", lambda content, numbers: content.replace(numbers, bytes(24))),
       ("of_text", lambda content, numbers: b"nonsense"),
+      # Of the zip archive: where its list of files begins, and how they are compressed.
+      ("with_its_list_elsewhere", lambda content, numbers: content[:-3] + b"\xff" + content[-2:]),
+      ("compressed", lambda content, numbers: _with_compression(content, 12)),
   )
   def test_an_answer_that_cant_be_read_is_lost_and_stays_charged(self, damage):
     expected, _ = self._asked(3)
@@ -111,17 +120,18 @@ class ReleasesTest(parameterized.TestCase):
       ("torn_before_zeros", lambda line: line[:30] + bytes(len(line) - 30)),
       ("of_zeros", lambda line: bytes(len(line))),
   )
-  def test_a_line_that_is_not_whole_was_not_asked(self, torn):
+  def test_a_line_that_is_not_whole_may_have_been_asked_so_it_is_charged(self, torn):
     _, (line, next_line) = self._asked(2)
     os.remove(os.path.join(self.folder, "answer_00001.npz"))
     with open(self.entries, "wb") as file:
       file.write(line + torn(next_line))
 
-    _, _, asked = self._resumed(2)
+    releases, found, asked = self._resumed(3)
 
-    self.assertEqual(asked, [1])
+    self.assertIsNone(found[1])
+    self.assertEqual((releases.lost, asked), (["question 1"], [2]))
     with open(self.entries, "rb") as file:
-      self.assertEqual(file.read(), line + next_line)
+      self.assertEqual(file.read().splitlines(keepends=True)[:2], [line, next_line])
 
   @parameterized.named_parameters(
       ("nonsense", lambda lines: b"nonsense\n"),

@@ -13,6 +13,7 @@ import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 from pyarrow import parquet
@@ -184,6 +185,11 @@ class NeighboursTest(parameterized.TestCase):
     self.assertEqual((code, errors), (0, ""))
     self.assertContainsSubset((*_OF_CENTERS, "report.html"), files)
     self.assertEqual(self.outcome(kind, place, row), without)
+
+  def test_a_row_raises_nothing_whatever_numpy_does_on_floating_point_errors(self):
+    without = self.outcome(_YES)
+    with np.errstate(all="raise"):
+      self.assertEqual(self.outcome(_YES, "last", b"5e-324,1e308"), without)
 
   def test_there_are_more_than_fifty(self):
     self.assertLen(set(_NEIGHBOURS), 54)
