@@ -366,29 +366,6 @@ class OwnTablesTest(parameterized.TestCase):
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(_read(folder, "journal", "releases.jsonl"), before)
 
-  def test_a_damaged_file_is_named_or_its_answers_are_lost(self):
-    whole = _read(self._run("whole")[0], "journal", "releases.jsonl")
-    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
-      self._run("damaged")
-    interrupted = os.path.join(self.base, "damaged")
-    self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
-    entered = _read(interrupted, "journal", "releases.jsonl")
-    for number, pattern, damage, is_refused in damaged_files.parameters(_FILES):
-      with self.subTest(pattern, damage=damage):
-        folder = os.path.join(self.base, f"damaged_{number}")
-        damaged_files.damaged_copy(interrupted, folder, pattern, damage)
-        if is_refused:
-          with self.assertRaisesRegex(launch.InputError, pattern):
-            self._run(folder, "--resume")
-          continue
-        self._run(folder, "--resume")
-        self.assertEqual(
-            json.loads(_read(folder, "released", "summary.json"))["lost"],
-            [json.loads(line)["name"] for line in entered.splitlines()],
-        )
-        # All of it is charged, and once.
-        self.assertEqual(_read(folder, "journal", "releases.jsonl"), whole)
-
   def test_a_simulation_where_it_is_asked_for(self):
     folder, _ = self._run("simulation", "--simulation")
     rows = list(csv.DictReader(_read(folder, "simulation/results.csv").splitlines()))
