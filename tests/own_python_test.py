@@ -32,7 +32,9 @@ class OwnPythonTest(absltest.TestCase):
     if shutil.which("dpkg-deb") is None:
       self.skipTest("this machine has no dpkg-deb, with which Debian's packages are unpacked.")
     self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-    self.mirror, self.packages = self.folder / "mirror", self.folder / "packages"
+    # A short path: apt makes one file's name of all of it.
+    self.mirror = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+    self.packages = self.folder / "packages"
     self.packages.mkdir()
     self.cache = self.folder / "cache" / "federated_clustering"
 
