@@ -35,22 +35,22 @@ _TESTS = {
     "dp_clustering/sum_query": (
         "dp_clustering/sum_query dp_clustering/private_sums", "points/privacy points/grid_scaling",
         "points/secure_sums"),
-    "private_clusters/slot_sums": (
-        "private_clusters/slot_sums", "private_clusters/fitting",
-        "private_clusters/replay private_clusters/door"),
-    "private_clusters/releases": (
-        "private_clusters/releases", "private_clusters/replay private_clusters/resume"),
     "dp_clustering/noise": (
         "dp_clustering/noise", "dp_clustering/private_sums dp_clustering/private_methods"),
     "dp_clustering/exact_sampler": ("dp_clustering/exact_sampler", "dp_clustering/noise"),
     "dp_clustering/ledger": (
         "dp_clustering/ledger", "dp_clustering/private_sums private_clusters/releases"),
     "points/privacy": ("points/privacy", "kmeans/private_fit"),
+    "private_clusters/releases": (
+        "private_clusters/releases", "private_clusters/replay private_clusters/resume"),
     "dp_clustering/private_sums": (
         "dp_clustering/private_sums", "dp_clustering/lsh_tree dp_clustering/coreset",
         "dp_clustering/private_methods"),
     "points/grid_scaling": ("points/grid_scaling", "points/secure_sums"),
     "points/secure_sums": ("points/grid_scaling", "points/secure_sums", "kmeans/private_fit"),
+    "private_clusters/slot_sums": (
+        "private_clusters/slot_sums", "private_clusters/fitting",
+        "private_clusters/replay private_clusters/door"),
 }
 _OPERATORS = re.compile(
     "core/(AddNot|NumberReplacer|RemoveDecorator|ExceptionReplacer|ZeroIterationForLoop|"
