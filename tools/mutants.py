@@ -22,6 +22,7 @@ import resource
 import shutil
 import subprocess
 import time
+from typing import Any, Callable, Iterable, Iterator
 import zlib
 
 from cosmic_ray import ast as cosmic_ast
@@ -63,17 +64,18 @@ _OPERATORS = re.compile(
 class LeftOut:
   """An operator of Cosmic Ray's kind: leaves out a statement that is a call or a `raise`."""
 
-  def mutation_positions(self, node):
+  def mutation_positions(self, node: Any) -> Iterator[tuple[Any, Any]]:
     if node.type == "simple_stmt" and node.children[0].type in ("atom_expr", "raise_stmt"):
       yield node.children[0].start_pos, node.children[0].end_pos
 
-  def mutate(self, node, index):
+  def mutate(self, node: Any, index: int) -> Any:
+    del index
     first = node.children[0].get_first_leaf()
     node.children[0] = parso_tree.Keyword("pass", first.start_pos, first.prefix)
     return node
 
 
-def _find(tree, end):
+def _find(tree: pathlib.Path, end: str) -> pathlib.Path:
   """Returns the path of the one file whose path ends so."""
   found = list(tree.glob(f"**/{end}"))
   if len(found) != 1:
@@ -81,16 +83,16 @@ def _find(tree, end):
   return found[0]
 
 
-def _is_text(node):
+def _is_text(node: ast.AST) -> bool:
   """Returns whether what is inside of a node is for readers and type checkers."""
   return isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert)) or (
       isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING") or (
       isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases))
 
 
-def _mutants(source):
+def _mutants(source: str) -> Iterator[tuple[str, int, Callable[[], str]]]:
   """Yields the name of every mutant of a module, its line, and the function that makes it."""
-  texts = []
+  texts: list[Any] = []
   for node in ast.walk(ast.parse(source)):
     texts += [node] if _is_text(node) else []
     texts += filter(None, [getattr(node, "annotation", None), getattr(node, "returns", None)])
@@ -98,7 +100,7 @@ def _mutants(source):
            for text in texts]
   chosen = {name[5:]: plugins.get_operator(name) for name in sorted(plugins.operator_names())
             if _OPERATORS.fullmatch(name)}
-  num_like = collections.Counter()
+  num_like: collections.Counter[str] = collections.Counter()
   for name, operator in {**chosen, "LeftOut": LeftOut}.items():
     starts = [start for node in cosmic_ast.ast_nodes(cosmic_ast.get_ast(source))
               for start, _ in operator().mutation_positions(node)]
@@ -112,7 +114,7 @@ def _mutants(source):
           lambda operator=operator, at=occurrence: mutating.mutate_code(source, operator(), at))
 
 
-def _outcome(tree, python, tests, most_seconds):
+def _outcome(tree: pathlib.Path, python: str, tests: str, most_seconds: int) -> str:
   """Returns what a group of tests says, in so many seconds of a core: "died", for instance."""
   paths = [_find(tree, f"tests/{test}_test.py").relative_to(tree) for test in tests.split()]
   names = [str(path.with_suffix("")).replace("/", ".") for path in paths]
@@ -130,7 +132,7 @@ def _outcome(tree, python, tests, most_seconds):
   return "timed_out" if code in (-9, 137) else "died" if code else "survived"
 
 
-def _limits(tree, python, groups):
+def _limits(tree: pathlib.Path, python: str, groups: Iterable[str]) -> Iterator[int]:
   """Yields how long each group of tests may take: ten times as long as without a mutant."""
   for tests in groups:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -140,7 +142,7 @@ def _limits(tree, python, groups):
     yield 10 + round(10 * (sum(after[:2]) - sum(before[:2])))
 
 
-def _report(results, out):
+def _report(results: pathlib.Path, out: pathlib.Path) -> None:
   """Prints the counts by module, and writes the names of the mutants with each outcome."""
   rows = [line.split("\t") for line in results.read_text().splitlines()]
   for outcome in ("died", "timed_out", "survived"):
@@ -150,7 +152,7 @@ def _report(results, out):
     print(f"{module:30} {outcome:10} {count:5}", flush=True)
 
 
-def main():
+def main() -> None:
   parser = argparse.ArgumentParser(usage=__doc__)
   parser.add_argument("commit")
   parser.add_argument("modules", nargs="*", default=list(_TESTS))
