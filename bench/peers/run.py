@@ -5,9 +5,12 @@
 Each peer runs the same rounds on the same clients, in a process of its own.  In every launch, the
 peers take turns, and another one is the first.  A peer with a file of requirements beside it has an
 environment of its own, which is installed when it is first needed: all of them download 1 GB.  A
-peer that can't be installed or fails is named with the reason, and the others go on.  The last
-column says how far any weight of the last model is from plain TensorFlow's, with the same digits in
-the same order.  (With `cnn`, only ours draws the same dropout.)  Run it on a quiet machine.
+peer that can't be installed or fails is named with the reason, and the others go on.  Run it on a
+quiet machine.
+
+The last column says how far any weight of the last model is from plain TensorFlow's, with the same
+digits in the same order.  With `cnn`, the others draw another dropout than ours and plain
+TensorFlow.  Flower needs a later TensorFlow, with which plain TensorFlow ends at Flower's weights.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
