@@ -9,8 +9,8 @@ peer that can't be installed or fails is named with the reason, and the others g
 quiet machine.
 
 The last column says how far any weight of the last model is from plain TensorFlow's, with the same
-digits in the same order.  With `cnn`, TFF, fedjax and pfl draw dropout of their own.  Flower needs a
-later TensorFlow, with which plain TensorFlow ends at Flower's weights.
+digits in the same order.  With `cnn`, TFF, fedjax and pfl draw dropout of their own.  Flower needs
+a later TensorFlow, with which plain TensorFlow ends at Flower's weights.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
