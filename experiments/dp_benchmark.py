@@ -37,7 +37,7 @@ path_flag.define(
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
 path_flag.define(
     "diffprivlib_python", None,
-    "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
+    "Path of a Python with IBM's diffprivlib (requirements/diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
 
 HELP = program_help.Help(

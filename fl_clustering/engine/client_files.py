@@ -2,7 +2,7 @@
 
 A TFF client's value is the *path* of its data, and the client's computation reads
 the file.  So no data go through TFF's messages, as with a real device, and it is
-the fastest way to run a simulation (see `bench/engine_benchmark.py`).
+the fastest way to run a simulation (see `bench/speed.py`).
 
 File format: rows of numbers of one type, one example each: its features, then its label.
 So files that stand one after the other are a file again.

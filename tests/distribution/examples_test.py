@@ -156,7 +156,7 @@ class ExamplesTest(absltest.TestCase):
     self.assertEqual(claimed, [manifest["PersistentVolumeClaim"]["metadata"]["name"]])
 
   def test_pods_run_the_image_as_it_is(self):
-    dockerfile = _read("Dockerfile")
+    dockerfile = _read("tools/Dockerfile")
     folder = re.search(r"^WORKDIR (.*)$", dockerfile, re.M)[1]
     python = json.loads(re.search(r"^ENTRYPOINT (.*)$", dockerfile, re.M)[1])
     user = int(re.search(r"^USER (.*)$", dockerfile, re.M)[1])
@@ -170,7 +170,7 @@ class ExamplesTest(absltest.TestCase):
       self.assertEqual(pod["securityContext"]["runAsUser"], user)
 
   def test_the_image_installs_as_the_documentation_says(self):
-    dockerfile = " ".join(_read("Dockerfile").replace("\\\n", " ").split())
+    dockerfile = " ".join(_read("tools/Dockerfile").replace("\\\n", " ").split())
     page = _read("docs/install.md")
     section = page.partition("## Without Bazel")[2].partition("```sh\n")[2].partition("```")[0]
     make, install, _ = section.splitlines()
