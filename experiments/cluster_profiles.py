@@ -16,8 +16,6 @@ from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
-  from fl_clustering.points import secure_sums
-
 
 HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
 # More features or clusters don't fit on a page.
@@ -116,33 +114,6 @@ def measure(
       np.sqrt(squares / np.maximum(counts, 1)[:, np.newaxis]),
       overall[1],
       np.sqrt(overall[2] / max(overall[0], 1)),
-  )
-
-
-def of_sums(
-    scaling: secure_sums.Scaling, origins: np.ndarray, sums: Mapping[str, np.ndarray]
-) -> Profiles:
-  """Returns the profiles of rows that stay where they are.
-
-  Args:
-    scaling: Of the coordinates that the sums were made in.
-    origins: The clusters' origins there, of shape (K, d).
-    sums: What `point_files.cluster_sums` returned.
-  """
-  counts = sums["counts"][:, np.newaxis]
-  is_empty, divisors = counts == 0, np.maximum(counts, 1)
-  offsets = sums["sums"] / divisors
-  means, variances = origins + offsets, np.maximum(sums["squares"] / divisors - offsets**2, 0)
-  shares = (counts / counts.sum())[:, 0]
-  overall_mean = shares @ means
-  overall_variance = shares @ (variances + (means - overall_mean) ** 2)
-  units = np.divide(1, scaling.factor, out=np.zeros_like(overall_mean), where=scaling.factor > 0)
-  return Profiles(
-      sums["counts"].astype(int),
-      np.where(is_empty, np.nan, scaling.undo(means)),
-      np.where(is_empty, np.nan, np.sqrt(variances) * units),
-      scaling.undo(overall_mean),
-      np.sqrt(overall_variance) * units,
   )
 
 

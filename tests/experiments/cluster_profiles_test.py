@@ -6,7 +6,6 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments import cluster_profiles
-from fl_clustering.points import secure_sums
 
 
 class ClusterProfilesTest(absltest.TestCase):
@@ -67,28 +66,6 @@ class ClusterProfilesTest(absltest.TestCase):
       self.assertEqual((found.overall_mean, found.overall_deviation), (value, 0))
       self.assertEqual(found.shares_explained, 0)
 
-  def _of_sums(self, scaling, origins, features, clusters):
-    """Returns the profiles that follow from the clusters' sums."""
-    residuals = scaling.apply(features) - origins[clusters]
-    of_cluster = (clusters == np.arange(len(origins))[:, np.newaxis]).astype(float)
-    return cluster_profiles.of_sums(scaling, origins, {
-        "counts": of_cluster.sum(axis=1),
-        "sums": of_cluster @ residuals,
-        "squares": of_cluster @ residuals**2,
-    })
-
-  def test_sums_tell_the_same(self):
-    scale = secure_sums.Scaling(np.full(3, 1e7), np.array([0.5, 0.25, 0.0]))
-    # Near the means, one cluster without rows.
-    origins = scale.apply(np.nan_to_num(self.profiles.means, nan=1e7) + [0.1, -0.2, 0])
-    found = self._of_sums(scale, origins, self.features, self.clusters)
-    for name in ("counts", "means", "deviations", "overall_mean", "overall_deviation"):
-      np.testing.assert_allclose(
-          getattr(found, name), getattr(self.profiles, name), rtol=1e-7, atol=1e-7, err_msg=name
-      )
-    np.testing.assert_array_equal(found.deviations[[0, 2, 3], 2], 0)
-    np.testing.assert_allclose(found.shares_explained, self.profiles.shares_explained, atol=1e-6)
-
   def test_shares_are_parts_of_one_whatever_rounding_leaves(self):
     rng = np.random.default_rng(0)
     clusters = rng.integers(3, size=300)
@@ -97,19 +74,14 @@ class ClusterProfilesTest(absltest.TestCase):
     constant = values + places * np.spacing(values)
     # Of the other half, clusters explain all.
     features = np.append(constant, values * clusters[:, np.newaxis], axis=1)
-    scaling = secure_sums.Scaling(features[0], np.ones(400))
-    origins = scaling.apply(np.array([features[clusters == k][0] for k in range(3)]))
-    for found in (
-        cluster_profiles.measure([(features, clusters)], 3, 400),
-        self._of_sums(scaling, origins, features, clusters),
-    ):
-      shares = found.shares_explained
-      np.testing.assert_array_equal(shares[:200], 0)
-      np.testing.assert_allclose(shares[200:], 1, rtol=1e-6)
-      self.assertLessEqual(shares.max(), 1)
-      self.assertFalse(cluster_profiles._scores(  # pylint: disable=protected-access
-          found.means.T, found.deviations.T, found.counts
-      )[:200].any())
+    found = cluster_profiles.measure([(features, clusters)], 3, 400)
+    shares = found.shares_explained
+    np.testing.assert_array_equal(shares[:200], 0)
+    np.testing.assert_allclose(shares[200:], 1, rtol=1e-6)
+    self.assertLessEqual(shares.max(), 1)
+    self.assertFalse(cluster_profiles._scores(  # pylint: disable=protected-access
+        found.means.T, found.deviations.T, found.counts
+    )[:200].any())
 
   def test_what_profiles_leave_out_is_said(self):
     units = "Means and spreads are in the data's units, also where a fit standardizes columns."
