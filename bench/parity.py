@@ -34,10 +34,10 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from experiment_shell import lazy_module
 from experiment_shell import path_flag
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import config as config_lib
 
 metrics = lazy_module.LazyModule("fl_clustering.engine.metrics")
 local_run = lazy_module.LazyModule("fl_clustering.local_run")

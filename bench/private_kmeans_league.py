@@ -18,19 +18,19 @@ from typing import Any
 from absl import flags
 
 from bench.league import cells
+from clustering_basics import options
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiment_shell import study
-from experiments import option_flags
 from experiments.private import cells as benchmark_cells
 from experiments.private import diffprivlib_process
 from experiments.private import methods as methods_lib
-from fl_clustering import options
 
 report = lazy_module.LazyModule("bench.league.report")
 

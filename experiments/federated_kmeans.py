@@ -14,18 +14,18 @@ from typing import Any, Mapping
 
 from absl import flags
 
+from clustering_basics import options
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
-from experiments import option_flags
+from experiments.own_tables import table_flags
 from experiments import reports
-from experiments import table_flags
-from fl_clustering import options
 from fl_clustering import runtime
 from fl_clustering.tables import table_options
 

@@ -16,6 +16,7 @@ from absl import flags
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
@@ -24,9 +25,8 @@ from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import simulated_dha
-from experiments import option_flags
+from experiments.own_tables import table_flags
 from experiments import reports
-from experiments import table_flags
 from fl_clustering import runtime
 from fl_clustering.tables import table_options
 

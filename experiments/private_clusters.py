@@ -21,11 +21,11 @@ from absl import logging
 
 from experiment_shell import experiment
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
 from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments import reports

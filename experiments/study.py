@@ -25,6 +25,7 @@ from clustering_basics import core_count
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import program_help
 from experiments.grouping_study import cells
@@ -32,7 +33,6 @@ from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
-from experiments import option_flags
 from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags

@@ -61,7 +61,7 @@ print(json.dumps(found))
 # Modules whose flags belong to several programs.
 _TOPICS = {
     "experiment_shell.run_flags": "The run's folder",
-    "experiments.table_flags": "Tables",
+    "experiments.own_tables.table_flags": "Tables",
 }
 
 CLASSES = {
@@ -83,13 +83,13 @@ CLASSES = {
         "fl_clustering.multiview.multiview_config.PointPrivacy",
     ),
     "Three phases": (
-        "fl_clustering.config.ThreePhaseConfig",
+        "fl_clustering.three_phase.config.ThreePhaseConfig",
         "fl_clustering.local_run",
         "fl_clustering.tasks.own_clients",
         "fl_clustering.tasks.keras_model",
         "fl_clustering.three_phase.summary",
     ),
-    "A method of your own": ("fl_clustering.methods.method", "fl_clustering.options.option"),
+    "A method of your own": ("fl_clustering.methods.method", "clustering_basics.options.option"),
     "Saved models": ("fl_clustering.load_model",),
     "Where TFF computes": ("fl_clustering.runtime.local_runtime.LocalRuntime",),
 }

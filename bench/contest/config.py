@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.contest import contestants
 from bench.contest import workloads as workloads_lib
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 
 
 @dataclasses.dataclass(frozen=True)

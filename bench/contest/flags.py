@@ -6,9 +6,9 @@ from bench.contest import config as config_lib
 from bench.contest import environments
 from bench.contest import workloads
 from clustering_basics import validate
+from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import run_flags
-from experiments import option_flags
 
 flags.adopt_module_key_flags(run_flags)
 

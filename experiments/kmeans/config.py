@@ -4,9 +4,9 @@ import dataclasses
 import functools
 from typing import Any, Mapping
 
+from clustering_basics import model_folder
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import model_folder
-from fl_clustering import options
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import table_options

@@ -16,8 +16,8 @@ from experiment_shell import launch
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import study
-from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
+from experiments.own_tables import cluster_profiles
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems

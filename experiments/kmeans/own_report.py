@@ -9,10 +9,10 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
+from experiments.own_tables import cluster_profiles
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from typing import Any
 
+from clustering_basics import model_folder
+from clustering_basics import options
 from clustering_basics import validate
 from experiments.multiview import data
-from fl_clustering import model_folder
-from fl_clustering import options
 from fl_clustering.multiview import multiview_config
 from fl_clustering.tables import table_options
 

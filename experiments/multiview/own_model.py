@@ -10,9 +10,9 @@ import numpy as np
 
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
-from experiments import cluster_profiles
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
+from experiments.own_tables import cluster_profiles
 
 federated_clusterer = lazy_module.LazyModule("fl_clustering.points.federated_clusterer")
 fitting = lazy_module.LazyModule("fl_clustering.multiview.fitting")

@@ -8,13 +8,13 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
 from experiments.multiview import simulated_dha
+from experiments.own_tables import cluster_profiles
 from fl_clustering.points import privacy as privacy_lib
 
 _TITLE = "Federated multi-view k-means"

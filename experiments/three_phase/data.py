@@ -11,7 +11,6 @@ import numpy as np
 from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import problems
 from fl_clustering.tasks import emnist
@@ -20,6 +19,7 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import judging
 
 # In `config.json`: from the names of methods to digests of their files.

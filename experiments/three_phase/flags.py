@@ -4,14 +4,14 @@ from typing import Any
 
 from absl import flags
 
+from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
-from experiments import table_flags
-from fl_clustering import config as config_lib
+from experiments.own_tables import table_flags
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import config as config_lib
 
 flags.adopt_module_key_flags(run_flags)
 

@@ -4,12 +4,12 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from clustering_basics import model_folder
 from experiments.three_phase import data
 from experiments.three_phase import group_recovery
 from experiments.three_phase import profiles
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
-from fl_clustering import model_folder
 from fl_clustering import runtime
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
@@ -19,8 +19,8 @@ from fl_clustering.three_phase import summary as summary_lib
 
 if TYPE_CHECKING:
   from experiment_shell import output_folder
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Iterator
 import numpy as np
 
 from experiment_shell import output_folder
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
   from fl_clustering.tables import table_format

@@ -1,17 +1,17 @@
 """The report of a three-phase run: its figures, and the page around them."""
 
+from clustering_basics import model_folder
 from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
 from experiments.three_phase import results as results_lib
-from fl_clustering import model_folder
 
 FIRST_FIGURES = (
     report_sections.Figure(

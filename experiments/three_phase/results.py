@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import numpy as np
 
+from clustering_basics import model_folder
 from experiment_shell import finished_run
 from experiment_shell import scores
-from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry as method_registry

@@ -48,7 +48,7 @@ from absl.testing import flagsaver
 
 from experiment_shell import command_line
 from experiments.three_phase import comparison
-from fl_clustering import config
+from fl_clustering.three_phase import config
 
 
 # Returns why flags don't fit each other; "" if they do, or for want of files and values.

@@ -12,7 +12,6 @@ import numpy as np
 
 from experiments.three_phase import data
 from experiments.three_phase import flags
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
@@ -20,6 +19,7 @@ from fl_clustering.tasks import held_out
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 from tests.tasks import data_files
 
 _CONFIG = config_lib.ThreePhaseConfig(

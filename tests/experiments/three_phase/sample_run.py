@@ -9,7 +9,7 @@ from typing import Optional
 import numpy as np
 
 from experiment_shell import finished_run
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 from experiments.three_phase import results as results_lib
 
 GROUPINGS = ("kmeans", "dynamic_distance")

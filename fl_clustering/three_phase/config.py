@@ -9,8 +9,8 @@ import functools
 import textwrap
 from typing import Any, Mapping, TYPE_CHECKING
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.engine import aggregation
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib

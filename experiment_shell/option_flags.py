@@ -4,8 +4,8 @@ from typing import Any, Iterable, Mapping
 
 from absl import flags
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 
 # The flags belong to the modules that call `define`, for `--help`.
 flags.disclaim_key_flags()

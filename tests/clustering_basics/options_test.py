@@ -4,8 +4,8 @@ from typing import Optional
 
 from absl.testing import absltest
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,8 @@ from typing import Any, Iterable
 
 from absl import flags
 
-from experiments import option_flags
-from fl_clustering import options
+from clustering_basics import options
+from experiment_shell import option_flags
 from fl_clustering.tables import table_options
 
 # The flags belong to the modules that adopt them, for `--help`.

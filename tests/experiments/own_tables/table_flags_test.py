@@ -1,4 +1,4 @@
-"""Tests for experiments.table_flags."""
+"""Tests for experiments.own_tables.table_flags."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
 
-from experiments import table_flags
+from experiments.own_tables import table_flags
 from fl_clustering.tables import table_options
 
 _NO_FLAG = {"allow_any_number", "likely_separator", "likely_encoding"}

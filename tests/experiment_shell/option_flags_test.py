@@ -5,8 +5,8 @@ from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
-from experiments import option_flags
-from fl_clustering import options
+from clustering_basics import options
+from experiment_shell import option_flags
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Tests for experiments.cluster_profiles."""
+"""Tests for experiments.own_tables.cluster_profiles."""
 
 import dataclasses
 
 from absl.testing import absltest
 import numpy as np
 
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 
 
 class ClusterProfilesTest(absltest.TestCase):
