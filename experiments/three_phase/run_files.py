@@ -1,13 +1,12 @@
 """The files of a three-phase run that are written while it runs and after its last phase."""
 
-import asyncio
 import csv
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 import numpy as np
-import tensorflow_federated as tff
+import tensorflow as tf
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
@@ -187,7 +186,7 @@ class RunFiles(stages.RunObserver):
     self._csv.writerows(rows)
     self._metrics.flush()
     if stage not in self._tensorboard:
-      self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
+      self._tensorboard[stage] = tf.summary.create_file_writer(
           self._folder.join(os.path.join("tensorboard", stage))
       )
     scalars = {row.metric: row.value for row in rows if row.cluster == ""}
@@ -197,8 +196,9 @@ class RunFiles(stages.RunObserver):
       scalars.update(
           (f"cluster_{row.cluster}/{row.metric}", row.value) for row in of_clusters
       )
-    step = self._rounds_before[stage] + round_num
-    asyncio.run(self._tensorboard[stage].release(scalars, step))
+    with self._tensorboard[stage].as_default(self._rounds_before[stage] + round_num):
+      for name, value in scalars.items():
+        tf.summary.scalar(name, value)
 
   def clients_grouped(
       self, client_weights: "client_weights_lib.ClientWeights",
