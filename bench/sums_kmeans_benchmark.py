@@ -6,10 +6,8 @@ The peer is `KMeans(n_init=10)` on the points, in one thread.  The sums are thos
 at one place: the sums of a federation of the same points are the same to the last bit.  Both
 inertias are computed from the centers, on the points before they are put on the grid.  One
 line per family of data tells the mean and the largest ratio of the inertias, how many of the
-runs exceed the gate, and the rounds and the time.  The last columns are those of `--min_count`:
-the ratios again, in how many runs the peer has clusters of fewer points, which cost inertia to
-avoid, how many of the other runs exceed the gate, and the rounds with those of counts.  If a run
-exceeds the gate, the program ends with code 1.
+runs exceed the gate, and the rounds and the time.  If a run exceeds the gate, the program ends
+with code 1.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -34,9 +32,6 @@ from fl_clustering.kmeans import sum_kinds
 _SEEDS = flags.DEFINE_integer("seeds", 20, "Runs per family, of other draws.", lower_bound=1)
 _FAMILIES = flags.DEFINE_list(
     "families", [], "Families whose names start with one of these; all by default.")
-_MIN_COUNT = flags.DEFINE_integer(
-    "min_count", 5, "The least number of points that a sum is asked of, for the last columns.",
-    lower_bound=1)
 _GATE = flags.DEFINE_float("gate", 1.01, "The largest ratio of the inertias that passes.")
 
 _PEER_RESTARTS = 10
@@ -50,9 +45,7 @@ def _inertia(points: np.ndarray, centers: np.ndarray) -> float:
   return float(((points - centers[nearest]) ** 2).sum())
 
 
-def _fit(
-    points: np.ndarray, k: int, seed: int, min_count: int = 1
-) -> tuple[np.ndarray, int]:
+def _fit(points: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:
   """Returns the centers from sums, and the number of rounds."""
   origin = points.mean(axis=0)
   centered = points - origin
@@ -63,7 +56,7 @@ def _fit(
   start = query.split(pooled.totals(query))
   result = split_and_swap.sums_kmeans(
       pooled.totals, pooled.dim, sum_kinds.whole(start["squares"])[0], k,
-      np.random.default_rng(seed), min_count=min_count)
+      np.random.default_rng(seed))
   centers = result.centers * (radius / point_grid.POINT_STEPS)
   return centers + origin, len(result.history)
 
@@ -75,10 +68,6 @@ class _Run(NamedTuple):
   rounds: int
   seconds: float
   peer_seconds: float
-  # With `--min_count`; NaN for fewer points.
-  ratio_of_least: float
-  rounds_of_least: float
-  peer_has_fewer: bool
 
 
 def _run(draw: Callable[[np.random.Generator], tuple[np.ndarray, int]], seed: int) -> _Run:
@@ -89,19 +78,7 @@ def _run(draw: Callable[[np.random.Generator], tuple[np.ndarray, int]], seed: in
   # With as many clusters as different rows, both are zero up to rounding and the grid.
   floor = _FLOOR * _inertia(points, points.mean(axis=0, keepdims=True))
   best = max(_inertia(points, peer.cluster_centers_), floor)
-  ratio_of_least, rounds_of_least = math.nan, math.nan
-  if _MIN_COUNT.value <= len(points):
-    of_least, rounds_of_least = _fit(points, k, seed, _MIN_COUNT.value)
-    ratio_of_least = max(_inertia(points, of_least), floor) / best
-  sizes = np.bincount(peer.labels_, minlength=k)
-  return _Run(
-      max(_inertia(points, centers), floor) / best, num_rounds, our_time, peer_time,
-      ratio_of_least, rounds_of_least, bool(sizes.min() < _MIN_COUNT.value),
-  )
-
-
-def _shown_rounds(rounds: np.ndarray) -> str:
-  return f"{np.nanmean(rounds):.1f} (<= {np.nanmax(rounds):.0f})"
+  return _Run(max(_inertia(points, centers), floor) / best, num_rounds, our_time, peer_time)
 
 
 def main() -> None:
@@ -113,24 +90,18 @@ def main() -> None:
   chosen = {
       name: draw for name, draw in kmeans_families.DRAWS.items() if name.startswith(prefixes)
   }
-  least = f"--min_count={_MIN_COUNT.value}"
-  print(f"{'':30} {'mean':>8} {'worst':>8} {'above':>7} {'rounds':>12} {'s':>7} {'peer, s':>7} | "
-        f"{least}: {'mean':>8} {'worst':>8} {'fewer':>7} {'above':>7} {'rounds':>13}")
+  print(f"{'':30} {'mean':>8} {'worst':>8} {'above':>7} {'rounds':>12} {'s':>7} {'peer, s':>7}")
   exceeding = []
   for name, draw in chosen.items():
     runs = np.array([_run(draw, seed) for seed in range(_SEEDS.value)])
-    ratios, rounds, ours, peers, least_ratios, least_rounds, fewer = runs.T
+    ratios, rounds, ours, peers = runs.T
     num_above = np.count_nonzero(ratios > _GATE.value)
-    others = least_ratios[fewer == 0]
-    num_others_above = np.count_nonzero(others > _GATE.value)
-    if num_above or num_others_above:
+    if num_above:
       exceeding.append(name)
-    above, others_above = f"{num_above}/{len(ratios)}", f"{num_others_above}/{len(others)}"
-    few = f"{fewer.sum():.0f}/{len(fewer)}"
-    print(f"{name:30} {ratios.mean():8.4f} {ratios.max():8.4f} {above:>7} "
-          f"{_shown_rounds(rounds):>12} {ours.mean():7.3f} {peers.mean():7.3f} | "
-          f"{'':{len(least)}}  {np.nanmean(least_ratios):8.4f} {np.nanmax(least_ratios):8.4f} "
-          f"{few:>7} {others_above:>7} {_shown_rounds(least_rounds):>13}", flush=True)
+    above = f"{num_above}/{len(ratios)}"
+    shown_rounds = f"{rounds.mean():.1f} (<= {rounds.max():.0f})"
+    print(f"{name:30} {ratios.mean():8.4f} {ratios.max():8.4f} {above:>7} {shown_rounds:>12} "
+          f"{ours.mean():7.3f} {peers.mean():7.3f}", flush=True)
   if exceeding:
     raise launch.RunFailed(f"more inertia than the gate allows: {'; '.join(exceeding)}.")
 

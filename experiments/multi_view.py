@@ -25,7 +25,6 @@ from experiment_shell import run_flags
 from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
-from experiments.multiview import simulated_dha
 from experiments import option_flags
 from experiments import reports
 from experiments import site_runs
@@ -64,7 +63,6 @@ HELP = program_help.Help(
         "tables": ("categories", "missing"),
         "training": ("n_init", "num_rounds"),
         "methods": ("num_clusters", "alpha"),
-        "privacy": ("min_count",),
         "machines": ("workers",),
         "output": run_flags.NAMES[:2],
     },
@@ -138,10 +136,6 @@ class MultiView(experiment.Experiment):
         config.datasets, config.tables, config.num_clusters, flags.FLAGS.features_dir,
         flags.FLAGS.data_dir,
     )
-    for name, one in loaded.datasets.items():
-      config.check_enough_points(one.num_points, "all sites" if name == data.OWN else name)
-    if loaded.with_demonstration:
-      config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     for tables in (one.tables for one in loaded.datasets.values() if one.tables is not None):

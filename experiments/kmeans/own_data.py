@@ -118,10 +118,6 @@ class _Folder:
   def format(self) -> Any:
     return self.tables.format
 
-  @property
-  def num_points(self) -> int:
-    return sum(self.tables.num_rows.values())
-
   @contextlib.contextmanager
   def open_clients(
       self, config: config_lib.OwnDataConfig, open_workers: Callable[[], ContextManager]
@@ -153,12 +149,11 @@ class _Folder:
 
   def describe_clusters(
       self, fit: "federated_clusterer_lib.Fit", unused_clients: "secure_sums_lib.ClientPoints",
-      model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
+      model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder,
   ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
     """Writes assignments; returns profiles, and more of the summary.
 
-    There is nothing of this of a private fit: all of it depends on single rows.  Clusters of fewer
-    than `min_count` rows have no profile.
+    There is nothing of this of a private fit: all of it depends on single rows.
     """
     if fit.privacy_spent is not None:
       return None, {}
@@ -171,7 +166,7 @@ class _Folder:
 
     names = self.tables.feature_names
     profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
-    return profiles.of_at_least(min_count), {"points_by_client": sizes_by_client}
+    return profiles, {"points_by_client": sizes_by_client}
 
   def run(self, measure: "Callable[[_Folder], dict[str, Any]]") -> dict[str, Any]:
     return measure(self)
@@ -184,10 +179,6 @@ class _AtSites:
   @property
   def format(self) -> Any:
     return self.opened.sites.format
-
-  @property
-  def num_points(self) -> int:
-    return sum(self.opened.sites.num_rows.values())
 
   @property
   def last_columns(self) -> dict[str, str]:
@@ -207,7 +198,6 @@ class _AtSites:
   def describe_clusters(
       self, fit: "federated_clusterer_lib.Fit", clients: "secure_sums_lib.ClientPoints",
       unused_model: "load_model_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
-      min_count: int,
   ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
 
     def assign(query: Mapping[str, Any], points: Any) -> Any:
@@ -216,9 +206,9 @@ class _AtSites:
     scaling = fit.model.scaling
     origins = scaling.apply(fit.centroids)
     files: Any = clients.scaled(scaling)  # Those of sites have files.
-    sums = point_files.cluster_sums(files, origins, assign, min_count)
+    sums = point_files.cluster_sums(files, origins, assign)
     profiles = cluster_profiles.of_sums(scaling, origins, sums)
-    return profiles.of_at_least(min_count), {
+    return profiles, {
         "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
     }
 
@@ -354,14 +344,11 @@ def _select(
 
 
 def _share_explained(
-    inertia: float, profiles: cluster_profiles.Profiles, num_points: int, standardize: bool
+    inertia: float, profiles: cluster_profiles.Profiles, standardize: bool
 ) -> float | None:
-  """Returns the share of the points' variance that an inertia doesn't leave; None if unknown."""
-  # Rows of clusters that have too few of them are in no profile.
-  if profiles.counts.sum() < num_points:
-    return None
+  """Returns the share of the points' variance that an inertia doesn't leave; None without any."""
   variances = 1.0 if standardize else profiles.overall_deviation**2
-  total = num_points * (profiles.varies * variances).sum()
+  total = profiles.counts.sum() * (profiles.varies * variances).sum()
   return max(0.0, 1 - inertia / total) if total else None
 
 
@@ -399,7 +386,7 @@ def measure(
       fit = _select(config, clients, selection)
   model = load_model.SavedKMeans(fit.model, source.format)
   fit.warn_of_few_points()
-  profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
+  profiles, more = source.describe_clusters(fit, clients, model, folder)
   names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
   tables: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
@@ -413,9 +400,7 @@ def measure(
     assert fit.loss is not None  # Only that of a private fit is.
     summary |= {
         "inertia": fit.loss,
-        "share_explained": _share_explained(
-            fit.loss, profiles, source.num_points, config.standardize
-        ),
+        "share_explained": _share_explained(fit.loss, profiles, config.standardize),
         "simplified_silhouette": fit.silhouette,
     }
     if fit.num_centers_on_few_points is not None:

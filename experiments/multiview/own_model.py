@@ -115,7 +115,6 @@ def write(
   clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
   width = len(tables.format.feature_names)
   profiles = cluster_profiles.measure(clusters, data.num_clusters, width)
-  profiles = profiles.of_at_least(config.min_count)
   _write_clusters(folder, predicted)
   _write_model(folder, model, profiles)
   return found
@@ -137,7 +136,6 @@ def load_sites(
   if recorded is not None:
     opened = opened.resuming(recorded["data"].get(data_lib.OWN, {}), described)
   data_lib.num_clusters_of(config.num_clusters, opened.sites)  # Checks that there are enough rows.
-  config.check_enough_points(sum(opened.sites.num_rows.values()), "all sites")
   # The rest is what the report asks of all data.
   document = {"data": {data_lib.OWN: described}, "with_demonstration": False}
   return experiment.Inputs(opened, document, opened.lines)
@@ -169,17 +167,17 @@ def _build_measure(
 
 
 def _profiles(
-    files: "point_files_lib.PointFiles", model: "load_model_lib.SavedMultiView", min_count: int
+    files: "point_files_lib.PointFiles", model: "load_model_lib.SavedMultiView"
 ) -> cluster_profiles.Profiles:
-  """Returns the profiles of a model's clusters of so many rows, from one round of sums."""
+  """Returns the profiles of a model's clusters, from one round of sums."""
   arrays, widths = model.model.on_grid.arrays(), model.format.widths
 
   def assign(query: Mapping[str, Any], points: Any) -> Any:
     return sums_lib.nearest(tnp, tf.math.rint(points), query, widths)
 
   origins = model.scaling.apply(model.centroids)
-  sums = point_files.cluster_sums(files.scaled(model.scaling), origins, assign, min_count, **arrays)
-  return cluster_profiles.of_sums(model.scaling, origins, sums).of_at_least(min_count)
+  sums = point_files.cluster_sums(files.scaled(model.scaling), origins, assign, **arrays)
+  return cluster_profiles.of_sums(model.scaling, origins, sums)
 
 
 def measure_sites(
@@ -197,7 +195,7 @@ def measure_sites(
   with launch.input_errors():
     table.run(_cells(config), _build_measure(config, files, format_.widths, num_clusters))
     model, found = _fit_model(files, format_, num_clusters, config)
-  profiles = _profiles(files, model, config.min_count)
+  profiles = _profiles(files, model)
   _write_model(folder, model, profiles, opened.last_columns)
   results = results_lib.read(finished_run.FinishedRun(folder.path))
   return {**results_lib.summary(results), **found, site_runs.MISSING: opened.summary()}

@@ -95,17 +95,6 @@ def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   return [*site_runs.warnings(run), *(few or ()), *run.warnings]
 
 
-def _min_count_notes(run: finished_run.FinishedRun) -> list[str]:
-  """Returns what `min_count` meant in a run, if it was given."""
-  min_count = run.settings.get("min_count", 1)  # Earlier runs have none.
-  if min_count == 1:
-    return []
-  return [
-      f"No sum over all clients was asked of fewer than {min_count} points, after their counts; "
-      "differences of two sums may be of fewer."
-  ]
-
-
 def verdict(results: results_lib.Results) -> str | None:
   """Returns one sentence on a data set with known classes; None without."""
   if not results.has_classes:
@@ -307,7 +296,6 @@ def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
       notes={
           "What leaves a site": [
               site_runs.shares_text(run.document["data"][data_lib.OWN]), *_PRIVACY_NOTES_OF_SITES,
-              *_min_count_notes(run),
           ]
       },
       sections={
@@ -338,7 +326,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
       verdict=sentences[:1],
       findings=sentences[1:],
       warnings=[*_warnings(run), *left_out],
-      notes={"What the server sees": [*_PRIVACY_NOTES, *_min_count_notes(run)]},
+      notes={"What the server sees": _PRIVACY_NOTES},
       sections=_sections(run, results),
       settings=_settings_section(run),
       files=FILES,

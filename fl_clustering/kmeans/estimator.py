@@ -52,11 +52,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
   nothing else; on one machine they are simulated, see `fit`.  They are exact: many rows follow from
-  them, though not whose they are, and a center of one point is that point.  `Sums(min_count=5)` asks
-  for no sum of fewer than five points; with `privacy` the sums are differentially private.  With the
-  algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own
-  means of at least `min_count` points, with their counts.  That is weak protection: rows can be found
-  from the differences between rounds.  They are here to compare with.
+  them, though not whose they are, and a center of one point is that point.  With `privacy` the sums
+  are differentially private.  With the algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`,
+  `child_parent`) it receives every client's own means of at least `min_count` points, with their
+  counts.  That is weak protection: rows can be found from the differences between rounds.  They are
+  here to compare with.
 
   One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list
   of rows.  Frames' columns go by name: if they come in another order at another client, they are

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, ClassVar, Mapping
+from typing import Any, Callable, Mapping
 
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
@@ -49,13 +49,12 @@ class Algorithm:
 
   name = ""
   n_init = 1
-  _checks: ClassVar[Mapping[str, Callable[[Any], None]]] = _CHECKS
 
   def __post_init__(self) -> None:
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
       if value is not None or field.default is not None:
-        self._checks[field.name](value)
+        _CHECKS[field.name](value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,23 +67,10 @@ class Sums(Algorithm):
       than K may be found; a center then occurs several times.  Eight more rounds find the scale,
       the final means and their inertia.  Default: 30.  With `privacy` it follows from the number of
       clusters, and must be left out.
-    min_count: The least number of points, those of all clients together, that a sum is asked of.
-      If it exceeds 1, counts are asked before every round of sums, in one round or more that
-      `num_rounds` doesn't count.  Clusters of fewer points get no center of their own; another
-      center then occurs again.  No sum that is asked, and no released number but counts, is over
-      fewer than `min_count` rows; differences of two sums may be, and show rows.  The server
-      keeps to it, and must be trusted to.  At least 1, at most the number of all points; must be 1
-      with `privacy`.
   """
 
   name = "sums"
-  # A total of all clients may be over one point; a client's own mean may not.
-  _checks = {
-      **_CHECKS, "min_count": lambda value: validate.integer(minimum=1, min_count=value)
-  }
-
   num_rounds: int | None = None
-  min_count: int = 1
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -274,8 +260,6 @@ class KMeansConfig:
     # Fixed beforehand, so that it tells nothing.
     if self.algorithm.num_rounds is not None:
       raise validate.error("num_rounds", "be left out with `privacy`", self.algorithm.num_rounds)
-    if self.algorithm.min_count != 1:
-      raise validate.error("min_count", "be 1 with `privacy`", self.algorithm.min_count)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if not isinstance(self.privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):

@@ -300,7 +300,7 @@ def at_sites(sites: sites_lib.Sites) -> PointFiles:
 
 def cluster_sums(
     files: PointFiles, origins: np.ndarray,
-    assign: Callable[[Any, tf.Tensor], tf.Tensor], min_count: int = 1, **arrays: np.ndarray,
+    assign: Callable[[Any, tf.Tensor], tf.Tensor], **arrays: np.ndarray,
 ) -> dict[str, np.ndarray]:
   """Returns the sums that the moments of clusters follow from; see `build_sum_round`.
 
@@ -309,8 +309,6 @@ def cluster_sums(
       nothing cancels; float64 of shape (K, d).
     assign: A TensorFlow function (a dict of `origins` and `arrays`, points (n, d)) -> clusters
       (n,).
-    min_count: If it exceeds 1, another round asks for the counts first, and clusters of fewer
-      points add nothing to the other sums.
     **arrays: What else the clients need to find their points' clusters, float64.
 
   Returns:
@@ -322,34 +320,16 @@ def cluster_sums(
   def by_cluster(values: tf.Tensor, clusters: tf.Tensor) -> tf.Tensor:
     return tf.math.unsorted_segment_sum(values, clusters, len(origins))
 
-  def local_counts(query: Any, client: Any) -> dict[str, tf.Tensor]:
-    points = files.source.read(client)
-    clusters = tf.cast(assign(query, points), tf.int32)
-    return collections.OrderedDict(counts=by_cluster(tf.ones_like(points[:, 0]), clusters))
-
   def local_sums(query: Any, client: Any) -> dict[str, tf.Tensor]:
     points = files.source.read(client)
     clusters = tf.cast(assign(query, points), tf.int32)
     residuals = points - tf.gather(query["origins"], clusters)
-    if min_count > 1:
-      residuals *= tf.gather(query["is_told"], clusters)[:, tf.newaxis]
     return collections.OrderedDict(
         counts=by_cluster(tf.ones_like(points[:, 0]), clusters),
         sums=by_cluster(residuals, clusters),
         squares=by_cluster(residuals * residuals, clusters),
     )
 
-  if min_count > 1:
-    counts = _sums_of(files, query, local_counts)["counts"]
-    query["is_told"] = np.where(counts < min_count, 0.0, 1.0)
-  return _sums_of(files, query, local_sums)
-
-
-def _sums_of(
-    files: PointFiles, query: dict[str, np.ndarray],
-    local_sums: Callable[[Any, Any], dict[str, tf.Tensor]],
-) -> dict[str, np.ndarray]:
-  """Returns the sums of what the clients answer to a query."""
   query_type = tff.StructWithPythonType(
       [(name, tff.TensorType(np.float64, array.shape)) for name, array in query.items()],
       collections.OrderedDict,

@@ -135,25 +135,6 @@ class SitesTest(absltest.TestCase):
         np.sum(list(by_client.values()), axis=0).tolist(),
     )
 
-  def test_a_least_count_is_of_the_rows_of_all_sites(self):
-    folders = [os.path.join(self.create_tempdir().full_path, name) for name in ("sites", "folder")]
-    # Three clusters of about 67 rows, of which one has to be split.
-    flags = ("--num_clusters=4", "--min_count=40", "--standardize")
-    _run(self.workers, *flags, f"--output_dir={folders[0]}")
-    _run(f"--data_dir={self.data}", "--categories=sex", *flags, f"--output_dir={folders[1]}")
-    self._assert_same_fit(*folders)
-    rows = _rows(folders[0], "rounds.csv")
-    self.assertIn("counts", [row["stage"] for row in rows])
-    for folder in folders:
-      self.assertEqual(_json(folder, "summary.json")["num_centers_on_few_points"], 0)
-      sizes = {int(row["num_points"]) for row in _rows(folder, "centroids.csv")}
-      self.assertTrue(sizes.isdisjoint(range(1, 40)), sizes)
-    self.assertIn("points of all sites together", _read(folders[0], "report.html"))
-    with self.assertRaisesRegex(
-        launch.InputError, "^`min_count` must be at most the 200 points of all clients, got 201"
-    ):
-      _run(self.workers, "--num_clusters=3", "--min_count=201", f"--output_dir={self.output}")
-
   def test_a_site_can_predict_its_rows(self):
     site, path = (os.path.join(self.create_tempdir().full_path, name) for name in ("site", "p.csv"))
     os.mkdir(site)

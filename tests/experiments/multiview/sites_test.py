@@ -109,30 +109,6 @@ class SitesTest(absltest.TestCase):
     for place, values in rows.items():
       np.testing.assert_allclose(values, expected[place], rtol=1e-9, atol=1e-12, err_msg=place)
 
-  @nightly.only  # By day, that of one table: `tests/experiments/kmeans/sites_test.py`.
-  def test_a_least_count_is_of_the_rows_of_all_sites(self):
-    folders = [os.path.join(self.create_tempdir().full_path, name) for name in ("sites", "folder")]
-    # Three clusters of about 20 rows, of which one has to be split.
-    flags = (*_SMALL, "--num_clusters=4", "--min_count=15")
-    _run(self.workers, *flags, f"--output_dir={folders[0]}")
-    _run(f"--data_dir={self.data}", *flags, f"--output_dir={folders[1]}")
-    self.assertEqual(_rows(folders[1], "centroids.csv"), [
-        {name: value for name, value in row.items() if name != "missing_sites"}
-        for row in _rows(folders[0], "centroids.csv")
-    ])
-    for folder in folders:
-      sizes = {int(row["num_points"]) for row in _rows(folder, "centroids.csv")}
-      self.assertTrue(sizes.isdisjoint(range(1, 15)), sizes)
-      model = json.loads(_read(folder, "summary.json"))["model"]
-      self.assertEqual(model, {"num_clusters": 4, "num_centers_on_few_points": 0})
-      page = _read(folder, "report.html")
-      self.assertIn("No sum over all clients was asked of fewer than 15 points", page)
-    for where in (self.workers, f"--data_dir={self.data}"):
-      with self.assertRaisesRegex(
-          launch.InputError, "^`min_count` must be at most the 60 points of all sites, got 61"
-      ):
-        _run(where, "--num_clusters=3", "--min_count=61", f"--output_dir={self.output}")
-
   def test_config_says_whose_rows_they_were_and_not_where(self):
     text = _read(self.at_sites, "config.json")
     described = json.loads(text)["data"]["sites"]
