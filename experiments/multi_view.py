@@ -54,8 +54,7 @@ path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
     "view (CSV with any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ) and the rows "
-    "in the same order. A file `labels` with classes, if there is one, is used for scores only.",
-    former_name="sites_dir")
+    "in the same order. A file `labels` with classes, if there is one, is used for scores only.")
 
 HELP = program_help.Help(
     {
@@ -67,7 +66,7 @@ HELP = program_help.Help(
         "output": run_flags.NAMES[:2],
     },
     {
-        "data": ("features_dir", "dirichlet_alpha", "seed", "sites_dir"),
+        "data": ("features_dir", "dirichlet_alpha", "seed"),
         "tables": _TABLE_FLAGS,
         "training": ("tol",),
         "machines": worker_flags.NAMES,

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering import load_model
-from fl_clustering import model_folder
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import federated_task
@@ -110,14 +109,6 @@ class SavedClustersTest(absltest.TestCase):
       for one in (saved, loaded):
         ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})
-
-  def test_models_of_earlier_versions_have_no_weights_of_classes(self):
-    vectors = np.zeros((2, self._task.num_parameters), np.float32)
-    folder = os.path.join(self.create_tempdir().full_path, "model")
-    self._saved(self._task, vectors).save(folder)
-    _, document, arrays = model_folder.read(folder)
-    del document["class_weights"]
-    self.assertIsNone(saved_clusters.SavedClusters.load(document, arrays).class_weights)
 
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))

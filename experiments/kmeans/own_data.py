@@ -233,8 +233,6 @@ def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str,
 
 def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -> None:
   """Raises a ValueError that names a client whose rows are others than in the run to resume."""
-  if _DIGESTS not in recorded:  # The run is one of an earlier version, or private.
-    described = {name: value for name, value in described.items() if name != _DIGESTS}
   if recorded == described:
     return
   got = problems.changed(recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {}))
@@ -281,7 +279,7 @@ def load(
   described = _describe(tables, is_private)
   # Before the next check, which other data may fail too.
   if recorded is not None:
-    _check_recorded(recorded.get("data") or {}, described)
+    _check_recorded(recorded["data"], described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
   data_line = f"data: {len(tables.client_ids)} clients in {folder}"

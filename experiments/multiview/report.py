@@ -49,15 +49,6 @@ FILES_OF_SITES = {
     output_folder.CONFIG: "all settings, seeds, versions, the sites' clients and fingerprints",
 }
 
-_DEMONSTRATION_NOTES = (
-    "The tutorial's gain over local models comes from an unweighted mean over three sites, one "
-    "of which has 25 points. The row weighted by the sites' sizes shows how much of it is left.",
-    "The printed program is not federated: a site draws new centers in every round and never "
-    "uses those it receives, and centers of unrelated clusters are averaged by their index. "
-    "Its Laplace noise has no bounded sensitivity and no accounting, so it gives no "
-    "differential privacy.",
-)
-
 _PRIVACY_NOTES = (
     "In each round, a client sends integers: sums over its points for every cluster and view. "
     "One federated round equals exactly one iteration over all points. The clients' integers "
@@ -90,7 +81,7 @@ def _compared(ours: float, other: float, what: str) -> str:
 def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
   few = model and privacy_lib.few_points_warnings(
-      model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
+      model["num_centers_on_few_points"], model["num_clusters"]
   )
   return [*site_runs.warnings(run), *(few or ()), *run.warnings]
 
@@ -208,11 +199,9 @@ def _dataset_blocks(
 def _demonstration_blocks(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.table(
-          *results_lib.demonstration_table(results), "Claimed: printed in the tutorial. The first "
-          "two of the three sites share points; scores are over all sites' points, as in the "
-          "tutorial"
+          *results_lib.demonstration_table(results), "Claimed: printed in the tutorial, of its own "
+          "local and federated programs. The first two of the three sites share points"
       ),
-      *map(html_page.paragraph, _DEMONSTRATION_NOTES),
   ]
 
 

@@ -31,8 +31,6 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
     "shuffle": lambda value: validate.boolean(shuffle=value),
 }
-# The names of all options of all algorithms.
-OPTIONS = tuple(_CHECKS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,32 +185,22 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 }
 
 
-def option_names(name: str) -> tuple[str, ...]:
-  """Returns the options of an algorithm."""
-  return tuple(field.name for field in dataclasses.fields(ALGORITHMS[name]))
-
-
-def algorithm_of(algorithm: Algorithm | str, **options: Any) -> Algorithm:
-  """Returns an algorithm by its name, or an algorithm as it is.
+def algorithm_of(name: str, **options: Any) -> Algorithm:
+  """Returns an algorithm by its name.
 
   Args:
-    **options: With a name, the options that differ from the defaults; None for the default.
+    **options: Those that differ from the defaults; None for the default.
 
   Raises:
     ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
   """
-  if isinstance(algorithm, Algorithm):
-    if type(algorithm) not in ALGORITHMS.values():
-      raise validate.error("algorithm", "be of one of " + ", ".join(
-          kind.__name__ for kind in ALGORITHMS.values()), algorithm)
-  else:
-    validate.one_of(ALGORITHMS, algorithm=algorithm)
-  given = {name: value for name, value in options.items() if value is not None}
-  known = () if isinstance(algorithm, Algorithm) else option_names(algorithm)
-  for name, value in given.items():
-    if name not in known:
-      raise validate.error(name, f"be left out with `algorithm`={algorithm!r}", value)
-  return algorithm if isinstance(algorithm, Algorithm) else ALGORITHMS[algorithm](**given)
+  validate.one_of(ALGORITHMS, algorithm=name)
+  given = {option: value for option, value in options.items() if value is not None}
+  known = {field.name for field in dataclasses.fields(ALGORITHMS[name])}
+  for option, value in given.items():
+    if option not in known:
+      raise validate.error(option, f"be left out with `algorithm`={name!r}", value)
+  return ALGORITHMS[name](**given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +224,11 @@ class KMeansConfig:
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
-    object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
+    if not isinstance(self.algorithm, Algorithm):
+      object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
+    elif type(self.algorithm) not in ALGORITHMS.values():
+      kinds = ", ".join(kind.__name__ for kind in ALGORITHMS.values())
+      raise validate.error("algorithm", f"be of one of {kinds}", self.algorithm)
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
     if self.privacy is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from bench import private_kmeans_league
 from bench.league import cells
 from bench.league import report
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -32,7 +33,7 @@ def _invented(folder, losses):
   """Returns the run with one row for each (data set, method, epsilon, run) and loss."""
   rows = [[*keys, loss] for keys, loss in losses.items()]
   texts = {
-      "config.json": json.dumps({"config": {"runs": 2}}),
+      "config.json": json.dumps(file_format.stamped({"config": {"runs": 2}})),
       cells.MEASUREMENTS: output_folder.csv_text((*cells.KEYS, *cells.VALUES), rows),
   }
   for name, text in texts.items():

@@ -6,6 +6,7 @@ import os
 from bench.contest import cells
 from bench.contest import config as config_lib
 from bench.contest import contestants
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 
@@ -57,7 +58,7 @@ def write(folder, **settings):
   columns = (*cells.KEYS, *cells.VALUES)
   lines = [["" if row[name] is None else row[name] for name in columns] for row in rows]
   for name, text in (
-      (output_folder.CONFIG, json.dumps(document)),
+      (output_folder.CONFIG, json.dumps(file_format.stamped(document))),
       (cells.MEASUREMENTS, output_folder.csv_text(columns, lines)),
   ):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:

@@ -392,7 +392,6 @@ class BadInputTest(parameterized.TestCase):
        "`radius` must be given with `epsilon`, got None."),
       ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
-      ("the former name", ("--data=x",), "--data is called --data_dir now"),
       ("levels of a private fit", ("--data_dir={}", "--num_clusters=2", "--epsilon=1",
                                    "--delta=1e-6", "--radius=1", "--categories=x"),
        "`categories` must be left out with `epsilon`, got ('x',)."),
