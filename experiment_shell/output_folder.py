@@ -288,23 +288,13 @@ class OutputFolder:
   def _clear(self) -> None:
     # The user's own files stay.  The settings go last: as long as they exist, the rest can
     # be recognized as part of their run.
-    names = sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG)
-    folders = [name for name in names if self._is_folder(name)]
-    foreign = [name for name in folders if name not in self._folders]
-    if foreign:
-      raise ValueError(
-          "`output_dir` must hold a run of this program for --resume or --overwrite, got "
-          f"{self.path!r} with {foreign[0]!r}, which is a folder."
-      )
-    for name in names:
-      if name in folders:
-        shutil.rmtree(self.join(name))
+    for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
+      path = self.join(name)
+      # Of a link, only the link is the run's own.
+      if name in self._folders and not os.path.islink(path):
+        shutil.rmtree(path)
       else:
-        os.remove(self.join(name))
-
-  def _is_folder(self, name: str) -> bool:
-    # Of a link, only the link is the run's own.
-    return os.path.isdir(self.join(name)) and not os.path.islink(self.join(name))
+        os.remove(path)
 
   def write_text(self, name: str, text: str) -> None:
     """Writes the text to a file in the folder, wholly or not at all."""

@@ -275,20 +275,6 @@ class OutputFolderTest(parameterized.TestCase):
     self.assertEqual(os.listdir(self.path), ["config.json"])
     self.assertTrue(os.path.exists(drawing))
 
-  def test_overwrite_removes_nothing_if_a_folder_has_a_file_s_name(self):
-    folder = self._start({"seed": 1})
-    folder.write_text("report.html", "results")
-    os.makedirs(folder.join("rows.csv/notes"))
-    del folder
-
-    with self.assertRaisesRegex(
-        ValueError, "`output_dir` must hold a run of this program.*'rows.csv', which is a folder"
-    ):
-      self._start({"seed": 2}, overwrite=True)
-
-    self.assertCountEqual(os.listdir(self.path), ["config.json", "report.html", "rows.csv"])
-    self.assertEqual(self._settings(), {"seed": 1})
-
   @parameterized.parameters({}, {"resume": True}, {"overwrite": True})
   def test_a_path_that_is_not_utf_8_is_refused(self, **how):
     self.path = os.fsdecode(os.fsencode(self.path) + b"\xff")
