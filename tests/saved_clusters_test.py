@@ -111,14 +111,6 @@ class SavedClustersTest(absltest.TestCase):
         ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})
 
-  def test_models_of_earlier_versions_have_no_weights_of_classes(self):
-    vectors = np.zeros((2, self._task.num_parameters), np.float32)
-    folder = os.path.join(self.create_tempdir().full_path, "model")
-    self._saved(self._task, vectors).save(folder)
-    _, document, arrays = model_folder.read(folder)
-    del document["class_weights"]
-    self.assertIsNone(saved_clusters.SavedClusters.load(document, arrays).class_weights)
-
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))
     with self.assertRaisesRegex(ValueError, "`frame` must .* row 2"):

@@ -114,7 +114,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   yield f"It is said with intervals at {basis['level']:.0%}{together}."
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
   if repeats:
-    of_methods = basis.get("method_repeats")  # Runs of earlier versions have none.
+    of_methods = basis["method_repeats"]
     is_judged = of_methods and results_lib.chosen_methods(summary)
     again = f", and so was every method, start included ({of_methods:,})" if is_judged else ""
     yield (

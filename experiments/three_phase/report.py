@@ -129,10 +129,9 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
     return []
   method, key = results.saved["method"], results_lib.metric(results.summary).key
   rows = "test rows"
-  # Summaries of earlier versions don't say whether it is defined on validation rows.
   if (
       results.dataset.get("validation_examples")
-      and key in results.summary["methods"][method].get("validation", (key,))
+      and key in results.summary["methods"][method].get("validation", ())
   ):
     rows = "validation rows"
   return [

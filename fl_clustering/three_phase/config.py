@@ -486,10 +486,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         "method_repeats", "num_clusters_criterion", "primary_metric", "target_accuracy",
         *OPTIONS["methods"], *OPTIONS["personal"],
     }
-    # So that stages of earlier versions, which had none of them, can be gone on from.
-    others.update(
-        name for name in ("class_weights", "ridge_penalty") if getattr(self, name) is None
-    )
     return {name: value for name, value in self.to_json().items() if name not in others}
 
   def options_of(self, name: str) -> dict[str, Any]:

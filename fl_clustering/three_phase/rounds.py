@@ -207,7 +207,7 @@ def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
-      "best_accuracy": outcome.best_quality,  # As earlier versions wrote it.
+      "best_quality": outcome.best_quality,
       "cost": np.array(outcome.cost.values(), np.int64),
       "clusters": np.array(json.dumps(clusters)),
       **{_MEMORY + name: array for name, array in state.memory.items()},
@@ -224,4 +224,4 @@ def _unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
   clusters = json.loads(arrays["clusters"].item())
   state = method_lib.ClusterState(arrays["vectors"], memory=memory, **clusters)
   cost = cost_lib.Cost(*map(int, arrays["cost"]))
-  return result_lib.Outcome(state, arrays["best_accuracy"], cost)
+  return result_lib.Outcome(state, arrays["best_quality"], cost)

@@ -61,8 +61,7 @@ class SavedClusters:
     clusters: From every client's id to its clusters' positions.
     format: The format of the tables, with classes or a label scale.
     model: The model's name and options, arguments of `models.build`.
-    global_vector: FedAvg's model, float32 of shape (P,); None if it failed, and in folders of
-      earlier versions.
+    global_vector: FedAvg's model, float32 of shape (P,); None if it failed.
     class_weights: How much a row of each class counts in the loss by which a new client's cluster
       is chosen; None for equal weights.
   """
@@ -100,7 +99,7 @@ class SavedClusters:
     saved = cls(
         document["method"], arrays["vectors"], clusters,
         table_format.TableFormat.from_json(document["tables"]), document["model"],
-        arrays.get("global_vector"), document.get("class_weights"),
+        arrays.get("global_vector"), document["class_weights"],
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
       raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
