@@ -13,8 +13,6 @@ import re
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils import validation
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
@@ -213,6 +211,10 @@ def aligned(clients: Clients) -> tuple[Clients, list[list[Any] | None]]:
 
 def _checked_points(table: Any, label: str) -> np.ndarray:
   """Returns a table as float64 of shape (n, d), n > 0; scikit-learn's errors get the label."""
+  # Programs that read files import this module, and need neither to answer at once.
+  from scipy import sparse  # pylint: disable=g-import-not-at-top
+  from sklearn.utils import validation  # pylint: disable=g-import-not-at-top
+
   try:
     # scikit-learn would use what is masked, and refuses sparse tables by itself.
     array = table if sparse.issparse(table) else clustering_params.unmasked(table)
