@@ -19,8 +19,7 @@ PROGRAMS = (
     "experiments:dp_benchmark", "experiments:draft_schema", "experiments:federated_kmeans",
     "experiments:get_clients", "experiments:multi_view", "experiments:predict",
     "experiments:private_clusters", "experiments:report", "experiments:study",
-    "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo", "tools:site",
-    "tools:worker",
+    "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo",
 )
 
 # Each in a process of its own, as programs' flags share names.
