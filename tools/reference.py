@@ -102,9 +102,7 @@ def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
   for experiment, module in sorted(reports.MODULES.items()):
-    # Two experiments of one report leave other files.
-    at_sites = experiment.endswith("_sites")
-    files = getattr(importlib.import_module(module), "FILES_OF_SITES" if at_sites else "FILES")
+    files = importlib.import_module(module).FILES
     rows = "".join(f"| `{name}` | {_cell(content)} |\n" for name, content in files.items())
     text += f"## {experiment}\n\n| file or folder | content |\n| --- | --- |\n{rows}\n"
   return text
