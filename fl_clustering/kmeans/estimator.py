@@ -57,10 +57,10 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   counts.  That is weak protection: rows can be found from the differences between rounds.  They are
   here to compare with.
 
-  One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list
-  of rows.  Frames' columns go by name: if they come in another order at another client, they are
-  put right.  With `privacy`, a client may have no rows, and rows may hold anything that is a
-  number or stands for a missing one; see `dp_clustering.clustering_params.map_to_ball`.
+  One client is a table: an array of shape (n, d), a frame of pandas, or a list of rows.  Frames'
+  columns go by name: if they come in another order at another client, they are put right.  With
+  `privacy`, a client may have no rows, and rows may hold anything that is a number or stands for a
+  missing one; see `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives distances in the data's units, with `standardize` in standard deviations of
   the fit.  The score is minus the sum of their squares.
