@@ -32,7 +32,6 @@ _KNOWN_LOOKS = {
     "hierarchical": ("green", "-", "^"),
     "ifca": ("sky blue", "-", "D"),
     "cfl": ("black", "-", "v"),
-    "cfl_as_copied": ("yellow", "-", "P"),
     "fesem": ("wine", "-", "X"),
     "pacfl": ("indigo", "-", "*"),
     "clove": ("teal", "-", "v"),

@@ -39,7 +39,6 @@ _LABELS = {
     "kmeans": "K-means",
     "ifca": "IFCA",
     "cfl": "CFL",
-    "cfl_as_copied": "CFL as copied",
     "fesem": "FeSEM",
     "pacfl": "PACFL",
     "clove": "CLoVE",

@@ -69,7 +69,6 @@ METHODS = {
     "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
-    "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),

@@ -176,8 +176,6 @@ class MethodRunsTest(parameterized.TestCase):
         task,
     )
     for name in _ALL:
-      if name == "cfl_as_copied":
-        continue  # Its mistake tears them apart.
       assignment = result.methods[name].assignment
       for kind in "xyz":
         self.assertEqual(
