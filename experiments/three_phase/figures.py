@@ -37,8 +37,6 @@ _KNOWN_LOOKS = {
     "clove": ("teal", "-", "v"),
     "flexcfl": ("rose", "-", "s"),
     "flux": ("wine", "-", "o"),
-    "private_ifca": ("teal", "-", "8"),
-    "dp_fedavg": ("rose", "-", "p"),
     results_lib.LOCAL: ("orange", "--", "<"),
     results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
     "ditto": ("teal", "--", "D"),

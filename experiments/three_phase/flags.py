@@ -12,7 +12,6 @@ from experiments import option_flags
 from experiments import table_flags
 from experiments import worker_flags
 from fl_clustering import config as config_lib
-from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import registry as task_registry
 
@@ -74,7 +73,7 @@ HELP = program_help.Help(
             *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
             "batch_size", "class_weights",
         ),
-        "privacy": (*config_lib.OPTIONS["aggregator"], "client_epsilon", "client_delta"),
+        "privacy": (*config_lib.OPTIONS["aggregator"],),
         "methods": (
             *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
             "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
@@ -95,19 +94,8 @@ def are_at_sites() -> bool:
   return _reads_tables() and bool(worker_flags.addresses()) and flags.FLAGS.data_dir is None
 
 
-def _check_workers() -> None:
-  """Raises a ValueError if a method needs its clients' own files on this machine."""
-  names = flags.FLAGS.methods if worker_flags.addresses() else ()
-  for name in names:
-    if name in method_registry.METHODS and method_registry.METHODS[name].simulates_privacy:
-      raise validate.error(
-          "workers", f"be left out with the method {name}", ",".join(worker_flags.addresses())
-      )
-
-
 def settings() -> dict[str, Any]:
   """Returns the settings of a `ThreePhaseConfig` that are given or have a default as flags."""
-  _check_workers()
   given = table_flags.given()
   tables = table_options.TableOptions(**given) if given or _reads_tables() else None
   of_choices = {
@@ -118,7 +106,6 @@ def settings() -> dict[str, Any]:
 
 def check_at_sites() -> None:
   """Raises a ValueError if a flag was given that sites say for themselves, or can't follow."""
-  _check_workers()
   given = table_flags.given()
   if flags.FLAGS.num_clients is not None:
     given["num_clients"] = flags.FLAGS.num_clients

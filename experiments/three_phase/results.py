@@ -44,8 +44,6 @@ _LABELS = {
     "clove": "CLoVE",
     "flexcfl": "FlexCFL",
     "flux": "FLUX",
-    "private_ifca": "private IFCA",
-    "dp_fedavg": "DP-FedAvg",
     LOCAL: "local",
     FINETUNED: "fine-tuned",
     "ditto": "Ditto",
