@@ -4,8 +4,7 @@ import sys
 
 # The modules of the extra's packages.
 FEDERATED = (
-    "grpc", "mlxtend", "networkx", "portpicker", "tensorboard", "tensorflow",
-    "tensorflow_federated",
+    "grpc", "mlxtend", "portpicker", "tensorboard", "tensorflow", "tensorflow_federated",
 )
 _FIRST_WITHOUT_TFF = (3, 12)
 
