@@ -20,7 +20,6 @@ _PROJECT = pathlib.Path(__file__).resolve().parents[2]
 _SEES_MORE = {
     "ifca": "For IFCA it also sees which model fits each client best.",
     "cfl": "For CFL it also sees every client's update in every round.",
-    "cfl_as_copied": "For CFL it also sees every client's update in every round.",
     "fesem": "For FeSEM it also sees every client's own weights in every round.",
     "pacfl": "For PACFL it also sees directions of every client's raw data: the first one of a "
     "label can look like the client's average example of that label.",

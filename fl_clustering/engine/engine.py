@@ -60,7 +60,6 @@ class Engine:
     files: Where each client's data are.
     model: The task's model.
     objective: What it is trained for and judged by.
-    data_dir: The folder of the clients' files.
     seed: The run's seed.
     schedule: The run's rounds, for methods that plan for all of them; None if none does.
     cost: What the clients have done so far.
@@ -90,7 +89,6 @@ class Engine:
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self.model = task.model
     self.objective = objectives.of(task.model)
-    self.data_dir = data_dir
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()

@@ -371,11 +371,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
           "class_weights", f"be left out with aggregator={self.aggregator}, which does not cover "
           "the numbers of labels", self.class_weights,
       )
-    for name in self.chosen_methods:
-      if method_registry.METHODS[name].simulates_privacy:
-        raise validate.error(
-            "class_weights", f"be left out with the method {name}", self.class_weights
-        )
 
   def check_regression(self) -> None:
     """Raises a ValueError if a regression can't be learned with these settings."""

@@ -82,7 +82,6 @@ class BadInputTest(parameterized.TestCase):
       ("nothing_to_reuse", ["--dataset=digits", "--reuse=/no/such/folder"],
        "`reuse` must be the folder of a run.*/no/such/folder"),
       ("impossible_angle", ["--methods=pacfl", "--pacfl_angle=91"], "`pacfl_angle` must"),
-      ("no_budget", ["--methods=dp_fedavg", "--client_epsilon=0"], "`client_epsilon` must"),
       ("option_of_another_method", ["--methods=cfl", "--ifca_start=random"],
        "`ifca_start` must be given only with the method ifca"),
       ("impossible_norm", ["--methods=cfl", "--cfl_ratio=0"], "`cfl_ratio` must be .* > 0"),

@@ -45,7 +45,7 @@ class StudyConfigTest(parameterized.TestCase):
 
   def test_some_methods_run_only_where_they_are_named(self):
     self.assertContainsSubset({"kmeans", "ifca", "pacfl"}, config_lib.METHODS)
-    self.assertNoCommonElements({"clove", "flux", "private_ifca"}, config_lib.METHODS)
+    self.assertNoCommonElements({"clove", "flexcfl", "flux"}, config_lib.METHODS)
 
   def test_personal_models_run_where_a_study_names_no_others(self):
     self.assertEqual(config_lib.PERSONAL, ("ditto", "apfl"))
