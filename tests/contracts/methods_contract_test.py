@@ -22,6 +22,7 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
+from fl_clustering.three_phase import config as config_lib
 
 _IDS = ("f", "a", "e", "b", "d", "c")
 _PLACES = (*_IDS, "new", "newer")
