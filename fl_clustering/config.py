@@ -211,12 +211,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       default_text="accuracy; for rows of tables balanced_accuracy if the rarest class has less "
       "than half of 1/classes of the training rows; mse for a regression",
   )
-  class_weights: str | None = options.option(
-      str,
-      "`balanced`: in training, an example counts the more the rarer its class is among all "
-      "training clients' examples together.",
-      None, values=("balanced",), default_text="all examples count alike",
-  )
   target_accuracy: float = options.option(
       float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
       0.9, rule=functools.partial(validate.up_to, 1),
@@ -241,7 +235,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       )
     self._check_methods()
     self._check_personal()
-    self._check_class_weights()
     if self.model is not None:
       is_regression = self.tables is not None and self.tables.is_regression
       models.check_learns(
@@ -362,25 +355,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
 
-  def _check_class_weights(self) -> None:
-    """Refuses weights of classes where they would tell of labels, or be ignored."""
-    if self.class_weights is None:
-      return
-    if self.build_aggregator().is_private:
-      raise validate.error(
-          "class_weights", f"be left out with aggregator={self.aggregator}, which does not cover "
-          "the numbers of labels", self.class_weights,
-      )
-    for name in self.chosen_methods:
-      if method_registry.METHODS[name].simulates_privacy:
-        raise validate.error(
-            "class_weights", f"be left out with the method {name}", self.class_weights
-        )
-
   def check_regression(self) -> None:
     """Raises a ValueError if a regression can't be learned with these settings."""
-    if self.class_weights is not None:
-      raise validate.error("class_weights", "be left out for a regression", self.class_weights)
     if self.target_accuracy != ThreePhaseConfig.target_accuracy:  # The default is always there.
       raise validate.error("target_accuracy", "be left out for a regression", self.target_accuracy)
     if self.build_aggregator().is_private:
@@ -487,9 +463,8 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         *OPTIONS["methods"], *OPTIONS["personal"],
     }
     # So that stages of earlier versions, which had none of them, can be gone on from.
-    others.update(
-        name for name in ("class_weights", "ridge_penalty") if getattr(self, name) is None
-    )
+    if self.ridge_penalty is None:
+      others.add("ridge_penalty")
     return {name: value for name, value in self.to_json().items() if name not in others}
 
   def options_of(self, name: str) -> dict[str, Any]:

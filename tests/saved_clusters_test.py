@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering import load_model
-from fl_clustering import model_folder
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import judging
@@ -41,7 +39,7 @@ class MostAccurateTest(absltest.TestCase):
   def _chosen(self, metric="accuracy", methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
         types.SimpleNamespace(chosen_methods=methods),
-        types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None),
+        types.SimpleNamespace(label_scale=None, num_classes=2),
         types.SimpleNamespace(metric=metric, methods=found),
     )
 
@@ -93,31 +91,21 @@ class SavedClustersTest(absltest.TestCase):
     result = types.SimpleNamespace(methods={"kmeans": found})
     return saved_clusters.of_result("kmeans", result, task, {})
 
-  def test_a_new_client_chooses_by_the_loss_with_the_weights_of_classes(self):
+  def test_a_new_client_chooses_by_the_loss(self):
     # One model says `no` of all, the other `yes`.
     vectors = np.zeros((2, self._task.num_parameters), np.float32)
     vectors[:, -2:] = [[2, 0], [0, 2]]
-    # Of ten rows, four are `no`; of those in training, about seven of 20.
-    rows = "".join(f"{i},{'yes' if i < 6 else 'no'}\n" for i in range(10))
-    folder = self.create_tempdir()
-    folder.create_file("new.csv", f"dose,sick\n{rows}")
-    weighted = federated_task.with_class_weights(self._task)
-    for task, expected in ((self._task, "1"), (weighted, "0")):
-      saved = self._saved(task, vectors)
-      path = self.create_tempdir().full_path
-      saved.save(os.path.join(path, "model"))
-      loaded = load_model.load_model(os.path.join(path, "model"))
+    saved = self._saved(self._task, vectors)
+    path = self.create_tempdir().full_path
+    saved.save(os.path.join(path, "model"))
+    loaded = load_model.load_model(os.path.join(path, "model"))
+    for num_yes, expected in ((6, "1"), (4, "0")):
+      rows = "".join(f"{i},{'yes' if i < num_yes else 'no'}\n" for i in range(10))
+      folder = self.create_tempdir()
+      folder.create_file("new.csv", f"dose,sick\n{rows}")
       for one in (saved, loaded):
         ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})
-
-  def test_models_of_earlier_versions_have_no_weights_of_classes(self):
-    vectors = np.zeros((2, self._task.num_parameters), np.float32)
-    folder = os.path.join(self.create_tempdir().full_path, "model")
-    self._saved(self._task, vectors).save(folder)
-    _, document, arrays = model_folder.read(folder)
-    del document["class_weights"]
-    self.assertIsNone(saved_clusters.SavedClusters.load(document, arrays).class_weights)
 
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))

@@ -39,7 +39,7 @@ def _client(num_test):
 _TASK = types.SimpleNamespace(
     name="digits", clients=(_client(10), _client(10), _client(10), _client(10)),
     new_clients=(), num_global_test_examples=50,
-    model=types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None),
+    model=types.SimpleNamespace(label_scale=None, num_classes=2),
 )
 
 

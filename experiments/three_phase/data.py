@@ -158,8 +158,6 @@ def load(
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
-  if config.class_weights is not None:
-    task = federated_task.with_class_weights(task)
   judging.metric_of(config.primary_metric, task)  # Refused before anything is trained.
   return task
 

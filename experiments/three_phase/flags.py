@@ -72,7 +72,7 @@ HELP = program_help.Help(
         "tables": (*table_flags.OF_LABELS, table_flags.TASK, *table_flags.NAMES),
         "training": (
             *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
-            "batch_size", "class_weights",
+            "batch_size",
         ),
         "privacy": (*config_lib.OPTIONS["aggregator"], "client_epsilon", "client_delta"),
         "methods": (

@@ -56,8 +56,6 @@ def _inputs(
   for warning in task.warnings:
     logging.warning("%s", warning)
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  if config.class_weights is not None:
-    task = federated_task.with_class_weights(task)
   judging.metric_of(config.primary_metric, task)
   return SiteInputs(opened, config, task, data, begins_again)
 

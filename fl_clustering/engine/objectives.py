@@ -80,11 +80,9 @@ class Classification:
 
   Attributes:
     num_classes: Labels are below it.
-    class_weights: As of `Model`.
   """
 
   num_classes: int
-  class_weights: tuple[float, ...] | None = None
   curve = "accuracy"
 
   @property
@@ -98,10 +96,7 @@ class Classification:
   def losses(self, labels: Any, outputs: Any) -> Any:
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
 
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=outputs)
-    if self.class_weights is None:
-      return losses
-    return losses * tf.gather(tf.constant(self.class_weights, tf.float32), labels)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=outputs)
 
   def tallies(self, labels: Any, outputs: Any, files: Any, num_files: Any) -> Any:
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
@@ -207,4 +202,4 @@ def of(model: model_lib.Model) -> Objective:
   """Returns what a model is trained for."""
   if model.label_scale is not None:
     return Regression(model.label_scale.deviation)
-  return Classification(model.num_classes, model.class_weights)
+  return Classification(model.num_classes)

@@ -14,7 +14,6 @@ from clustering_basics import validate
 from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
-from fl_clustering.tasks import models
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -243,18 +242,3 @@ class FederatedTask:
     for part in self.global_test_parts:
       part.update_digest(digest)
     return digest.hexdigest()
-
-
-def with_class_weights(task: FederatedTask) -> FederatedTask:
-  """Returns the task whose loss weighs classes: n / (C * n_c), of the n_c of n training examples.
-
-  Raises:
-    ValueError: If the task has no classes, or sites keep the labels.
-  """
-  counts = task.train_label_counts
-  if counts is None:
-    what = "a regression" if task.is_regression else "clients at sites, which keep their labels"
-    raise validate.error("class_weights", f"be left out for {what}", "balanced")
-  weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
-  model = models.adapted(task.model, class_weights=tuple(weights.tolist()))
-  return dataclasses.replace(task, model=model)

@@ -54,7 +54,6 @@ class Model:
     head: The names of the last layer's parameters; none where it is unknown.
     label_scale: How the numbers that a regression learns were standardized; None for classes.
       A regression has one output, and `num_classes` is 1.
-    class_weights: How much an example of each class counts in the loss; None for equal weights.
     l2: What the squares of all parameters but biases are multiplied by before they are added to
       the loss in training.
   """
@@ -69,7 +68,6 @@ class Model:
   draw: Callable[..., list[np.ndarray]] = glorot_uniform
   head: tuple[str, ...] = ()
   label_scale: label_scale_lib.LabelScale | None = None
-  class_weights: tuple[float, ...] | None = None
   l2: float = 0.0
 
   @property

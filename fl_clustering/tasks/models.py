@@ -85,11 +85,10 @@ def build(
 
 @functools.cache
 def adapted(
-    model: model_lib.Model, label_scale: label_scale_lib.LabelScale | None = None,
-    class_weights: tuple[float, ...] | None = None,
+    model: model_lib.Model, label_scale: label_scale_lib.LabelScale
 ) -> model_lib.Model:
-  """Returns a model whose loss is that of standardized numbers, or weighs classes."""
-  return dataclasses.replace(model, label_scale=label_scale, class_weights=class_weights)
+  """Returns a model whose loss is that of standardized numbers."""
+  return dataclasses.replace(model, label_scale=label_scale)
 
 
 # TFF's computations are built, and kept, once per model.  A process with many runs, such as a

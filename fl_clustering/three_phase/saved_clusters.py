@@ -63,8 +63,6 @@ class SavedClusters:
     model: The model's name and options, arguments of `models.build`.
     global_vector: FedAvg's model, float32 of shape (P,); None if it failed, and in folders of
       earlier versions.
-    class_weights: How much a row of each class counts in the loss by which a new client's cluster
-      is chosen; None for equal weights.
   """
 
   KIND: ClassVar[str] = "three_phase"
@@ -75,7 +73,6 @@ class SavedClusters:
   format: table_format.TableFormat
   model: Mapping[str, Any]
   global_vector: np.ndarray | None = None
-  class_weights: Sequence[float] | None = None
 
   def save(self, directory: str) -> None:
     """Writes the models into a folder, which is made."""
@@ -84,7 +81,6 @@ class SavedClusters:
         "num_clusters": len(self.vectors),
         "clusters": {client_id: list(own) for client_id, own in self.clusters.items()},
         "model": dict(self.model),
-        "class_weights": self.class_weights,
         "feature_names": list(self.format.encoding.feature_names),
         "tables": self.format.to_json(),
     }
@@ -100,7 +96,7 @@ class SavedClusters:
     saved = cls(
         document["method"], arrays["vectors"], clusters,
         table_format.TableFormat.from_json(document["tables"]), document["model"],
-        arrays.get("global_vector"), document.get("class_weights"),
+        arrays.get("global_vector"),
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
       raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
@@ -266,11 +262,10 @@ class SavedClusters:
       return int(np.argmin(errors))
     own = np.arange(len(labels)), labels
     tiny = np.finfo(np.float32).tiny
-    weights = np.asarray(self.class_weights or np.ones(len(self._classes)))[labels]
     losses = [
-        -(
-            weights * np.log(np.maximum(self._probabilities(vector, features, name)[own], tiny))
-        ).mean()
+        -np.log(np.maximum(self._probabilities(vector, features, name)[own], tiny)).mean(
+            dtype=np.float64
+        )
         for vector in self.vectors
     ]
     return int(np.argmin(losses))
@@ -365,5 +360,5 @@ def of_result(
   return SavedClusters(
       method, found.vectors, {client_id: own for client_id, own in clusters.items() if own},
       task.table_format, {"name": task.model.name, **given},
-      None if fedavg is None else fedavg.vectors[0], task.model.class_weights,
+      None if fedavg is None else fedavg.vectors[0],
   )

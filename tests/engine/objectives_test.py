@@ -3,7 +3,6 @@
 from absl.testing import absltest
 import numpy as np
 from sklearn import metrics
-from sklearn import utils
 
 from fl_clustering.engine import objectives
 from fl_clustering.tables import label_scale
@@ -72,17 +71,6 @@ class RegressionTest(absltest.TestCase):
 
 
 class ClassificationTest(absltest.TestCase):
-
-  def test_weights_of_classes(self):
-    labels = np.array([0, 2, 2, 1, 2, 2])
-    weights = utils.class_weight.compute_class_weight("balanced", classes=np.arange(3), y=labels)
-    plain = models.build("logistic", (2,), 3, "float32")
-    weighted = models.adapted(plain, class_weights=tuple(weights))
-    logits = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
-    losses = objectives.of(plain).losses(labels, logits)
-    np.testing.assert_allclose(
-        objectives.of(weighted).losses(labels, logits), losses * weights[labels], rtol=1e-6
-    )
 
   def test_outputs_that_are_not_finite_are_no_predictions(self):
     for model, labels in (

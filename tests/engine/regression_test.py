@@ -13,7 +13,6 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import own_clients
 
@@ -112,26 +111,6 @@ class RegressionTest(absltest.TestCase):
     np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
     self.assertEqual(engine.objective.tally_shape, (5,))
 
-  def test_a_step_weighs_classes(self):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(50, 2)).astype(np.float32)
-    y = (rng.random(50) < 0.1).astype(int)
-    task = own_clients.task_from_arrays({"a": (x, y)}, "logistic", validation_share=0)
-    weighted = federated_task.with_class_weights(task)
-    engine, (start,), (vectors, _) = self._trained(weighted, 1)
-    train = task.clients[0].train
-    counts = np.bincount(train.labels)
-    weights = (len(train) / (2 * counts))[train.labels]
-    kernel, bias = start[:4].reshape(2, 2), start[4:]
-    logits = train.features @ kernel + bias
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    slope = weights[:, None] * (shares - np.eye(2)[train.labels]) / len(train)
-    expected = start - 0.2 * np.concatenate([(train.features.T @ slope).ravel(), slope.sum(0)])
-    np.testing.assert_allclose(vectors[0], expected, atol=1e-6)
-    losses = -np.log(shares[np.arange(len(train)), train.labels]) * weights
-    found = engine.losses(start[None], ("a",))
-    self.assertAlmostEqual(found[0, 0], losses.mean(), places=5)
-
 
 class BadInputTest(absltest.TestCase):
 
@@ -164,11 +143,6 @@ class BadInputTest(absltest.TestCase):
     self._check(ValueError, "`model` must have one output", {"a": (x, np.arange(4.0))}, keras(3))
     self._check(ValueError, "`model` must have an output per class", {"a": (x, np.arange(4))},
                 keras(1))
-
-  def test_weights_of_no_classes(self):
-    task = own_clients.task_from_arrays(_clients(), "linear")
-    with self.assertRaisesRegex(ValueError, "`class_weights` must be left out for a regression"):
-      federated_task.with_class_weights(task)
 
 
 if __name__ == "__main__":

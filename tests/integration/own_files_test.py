@@ -400,9 +400,6 @@ class BadInputTest(parameterized.TestCase):
       ("privacy beside sums without it", ("--data_dir={}", *_COLUMNS, "--exclude=one",
                                           "--aggregator=dp"),
        "`aggregator` must not be private for tables, whose columns are scaled by unprotected sums"),
-      ("weights that private methods ignore", (
-          "--data_dir={}", *_COLUMNS, "--exclude=one", "--class_weights=balanced",
-          "--methods=private_ifca"), "`class_weights` must be left out with the method private_i"),
   )
   def test_is_refused(self, flags, message):
     base = self.create_tempdir().full_path

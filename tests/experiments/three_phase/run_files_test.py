@@ -33,7 +33,7 @@ def _client(client_id):
   return types.SimpleNamespace(client_id=client_id, test=range(10))
 
 
-_MODEL = types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None)
+_MODEL = types.SimpleNamespace(label_scale=None, num_classes=2)
 _TASK = types.SimpleNamespace(
     clients=(_client("a"), _client("b")), client_ids=("a", "b"),
     new_clients=(_client("c"),), model=_MODEL,
