@@ -21,7 +21,6 @@ from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
@@ -204,13 +203,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       None, rule=_none_or_several,
       default_text=f"{_METHOD_REPEATS}; with --control_repeats=0 none",
   )
-  primary_metric: str | None = options.option(
-      str,
-      "The clients' metric by which methods are compared, and which method's models are saved.",
-      None, values=judging.METRICS,
-      default_text="accuracy; for rows of tables balanced_accuracy if the rarest class has less "
-      "than half of 1/classes of the training rows; mse for a regression",
-  )
   target_accuracy: float = options.option(
       float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
       0.9, rule=functools.partial(validate.up_to, 1),
@@ -241,8 +233,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
           self.model,
           table_options.REGRESSION if is_regression else table_options.CLASSIFICATION,
       )
-      if self.primary_metric is not None:
-        judging.check_metric(self.primary_metric, is_regression)
       if is_regression:
         self.check_regression()
     if self.method_repeats is None and self.control_repeats:
@@ -459,7 +449,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "personal", "article_weights", "cluster_rounds", "control_repeats",
-        "method_repeats", "num_clusters_criterion", "primary_metric", "target_accuracy",
+        "method_repeats", "num_clusters_criterion", "target_accuracy",
         *OPTIONS["methods"], *OPTIONS["personal"],
     }
     # So that stages of earlier versions, which had none of them, can be gone on from.

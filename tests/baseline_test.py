@@ -32,11 +32,6 @@ class BaselineTest(absltest.TestCase):
       expected = dummy.DummyClassifier().fit(client.train.features, client.train.labels)
       predicted = expected.predict(client.test.features)
       self.assertAlmostEqual(accuracy[i], metrics.accuracy_score(client.test.labels, predicted))
-      shares = (1 + np.bincount(client.train.labels, minlength=3)) / (3 + len(client.train))
-      self.assertAlmostEqual(
-          found.outputs.clients["log_loss"][i], -np.log(shares[client.test.labels]).mean(), places=5
-      )
-      self.assertEqual(found.outputs.clients["auroc"][i], 0.5)
 
   def test_a_client_s_mean(self):
     rng = np.random.default_rng(1)

@@ -1,6 +1,5 @@
 import tracemalloc
 import types
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -132,20 +131,6 @@ class EvaluateTest(parameterized.TestCase):
     np.testing.assert_allclose(
         result.clients_blended[:, 0, 0], (np.arange(300) + mean) / 2, rtol=1e-6
     )
-
-  def test_metrics_of_outputs_are_of_the_same_rows_as_tallies(self):
-    members = (("a", "b"),)
-    engine = _Engine(members)
-    engine.files.validation = {"b": "4 right"}
-    outcome = result_lib.Outcome(
-        method.ClusterState(np.array([[2]], np.float32), members), np.ones(1), cost.Cost()
-    )
-    with mock.patch.object(
-        scoring, "output_metrics", lambda engine, vectors, clusters, files=None: files
-    ):
-      result = scoring.evaluate(engine, outcome, None, with_outputs=True)
-    self.assertIs(result.validation_outputs, engine.files.validation)
-    self.assertIsNone(result.outputs)  # All test data.
 
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)

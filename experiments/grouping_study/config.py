@@ -89,11 +89,6 @@ class StudyConfig:
       raise validate.error(
           "task", "be classification in a study, which compares accuracies", self.run.tables.task
       )
-    if self.run.primary_metric is not None:
-      raise validate.error(
-          "primary_metric", "be left out in a study, which compares accuracies",
-          self.run.primary_metric,
-      )
     for group in self.groups:
       self.run_config(group)
 

@@ -46,19 +46,6 @@ def _of_numbers(part: str) -> tuple[Column, ...]:
   )
 
 
-def of_outputs(part: str) -> tuple[Column, ...]:
-  """Returns the columns of clients' metrics that need a model's outputs."""
-  score_text = scores.score_text
-  return (
-      Column((part, "auroc"), "AUROC", _mean_where_defined),
-      Column((part, "pooled_auroc"), "pooled AUROC", score_text),
-      Column((part, "auprc"), "AUPRC", _mean_where_defined),
-      Column((part, "pooled_auprc"), "pooled AUPRC", score_text),
-      Column((part, "log_loss", "mean"), "log loss", score_text),
-      Column((part, "brier", "mean"), "Brier score", score_text),
-  )
-
-
 def of_clients(
     part: str, summary: Mapping[str, Any], balanced: bool = False
 ) -> tuple[Column, ...]:
@@ -147,10 +134,13 @@ def _all_bytes_text(cost: Mapping[str, int]) -> str:
 def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
   """Returns the terminal's columns, which have shorter headings."""
   scale = results_lib.scale(summary)
+  balanced = Column(("clients", "recall", "mean"), "balanced", scores.score_text)
+  is_balanced = results_lib.metric(summary).key == "recall"
   return (
       ("", (Column(("num_clusters",), "K", "{:,}".format),)),
       (scale.name, (
           mean_column(summary),
+          *([balanced] if is_balanced else []),
           Column(("clients", scale.key, "sd"), "sd", scale.text),
           mean_column(summary, "new_clients", "new"),
       )),
@@ -227,17 +217,11 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
 def _further_text(
     summary: Mapping[str, Any], rows: Sequence[method_tables.Row]
 ) -> list[str]:
-  """Returns further metrics of tables for a terminal, as blocks of lines."""
-  if results_lib.is_regression(summary):
-    columns = _of_numbers("clients")
-  else:
-    columns = of_outputs("clients")
-    if not any(method_tables.applies(column, rows) for column in columns):
-      return []
-    balanced = Column(("clients", "recall", "mean"), "balanced accuracy", scores.score_text)
-    columns = (balanced, *columns)
+  """Returns further metrics of a regression for a terminal, as blocks of lines."""
+  if not results_lib.is_regression(summary):
+    return []
   return [
-      method_tables.text_of(rows, (("", columns),)), "",
+      method_tables.text_of(rows, (("", _of_numbers("clients")),)), "",
       "means over the clients, in brackets over how many where it may not be all; pooled: over "
       "all test rows together",
   ]
@@ -311,22 +295,6 @@ _NUMBERS_KEY = (
     "number of clients where it is defined. All clients weigh alike, but in the pooled metrics all "
     "their test examples do. 90th perc.: a tenth of the clients is above it. "
 )
-_OUTPUTS_KEY = (
-    "Means over the clients; in brackets the number of clients with test rows of several classes, "
-    "without which AUROC and AUPRC are undefined. Pooled: over all test rows together. "
-)
-
-
-def _outputs_key(results: results_lib.Results) -> str:
-  labels = results.label_names
-  if len(labels) == 2:
-    told = f"AUROC and AUPRC are those of the class {labels[1]}."
-  else:
-    told = (
-        "AUROC and AUPRC are means over the classes that occur in the test rows, each against all "
-        "others."
-    )
-  return f"{_OUTPUTS_KEY}{told} AUPRC is to be compared with that of the majority class."
 
 
 def _accuracy_key(results: results_lib.Results) -> html_page.Html:
@@ -378,22 +346,6 @@ def _global_key(results: results_lib.Results) -> str:
   )
 
 
-def _outputs_table(
-    results: results_lib.Results, rows: Sequence[method_tables.Row]
-) -> list[html_page.Html]:
-  """Returns the metrics that need a model's outputs, as blocks; none without tables."""
-  columns = of_outputs("clients")
-  if not any(method_tables.applies(column, rows) for column in columns):
-    return []
-  return [
-      method_tables.methods_table(
-          rows, [("clients' own test data", columns)],
-          "Metrics of the predicted probabilities", results.summary,
-      ),
-      html_page.paragraph(_outputs_key(results), quiet=True),
-  ]
-
-
 def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the comparison of all methods, as blocks of an HTML page."""
   summary = results.summary
@@ -422,7 +374,6 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
           summary,
       ),
       _accuracy_key(results),
-      *_outputs_table(results, rows),
       methods_table(
           rows, [("computing", (_STEPS, relative_steps)), ("communication", _BYTES)],
           "What the clients had to do, phase 1 included where a method builds on it", summary,

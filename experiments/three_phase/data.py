@@ -158,15 +158,12 @@ def load(
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
-  judging.metric_of(config.primary_metric, task)  # Refused before anything is trained.
   return task
 
 
-def metric_line(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
-) -> str:
+def metric_line(task: federated_task.FederatedTask) -> str:
   """Returns by which metric methods are compared, and why; "" for the accuracy."""
-  name = judging.metric_of(config.primary_metric, task)
+  name = judging.metric_of(task)
   if name == judging.ACCURACY:
     return ""
   line = f"methods are compared by {judging.METRICS[name].label}"
@@ -175,8 +172,7 @@ def metric_line(
         f"a regression learns these numbers (--task=classification takes them as classes); {line}"
     )
   counts = task.train_label_counts
-  if config.primary_metric is not None or counts is None:
-    return line
+  assert counts is not None
   return f"{line}, as the rarest class has {counts.min() / counts.sum():.1%} of the training rows"
 
 

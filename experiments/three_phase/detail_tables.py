@@ -9,12 +9,10 @@ from experiments.three_phase import comparison
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.three_phase import judging
 
 _MAX_OPEN_ROWS = 10
 _MAX_ROWS = 100
 _MAX_CLIENTS_NAMED = 4
-_SHARES = ("accuracy", "recall", *judging.OF_OUTPUTS)
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 
 
@@ -130,16 +128,9 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   metrics = results.client_metrics(method)
   names = results.scale.averages if results.is_regression else {
       "accuracy": "accuracy", "recall": "balanced accuracy",
-      **({} if results.num_sites else {
-          name: judging.METRICS[name].label for name in judging.OF_OUTPUTS
-      }),
   }
-  in_first = metrics[results.clients[0]["client_id"]]
-  # Runs of earlier versions have fewer.
-  names = {metric: name for metric, name in names.items() if metric in in_first}
   metrics_shown: dict[str, Callable[[Any], str]] = {
-      metric: scores.score_text if metric in ("r2", *_SHARES) else results.score_text
-      for metric in names
+      metric: scores.score_text if metric == "r2" else results.score_text for metric in names
   }
   rows = []
   for client in results.clients[:_MAX_ROWS]:

@@ -320,34 +320,6 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
   return figure
 
 
-def calibration(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns what came true of predicted probabilities, by method; None where it is unknown."""
-  if not results.calibration:
-    return None
-  methods = results_lib.ordered_methods(results.summary)
-  looks = line_looks(methods)
-  table = pd.DataFrame(results.calibration)
-  figure = figure_style.new_figure(4.6 + 0.2 * -(-len(methods) // 3))
-  axes = figure.add_subplot()
-  axes.plot([0, 1], [0, 1], linewidth=1.2, **_LEVEL_LOOK)
-  for method in methods:
-    rows = table[table["method"] == method]
-    axes.plot(rows["predicted"], rows["observed"], **looks[method])
-  axes.set_xlim(-0.02, 1.02)
-  axes.set_ylim(-0.02, 1.02)
-  labels = results.label_names
-  what = f"probability of {labels[1]}" if len(labels) == 2 else "probability of the predicted class"
-  axes.set_xlabel(f"predicted {what}, mean of a bin")
-  axes.set_ylabel("share of rows for which it came true")
-  axes.grid(True)
-  method_legend(figure, looks, **{"perfectly calibrated": _LEVEL_LOOK})
-  figure_style.set_title(
-      figure, results.data_line, "Predicted probabilities and what came true, all test rows",
-      "bins of equally many rows",
-  )
-  return figure
-
-
 def _draw_criterion(
     axes: mpl_axes.Axes, rows: Sequence[Mapping[str, Any]], has_level: bool
 ) -> None:

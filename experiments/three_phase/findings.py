@@ -139,15 +139,11 @@ def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
     return
   metric = results_lib.metric(results.summary)
   sentence = f"Methods are compared by the clients' {metric.label}"
-  if results.settings.get("primary_metric") is None and metric.label == "balanced accuracy":
+  if metric.label == "balanced accuracy":
     sentence += (
         ", since the rarest class has less than half of its share among equally frequent classes: "
         "whoever never predicts it is accurate"
     )
-  of_control = results.summary["methods"][results_lib.FEDAVG]["clients"][metric.key]
-  counted = of_control.get("num_clients", results.num_clients)
-  if counted < results.num_clients:
-    sentence += f"; it is defined for {counted:,} of the {results.num_clients:,} clients"
   yield f"{sentence}."
 
 

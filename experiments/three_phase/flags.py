@@ -78,7 +78,7 @@ HELP = program_help.Help(
         "methods": (
             *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
             "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
-            "control_repeats", "method_repeats", "primary_metric", "target_accuracy",
+            "control_repeats", "method_repeats", "target_accuracy",
         ),
         "machines": worker_flags.NAMES,
         "output": (*run_flags.NAMES, "reuse"),

@@ -42,12 +42,6 @@ FIGURES = (
         "A good method has its clients far to the right, and none far to the left.",
     ),
     report_sections.Figure(
-        "calibration.png", figures.calibration,
-        "Predicted probabilities and what came true",
-        "Where a model's line is below the dotted one, what it predicts comes true less often than "
-        "it says; above it, more often.",
-    ),
-    report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
         "The clients' weights in two dimensions",
         "All panels show the same points. Neighbours are alike in the two directions of largest "
@@ -111,7 +105,6 @@ FILES = {
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
-    results_lib.CALIBRATION: "predicted probabilities and what came true, in bins of rows",
     results_lib.PROFILES: "mean and spread of every feature in the clusters of the folder model, "
     "in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
@@ -128,14 +121,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
     return []
-  method, key = results.saved["method"], results_lib.metric(results.summary).key
-  rows = "test rows"
-  # Summaries of earlier versions don't say whether it is defined on validation rows.
-  if (
-      results.dataset.get("validation_examples")
-      and key in results.summary["methods"][method].get("validation", (key,))
-  ):
-    rows = "validation rows"
+  rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
   if results.num_sites:
     profiles = []
     about = (
@@ -153,7 +139,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "
-          f"{results_lib.method_label(method)}. Of the methods that group clients, it has the best "
+          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group clients, it has the best "
           f"{results_lib.mean_label(results.summary)} on the clients' {rows}, which may be chance. "
           f"{about}"
       ),

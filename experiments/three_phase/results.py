@@ -29,7 +29,6 @@ PERSONAL = tuple(method_registry.PERSONAL)
 CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
-CALIBRATION = "calibration.csv"
 BASELINE = "baseline"  # The phase and method of who uses no feature in `client_metrics.csv`.
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
@@ -234,11 +233,6 @@ class Results:
   def scale(self) -> Scale:
     """How the models are scored."""
     return scale(self.summary)
-
-  @functools.cached_property
-  def calibration(self) -> list[dict[str, Any]]:
-    """The rows of `calibration.csv`; empty without tables."""
-    return self._rows(CALIBRATION, "method")
 
   @property
   def num_sites(self) -> int:

@@ -12,7 +12,6 @@ import tensorflow_federated as tff
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
 from fl_clustering.engine import objectives
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
@@ -97,19 +96,16 @@ def client_metrics_text(
   A metric is empty where it is undefined.
   """
   objective = objectives.of(task.model)
-  of_outputs = judging.OF_OUTPUTS if result.pretrain.outputs is not None else ()
   rows: list[list[Any]] = []
 
   def add(
       phase: str, method: str, clients: Sequence["federated_task.ClientData"],
       clusters: Sequence[Sequence[int]] | None, tallies: np.ndarray | None,
-      outputs: judging.OutputMetrics | None = None,
   ) -> None:
     """Adds every client's row; which clusters each is in, None for none; nothing of no tallies."""
     if tallies is None:
       return
     metrics = _metrics(objective, tallies)
-    found = outputs.clients if outputs else {}
     for i, client in enumerate(clients):
       rows.append([
           phase,
@@ -118,35 +114,25 @@ def client_metrics_text(
           " ".join(map(str, clusters[i] if clusters else ())),
           len(client.test),
           *_cells(values[i] for values in metrics.values()),
-          *_cells(found[name][i] if name in found else np.nan for name in of_outputs),
       ])
 
   first = pretraining.STAGE
-  add(first, first, task.clients, None, result.pretrain.clients, result.pretrain.outputs)
+  add(first, first, task.clients, None, result.pretrain.clients)
   add(first, "own_weights", task.clients, None, result.pretrain.own_weights)
   for method, r in result.methods.items():
     clusters = [r.assignment.clusters_of(client_id) for client_id in task.client_ids]
-    add("cluster", method, task.clients, clusters, r.clients, r.outputs)
+    add("cluster", method, task.clients, clusters, r.clients)
     add(_EVALUATE, method, task.clients, clusters, r.clients_blended)
   if result.baseline is not None:
     name = results_lib.BASELINE
-    add(name, name, task.clients, None, result.baseline.clients, result.baseline.outputs)
+    add(name, name, task.clients, None, result.baseline.clients)
   new = results_lib.NEW_CLIENTS
-  add(new, first, task.new_clients, None, result.pretrain.new_clients, result.pretrain.new_outputs)
+  add(new, first, task.new_clients, None, result.pretrain.new_clients)
   for method, r in result.methods.items():
-    add(new, method, task.new_clients, r.new_client_clusters, r.new_clients, r.new_outputs)
+    add(new, method, task.new_clients, r.new_client_clusters, r.new_clients)
   metrics = _metrics(objective, result.pretrain.clients[:1])
-  header = ["phase", "method", "client_id", "clusters", "num_test", *metrics, *of_outputs]
+  header = ["phase", "method", "client_id", "clusters", "num_test", *metrics]
   return output_folder.csv_text(header, rows, last_columns)
-
-
-def calibration_rows(result: "result_lib.ThreePhaseResult") -> list[dict[str, Any]]:
-  """Returns the rows of `calibration.csv`, none without outputs."""
-  return [
-      {"method": method, "predicted": predicted, "observed": observed}
-      for method, r in result.methods.items() if r.outputs is not None
-      for predicted, observed in r.outputs.calibration
-  ]
 
 
 class RunFiles(stages.RunObserver):
@@ -243,9 +229,6 @@ class RunFiles(stages.RunObserver):
     self._write_assignments({
         name: result.methods[name].assignment for name in self._config.chosen_methods
     })
-    calibration = calibration_rows(result)
-    if calibration:
-      self._write_rows(results_lib.CALIBRATION, calibration)
     if recovery:
       self._write_rows("group_recovery.csv", recovery)
     if result.num_clusters_choice is not None:

@@ -19,7 +19,6 @@ from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import site_rows
 from fl_clustering.tasks import task_options
-from fl_clustering.three_phase import judging
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +55,6 @@ def _inputs(
   for warning in task.warnings:
     logging.warning("%s", warning)
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  judging.metric_of(config.primary_metric, task)
   return SiteInputs(opened, config, task, data, begins_again)
 
 

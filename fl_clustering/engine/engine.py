@@ -265,12 +265,6 @@ class Engine:
     """Evaluates models on files; see `evaluation.tallies`, also for what is raised."""
     return evaluation.tallies(self.model, vectors, requests)
 
-  def outputs(
-      self, vectors: Any, requests: Sequence[evaluation.Request]
-  ) -> list[list[evaluation.Outputs]]:
-    """Returns what models return for every example of files; see `evaluation.outputs`."""
-    return evaluation.outputs(self.model, vectors, requests)
-
   def losses(self, vectors: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
     """Returns every model's mean loss on every client's training data.
 

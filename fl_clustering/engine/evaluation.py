@@ -1,11 +1,9 @@
-"""Evaluates many models on many files of examples, through tallies and through outputs.
+"""Evaluates many models on many files of examples, through tallies.
 
 Accuracy, recall and precision all follow from the confusion matrix, the errors of a regression
 from their sums, and such a tally of several files is the sum of theirs (`objectives.py`).  So one
 kind of TFF call serves every evaluation here: models on the global test set, a cluster's model
 on its clients' test data, a client's own model on its own.
-
-What doesn't add up, such as the area under a curve, needs a model's outputs on every example.
 """
 
 from __future__ import annotations
@@ -42,18 +40,16 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
-# The labels of a file's examples, of shape (n,), and the model's outputs, of shape
-# (n, num_outputs).
-Outputs = tuple[np.ndarray, np.ndarray]
+def build_tallies_of_files(model: model_lib.Model) -> Callable:
+  """Returns the evaluation of a model as a `tf.function`.
 
-
-def _build_outputs_of_files(model: model_lib.Model) -> Callable:
-  """Returns a TensorFlow function of the parameters as a vector and of files' paths.
-
-  It returns the labels of all files' examples, the model's outputs, and every example's file.
+  It takes the parameters as a vector and the files' paths.  It returns the tally of each of
+  them, of shape (num_files, *tally_shape); of classes this is int32 of shape (num_files, C, C).
   """
+  objective = objectives.of(model)
 
-  def outputs_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tuple:
+  @tf.function
+  def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -69,35 +65,9 @@ def _build_outputs_of_files(model: model_lib.Model) -> Callable:
       batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
       logits = model.logits(parameters, client_update.model_inputs(batch), None)
       outputs = outputs.write(i, logits)
-    return labels, outputs.concat(), file_index
-
-  return outputs_of_files
-
-
-def build_tallies_of_files(model: model_lib.Model) -> Callable:
-  """Returns the evaluation of a model as a `tf.function`.
-
-  It takes the parameters as a vector and the files' paths.  It returns the tally of each of
-  them, of shape (num_files, *tally_shape); of classes this is int32 of shape (num_files, C, C).
-  """
-  objective, outputs_of_files = objectives.of(model), _build_outputs_of_files(model)
-
-  @tf.function
-  def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
-    labels, outputs, file_index = outputs_of_files(vector, paths)
-    return objective.tallies(labels, outputs, file_index, tf.shape(paths)[0])
+    return objective.tallies(labels, outputs.concat(), file_index, tf.shape(paths)[0])
 
   return tallies_of_files
-
-
-@functools.cache
-def _build_outputs(model: model_lib.Model) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` that returns labels and outputs."""
-  outputs_of_files = tf.function(_build_outputs_of_files(model))
-  return model_jobs.on_models(
-      lambda vector, job: outputs_of_files(vector, job["paths"])[:2],
-      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
-  )
 
 
 @functools.cache
@@ -160,7 +130,7 @@ def tallies(
     and by predicted label (columns).
 
   Raises:
-    divergence.TrainingDiverged: If an output is not finite; so does `outputs`.
+    divergence.TrainingDiverged: If an output is not finite.
   """
   objective = objectives.of(model)
   jobs, places = _jobs(requests)
@@ -174,28 +144,4 @@ def tallies(
   for request, of_files in zip(requests, found):
     for file, is_finite in zip(request.files, objective.are_finite(of_files)):
       divergence.check_outputs(is_finite, file.what)
-  return found
-
-
-def outputs(
-    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
-) -> list[list[Outputs]]:
-  """Returns what models return for every example; arguments as of `tallies`.
-
-  Files at sites must not be asked for: their rows stay there.
-
-  Returns:
-    Per request and file, its labels and the model's outputs.
-  """
-  jobs, places = _jobs(requests)
-  found: list[list[Any]] = [[None] * len(request.files) for request in requests]
-  numbers = [[requests[r].files[p].num_examples for p in positions] for r, positions in places]
-  sizes = [(1 + model.num_classes) * sum(of_job) for of_job in numbers]
-  results = model_jobs.results(_build_outputs(model), vectors, jobs, sizes)
-  for (r, positions), of_job, (labels, of_examples) in zip(places, numbers, results):
-    ends = np.cumsum(of_job)[:-1]
-    parts = zip(np.split(labels, ends), np.split(of_examples, ends))
-    for position, part in zip(positions, parts):
-      divergence.check_outputs(np.isfinite(part[1]), requests[r].files[position].what)
-      found[r][position] = part
   return found

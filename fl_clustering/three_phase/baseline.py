@@ -1,8 +1,4 @@
-"""What is reached without any feature: a client's most frequent class, or its mean.
-
-Probabilities are the shares of the classes in the client's training rows, with one more row of each
-class (Laplace's rule of succession), so that none is zero.
-"""
+"""What is reached without any feature: a client's most frequent class, or its mean."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import objectives
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
@@ -24,11 +19,9 @@ class Baseline:
 
   Attributes:
     clients: Tallies, (N, ...).
-    outputs: The metrics of its outputs; None for a regression.
   """
 
   clients: np.ndarray
-  outputs: judging.OutputMetrics | None
 
 
 def of_task(task: federated_task.FederatedTask) -> Baseline | None:
@@ -52,5 +45,4 @@ def of_task(task: federated_task.FederatedTask) -> Baseline | None:
           np.zeros(len(labels), np.int32), 1,
       )) for labels, output in outputs
   ])
-  of_outputs = None if task.is_regression else judging.output_metrics(outputs)
-  return Baseline(tallies, of_outputs)
+  return Baseline(tallies)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
   from fl_clustering.methods import method as method_lib
   from fl_clustering.methods import num_clusters
   from fl_clustering.three_phase import baseline as baseline_lib
-  from fl_clustering.three_phase import judging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +32,6 @@ class PretrainResult:
     new_clients: The same for the global model on the new clients' test data; `None`
       without new clients.
     cost: What phase 1 asked of the clients.
-    outputs: The clients' metrics that need outputs; `None` where there are none.
-    new_outputs: The same of the new clients.
   """
 
   vector: np.ndarray
@@ -43,8 +40,6 @@ class PretrainResult:
   own_weights: np.ndarray
   new_clients: np.ndarray | None
   cost: cost_lib.Cost
-  outputs: judging.OutputMetrics | None = None
-  new_outputs: judging.OutputMetrics | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,9 +87,6 @@ class MethodResult:
     validation_quality: The quality of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
     clusters: The tallies of the cluster models on their own clients' test data, (K, *T).
-    outputs: The clients' metrics that need outputs; `None` where there are none.
-    validation_outputs: The same on validation data.
-    new_outputs: The same of the new clients.
   """
 
   assignment: cluster_assignment.ClusterAssignment
@@ -113,9 +105,6 @@ class MethodResult:
   validation: np.ndarray | None = None
   validation_quality: np.ndarray | None = None
   clusters: np.ndarray | None = None
-  outputs: judging.OutputMetrics | None = None
-  validation_outputs: judging.OutputMetrics | None = None
-  new_outputs: judging.OutputMetrics | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -322,21 +322,14 @@ def most_accurate(
 ) -> str:
   """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
 
-  It is that on their validation data, or on their test data if no client has any others, or none
-  on which it is defined.
+  It is that on their validation data, or on their test data if no client has any others.
   """
   objective, metric = objectives.of(model), judging.METRICS[result.metric]
 
   def score(name: str) -> float:
     found = result.methods[name]
-    parts = [(found.clients, found.outputs)]
-    if found.validation is not None:
-      parts.insert(0, (found.validation, found.validation_outputs))
-    for tallies, outputs in parts:
-      scores = judging.client_scores(result.metric, objective, tallies, outputs)
-      if not np.isnan(scores).all():
-        break
-    mean = float(np.nanmean(scores))
+    tallies = found.clients if found.validation is None else found.validation
+    mean = float(np.mean(judging.client_scores(result.metric, objective, tallies)))
     return -mean if metric.is_loss else mean
 
   return max(config.chosen_methods or (registry.FEDAVG,), key=score)

@@ -50,20 +50,8 @@ def _defined(values: np.ndarray, is_loss: bool = False) -> dict[str, float] | No
   return {**_distribution(values, is_loss), "num_clients": len(values)}
 
 
-def _of_outputs(outputs: judging.OutputMetrics | None) -> dict[str, Any]:
-  if outputs is None:
-    return {}
-  found: dict[str, Any] = {
-      name: _defined(values, judging.METRICS[name].is_loss)
-      for name, values in outputs.clients.items()
-  }
-  found.update((f"pooled_{name}", value) for name, value in _known(outputs.pooled).items())
-  return {name: value for name, value in found.items() if value is not None}
-
-
 def _client_distribution(
-    objective: objectives.Objective, tallies: np.ndarray,
-    outputs: judging.OutputMetrics | None, target_accuracy: float,
+    objective: objectives.Objective, tallies: np.ndarray, target_accuracy: float
 ) -> dict[str, Any]:
   """Returns how metrics are distributed over clients, from tallies (N, ...)."""
   of_clients = objective.metrics(tallies)
@@ -79,7 +67,6 @@ def _client_distribution(
       "pooled_accuracy": float(pooled["accuracy"]),
       "recall": _distribution(of_clients["recall"]),
       "share_at_target": float(np.mean(of_clients["accuracy"] >= target_accuracy)),
-      **_of_outputs(outputs),
   }
 
 
@@ -90,11 +77,10 @@ def _gains(
   metric = result.metric
 
   def scores(name: str) -> np.ndarray:
-    found = result.methods[name]
-    return judging.client_scores(metric, objective, found.clients, found.outputs)
+    return judging.client_scores(metric, objective, result.methods[name].clients)
 
   def trained(name: str) -> list[float]:
-    return [float(np.nanmean(one)) for one in (scores(name), *result.repeats.get(name, ()))]
+    return [float(np.mean(one)) for one in (scores(name), *result.repeats.get(name, ()))]
 
   control = scores(registry.FEDAVG)
   others = [name for name in result.methods if name != registry.FEDAVG]
@@ -115,12 +101,12 @@ def method_summary(
   `target_accuracy` is the accuracy whose share of clients is reported.
   """
 
-  def of_clients(tallies: np.ndarray, outputs: Any = None) -> dict[str, Any]:
-    return _client_distribution(objective, tallies, outputs, target_accuracy)
+  def of_clients(tallies: np.ndarray) -> dict[str, Any]:
+    return _client_distribution(objective, tallies, target_accuracy)
 
   summary: dict[str, Any] = {
       "num_clusters": len(result.assignment.clusters),
-      "clients": of_clients(result.clients, result.outputs),
+      "clients": of_clients(result.clients),
       "global_mean": _known(objective.metrics(result.global_mean)),
       "global_weighted": _known(objective.metrics(result.global_weighted)),
       "clients_blended": of_clients(result.clients_blended),
@@ -128,9 +114,9 @@ def method_summary(
       "cost": result.cost.by_name(),
   }
   if result.new_clients is not None:
-    summary["new_clients"] = of_clients(result.new_clients, result.new_outputs)
+    summary["new_clients"] = of_clients(result.new_clients)
   if result.validation is not None:
-    summary["validation"] = of_clients(result.validation, result.validation_outputs)
+    summary["validation"] = of_clients(result.validation)
   for name in ("adjusted_rand_index", "purity"):
     if getattr(result, name) is not None:
       summary[name] = float(getattr(result, name))
@@ -143,14 +129,12 @@ def pretrain_summary(
   """Returns the summary of phase 1, as in `summarize`."""
   summary = {
       "global": _known(objective.metrics(result.global_test)),
-      "clients": _client_distribution(
-          objective, result.clients, result.outputs, target_accuracy
-      ),
+      "clients": _client_distribution(objective, result.clients, target_accuracy),
       "cost": result.cost.by_name(),
   }
   if result.new_clients is not None:
     summary["new_clients"] = _client_distribution(
-        objective, result.new_clients, result.new_outputs, target_accuracy
+        objective, result.new_clients, target_accuracy
     )
   return summary
 
@@ -202,7 +186,7 @@ def summarize(
     summary["comparison"]["metric"] = result.metric
   if result.baseline is not None:
     summary["baseline"] = {"clients": _client_distribution(
-        objective, result.baseline.clients, result.baseline.outputs, config.target_accuracy
+        objective, result.baseline.clients, config.target_accuracy
     )}
   for name, gain in _gains(objective, result).items():
     summary["methods"][name]["gain"] = gain

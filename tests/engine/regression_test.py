@@ -11,7 +11,6 @@ import tensorflow as tf
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import own_clients
@@ -82,19 +81,6 @@ class RegressionTest(absltest.TestCase):
       for client, loss in zip(task.clients, of_model):
         predicted = client.train.features @ vector[:3] + vector[3]
         self.assertAlmostEqual(loss, ((predicted - client.train.labels) ** 2).mean(), places=4)
-
-  def test_outputs_are_those_of_every_example_in_its_place(self):
-    task = own_clients.task_from_arrays(_clients(), "linear")
-    engine = self._engine(task)
-    vectors = engine.initial_vectors(2, np.random.default_rng(1))
-    files = tuple(engine.files.test[c] for c in reversed(task.client_ids))
-    requests = [evaluation.Request(1, files), evaluation.Request(0, files[:1])]
-    found = engine.outputs(vectors, requests)
-    self.assertEqual(list(map(len, found)), [3, 1])
-    for (labels, outputs), client in zip(found[0], reversed(task.clients)):
-      np.testing.assert_array_equal(labels, client.test.labels)
-      expected = client.test.features @ vectors[1][:3] + vectors[1][3]
-      np.testing.assert_allclose(outputs[:, 0], expected, rtol=1e-4, atol=1e-5)
 
   def test_a_round_of_a_keras_model(self):
     layers = tf.keras.layers

@@ -164,7 +164,6 @@ class RegressionTest(absltest.TestCase):
 class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      ("metric", "--primary_metric=auroc", "`primary_metric` must be mse for a regression"),
       ("target", "--target_accuracy=0.5", "`target_accuracy` must be left out for a regression"),
       ("model", "--model=logistic", "`model` must be mlp or linear for a regression, got 'logi"),
       ("method", "--methods=flux", "`methods` must be methods that need no classes for a regr"),
