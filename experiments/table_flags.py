@@ -10,7 +10,7 @@ from fl_clustering.tables import table_options
 
 # The flags belong to the modules that adopt them, for `--help`.
 _OPTIONS = options.of(table_options.TableOptions)
-OF_LABELS = ("label_column", "label_above", "split_column")
+OF_LABELS = ("label_column", "split_column")
 TASK = "task"
 NAMES = tuple(name for name in _OPTIONS if name not in (*OF_LABELS, TASK))
 

@@ -14,7 +14,7 @@ from fl_clustering.tables import table_options
 
 _KINDS = {table_format.TableFormat: "tables", table_format.ViewFormat: "views"}
 # Options that say what rows are known to be, by name.
-_OF_LABELS = ("label_column", "label_above", "split_column")
+_OF_LABELS = ("label_column", "split_column")
 # Options that decide which columns are features.
 _OF_COLUMNS = ("columns", "exclude", "id_column", "client_column")
 

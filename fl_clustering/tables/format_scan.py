@@ -72,7 +72,7 @@ class FormatScan:
     self._sparse: dict[str, list[str]] = {}
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
-    """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
+    """Adds what a client's rows say; `BadTable` if a split can't be used."""
     has_classes = self._options.label_column is not None and not self._options.is_regression
     labels = rows_lib.class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
@@ -130,7 +130,7 @@ class FormatScan:
     count = len(self._classes)
     if (
         self._options.allow_any_number or self._options.task is not None
-        or self._options.label_above is not None or count <= _MANY_NUMBERS
+        or count <= _MANY_NUMBERS
     ):
       return False
     numbers = [self._options.style.number_of(name) for name in self._classes]
@@ -142,10 +142,7 @@ class FormatScan:
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
     count = 0 if self._options.allow_any_number else len(self._classes)
-    if (
-        self._options.label_above is not None or count <= _MANY_NUMBERS
-        or 2 * count <= self._num_labels
-    ):
+    if count <= _MANY_NUMBERS or 2 * count <= self._num_labels:
       return
     others = [name for name in self._classes if not cells.is_number(name)]
     dressed = [
@@ -163,7 +160,7 @@ class FormatScan:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
           f"{self._num_labels:,} rows, which are no classes",
-          hints=("--label_above makes two classes of them", _LEARNS),
+          hints=(_LEARNS,),
       )
 
   def check_values(self) -> None:

@@ -150,14 +150,13 @@ class Oddities:
   def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
     self._columns = columns
     self._options = options
-    self._learns_numbers = options.is_regression or options.label_above is not None
+    self._learns_numbers = options.is_regression
     self._like_label = {name: _LikeLabel(self._learns_numbers) for name in columns.features}
     # What is written in columns of levels or classes.
     self._written: dict[str, set[str]] = collections.defaultdict(set)
-    limited = [] if options.label_above is None else [options.label_column or ""]
     self._numbers = {
         name: number_columns.NumberColumn(columns_lib.may_be_an_id(name))
-        for name in (*columns.numbers, *limited)
+        for name in columns.numbers
     }
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.

@@ -212,7 +212,7 @@ class TableFormat:
     names = tuple(name for role, name in self.columns.roles.items() if role in roles)
     left_out: dict[str, Any] = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
     if "label_column" in left_out:
-      left_out["label_above"] = left_out["task"] = None
+      left_out["task"] = None
     return dataclasses.replace(
         self,
         options=dataclasses.replace(self.options, **left_out),

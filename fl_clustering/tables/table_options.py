@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import functools
-import math
 from typing import Any, Mapping, Sequence
 
 from clustering_basics import validate
@@ -118,10 +117,6 @@ class TableOptions:
       values=TASKS,
       default_text="found out; of more than 20 different numbers, a regression learns those that "
       "hardly repeat or are not all integers")
-  label_above: float | None = options_lib.option(
-      float,
-      "Makes two classes of a column of numbers: at most this number, and above it (--data_dir).",
-      None)
   split_column: str | None = options_lib.option(
       str, "Column that says `train` or `test` of every row (--data_dir).", None,
       default_text="a share of every client's rows, drawn at random, is for testing")
@@ -177,11 +172,6 @@ class TableOptions:
       raise validate.error("comment", "be a character or several", self.comment)
     if self.encoding is not None:
       self._check_encoding(self.encoding)
-    if self.label_above is not None:
-      if self.label_column is None:
-        raise validate.error("label_above", "be left out without `label_column`", self.label_above)
-      if not math.isfinite(self.label_above):
-        raise validate.error("label_above", "be a finite number", self.label_above)
     self._check_task()
     self._check_one_role_each()
 
@@ -190,11 +180,6 @@ class TableOptions:
       return
     if self.label_column is None:
       raise validate.error("task", "be left out without `label_column`", self.task)
-    if self.is_regression and self.label_above is not None:
-      raise validate.error(
-          "label_above", "be left out for a regression, since it makes two classes",
-          self.label_above,
-      )
 
   def _check_marks(self) -> None:
     if self.thousands is not None and self.thousands == self.decimal:

@@ -183,8 +183,6 @@ class BadInputTest(parameterized.TestCase):
       ("empty", ["--data_dir=empty"], "`data_dir` must hold a file per client"),
       ("broken", ["--data_dir=broken"],
        "`data_dir` must hold tables that can be used, got 'broken/a.csv': line 3"),
-      ("role", ["--data_dir=d", "--label_above=3"],
-       "`label_above` must be left out without `label_column`, got 3"),
       ("missing", ["--data_dir=d", "--missing=mean"], "`missing` must be 'error' at a site"),
       ("classes", ["--data_dir=d", "--label_column=v", "--classes=3,5"],
        "`data_dir` must .* got 'd/a.csv': row 1, column 'v' must be one of 3, 5, got '2'"),

@@ -206,13 +206,6 @@ class RefusedTest(SitesTestCase):
         f"the same `{role}`, got {here!r} at h:1 and {there!r} at h:2",
     )
 
-  def test_other_limits_of_classes(self):
-    self.check(
-        self.site({"a.csv": "u,v\n1,2\n"}, label_column="v", label_above=3),
-        self.site({"b.csv": "u,v\n1,2\n"}, label_column="v", label_above=4),
-        "the same `label_above`, got 3 at h:1 and 4 at h:2",
-    )
-
   def test_other_views(self):
     self.check(
         self.site({"a/x.csv": "u\n1\n", "a/y.csv": "u\n1\n"}), self.site({"b/x.csv": "u\n1\n"}),

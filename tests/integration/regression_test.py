@@ -168,7 +168,6 @@ class BadInputTest(parameterized.TestCase):
       ("model", "--model=logistic", "`model` must be mlp or linear for a regression, got 'logi"),
       ("method", "--methods=flux", "`methods` must be methods that need no classes for a regr"),
       ("private method", "--methods=dp_fedavg", "`methods` must be methods that need no classes"),
-      ("limit", "--label_above=3", "`label_above` must be left out for a regression"),
       ("penalty", "--ridge_penalty=0.1", "`ridge_penalty` must not be given with model=mlp"),
   )
   def test_is_refused(self, flag, message):

@@ -384,7 +384,6 @@ class SitesTest(parameterized.TestCase):
     _, workers = self._sites(_TABLES)
     for flag, message in (
         ("--label_column=ward", "`label_column` must be left out .* sites .*got 'ward'"),
-        ("--label_above=1", "`label_above` must be left out"),
         ("--split_column=part", "`split_column` must be left out"),
         ("--missing=mean", "`missing` must be left out .* sites .* can't fill in missing cells, got"),
         ("--exclude=dose", r"`exclude` must be left out .* got \('dose',\)"),

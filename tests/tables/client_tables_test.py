@@ -36,11 +36,6 @@ class RolesTest(folders.TablesTestCase):
     self.assertEqual(tables.format.classes, ("2", "9", "10"))
     np.testing.assert_array_equal(tables.read("b").labels, [1, 0])
 
-  def test_two_classes_of_numbers(self):
-    tables = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=0)
-    self.assertEqual(tables.format.classes, ("<= 0", "> 0"))
-    np.testing.assert_array_equal(tables.read("a").labels, [0, 1])
-
   def test_one_table_of_several_clients(self):
     tables = self.open(
         {"1.csv": "x,who\n1,b\n2,a\n3,b\n", "2.csv": "who,x\na,4\n"}, client_column="who"
@@ -309,8 +304,6 @@ class WarningsTest(folders.TablesTestCase):
       ("a copy with gaps", lambda i: "" if i % 5 == 1 else i % 3,
        {"label_column": "y", "missing": "mean"}, True),
       ("levels", lambda i: "uvw"[i % 3], {"label_column": "y", "categories": ("c",)}, True),
-      ("a copy that two classes are made of", lambda i: i % 3,
-       {"label_column": "y", "label_above": 1}, True),
       ("numbers to learn", lambda i: i % 3, {"label_column": "y", "task": "regression"}, True),
       ("other numbers", lambda i: 2 - i % 3, {"label_column": "y", "task": "regression"}, False),
       ("a class in two", lambda i: i % 6, {"label_column": "y"}, False),
@@ -415,9 +408,6 @@ class WarningsTest(folders.TablesTestCase):
         "filled in: a (row 2), b (2 rows from 3)", "the column x has the same value everywhere"]),
       ("rows without the one feature", "x,k\n1,u\n2,v\n,w\n", "x,k\n3,u\n4,v\n,w\n",
        {"exclude": ("k",), "missing": "mean"}, []),
-      ("codes among limited labels", "x,y\n1,3\n2,5\n", "x,y\n3,-999\n4,-999\n5,-999\n6,4\n",
-       {"label_column": "y", "label_above": 3},
-       ["the column y has -999 in 3 rows, which looks like a code for a missing value"]),
       ("no dates", "x,n\n1,20240131\n", "x,n\n2,20231301\n", {}, []),
       ("large integers", "x,k\n1,9007199254740993\n", "x,k\n2,3\n", {},
        ["the column k has numbers of 2^53 or more, which are rounded"]),
@@ -478,12 +468,10 @@ class WarningsTest(folders.TablesTestCase):
       return
     with self.assertRaisesRegex(
         ValueError, "column 'y' has 21 different numbers in 21 rows, which are no classes; "
-        "--label_above makes two classes of them, --task=regression learns the numbers"
+        "--task=regression learns the numbers"
     ) as caught:
       self.open(files, task="classification", **options)
     self.assertNotIn("Try:", str(caught.exception))
-    tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
-    self.assertLen(tables.format.classes, 2)
 
   def test_columns_without_a_value_at_a_client(self):
     files = {"a.csv": "x,y\n1,2\n2,5\n3,\n4,\n", "b.csv": "x,y\n1,\n3,\n"}
@@ -571,11 +559,6 @@ class NumbersAsClassesTest(folders.TablesTestCase):
   def test_comparisons_are_text(self):
     files = {"a.csv": "x;y\n1,5%;>50\n2%;<=50\n"}
     self.assertEqual(self._classes(files, strip_units=True)[0], ("<=50", ">50"))
-
-  def test_labels_above_a_number_with_a_comma(self):
-    files = {"a.csv": "x;y\n1,5;0,7\n2;2,3\n", "b.csv": "x,y\n1.5,1.5\n2,1.6\n"}
-    _, labels = self._classes(files, label_above=1.5)
-    self.assertEqual(labels, {"a": ["<= 1.5", "> 1.5"], "b": ["<= 1.5", "> 1.5"]})
 
   @parameterized.named_parameters(
       ("two marks", {"a.csv": "x;y\n1.5;0,7\n2;2,3\n"},
@@ -722,8 +705,6 @@ class RegressionTest(folders.TablesTestCase):
     self.assertNotIn("Try:", str(caught.exception))
 
   def test_options_that_contradict_it(self):
-    with self.assertRaisesRegex(ValueError, "`label_above` must be left out for a regression"):
-      self._tables([1, 2], task="regression", label_above=1)
     with self.assertRaisesRegex(ValueError, "`task` must be left out without `label_column`"):
       self.open({"a.csv": "x\n1\n"}, task="regression")
 

@@ -138,11 +138,6 @@ class ForAModelTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, "a.csv': line 2, column 'x': 'text 0' is no"):
       self.open(files, columns=("x", "y"))
 
-  def test_a_threshold_of_labels_goes_with_them(self):
-    format_ = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=1).format
-    tables = self.open_later(format_, {"b.csv": "x\n5\n"})
-    np.testing.assert_array_equal(tables.read("b").features, [[5]])
-
   def test_columns_that_were_not_chosen_are_left_alone(self):
     tables = self.open_for_model(
         {"new.csv": "x;z;c\n1;text;red\n"}, columns=("x", "c"), exclude=()
