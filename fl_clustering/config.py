@@ -227,14 +227,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       )
     self._check_methods()
     self._check_personal()
-    if self.model is not None:
-      is_regression = self.tables is not None and self.tables.is_regression
-      models.check_learns(
-          self.model,
-          table_options.REGRESSION if is_regression else table_options.CLASSIFICATION,
-      )
-      if is_regression:
-        self.check_regression()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -345,19 +337,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
 
-  def check_regression(self) -> None:
-    """Raises a ValueError if a regression can't be learned with these settings."""
-    if self.target_accuracy != ThreePhaseConfig.target_accuracy:  # The default is always there.
-      raise validate.error("target_accuracy", "be left out for a regression", self.target_accuracy)
-    if self.build_aggregator().is_private:
-      raise validate.error(
-          "aggregator", "not be private for a regression, whose labels are standardized by "
-          "unprotected sums", self.aggregator,
-      )
-    for name in self.chosen_methods:
-      if method_registry.METHODS[name].needs_classes:
-        raise validate.error("methods", "be methods that need no classes for a regression", name)
-
   def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
     """Completes and checks an option that decides which others its method uses.
 
@@ -452,9 +431,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         "method_repeats", "num_clusters_criterion", "target_accuracy",
         *OPTIONS["methods"], *OPTIONS["personal"],
     }
-    # So that stages of earlier versions, which had none of them, can be gone on from.
-    if self.ridge_penalty is None:
-      others.add("ridge_penalty")
     return {name: value for name, value in self.to_json().items() if name not in others}
 
   def options_of(self, name: str) -> dict[str, Any]:

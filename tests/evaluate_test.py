@@ -6,7 +6,6 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import objectives
 from fl_clustering.methods import method
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
@@ -72,7 +71,6 @@ class _Engine:
   def __init__(self, clusters):
     self.client_ids = tuple(sorted({c for members in clusters for c in members}))
     test = {client_id: None for client_id in self.client_ids}
-    self.objective = objectives.Classification(2)
     self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
 
   def tallies(self, vectors, requests):

@@ -15,7 +15,6 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
@@ -42,7 +41,6 @@ class _Engine:
   client_ids = _IDS
   files = types.SimpleNamespace(test={client_id: None for client_id in _IDS})
   cost = cost.Cost()
-  objective = objectives.Classification(2)
 
   def tallies(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])

@@ -33,7 +33,6 @@ class MostAccurateTest(absltest.TestCase):
   def _chosen(self, methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
         types.SimpleNamespace(chosen_methods=methods),
-        types.SimpleNamespace(label_scale=None, num_classes=2),
         types.SimpleNamespace(metric="accuracy", methods=found),
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 from fl_clustering import config as config_lib
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.three_phase import baseline
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import summary
 
@@ -38,7 +37,6 @@ def _client(num_test):
 _TASK = types.SimpleNamespace(
     name="digits", clients=(_client(10), _client(10), _client(10), _client(10)),
     new_clients=(), num_global_test_examples=50,
-    model=types.SimpleNamespace(label_scale=None, num_classes=2),
 )
 
 
@@ -178,7 +176,7 @@ class SummaryTest(absltest.TestCase):
 
   def test_the_baseline_is_no_method(self):
     methods = {"fedavg": _method(_right(4, 4, 6, 6))}
-    found = _summary(methods, baseline=baseline.Baseline(_right(1, 2, 2, 3)))
+    found = _summary(methods, baseline=_right(1, 2, 2, 3))
 
     self.assertEqual(found["baseline"]["clients"]["accuracy"]["mean"], 0.2)
     self.assertEqual(list(found["methods"]), ["fedavg"])

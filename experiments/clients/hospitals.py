@@ -1,9 +1,9 @@
 """Heart disease at four hospitals: 920 patients in one table.
 
 The UCI data set of Janosi, Steinbrunn, Pfisterer and Detrano (1988): Cleveland, Hungary,
-Switzerland and Long Beach.  `dataset` names the hospital.  `num`, the severity of the disease from 0
-to 4, becomes 1 where the disease is there, as the data's authors use it.  Many cells are missing,
-mostly at three of the four.
+Switzerland and Long Beach.  `dataset` names the hospital.  `num`, how severe the disease is from 0
+to 4, becomes 1 where it is there, as the data's authors use it.  Many cells are missing, mostly at
+three of the four.
 """
 
 import csv

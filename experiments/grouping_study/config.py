@@ -85,10 +85,6 @@ class StudyConfig:
       raise validate.error(
           "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats
       )
-    if self.run.tables is not None and self.run.tables.is_regression:
-      raise validate.error(
-          "task", "be classification in a study, which compares accuracies", self.run.tables.task
-      )
     for group in self.groups:
       self.run_config(group)
 

@@ -1,7 +1,6 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 from typing import Any, Mapping, Sequence
@@ -55,8 +54,6 @@ def config_of(
     rows = files.open_folder(data_dir, tables)
     found = files.num_clients(rows, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
-    if rows.format.options.is_regression:  # It may have been found out.
-      settings["tables"] = rows.format.options
   return config_lib.ThreePhaseConfig(**settings)
 
 
@@ -166,14 +163,12 @@ def metric_line(task: federated_task.FederatedTask) -> str:
   name = judging.metric_of(task)
   if name == judging.ACCURACY:
     return ""
-  line = f"methods are compared by {judging.METRICS[name].label}"
-  if task.is_regression:
-    return (
-        f"a regression learns these numbers (--task=classification takes them as classes); {line}"
-    )
   counts = task.train_label_counts
   assert counts is not None
-  return f"{line}, as the rarest class has {counts.min() / counts.sum():.1%} of the training rows"
+  return (
+      f"methods are compared by {judging.label(name)}, as the rarest class has "
+      f"{counts.min() / counts.sum():.1%} of the training rows"
+  )
 
 
 def describe(
@@ -196,9 +191,6 @@ def describe(
           "num_sites": task.num_sites,
           "num_classes": task.num_classes,
           "class_names": task.class_names and list(task.class_names),
-          **({} if task.model.label_scale is None else {
-              "label_scale": dataclasses.asdict(task.model.label_scale)
-          }),
           "input_shape": list(task.model.input_shape),
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
@@ -310,8 +302,7 @@ def clients_text(
   New clients are listed last, with 1 as `new`; `last_columns` as of `output_folder.csv_text`.
   """
   header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
-  num_labels = 0 if task.is_regression else task.num_classes
-  header += [f"train_label_{label}" for label in range(num_labels)]
+  header += [f"train_label_{label}" for label in range(task.num_classes)]
   new = set(task.new_client_ids)
   rows = [
       [
@@ -321,7 +312,7 @@ def clients_text(
           len(client.train),
           0 if client.validation is None else len(client.validation),
           len(client.test),
-          *(_label_counts(client.train, num_labels) if num_labels else ()),
+          *_label_counts(client.train, task.num_classes),
       ]
       for client in task.all_clients
   ]

@@ -28,7 +28,6 @@ path_flag.define(
     "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
     "~/.tff).")
 table_flags.define_of_labels()
-table_flags.define_task()
 flags.adopt_module_key_flags(table_flags)
 
 # The defaults of a single run on the digits: clients that differ in kind and in labels, with
@@ -69,7 +68,7 @@ HELP = program_help.Help(
             *config_lib.OPTIONS["partition"], "num_new_clients", "test_share", "validation_share",
             "seed",
         ),
-        "tables": (*table_flags.OF_LABELS, table_flags.TASK, *table_flags.NAMES),
+        "tables": (*table_flags.OF_LABELS, *table_flags.NAMES),
         "training": (
             *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
             "batch_size",

@@ -73,30 +73,6 @@ FIGURES = (
     ),
 )
 
-# What is said of figures in a regression, which show errors.
-_OF_NUMBERS = {
-    "accuracy_by_cost.png": (
-        "Error of all methods by what it cost the clients",
-        "The further left a line comes down to an error, the less the clients had to send, or to "
-        "compute, for it. Methods that build on phase 1 start where its cost ends.",
-    ),
-    "client_accuracy.png": (
-        "Distribution of the clients' errors per method",
-        "A good method has its clients far to the left, and none far to the right.",
-    ),
-}
-
-
-def _figures(results: results_lib.Results) -> tuple[report_sections.Figure, ...]:
-  if not results.is_regression:
-    return FIGURES
-  return tuple(
-      report_sections.Figure(
-          one.name, one.draw, *_OF_NUMBERS.get(one.name, (one.alt, one.caption))
-      ) for one in FIGURES
-  )
-
-
 FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -139,9 +115,9 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "
-          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group clients, it has the best "
-          f"{results_lib.mean_label(results.summary)} on the clients' {rows}, which may be chance. "
-          f"{about}"
+          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group "
+          f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
+          f"clients' {rows}, which may be chance. {about}"
       ),
       *profiles,
       detail_tables.saved_clusters_table(results),
@@ -177,7 +153,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
           "Comparison": comparison.comparison_tables(results),
           "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, _figures(results), results),
+          "Figures": report_sections.write_figures(run.path, FIGURES, results),
           "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
           "Global models": detail_tables.global_model_tables(results),
       },

@@ -92,9 +92,6 @@ def _has_views(directory: str) -> bool:
 def _open_tables(directory: str, options: table_options.TableOptions) -> Any:
   """Returns the `ClientTables` or `ViewTables` of a folder."""
   module = view_tables if _has_views(directory) else client_tables
-  if options.label_column is not None:
-    # Sums of labels, as a regression needs them, don't leave sites.
-    options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
   try:
     return module.open_folder(directory, options)
   except problems.UnusableTables as e:

@@ -22,7 +22,6 @@ from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
-from fl_clustering.engine import objectives
 from fl_clustering.engine import personal_training
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ class AloneRound(NamedTuple):
 
   Attributes:
     losses: Per client its mean training loss by its id; nothing if it did not take part.
-    tallies: Tallies of all clients' models after the round on their own test data, of shape
-      (num_clients, *tally_shape).
+    tallies: Confusion matrices of all clients' models after the round on their own test data, of
+      shape (num_clients, C, C).
     cost: What the clients did.
   """
 
@@ -59,7 +58,6 @@ class Engine:
     num_examples: Every client's number of training examples, new clients included.
     files: Where each client's data are.
     model: The task's model.
-    objective: What it is trained for and judged by.
     data_dir: The folder of the clients' files.
     seed: The run's seed.
     schedule: The run's rounds, for methods that plan for all of them; None if none does.
@@ -89,7 +87,6 @@ class Engine:
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self.model = task.model
-    self.objective = objectives.of(task.model)
     self.data_dir = data_dir
     self.seed = seed
     self.schedule = schedule

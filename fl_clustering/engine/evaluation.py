@@ -1,16 +1,14 @@
-"""Evaluates many models on many files of examples, through tallies.
+"""Evaluates many models on many files of examples.
 
-Accuracy, recall and precision all follow from the confusion matrix, the errors of a regression
-from their sums, and such a tally of several files is the sum of theirs (`objectives.py`).  So one
-kind of TFF call serves every evaluation here: models on the global test set, a cluster's model
-on its clients' test data, a client's own model on its own.
+Accuracy, recall and precision all follow from the confusion matrix (`metrics.py`), and that of
+several files is the sum of theirs.  So one kind of TFF call serves every evaluation here: models on
+the global test set, a cluster's model on its clients' test data, a client's own model on its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +18,6 @@ import tensorflow_federated as tff
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
-from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -30,6 +27,8 @@ if TYPE_CHECKING:
 # evaluates when there are many.
 _BATCH_EXAMPLES = 250
 JOB_EXAMPLES = 500
+# What stands in a confusion matrix of outputs that are not finite.
+_NOT_FINITE = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,13 +39,39 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
+def confusions(
+    labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
+    num_classes: int,
+) -> tf.Tensor:
+  """Returns the confusion matrices of files, int32 of shape (num_files, C, C).
+
+  Args:
+    labels: int32 of shape (n,).
+    logits: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
+    files: Every example's file, int32 of shape (n,).
+    num_files: How many there are.
+    num_classes: C.
+  """
+  is_bad = tf.reduce_any(~tf.math.is_finite(logits), axis=1)
+  num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
+  cell = (files * num_classes + labels) * num_classes + tf.argmax(logits, 1, tf.int32)
+  size = num_files * num_classes**2
+  counts = tf.math.bincount(cell, minlength=size, maxlength=size)
+  counts = tf.reshape(counts, [-1, num_classes, num_classes])
+  return tf.where(num_bad[:, None, None] > 0, _NOT_FINITE, counts)
+
+
+def are_finite(confusions: np.ndarray) -> np.ndarray:
+  """Returns whether all outputs were finite, of shape (...), from matrices (..., C, C)."""
+  return confusions[..., 0, 0] != _NOT_FINITE
+
+
 def build_tallies_of_files(model: model_lib.Model) -> Callable:
   """Returns the evaluation of a model as a `tf.function`.
 
-  It takes the parameters as a vector and the files' paths.  It returns the tally of each of
-  them, of shape (num_files, *tally_shape); of classes this is int32 of shape (num_files, C, C).
+  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
+  of them, int32 of shape (num_files, C, C); see `are_finite`.
   """
-  objective = objectives.of(model)
 
   @tf.function
   def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
@@ -65,7 +90,9 @@ def build_tallies_of_files(model: model_lib.Model) -> Callable:
       batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
       logits = model.logits(parameters, client_update.model_inputs(batch), None)
       outputs = outputs.write(i, logits)
-    return objective.tallies(labels, outputs.concat(), file_index, tf.shape(paths)[0])
+    return confusions(
+        labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
+    )
 
   return tallies_of_files
 
@@ -74,7 +101,7 @@ def build_tallies_of_files(model: model_lib.Model) -> Callable:
 def build_tallies(model: model_lib.Model) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  A job's result is the tally of each of its files.
+  A job's result is the confusion matrix of each of its files.
   """
   tallies_of_files = build_tallies_of_files(model)
   return model_jobs.on_models(
@@ -125,23 +152,20 @@ def tallies(
     requests: What to evaluate on what.
 
   Returns:
-    Per request an array of shape (num_files, *tally_shape); for classes of integers of shape
-    (num_files, num_classes, num_classes): per file, the number of examples by true label (rows)
-    and by predicted label (columns).
+    Per request an array of integers of shape (num_files, num_classes, num_classes): per file, the
+    number of examples by true label (rows) and by predicted label (columns).
 
   Raises:
     divergence.TrainingDiverged: If an output is not finite.
   """
-  objective = objectives.of(model)
   jobs, places = _jobs(requests)
-  shape = objective.tally_shape
-  kind = np.int64 if objective.tally_type == "int32" else objective.tally_type
-  found = [np.zeros((len(request.files), *shape), kind) for request in requests]
-  sizes = [math.prod(shape) * len(positions) for _, positions in places]
+  shape = (model.num_classes, model.num_classes)
+  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
+  sizes = [model.num_classes**2 * len(positions) for _, positions in places]
   results = model_jobs.results(build_tallies(model), vectors, jobs, sizes)
   for (r, positions), (tally,) in zip(places, results):
     found[r][positions] = tally
   for request, of_files in zip(requests, found):
-    for file, is_finite in zip(request.files, objective.are_finite(of_files)):
+    for file, is_finite in zip(request.files, are_finite(of_files)):
       divergence.check_outputs(is_finite, file.what)
   return found

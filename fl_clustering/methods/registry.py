@@ -49,7 +49,6 @@ class MethodEntry(NamedTuple):
     simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
       of their own, which must be on this machine.
     only_if_named: Whether studies run it only where it is named.
-    needs_classes: Whether it can't work with the numbers of a regression.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
   """
@@ -58,7 +57,6 @@ class MethodEntry(NamedTuple):
   build: Callable[[Any, engine_lib.Engine], method.Method]
   simulates_privacy: bool = False
   only_if_named: bool = False
-  needs_classes: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
 
@@ -74,13 +72,9 @@ METHODS = {
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
-    "flux": MethodEntry(
-        flux.Flux, flux.flux, only_if_named=True, needs_classes=True, groups_by_features=True
-    ),
-    "private_ifca": MethodEntry(
-        private_ifca.PrivateIfca, private_ifca.private_ifca, True, True, True
-    ),
-    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True, True),
+    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, groups_by_features=True),
+    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True),
+    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report

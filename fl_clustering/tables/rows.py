@@ -153,7 +153,7 @@ class RowSources:
 
   def _read(self, key: str) -> Rows:
     head, table, numbers = self._read_columns(key)
-    label = "" if self._options.is_regression else self._options.label_column or ""
+    label = self._options.label_column or ""
     named = [name for name in (*self._columns[key].categories, label) if name in table]
     in_numbers = tuple(name for name in named if _depend_on_mark(table[name], head))
     if in_numbers:
@@ -320,7 +320,7 @@ def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
   """Returns what is wrong with rows that have an unknown level or class, by their numbers."""
   options, found = format_.options, {}
   known = {} if format_.encoding.ignores_unknown else dict(format_.encoding.levels)
-  if options.label_column is not None and not options.is_regression:
+  if options.label_column is not None:
     known[options.label_column] = format_.classes or ()
   for name, levels in known.items():
     for row, cell in zip(rows.numbers.tolist(), rows.cells[name]):

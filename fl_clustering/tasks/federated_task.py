@@ -44,7 +44,7 @@ class FederatedTask:
     global_test: Test examples that belong to no one client; a tuple if they are the clients' own,
       each at its site.
     global_test_source: One line: where `global_test` is from.
-    num_classes: Labels are below this number; 1 for a regression, whose labels are numbers.
+    num_classes: Labels are below this number.
     partition_options: The options that the partition used, by name.
     fallback_reason: Why `auto` did not use EMNIST; None if it did, or was not
       asked.
@@ -137,12 +137,6 @@ class FederatedTask:
           f"hold features of the model's type {self.model.input_dtype} for {owner}",
           examples.dtype,
       )
-    if examples.are_numbers != self.is_regression:
-      kinds = {True: "real numbers", False: "classes"}
-      raise validate.error(
-          name, f"hold labels that are {kinds[self.is_regression]}, as the model learns, for "
-          f"{owner}", kinds[examples.are_numbers],
-      )
     if examples.label_bound > self.num_classes:
       raise validate.error(
           name,
@@ -179,14 +173,9 @@ class FederatedTask:
     return groups or None
 
   @property
-  def is_regression(self) -> bool:
-    """Whether labels are real numbers, and no classes."""
-    return self.model.label_scale is not None
-
-  @property
   def train_label_counts(self) -> np.ndarray | None:
-    """How many training examples each class has, (C,); None where it has none or sites know."""
-    if self.is_regression or self.num_sites:
+    """How many training examples each class has, (C,); None where sites know."""
+    if self.num_sites:
       return None
     counts = np.zeros(self.num_classes, np.int64)
     for client in self.clients:
@@ -231,8 +220,6 @@ class FederatedTask:
     holds no path and no name: the same data from another folder is the same.
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
-    if self.model.label_scale is not None:
-      digest.update(repr(self.model.label_scale).encode())
     for client in self.all_clients:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())

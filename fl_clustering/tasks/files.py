@@ -61,14 +61,12 @@ class _FolderRows(client_rows.ClientRows):
 
     tables = self.tables.filled(trains).standardized(trains)
     _check_memory(sum(self.num_rows.values()) * len(tables.feature_names))
-    is_regression = tables.format.options.is_regression
     clients = []
     for client_id in usable:
       table, is_test = tables.read(client_id), tests.masks[client_id]
       assert table.labels is not None  # `check_classes` has seen some.
-      labels = table.labels.astype(np.float32) if is_regression else table.labels
       train, test = (
-          examples_lib.converted(client_id, table.features[rows], labels[rows], "float32")
+          examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
           for rows in (~is_test, is_test)
       )
       mask, held = validation.get(client_id), None
@@ -116,9 +114,7 @@ def open_folder(data_dir: str | None, tables: table_options.TableOptions) -> cli
 
 
 def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
-  """Returns the classes, none of a regression; raises a ValueError if there are less than two."""
-  if format_.options.is_regression:
-    return ()
+  """Returns the classes; raises a ValueError if there are less than two."""
   classes = format_.classes or ()
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
@@ -177,27 +173,22 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   num_train = {c: rows.num_rows[c] - tests.counts[c] for c in usable if c in training}
   validation = held_out.draw_validation(num_train, options.validation_share, options.seed)
   clients, format_ = rows.make_clients(tests, usable, training, validation)
-  names, scale = format_.encoding.feature_names, format_.label_scale
-  label_column = format_.options.label_column
-  learned = (
-      f"{len(classes)} classes in the column {label_column} ({problems.listed(classes)})"
-      if scale is None
-      else f"numbers to learn in the column {label_column}"
-  )
+  names, levels = format_.encoding.feature_names, format_.levels_told
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
           f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
-          f"features, and {learned}{format_.levels_told and f'; levels: {format_.levels_told}'}"
+          f"features, and {len(classes)} classes in the column {format_.options.label_column} "
+          f"({problems.listed(classes)}){levels and f'; levels: {levels}'}"
       ),
       partition="natural",
       clients=clients,
       global_test=examples_lib.pooled(client.test for client in clients),
       global_test_source="the clients' pooled test data",
-      num_classes=len(classes) or 1,
-      model=options.build_model(clients[0].train, len(classes) or 1, scale),
+      num_classes=len(classes),
+      model=options.build_model(clients[0].train, len(classes)),
       warnings=warnings,
-      class_names=classes or None,
+      class_names=classes,
       feature_names=names,
       table_format=format_,
       row_digests=rows.digests,

@@ -375,7 +375,6 @@ def draft(
   for name in NOT_SAID:
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
-  options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
   tables = _open(data_dir, options)
   if any(head.style.decimal == "," for head in tables.heads) and options.decimal is None:
     # A schema has one decimal mark for all files.

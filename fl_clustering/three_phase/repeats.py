@@ -68,5 +68,5 @@ def run(
     state = outcome.state
     with divergence.told(f"after repeat {repeat}"):
       clients, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
-      found.append(judging.client_scores(metric, engine.objective, clients))
+      found.append(judging.client_scores(metric, clients))
   return np.stack(found)

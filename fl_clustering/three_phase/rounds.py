@@ -15,6 +15,7 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
@@ -119,14 +120,12 @@ def run(
         )
     else:  # Every client is a cluster.
       clients = of_clusters = tallies
-    objective = engine.objective
-    quality = objective.quality(of_clusters)
-    curve = objective.curve_of(quality)
-    of_all = {**objective.of_clients(clients), **cost.by_name()}
+    quality = metrics_lib.accuracy(of_clusters)
+    of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
-      metrics = {objective.curve: curve[k]} if members else {}
+      metrics = {"accuracy": quality[k]} if members else {}
       if k < len(losses) and losses[k]:
         metrics["train_loss"] = np.mean(list(losses[k].values()))
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)

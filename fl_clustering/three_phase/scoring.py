@@ -1,8 +1,7 @@
 """A run's models on the test data that each is judged by, after every round and in phase 3.
 
 In phase 3, cluster models are evaluated as they are, averaged, and blended with their average.
-Methods don't see any of this.  What is measured are tallies (`engine/objectives.py`), such as
-confusion matrices of shape (C, C).
+Methods don't see any of this.  What is measured are confusion matrices of shape (C, C).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
 import numpy as np
 
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import result as result_lib
 
@@ -27,7 +27,7 @@ _MOST_BLENDED = 100
 
 
 def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
-  """Evaluates models of shape (num_models, P); returns (num_models, *tally_shape)."""
+  """Evaluates models of shape (num_models, P); returns (num_models, C, C)."""
   files = engine.files.global_test
   requests = [evaluation.Request(i, files) for i in range(len(vectors))]
   results = engine.tallies(vectors, requests)
@@ -148,9 +148,8 @@ def mix(vectors: np.ndarray, quality: np.ndarray) -> Mixtures:
 
   Args:
     vectors: The cluster models, float32 of shape (K, P).
-    quality: The clusters' quality (`Objective.quality`), such as their accuracy, of shape (K,).
-      One that is not known, NaN, counts as the mean of the others; clusters that all have 0 count
-      alike.
+    quality: The clusters' accuracy, of shape (K,).  One that is not known, NaN, counts as the mean
+      of the others; clusters that all have 0 count alike.
   """
   mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
   is_known = ~np.isnan(quality)
@@ -203,7 +202,7 @@ def evaluate(
     validation, of_clusters = on_clients_and_clusters(
         engine, state.vectors, state.members, engine.files.validation
     )
-    validation_quality = engine.objective.quality(of_clusters)[places]
+    validation_quality = metrics_lib.accuracy(of_clusters)[places]
   by_test = article_weights or validation_quality is None
   mixed = mix(vectors, best_quality if by_test else cast(np.ndarray, validation_quality))
   tested = blended_on_global_test(len(vectors))

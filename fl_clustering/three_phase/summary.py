@@ -10,7 +10,7 @@ from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering.engine import objectives
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import judging
@@ -26,58 +26,37 @@ def _known(metrics: Mapping[str, Any]) -> dict[str, float]:
   return {name: float(value) for name, value in metrics.items() if not np.isnan(value)}
 
 
-def _mean_model_metrics(
-    objective: objectives.Objective, tallies: np.ndarray
-) -> dict[str, float]:
-  """Returns the mean over several models of their metrics, from tallies (K, ...)."""
-  return _known({name: np.mean(values) for name, values in objective.metrics(tallies).items()})
+def _mean_model_metrics(confusions: np.ndarray) -> dict[str, float]:
+  """Returns the mean over several models of their metrics, from matrices (K, C, C)."""
+  found = metrics_lib.model_metrics(confusions)
+  return _known({name: np.mean(values) for name, values in found.items()})
 
 
-def _distribution(values: np.ndarray, is_loss: bool = False) -> dict[str, float]:
-  ends = (("p90", 90), ("min", 0)) if is_loss else (("p10", 10), ("max", 100))
+def _distribution(values: np.ndarray) -> dict[str, float]:
   return {
       "mean": float(np.mean(values)),
       "sd": float(np.std(values)),
-      **{name: float(np.percentile(values, percent)) for name, percent in ends},
+      "p10": float(np.percentile(values, 10)),
+      "max": float(np.max(values)),
   }
 
 
-def _defined(values: np.ndarray, is_loss: bool = False) -> dict[str, float] | None:
-  """Returns the distribution where values are not NaN, and over how many; None if over none."""
-  values = values[~np.isnan(values)]
-  if not len(values):
-    return None
-  return {**_distribution(values, is_loss), "num_clients": len(values)}
-
-
-def _client_distribution(
-    objective: objectives.Objective, tallies: np.ndarray, target_accuracy: float
-) -> dict[str, Any]:
-  """Returns how metrics are distributed over clients, from tallies (N, ...)."""
-  of_clients = objective.metrics(tallies)
-  pooled = objective.metrics(tallies.sum(axis=0))
-  if isinstance(objective, objectives.Regression):
-    found: dict[str, Any] = {
-        name: _defined(values, is_loss=name != "r2") for name, values in of_clients.items()
-    }
-    found.update((f"pooled_{name}", value) for name, value in _known(pooled).items())
-    return {name: value for name, value in found.items() if value is not None}
+def _client_distribution(confusions: np.ndarray, target_accuracy: float) -> dict[str, Any]:
+  """Returns how metrics are distributed over clients, from matrices (N, C, C)."""
+  of_clients = metrics_lib.model_metrics(confusions)
   return {
       "accuracy": _distribution(of_clients["accuracy"]),
-      "pooled_accuracy": float(pooled["accuracy"]),
+      "pooled_accuracy": float(metrics_lib.accuracy(confusions.sum(axis=0))),
       "recall": _distribution(of_clients["recall"]),
       "share_at_target": float(np.mean(of_clients["accuracy"] >= target_accuracy)),
   }
 
 
-def _gains(
-    objective: objectives.Objective, result: result_lib.ThreePhaseResult
-) -> dict[str, dict[str, Any]]:
+def _gains(result: result_lib.ThreePhaseResult) -> dict[str, dict[str, Any]]:
   """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
-  metric = result.metric
 
   def scores(name: str) -> np.ndarray:
-    return judging.client_scores(metric, objective, result.methods[name].clients)
+    return judging.client_scores(result.metric, result.methods[name].clients)
 
   def trained(name: str) -> list[float]:
     return [float(np.mean(one)) for one in (scores(name), *result.repeats.get(name, ()))]
@@ -86,31 +65,28 @@ def _gains(
   others = [name for name in result.methods if name != registry.FEDAVG]
   return {
       name: dataclasses.asdict(gains.gain(
-          judging.gains_between(metric, scores(name), control), trained(registry.FEDAVG),
-          trained(name), len(others), judging.METRICS[metric].bound,
+          scores(name) - control, trained(registry.FEDAVG), trained(name), len(others)
       ))
       for name in others
   }
 
 
-def method_summary(
-    objective: objectives.Objective, result: result_lib.MethodResult, target_accuracy: float
-) -> dict[str, Any]:
+def method_summary(result: result_lib.MethodResult, target_accuracy: float) -> dict[str, Any]:
   """Returns the summary of one method or control, as in `summarize` but for the gain.
 
   `target_accuracy` is the accuracy whose share of clients is reported.
   """
 
-  def of_clients(tallies: np.ndarray) -> dict[str, Any]:
-    return _client_distribution(objective, tallies, target_accuracy)
+  def of_clients(confusions: np.ndarray) -> dict[str, Any]:
+    return _client_distribution(confusions, target_accuracy)
 
   summary: dict[str, Any] = {
       "num_clusters": len(result.assignment.clusters),
       "clients": of_clients(result.clients),
-      "global_mean": _known(objective.metrics(result.global_mean)),
-      "global_weighted": _known(objective.metrics(result.global_weighted)),
+      "global_mean": _known(metrics_lib.model_metrics(result.global_mean)),
+      "global_weighted": _known(metrics_lib.model_metrics(result.global_weighted)),
       "clients_blended": of_clients(result.clients_blended),
-      "global_blended": _mean_model_metrics(objective, result.global_blended),
+      "global_blended": _mean_model_metrics(result.global_blended),
       "cost": result.cost.by_name(),
   }
   if result.new_clients is not None:
@@ -124,18 +100,16 @@ def method_summary(
 
 
 def pretrain_summary(
-    objective: objectives.Objective, result: result_lib.PretrainResult, target_accuracy: float
+    result: result_lib.PretrainResult, target_accuracy: float
 ) -> dict[str, Any]:
   """Returns the summary of phase 1, as in `summarize`."""
   summary = {
-      "global": _known(objective.metrics(result.global_test)),
-      "clients": _client_distribution(objective, result.clients, target_accuracy),
+      "global": _known(metrics_lib.model_metrics(result.global_test)),
+      "clients": _client_distribution(result.clients, target_accuracy),
       "cost": result.cost.by_name(),
   }
   if result.new_clients is not None:
-    summary["new_clients"] = _client_distribution(
-        objective, result.new_clients, target_accuracy
-    )
+    summary["new_clients"] = _client_distribution(result.new_clients, target_accuracy)
   return summary
 
 
@@ -163,15 +137,14 @@ def summarize(
     "high", "detectable", "verdict"}`, see `gains.py`; `"comparison"` says what its interval
     rests on, and the metric where it is not the accuracy.
   """
-  objective = objectives.of(task.model)
   summary: dict[str, Any] = {
       "dataset": task.name,
       "num_clients": len(task.clients),
       "num_test_examples": _num_test_examples(task),
       "seed": config.seed,
-      "pretrain": pretrain_summary(objective, result.pretrain, config.target_accuracy),
+      "pretrain": pretrain_summary(result.pretrain, config.target_accuracy),
       "methods": {
-          name: method_summary(objective, method, config.target_accuracy)
+          name: method_summary(method, config.target_accuracy)
           for name, method in result.methods.items()
       },
       "comparison": {
@@ -185,10 +158,9 @@ def summarize(
   if result.metric != judging.ACCURACY:
     summary["comparison"]["metric"] = result.metric
   if result.baseline is not None:
-    summary["baseline"] = {"clients": _client_distribution(
-        objective, result.baseline.clients, config.target_accuracy
-    )}
-  for name, gain in _gains(objective, result).items():
+    clients = _client_distribution(result.baseline, config.target_accuracy)
+    summary["baseline"] = {"clients": clients}
+  for name, gain in _gains(result).items():
     summary["methods"][name]["gain"] = gain
   if result.num_clusters_choice is not None:
     summary["num_clusters_choice"] = result.num_clusters_choice.choices

@@ -160,7 +160,6 @@ class _Model:
 
   input_shape: tuple
   input_dtype: str
-  label_scale: None = None  # Labels are classes.
 
 
 if __name__ == "__main__":

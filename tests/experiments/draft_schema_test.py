@@ -66,7 +66,7 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(offered["missing"].parser.enum_values, ["error", "mean"])
     self.assertContainsSubset(("categories", "split_column", "decimal", "header"), offered)
     self.assertNoCommonElements(
-        ("encoding", "skip_lines", "comment", "thousands", "strip_units", "task"), offered)
+        ("encoding", "skip_lines", "comment", "thousands", "strip_units"), offered)
 
   def test_keeps_a_file(self):
     with open(self.output, "w", encoding="utf-8") as file:

@@ -68,10 +68,7 @@ class CellsTest(parameterized.TestCase):
     self.folder = self.create_tempdir().full_path
     self.config = sample_study.config(("iid",), num_seeds=2)
     self.told = []
-    model = mock.Mock(label_scale=None, num_classes=2)
-    self.enter_context(
-        mock.patch.object(cells, "load_task", return_value=mock.Mock(model=model))
-    )
+    self.enter_context(mock.patch.object(cells, "load_task", return_value=mock.Mock()))
 
   def _measure(self, run, group=None, failed=()):
     with mock.patch.object(run_lib, "run", run):
