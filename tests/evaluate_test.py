@@ -105,9 +105,8 @@ class EvaluateTest(parameterized.TestCase):
     state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
     result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
-    np.testing.assert_allclose(result.validation_quality, [0.4, 0.1])
+    np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
     self.assertLen(result.validation, 2)
-    self.assertEqual(result.clusters[:, 0, 0].tolist(), [2 + 2, 6])
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
 
   def test_a_cluster_without_validation_examples_weighs_as_the_others(self):

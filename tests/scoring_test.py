@@ -144,7 +144,7 @@ class ScoringTest(absltest.TestCase):
       found = scoring.evaluate(with_new_client, outcome, placement)
     self.assertEqual(found.assignment.clusters, ((one,), tuple(others)))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
-    np.testing.assert_array_equal(found.best_quality, [0.2, 0.6])
+    np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])
     self.assertEqual(found.new_client_clusters, ((1,),))
     for confusion, weights in ((found.global_mean, (1, 1)), (found.global_weighted, (0.2, 0.6))):
       mean = np.average(_vectors[1:], axis=0, weights=weights).astype(np.float32)

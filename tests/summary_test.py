@@ -44,7 +44,7 @@ def _method(clients, **changes):
   values = {
       "assignment": cluster_assignment.ClusterAssignment((("a", "b"), ("c", "d"))),
       "vectors": np.zeros((2, 3), np.float32),
-      "best_quality": np.array([0.25, 0.5]),
+      "best_accuracy": np.array([0.25, 0.5]),
       "clients": clients,
       "clients_blended": _right(1, 1, 1, 1),
       "global_mean": _CONFUSION,

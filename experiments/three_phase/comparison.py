@@ -7,7 +7,6 @@ from experiment_shell import scores
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
-from fl_clustering.three_phase import judging
 
 Column = method_tables.Column
 
@@ -16,8 +15,8 @@ VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't 
 
 def gain_unit(summary: Mapping[str, Any]) -> str:
   """Returns what gains are measured in."""
-  label = results_lib.metric_label(summary)
-  return "points" if label == "accuracy" else f"points of {label}"
+  by_accuracy = results_lib.is_by_accuracy(summary)
+  return "points" if by_accuracy else f"points of {results_lib.metric_label(summary)}"
 
 
 def _mean_sd(distribution: Mapping[str, float]) -> str:
@@ -92,7 +91,7 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
       ("", (Column(("num_clusters",), "K", "{:,}".format),)),
       ("accuracy", (
           MEAN_ACCURACY,
-          *([] if _is_by_accuracy(summary) else [balanced]),
+          *([] if results_lib.is_by_accuracy(summary) else [balanced]),
           Column(("clients", "accuracy", "sd"), "sd", scores.score_text),
           Column(("new_clients", "accuracy", "mean"), "new", scores.score_text),
       )),
@@ -105,19 +104,15 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
   )
 
 
-def _is_by_accuracy(summary: Mapping[str, Any]) -> bool:
-  return results_lib.metric(summary) == judging.ACCURACY
-
-
 def _gain_heading(summary: Mapping[str, Any]) -> str:
-  if _is_by_accuracy(summary):
+  if results_lib.is_by_accuracy(summary):
     return "gain over FedAvg, points"
   return f"gain in {results_lib.metric_label(summary)}, points"
 
 
 def _text_key(summary: Mapping[str, Any]) -> list[str]:
   key = ["accuracy: on the clients' own test data; sd: over the clients"]
-  if not _is_by_accuracy(summary):
+  if not results_lib.is_by_accuracy(summary):
     key.insert(0, "gain: over FedAvg")
   if "new_clients" in summary["pretrain"]:
     key.append("new: clients that came after the training")

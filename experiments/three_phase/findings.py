@@ -35,10 +35,6 @@ _SEES_MORE = {
 }
 
 
-def _is_by_accuracy(results: results_lib.Results) -> bool:
-  return results_lib.metric(results.summary) == judging.ACCURACY
-
-
 def _mean_score(results: results_lib.Results, method: str) -> float:
   """Returns the clients' mean of the metric by which methods are compared."""
   key = judging.METRICS[results_lib.metric(results.summary)]
@@ -63,7 +59,7 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
   verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
   relations = {gains.BETTER: "more accurate", gains.WORSE: "less accurate"}
   either = "more or less accurate"
-  if not _is_by_accuracy(results):
+  if not results_lib.is_by_accuracy(results.summary):
     label = results_lib.metric_label(results.summary)
     relations = {gains.BETTER: f"better in {label}", gains.WORSE: f"worse in {label}"}
     either = f"better or worse in {label}"
@@ -137,7 +133,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
 
 def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
   """Yields by which metric methods are compared, and why, unless it is the accuracy."""
-  if _is_by_accuracy(results):
+  if results_lib.is_by_accuracy(results.summary):
     return
   yield (
       "Methods are compared by the clients' balanced accuracy, since the rarest class has less "

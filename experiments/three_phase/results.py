@@ -83,6 +83,11 @@ def metric(summary: Mapping[str, Any]) -> str:
   return summary["comparison"].get("metric", judging.ACCURACY)
 
 
+def is_by_accuracy(summary: Mapping[str, Any]) -> bool:
+  """Returns whether that is the accuracy."""
+  return metric(summary) == judging.ACCURACY
+
+
 def metric_label(summary: Mapping[str, Any]) -> str:
   """Returns what readers call that metric."""
   return judging.label(metric(summary))

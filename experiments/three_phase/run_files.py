@@ -56,13 +56,13 @@ def evaluation_rows(result: "result_lib.ThreePhaseResult") -> list[stages.Row]:
   rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
-    for name, of_clusters in (("best", r.best_quality), ("validation", r.validation_quality)):
+    for name, of_clusters in (("best", r.best_accuracy), ("validation", r.validation_accuracy)):
       for k, accuracy in enumerate(() if of_clusters is None else of_clusters):
         known = {} if np.isnan(accuracy) else {f"{name}_accuracy": float(accuracy)}
         rows += stages.metric_rows(_EVALUATE, method, k, "", known)
     rows += _model_rows(method, "global_mean", "", r.global_mean)
     rows += _model_rows(method, "global_weighted", "", r.global_weighted)
-    tested = scoring.blended_on_global_test(len(r.best_quality))
+    tested = scoring.blended_on_global_test(len(r.best_accuracy))
     for k, confusion in zip(tested, r.global_blended):
       rows += _model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)

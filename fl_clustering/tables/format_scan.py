@@ -135,9 +135,7 @@ class FormatScan:
     if others and 2 * (len(others) - len(dressed)) < count:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different labels in "
-          f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none",
-          hints=() if not dressed or self._options.strip_units else
-          ("--strip_units reads numbers with a unit",),
+          f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none"
       )
     if not others:
       raise problems.BadTable(

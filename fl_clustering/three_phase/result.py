@@ -46,13 +46,13 @@ class Outcome:
 
   Attributes:
     state: The state after the last round, of K clusters.
-    best_quality: The highest accuracy that every cluster reached in any round on its members' test
+    best_accuracy: The highest accuracy that every cluster reached in any round on its members' test
       data, float64 of shape (K,); 0 for a cluster that never had any.
     cost: The cost of the method so far.
   """
 
   state: method_lib.ClusterState
-  best_quality: np.ndarray
+  best_accuracy: np.ndarray
   cost: cost_lib.Cost
 
 
@@ -62,14 +62,14 @@ class MethodResult:
 
   Attributes:
     vectors: The cluster models, (K, P).
-    best_quality: The highest accuracy every cluster reached in any round on its own clients' test
+    best_accuracy: The highest accuracy every cluster reached in any round on its own clients' test
       data, (K,).
     clients: Confusion matrices of every client with its cluster's model, or with the mean of its
       clusters' models, (N, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
     global_mean: That of the mean of the cluster models, of shape (C, C).
-    global_weighted: The same, weighted by `validation_quality`, or by `best_quality`.
+    global_weighted: The same, weighted by `validation_accuracy`, or by `best_accuracy`.
     global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
       `scoring.blended_on_global_test` alone.
     new_clients: Those of every new client with the model it was given, (num_new, C, C);
@@ -82,14 +82,13 @@ class MethodResult:
     purity: The same.
     validation: Those as of `clients`, on the validation data of those that have
       some; `None` if no client has any.
-    validation_quality: The accuracy of the cluster models on their own clients' validation data,
+    validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
-    clusters: Those of the cluster models on their own clients' test data, (K, C, C).
   """
 
   assignment: cluster_assignment.ClusterAssignment
   vectors: np.ndarray
-  best_quality: np.ndarray
+  best_accuracy: np.ndarray
   clients: np.ndarray
   clients_blended: np.ndarray
   global_mean: np.ndarray
@@ -101,8 +100,7 @@ class MethodResult:
   adjusted_rand_index: float | None
   purity: float | None
   validation: np.ndarray | None = None
-  validation_quality: np.ndarray | None = None
-  clusters: np.ndarray | None = None
+  validation_accuracy: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

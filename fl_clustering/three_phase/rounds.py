@@ -98,7 +98,7 @@ def run(
 
   Args:
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    is_scored: Whether every round is scored.  If not, `best_quality` is 0.
+    is_scored: Whether every round is scored.  If not, `best_accuracy` is 0.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
@@ -120,18 +120,18 @@ def run(
         )
     else:  # Every client is a cluster.
       clients = of_clusters = tallies
-    quality = metrics_lib.accuracy(of_clusters)
+    accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
-      metrics = {"accuracy": quality[k]} if members else {}
+      metrics = {"accuracy": accuracy[k]} if members else {}
       if k < len(losses) and losses[k]:
         metrics["train_loss"] = np.mean(list(losses[k].values()))
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
-    best = np.zeros(len(quality))
-    best[: len(before.best_quality)] = before.best_quality
-    return result_lib.Outcome(state, np.fmax(best, quality), before.cost + cost), rows
+    best = np.zeros(len(accuracy))
+    best[: len(before.best_accuracy)] = before.best_accuracy
+    return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
 
   def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
     cost = start_from.cost - start_from.initialize_cost
@@ -206,7 +206,7 @@ def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
-      "best_accuracy": outcome.best_quality,  # As earlier versions wrote it.
+      "best_accuracy": outcome.best_accuracy,
       "cost": np.array(outcome.cost.values(), np.int64),
       "clusters": np.array(json.dumps(clusters)),
       **{_MEMORY + name: array for name, array in state.memory.items()},

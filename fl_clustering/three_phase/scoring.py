@@ -7,7 +7,7 @@ Methods don't see any of this.  What is measured are confusion matrices of shape
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -134,7 +134,7 @@ class Mixtures:
 
   Attributes:
     mean: (a), their mean, of shape (P,).
-    weighted: (b), their mean weighted by each cluster's quality, of shape (P,).
+    weighted: (b), their mean weighted by each cluster's accuracy, of shape (P,).
     blended: (c), for every cluster the mean of its own model and of (a).
   """
 
@@ -143,17 +143,17 @@ class Mixtures:
   blended: Blended
 
 
-def mix(vectors: np.ndarray, quality: np.ndarray) -> Mixtures:
+def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
   """Returns the mixtures of cluster models.
 
   Args:
     vectors: The cluster models, float32 of shape (K, P).
-    quality: The clusters' accuracy, of shape (K,).  One that is not known, NaN, counts as the mean
+    accuracy: The clusters' accuracy, of shape (K,).  One that is not known, NaN, counts as the mean
       of the others; clusters that all have 0 count alike.
   """
   mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-  is_known = ~np.isnan(quality)
-  weights = np.where(is_known, quality, quality[is_known].mean() if is_known.any() else 1.0)
+  is_known = ~np.isnan(accuracy)
+  weights = np.where(is_known, accuracy, accuracy[is_known].mean() if is_known.any() else 1.0)
   if not np.any(weights):
     weights = np.ones_like(weights)
   weighted = np.zeros(vectors.shape[1])
@@ -195,21 +195,23 @@ def evaluate(
   """
   places, assignment = outcome.state.reported_clusters()
   vectors = _rows_at(outcome.state.vectors, places)
-  best_quality = outcome.best_quality[places]
-  validation, validation_quality = None, None
+  best_accuracy = outcome.best_accuracy[places]
+  validation, validation_accuracy = None, None
   state = outcome.state
   if engine.files.validation:
     validation, of_clusters = on_clients_and_clusters(
         engine, state.vectors, state.members, engine.files.validation
     )
-    validation_quality = metrics_lib.accuracy(of_clusters)[places]
-  by_test = article_weights or validation_quality is None
-  mixed = mix(vectors, best_quality if by_test else cast(np.ndarray, validation_quality))
+    validation_accuracy = metrics_lib.accuracy(of_clusters)[places]
+  mixed = mix(
+      vectors,
+      best_accuracy if article_weights or validation_accuracy is None else validation_accuracy,
+  )
   tested = blended_on_global_test(len(vectors))
   of_global_test = on_global_test(
       engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
   )
-  clients, clusters_ = on_clients_and_clusters(engine, state.vectors, state.members)
+  clients, _ = on_clients_and_clusters(engine, state.vectors, state.members)
   clients_blended, _ = on_clients_and_clusters(engine, mixed.blended, assignment.clusters)
   new_clients, new_client_clusters = None, None
   if placement is not None:
@@ -221,7 +223,7 @@ def evaluate(
   return result_lib.MethodResult(
       assignment=assignment,
       vectors=vectors,
-      best_quality=best_quality,
+      best_accuracy=best_accuracy,
       clients=clients,
       clients_blended=clients_blended,
       global_mean=of_global_test[0],
@@ -233,8 +235,7 @@ def evaluate(
       adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
       purity=assignment.purity(true_groups) if true_groups else None,
       validation=validation,
-      validation_quality=validation_quality,
-      clusters=clusters_[places],
+      validation_accuracy=validation_accuracy,
   )
 
 

@@ -6,7 +6,7 @@ What does not apply is absent; nothing is filled in.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
@@ -21,15 +21,10 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import result as result_lib
 
 
-def _known(metrics: Mapping[str, Any]) -> dict[str, float]:
-  """Returns metrics as plain numbers; what is undefined is left out."""
-  return {name: float(value) for name, value in metrics.items() if not np.isnan(value)}
-
-
 def _mean_model_metrics(confusions: np.ndarray) -> dict[str, float]:
-  """Returns the mean over several models of their metrics, from matrices (K, C, C)."""
+  """Returns the mean over models of their metrics, from matrices (K, C, C), or of one, (C, C)."""
   found = metrics_lib.model_metrics(confusions)
-  return _known({name: np.mean(values) for name, values in found.items()})
+  return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def _distribution(values: np.ndarray) -> dict[str, float]:
@@ -83,8 +78,8 @@ def method_summary(result: result_lib.MethodResult, target_accuracy: float) -> d
   summary: dict[str, Any] = {
       "num_clusters": len(result.assignment.clusters),
       "clients": of_clients(result.clients),
-      "global_mean": _known(metrics_lib.model_metrics(result.global_mean)),
-      "global_weighted": _known(metrics_lib.model_metrics(result.global_weighted)),
+      "global_mean": _mean_model_metrics(result.global_mean),
+      "global_weighted": _mean_model_metrics(result.global_weighted),
       "clients_blended": of_clients(result.clients_blended),
       "global_blended": _mean_model_metrics(result.global_blended),
       "cost": result.cost.by_name(),
@@ -104,7 +99,7 @@ def pretrain_summary(
 ) -> dict[str, Any]:
   """Returns the summary of phase 1, as in `summarize`."""
   summary = {
-      "global": _known(metrics_lib.model_metrics(result.global_test)),
+      "global": _mean_model_metrics(result.global_test),
       "clients": _client_distribution(result.clients, target_accuracy),
       "cost": result.cost.by_name(),
   }

@@ -30,7 +30,7 @@ def _pretrained():
 def _method():
   return result_lib.MethodResult(
       assignment=mock.Mock(clusters=(("a",), ("b",))), vectors=np.zeros((2, 1)),
-      best_quality=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
+      best_accuracy=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
       new_clients=None, new_client_clusters=None, cost=cost.Cost(16, 160, 150),
       adjusted_rand_index=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
