@@ -125,7 +125,7 @@ def _contestants(
           task.model, files.train, vectors[:_NUM_MODELS_TO_CHOOSE_FROM], ids
       ),
       "limit of an evaluation": lambda: limit.confusions(models_parameters, *test),
-      "evaluation of 20 models": lambda: evaluation.tallies(task.model, vectors, requests),
+      "evaluation of 20 models": lambda: evaluation.confusions(task.model, vectors, requests),
   }
 
 

@@ -94,7 +94,7 @@ def _calls(engine: Any, num_clients: int) -> Sequence[Callable[[], Any]]:
       lambda: engine.train_each(
           np.broadcast_to(vectors[0], (num_clients, vectors.shape[1])), engine.client_ids, round_
       ),
-      lambda: engine.tallies(vectors, tests),
+      lambda: engine.confusions(vectors, tests),
   )
 
 

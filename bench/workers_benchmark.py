@@ -83,7 +83,7 @@ def _work(task: federated_task.FederatedTask, directory: str) -> dict[str, Calla
   requests = [evaluation.Request(i, engine.files.global_test) for i in range(_NUM_MODELS)]
   return {
       "FedAvg round": lambda: engine.train(vectors[:1], (task.client_ids,), round_),
-      "evaluation of 20 models": lambda: engine.tallies(vectors, requests),
+      "evaluation of 20 models": lambda: engine.confusions(vectors, requests),
   }
 
 

@@ -73,7 +73,7 @@ class _Engine:
     test = {client_id: None for client_id in self.client_ids}
     self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     return [
         np.array([
             [[r, 10 - r], [0, 0]]

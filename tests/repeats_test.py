@@ -19,7 +19,7 @@ class _Engine:
   client_ids = ("a", "b")
   files = types.SimpleNamespace(test={"a": None, "b": None})
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     rights = [vectors[request.vector][0] for request in requests]
     return [np.array([[[r, 4 - r], [0, 16]]] * len(q.files)) for r, q in zip(rights, requests)]
 

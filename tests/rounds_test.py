@@ -42,7 +42,7 @@ class _Engine:
   files = types.SimpleNamespace(test={client_id: None for client_id in _IDS})
   cost = cost.Cost()
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
     return [np.stack([matrices[r.vector]] * 3)[: len(r.files)] for r in requests]
 

@@ -16,15 +16,15 @@ from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import saved_clusters
 
 
-def _tallies(*num_right):
+def _confusions(*num_right):
   """Returns confusion matrices of clients with so many right answers of ten."""
   return np.array([[[right, 10 - right], [0, 0]] for right in num_right])
 
 
 def _method(clients, validation=None):
   return types.SimpleNamespace(
-      clients=_tallies(*clients),
-      validation=None if validation is None else _tallies(*validation),
+      clients=_confusions(*clients),
+      validation=None if validation is None else _confusions(*validation),
   )
 
 

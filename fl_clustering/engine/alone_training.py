@@ -39,7 +39,7 @@ def build_rounds(
   (num_members, num_rounds, C, C).
   """
   client_update = client_update_lib.build_client_update(model, local_training)
-  tallies_of_files = evaluation.build_tallies_of_files(model)
+  confusions_of_files = evaluation.build_confusions_of_files(model)
   num_parameters, shape = model.num_parameters, (model.num_classes, model.num_classes)
 
   @tf.function
@@ -56,7 +56,7 @@ def build_rounds(
     num_members, num_rounds = tf.shape(job["num_epochs"])[0], tf.shape(job["num_epochs"])[1]
     trained = tf.TensorArray(tf.float32, num_members, element_shape=[num_parameters])
     losses = tf.TensorArray(tf.float32, num_members * num_rounds, element_shape=[])
-    tallies = tf.TensorArray(tf.int32, num_members * num_rounds, element_shape=shape)
+    confusions = tf.TensorArray(tf.int32, num_members * num_rounds, element_shape=shape)
     for i in tf.range(num_members):
       vector = vectors[job["model"][i]]
       for r in tf.range(num_rounds):
@@ -67,14 +67,14 @@ def build_rounds(
           )
         place = i * num_rounds + r
         losses = losses.write(place, loss)
-        tallies = tallies.write(
-            place, tallies_of_files(vector, job["test_paths"][i : i + 1])[0]
+        confusions = confusions.write(
+            place, confusions_of_files(vector, job["test_paths"][i : i + 1])[0]
         )
       trained = trained.write(i, vector)
     by_round = [num_members, num_rounds]
     return (
         trained.stack(), tf.reshape(losses.stack(), by_round),
-        tf.reshape(tallies.stack(), [*by_round, *shape]),
+        tf.reshape(confusions.stack(), [*by_round, *shape]),
     )
 
   return model_jobs.on_clients(
@@ -127,12 +127,12 @@ def train(
     vectors = vectors.copy()
   losses: list[list[cluster_training.Losses]] = [[{} for _ in client_ids] for _ in rounds]
   shape = (len(rounds), len(client_ids), model.num_classes, model.num_classes)
-  tallies = np.empty(shape, np.int64)
+  confusions = np.empty(shape, np.int64)
   for part, (trained, of_members, matrices) in zip(parts, results):
     rows = [row[m] for m in part.members]
     # These models are in no other message.
     vectors[rows] = trained
-    tallies[:, rows] = np.swapaxes(matrices, 0, 1)
+    confusions[:, rows] = np.swapaxes(matrices, 0, 1)
     for member, by_round in zip(part.members, of_members):
       for of_round, epochs, loss in zip(losses, epochs_of, by_round):
         if member in epochs:
@@ -142,9 +142,9 @@ def train(
       divergence.check_losses(of_client, f"round {round_.number}")
   for client_id, vector in zip(client_ids, vectors):
     divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
-  for round_, of_round in zip(rounds, evaluation.are_finite(tallies)):
+  for round_, of_round in zip(rounds, evaluation.are_finite(confusions)):
     for client_id, is_finite in zip(client_ids, of_round):
       divergence.check_outputs(
           is_finite, f"{files.test[client_id].what} after round {round_.number}"
       )
-  return vectors, losses, tallies
+  return vectors, losses, confusions

@@ -39,7 +39,7 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
-def confusions(
+def confusions_of_logits(
     labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
     num_classes: int,
 ) -> tf.Tensor:
@@ -66,7 +66,7 @@ def are_finite(confusions: np.ndarray) -> np.ndarray:
   return confusions[..., 0, 0] != _NOT_FINITE
 
 
-def build_tallies_of_files(model: model_lib.Model) -> Callable:
+def build_confusions_of_files(model: model_lib.Model) -> Callable:
   """Returns the evaluation of a model as a `tf.function`.
 
   It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
@@ -74,7 +74,7 @@ def build_tallies_of_files(model: model_lib.Model) -> Callable:
   """
 
   @tf.function
-  def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
+  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -90,22 +90,22 @@ def build_tallies_of_files(model: model_lib.Model) -> Callable:
       batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
       logits = model.logits(parameters, client_update.model_inputs(batch), None)
       outputs = outputs.write(i, logits)
-    return confusions(
+    return confusions_of_logits(
         labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
     )
 
-  return tallies_of_files
+  return confusions_of_files
 
 
 @functools.cache
-def build_tallies(model: model_lib.Model) -> tff.Computation:
+def build_confusions(model: model_lib.Model) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` that evaluates models.
 
   A job's result is the confusion matrix of each of its files.
   """
-  tallies_of_files = build_tallies_of_files(model)
+  confusions_of_files = build_confusions_of_files(model)
   return model_jobs.on_models(
-      lambda vector, job: (tallies_of_files(vector, job["paths"]),),
+      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
       model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
   )
 
@@ -140,7 +140,7 @@ def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple
   return jobs, places
 
 
-def tallies(
+def confusions(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[np.ndarray]:
   """Evaluates models.
@@ -162,9 +162,9 @@ def tallies(
   shape = (model.num_classes, model.num_classes)
   found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
   sizes = [model.num_classes**2 * len(positions) for _, positions in places]
-  results = model_jobs.results(build_tallies(model), vectors, jobs, sizes)
-  for (r, positions), (tally,) in zip(places, results):
-    found[r][positions] = tally
+  results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
+  for (r, positions), (confusion,) in zip(places, results):
+    found[r][positions] = confusion
   for request, of_files in zip(requests, found):
     for file, is_finite in zip(request.files, are_finite(of_files)):
       divergence.check_outputs(is_finite, file.what)

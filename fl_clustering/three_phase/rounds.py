@@ -107,11 +107,11 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: method_lib.Losses, cost: cost_lib.Cost, tallies: np.ndarray | None = None,
+      losses: method_lib.Losses, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
-    if tallies is None:
+    if confusions is None:
       # The number by which errors of training tell a round.
       where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
       with divergence.told(where):
@@ -119,7 +119,7 @@ def run(
             engine, state.vectors, state.members
         )
     else:  # Every client is a cluster.
-      clients = of_clusters = tallies
+      clients = of_clusters = confusions
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
@@ -150,7 +150,7 @@ def run(
       rows: list[stages.Row] = []
       for round_num, one in zip(round_nums, made):
         before, of_round = score(
-            state, before, round_num, one.losses, one.cost, one.tallies
+            state, before, round_num, one.losses, one.cost, one.confusions
         )
         rows += of_round
       return before, rows

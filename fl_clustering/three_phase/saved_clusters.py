@@ -299,8 +299,8 @@ def most_accurate(
 
   def score(name: str) -> float:
     found = result.methods[name]
-    tallies = found.clients if found.validation is None else found.validation
-    return float(np.mean(judging.client_scores(result.metric, tallies)))
+    confusions = found.clients if found.validation is None else found.validation
+    return float(np.mean(judging.client_scores(result.metric, confusions)))
 
   return max(config.chosen_methods or (registry.FEDAVG,), key=score)
 

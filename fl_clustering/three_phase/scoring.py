@@ -30,12 +30,12 @@ def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray
   """Evaluates models of shape (num_models, P); returns (num_models, C, C)."""
   files = engine.files.global_test
   requests = [evaluation.Request(i, files) for i in range(len(vectors))]
-  results = engine.tallies(vectors, requests)
+  results = engine.confusions(vectors, requests)
   return np.stack([r.sum(axis=0) for r in results])
 
 
 def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
-  """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, ...)."""
+  """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, C, C)."""
   clusters = tuple((client_id,) for client_id in engine.new_client_ids)
   return np.concatenate(_on_members(engine, vectors, clusters))
 
@@ -44,13 +44,13 @@ def _on_members(
     engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]],
     files: Mapping[str, client_files.ExampleFile] | None = None,
 ) -> list[np.ndarray]:
-  """Returns per cluster the tallies of its model on each member's file, or test data."""
+  """Returns per cluster the confusion matrices of its model on each member's file, or test data."""
   files = engine.files.test if files is None else files
   requests = [
       evaluation.Request(k, tuple(files[c] for c in members))
       for k, members in enumerate(clusters)
   ]
-  return engine.tallies(vectors, requests)
+  return engine.confusions(vectors, requests)
 
 
 def on_clients_and_clusters(
@@ -69,8 +69,8 @@ def on_clients_and_clusters(
       all.
 
   Returns:
-    Tallies per client of the files, (num_clients, ...), aligned with the task's client ids; and
-    per cluster, (num_clusters, ...), of its clients' test data taken together, which are all zeros
+    Confusion matrices per client of the files, (N, C, C), aligned with the task's client ids; and
+    per cluster, (K, C, C), of its clients' test data taken together, which are all zeros
     for an empty cluster.
 
   Raises:
@@ -98,7 +98,7 @@ def on_clients_and_clusters(
   }
   return (
       np.stack([of_client[c] for c in client_ids]),
-      np.stack([tallies.sum(axis=0) for tallies in by_member]),
+      np.stack([confusions.sum(axis=0) for confusions in by_member]),
   )
 
 

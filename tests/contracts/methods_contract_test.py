@@ -95,7 +95,7 @@ class _Engine:
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     """A model's predictions follow from its first weight, and are the same on all files."""
     found = []
     for request in requests:

@@ -84,7 +84,7 @@ class PoolTest(absltest.TestCase):
             "train": engine.train(vectors, (("a", "b", "d"), ("b", "e")), round_),
             "members": engine.train_members(vectors, (("a", "b"), ("b", "e")), round_),
             "each": engine.train_each(vectors, ("b", "d"), round_),
-            "tallies": engine.tallies(vectors, [
+            "confusions": engine.confusions(vectors, [
                 evaluation.Request(0, engine.files.global_test),
                 evaluation.Request(1, (engine.files.test["a"], engine.files.test["c"])),
             ]),

@@ -277,7 +277,7 @@ class EngineTest(absltest.TestCase):
     ]
     return {
         "trained": trained, "losses": losses, "own": own, "own losses": own_losses,
-        "members": members[1], "tallies": engine.tallies(self._vectors, requests),
+        "members": members[1], "confusions": engine.confusions(self._vectors, requests),
         "losses of models": engine.losses(self._vectors, tuple("cadeb")),
         "subspaces": engine.subspaces(tuple("ea"), 2),
     }
