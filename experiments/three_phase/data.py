@@ -159,14 +159,13 @@ def load(
 
 
 def metric_line(task: federated_task.FederatedTask) -> str:
-  """Returns by which metric methods are compared, and why; "" for the accuracy."""
-  name = judging.metric_of(task)
-  if name == judging.ACCURACY:
+  """Returns why methods are compared by the balanced accuracy; "" where by the accuracy."""
+  if judging.metric_of(task) == judging.ACCURACY:
     return ""
   counts = task.train_label_counts
   assert counts is not None
   return (
-      f"methods are compared by {judging.label(name)}, as the rarest class has "
+      "methods are compared by balanced accuracy, as the rarest class has "
       f"{counts.min() / counts.sum():.1%} of the training rows"
   )
 

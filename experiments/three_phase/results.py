@@ -90,7 +90,7 @@ def is_by_accuracy(summary: Mapping[str, Any]) -> bool:
 
 def metric_label(summary: Mapping[str, Any]) -> str:
   """Returns what readers call that metric."""
-  return judging.label(metric(summary))
+  return metric(summary).replace("_", " ")
 
 
 def clients_text(num_clients: int, num_sites: int = 0) -> str:

@@ -29,7 +29,7 @@ _TWO_VOCABULARIES = (3, 4)
 class _LikeLabel:
   """Whether a column says the same as the label: one value for each class."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._pairs: set[tuple[Any, Any]] = set()
     self._num_rows = 0
     self._may_be = True

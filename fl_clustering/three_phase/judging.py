@@ -16,11 +16,6 @@ ACCURACY, BALANCED_ACCURACY = "accuracy", "balanced_accuracy"
 METRICS = {ACCURACY: "accuracy", BALANCED_ACCURACY: "recall"}
 
 
-def label(metric: str) -> str:
-  """Returns what readers call a metric."""
-  return metric.replace("_", " ")
-
-
 def metric_of(task: federated_task.FederatedTask) -> str:
   """Returns the metric by which a task's methods are compared.
 
