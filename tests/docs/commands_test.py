@@ -1,12 +1,15 @@
 """Every command on a page runs a program that there is, with flags that it takes."""
 
+from concurrent import futures
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 from absl.testing import absltest
 
+from clustering_basics import core_count
 from tests.docs import pages
 
 # Of other programs: Docker and Slurm.
@@ -33,13 +36,12 @@ _EXPERIMENTS = {
     "experiments.three_phase_emnist": "ThreePhase",
 }
 
-# Prints per program its flags, and what is wrong with each of its commands.  Every program has a
-# process, since their flags have the same names: a copy of this one, with what imports long.
+# Writes a program's flags, and what is wrong with each of its commands, to the file that it is given.
+# Every program has a process, since their flags have the same names.
 _PARSE = """
 import importlib
 import inspect
 import json
-import multiprocessing
 import sys
 from unittest import mock
 
@@ -47,8 +49,6 @@ from absl import flags
 from absl.testing import flagsaver
 
 from experiment_shell import command_line
-from experiments.three_phase import comparison
-from fl_clustering import config
 
 
 # Returns why flags don't fit each other; "" if they do, or for want of files, sites and values.
@@ -65,10 +65,7 @@ def refused(experiment, arguments):
 
 def parse(module, experiment, commands):
   problems = []
-  try:
-    program = importlib.import_module(module)
-  except BaseException as e:
-    return [], [f"{module}: {e!r}"]
+  program = importlib.import_module(module)
   if '\\nif __name__ == "__main__":\\n' not in inspect.getsource(program):
     problems.append(f"{module}: is no program")
   # The files that flags name are not there.
@@ -88,25 +85,22 @@ def parse(module, experiment, commands):
   return list(flags.FLAGS), problems
 
 
-assert all(module.startswith("absl.") for module in flags.FLAGS.flags_by_module_dict())
-with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-  found = pool.starmap(parse, json.load(sys.stdin), chunksize=1)
-  # Nobody is left who could print after the result, or be ended by a signal, which is handled.
-  pool.close()
-  pool.join()
-print(json.dumps(found))
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+  json.dump(parse(*json.load(sys.stdin)), file)
 """
 
 
-def _parse(commands: dict[str, list[list[str]]]) -> list[tuple[list[str], list[str]]]:
-  """Returns per program its flags, and what is wrong with its commands."""
-  jobs = [(module, _EXPERIMENTS.get(module), of_module) for module, of_module in commands.items()]
-  run = subprocess.run(
-      [sys.executable, "-c", _PARSE], input=json.dumps(jobs), text=True, check=True,
-      stdout=subprocess.PIPE,
-      env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-  )
-  return json.loads(run.stdout.splitlines()[-1])
+def _parse(module: str, commands: list[list[str]]) -> tuple[list[str], list[str]]:
+  """Returns a program's flags, and what is wrong with its commands."""
+  with tempfile.NamedTemporaryFile("r", encoding="utf-8") as answer:
+    run = subprocess.run(
+        [sys.executable, "-c", _PARSE, answer.name], check=False, text=True,
+        input=json.dumps([module, _EXPERIMENTS.get(module), commands]), stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    if run.returncode:
+      return [], [f"{module}: {run.stderr}"]
+    return json.load(answer)
 
 
 class CommandsTest(absltest.TestCase):
@@ -120,7 +114,8 @@ class CommandsTest(absltest.TestCase):
         commands.setdefault(module, []).append(arguments)
     cls.num_commands = sum(map(len, commands.values()))
     cls.without_flags = [module for module in _FILES if commands.pop(module, None)]
-    cls.found = _parse(commands)
+    with futures.ThreadPoolExecutor(core_count.usable()) as threads:
+      cls.found = list(threads.map(_parse, commands, commands.values()))
 
   def test_programs_take_the_flags(self):
     self.assertGreater(self.num_commands, 50)

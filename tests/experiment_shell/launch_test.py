@@ -265,12 +265,12 @@ class LaunchTest(parameterized.TestCase):
         "launch.run(main)"
     )
     environment = {**_environment(), "TQDM_DELAY": "0.2", "TQDM_MININTERVAL": "0.4"}
-    for changes, bounds in (({}, (0, 0)), (environment, (2, 4))):
+    for changes, has_bars in (({}, False), (environment, True)):
       process = subprocess.run(
           [sys.executable, "-c", program], check=True, capture_output=True, text=True,
           env=_environment() | changes,
       )
-      self.assertBetween(process.stderr.count("bar"), *bounds, process.stderr)
+      self.assertEqual("bar" in process.stderr, has_bars, process.stderr)
 
   @parameterized.named_parameters(
       ("missing", "/no/such", None), ("read_only", "/proc", None), ("no_folder", "/dev/null", None),
