@@ -5,9 +5,8 @@
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
---dirichlet_alpha and --num_groups follow from --settings.  --reuse, --primary_metric,
---dataset=auto and a regression are refused, and so are --control_repeats and --method_repeats but
-for 0.
+--dirichlet_alpha and --num_groups follow from --settings.  --reuse and --dataset=auto are refused,
+and so are --control_repeats and --method_repeats but for 0.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

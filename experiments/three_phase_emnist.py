@@ -34,7 +34,7 @@ flags.adopt_module_key_flags(experiment_flags)
 def _lines(config: Any, task: Any) -> tuple[str, ...]:
   clients = results.clients_text(len(task.clients))
   new = f", {len(task.new_clients):,} new" if task.new_clients else ""
-  metric = data.metric_line(config, task)
+  metric = data.metric_line(task)
   return (f"data: {task.source}, {clients}{new}", *filter(None, [metric]))
 
 
@@ -63,7 +63,7 @@ class ThreePhase(experiment.Experiment):
   name = "three_phase_emnist"
   program = "three_phase_emnist"
   files = (
-      "assignments.json", "calibration.csv", "client_metrics.csv", "client_weights.npz",
+      "assignments.json", "client_metrics.csv", "client_weights.npz",
       "clients.csv", "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
   )
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")

@@ -255,8 +255,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("delta", {"aggregator": "dp", "dp_delta": 1.0}, r"`dp_delta` must be .*\(0, 1\)"),
       ("dp_of_one_client", {"aggregator": "dp", "num_clients": 1},
        "`num_clients` must be >= 2 with aggregator=dp unless dp_delta is given"),
-      ("weights_that_tell_of_labels", {"aggregator": "dp", "class_weights": "balanced"},
-       "`class_weights` must be left out with aggregator=dp, which does not cover"),
       ("no_noise", {"aggregator": "dp", "noise_multiplier": 1e-4},
        r"`noise_multiplier` must be a number in \[0.001, 1e\+06\]"),
       ("clipping_beyond_float32", {"aggregator": "clipped", "clipping_norm": 1e-300},

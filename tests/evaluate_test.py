@@ -1,13 +1,11 @@
 import tracemalloc
 import types
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import objectives
 from fl_clustering.methods import method
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
@@ -73,10 +71,9 @@ class _Engine:
   def __init__(self, clusters):
     self.client_ids = tuple(sorted({c for members in clusters for c in members}))
     test = {client_id: None for client_id in self.client_ids}
-    self.objective = objectives.Classification(2)
     self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     return [
         np.array([
             [[r, 10 - r], [0, 0]]
@@ -108,9 +105,8 @@ class EvaluateTest(parameterized.TestCase):
     state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
     result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
-    np.testing.assert_allclose(result.validation_quality, [0.4, 0.1])
+    np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
     self.assertLen(result.validation, 2)
-    self.assertEqual(result.clusters[:, 0, 0].tolist(), [2 + 2, 6])
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
 
   def test_a_cluster_without_validation_examples_weighs_as_the_others(self):
@@ -132,20 +128,6 @@ class EvaluateTest(parameterized.TestCase):
     np.testing.assert_allclose(
         result.clients_blended[:, 0, 0], (np.arange(300) + mean) / 2, rtol=1e-6
     )
-
-  def test_metrics_of_outputs_are_of_the_same_rows_as_tallies(self):
-    members = (("a", "b"),)
-    engine = _Engine(members)
-    engine.files.validation = {"b": "4 right"}
-    outcome = result_lib.Outcome(
-        method.ClusterState(np.array([[2]], np.float32), members), np.ones(1), cost.Cost()
-    )
-    with mock.patch.object(
-        scoring, "output_metrics", lambda engine, vectors, clusters, files=None: files
-    ):
-      result = scoring.evaluate(engine, outcome, None, with_outputs=True)
-    self.assertIs(result.validation_outputs, engine.files.validation)
-    self.assertIsNone(result.outputs)  # All test data.
 
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)

@@ -23,26 +23,11 @@ def _verdicts(sd_clients, sd_control, sd_method, method_repeats, gain=0.0):
 
 class GainTest(parameterized.TestCase):
 
-  def test_clients_without_a_value_do_not_count(self):
-    known = np.array([0.1, 0.3, 0.2])
-    self.assertEqual(
-        gains.gain(np.array([0.1, np.nan, 0.3, 0.2]), [0.5], [], 1),
-        gains.gain(known, [0.5], [], 1),
-    )
-
-  def test_the_unit_does_not_matter(self):
-    differences = np.array([3.0, 3.2, 3.5, 3.7])
-    for unit in (1.0, 1e-9):
-      found = gains.gain(unit * differences, [9 * unit], [], 1, np.inf)
+  def test_the_size_does_not_matter(self):
+    differences = np.array([0.3, 0.32, 0.35, 0.37])
+    for factor in (1.0, 1e-8):
+      found = gains.gain(factor * differences, [0.9 * factor], [], 1)
       self.assertEqual(found.verdict, gains.BETTER)
-
-  def test_ends_of_what_has_no_bound(self):
-    differences = np.array([900.0, -900.0, 1000.0, -700.0])
-    bounded = gains.gain(differences / 1000, [0.5], [], 1)
-    self.assertEqual((bounded.low, bounded.high), (-1, 1))
-    unbounded = gains.gain(differences, [0.5], [], 1, np.inf)
-    self.assertLess(unbounded.low, -1000)
-    self.assertGreater(unbounded.high, 1000)
 
   def test_paired_interval_by_hand(self):
     found = gains.gain(np.array([0.1, 0.3, 0.2, 0.2]), [0.5], [], 1)
@@ -65,15 +50,15 @@ class GainTest(parameterized.TestCase):
     self.assertEqual(found.verdict, "unclear")
 
   def test_repeats_of_the_method_add_its_own_variance(self):
-    differences = np.array([0.1, 0.3, 0.2, 0.2])
-    found = gains.gain(differences, [0.4, 0.5, 0.6, 0.5], [0.5, 0.7], 3, np.inf)
+    differences = np.array([0.01, 0.03, 0.02, 0.02])
+    found = gains.gain(differences, [0.44, 0.45, 0.46, 0.45], [0.45, 0.47], 3)
     # (variance of a mean or of one training, degrees of freedom)
-    parts = [(0.02 / 3 / 4, 3), (0.02 / 3, 3), (0.02, 1)]
+    parts = [(0.0002 / 3 / 4, 3), (0.0002 / 3, 3), (0.0002, 1)]
     variance = sum(part for part, _ in parts)
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     half_width = stats.t.ppf(1 - 0.05 / 6, freedom) * np.sqrt(variance)
-    self.assertAlmostEqual(found.low, 0.2 - half_width)
-    self.assertAlmostEqual(found.high, 0.2 + half_width)
+    self.assertAlmostEqual(found.low, 0.02 - half_width)
+    self.assertAlmostEqual(found.high, 0.02 + half_width)
 
   def test_worse(self):
     self.assertEqual(gains.gain(np.array([-0.2, -0.21, -0.19]), [], [], 1).verdict, "worse")

@@ -7,7 +7,6 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import objectives
 from fl_clustering.methods import method
 from fl_clustering.three_phase import repeats
 from fl_clustering.three_phase import result
@@ -18,10 +17,9 @@ class _Engine:
   """Of a client's 4 examples of the rarer class, a model has as many right as its number says."""
 
   client_ids = ("a", "b")
-  objective = objectives.Classification(2)
   files = types.SimpleNamespace(test={"a": None, "b": None})
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     rights = [vectors[request.vector][0] for request in requests]
     return [np.array([[[r, 4 - r], [0, 16]]] * len(q.files)) for r, q in zip(rights, requests)]
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
@@ -42,9 +41,8 @@ class _Engine:
   client_ids = _IDS
   files = types.SimpleNamespace(test={client_id: None for client_id in _IDS})
   cost = cost.Cost()
-  objective = objectives.Classification(2)
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     matrices = np.array([[[v, 10 - v], [0, 0]] for v in vectors[:, 0]])
     return [np.stack([matrices[r.vector]] * 3)[: len(r.files)] for r in requests]
 
@@ -139,7 +137,7 @@ class RoundsTest(absltest.TestCase):
     self.assertEqual(state.warning, other_state.warning)
     np.testing.assert_array_equal(state.vectors, other_state.vectors)
     self.assertEqual(state.vectors.dtype, other_state.vectors.dtype)
-    np.testing.assert_array_equal(one.best_quality, other.best_quality)
+    np.testing.assert_array_equal(one.best_accuracy, other.best_accuracy)
     self.assertEqual(one.cost, other.cost)
     self.assertEqual(set(state.memory), set(other_state.memory))
     for name, array in state.memory.items():
@@ -213,7 +211,7 @@ class RoundsTest(absltest.TestCase):
     self.assertEqual(state.warning, "round 3")
     # Of ten answers, the models had (5, 3), (1, 2), (0, 1, 2) and (1, 2, 3, 4) right;
     # the accuracy of a cluster doesn't count in a round in which it is empty.
-    np.testing.assert_array_equal(outcome.best_quality, [0.5, 0.3, 0.3, 0.4])
+    np.testing.assert_array_equal(outcome.best_accuracy, [0.5, 0.3, 0.3, 0.4])
     found = {
         (row.round, row.cluster): row.value for row in recorder.rows if row.metric == "accuracy"
     }
@@ -416,7 +414,7 @@ class BlocksTest(absltest.TestCase):
     outcome, recorder, _ = self._run()
     np.testing.assert_array_equal(outcome.state.vectors, [[13], [14], [15]])
     # Of ten answers before the first round, which the stand-in evaluates, and of 20 after it.
-    np.testing.assert_array_equal(outcome.best_quality, [13 / 20, 14 / 20, 15 / 20])
+    np.testing.assert_array_equal(outcome.best_accuracy, [13 / 20, 14 / 20, 15 / 20])
     self.assertEqual(outcome.cost, cost.Cost(100 + 13 * 10, 200 + 13 * 20, 300 + 13 * 30))
     self.assertEqual(
         recorder.values("alone", 1, "accuracy"),
@@ -440,7 +438,7 @@ class BlocksTest(absltest.TestCase):
         self.assertEqual(blocks, rest)
         self.assertEqual(resumed.rows, recorder.rows)
         np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
-        np.testing.assert_array_equal(outcome.best_quality, expected.best_quality)
+        np.testing.assert_array_equal(outcome.best_accuracy, expected.best_accuracy)
         self.assertEqual(outcome.cost, expected.cost)
 
 

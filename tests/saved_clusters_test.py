@@ -12,37 +12,29 @@ from clustering_basics import model_folder
 from fl_clustering import load_model
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import saved_clusters
 
 
-def _tallies(*num_right):
+def _confusions(*num_right):
   """Returns confusion matrices of clients with so many right answers of ten."""
   return np.array([[[right, 10 - right], [0, 0]] for right in num_right])
 
 
-def _method(clients, validation=None, log_loss=None, validation_log_loss=None):
-  outputs, of_validation = (
-      values and judging.OutputMetrics({"log_loss": np.array(values)}, {}, ())
-      for values in (log_loss, validation_log_loss)
-  )
+def _method(clients, validation=None):
   return types.SimpleNamespace(
-      clients=_tallies(*clients), outputs=outputs,
-      validation=None if validation is None else _tallies(*validation),
-      validation_outputs=of_validation,
+      clients=_confusions(*clients),
+      validation=None if validation is None else _confusions(*validation),
   )
 
 
 class MostAccurateTest(absltest.TestCase):
 
-  def _chosen(self, metric="accuracy", methods=("kmeans", "ifca"), **found):
+  def _chosen(self, methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
         types.SimpleNamespace(chosen_methods=methods),
-        types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None),
-        types.SimpleNamespace(metric=metric, methods=found),
+        types.SimpleNamespace(metric="accuracy", methods=found),
     )
 
   def test_validation_rows_decide_where_there_are_any(self):
@@ -52,18 +44,6 @@ class MostAccurateTest(absltest.TestCase):
 
   def test_test_rows_decide_where_there_are_none(self):
     self.assertEqual(self._chosen(kmeans=_method((9, 5)), ifca=_method((6, 7))), "kmeans")
-
-  def test_the_least_loss_is_best(self):
-    nan = float("nan")
-    found = {
-        "kmeans": _method((9, 9), (9,), [0.1, 0.1], [0.5, nan]),
-        "ifca": _method((9, 9), (9,), [0.2, 0.2], [0.4, nan]),
-    }
-    self.assertEqual(self._chosen("log_loss", **found), "ifca")
-    # Where no client has a value on validation rows.
-    for method in found.values():
-      method.validation_outputs.clients["log_loss"][:] = nan
-    self.assertEqual(self._chosen("log_loss", ("ifca", "kmeans"), **found), "kmeans")
 
   def test_controls_are_not_chosen_but_where_no_method_is(self):
     found = {"kmeans": _method((5,)), "fedavg": _method((9,)), "local": _method((10,))}
@@ -93,20 +73,18 @@ class SavedClustersTest(absltest.TestCase):
     result = types.SimpleNamespace(methods={"kmeans": found})
     return saved_clusters.of_result("kmeans", result, task, {})
 
-  def test_a_new_client_chooses_by_the_loss_with_the_weights_of_classes(self):
+  def test_a_new_client_chooses_by_the_loss(self):
     # One model says `no` of all, the other `yes`.
     vectors = np.zeros((2, self._task.num_parameters), np.float32)
     vectors[:, -2:] = [[2, 0], [0, 2]]
-    # Of ten rows, four are `no`; of those in training, about seven of 20.
-    rows = "".join(f"{i},{'yes' if i < 6 else 'no'}\n" for i in range(10))
-    folder = self.create_tempdir()
-    folder.create_file("new.csv", f"dose,sick\n{rows}")
-    weighted = federated_task.with_class_weights(self._task)
-    for task, expected in ((self._task, "1"), (weighted, "0")):
-      saved = self._saved(task, vectors)
-      path = self.create_tempdir().full_path
-      saved.save(os.path.join(path, "model"))
-      loaded = load_model.load_model(os.path.join(path, "model"))
+    saved = self._saved(self._task, vectors)
+    path = self.create_tempdir().full_path
+    saved.save(os.path.join(path, "model"))
+    loaded = load_model.load_model(os.path.join(path, "model"))
+    for num_yes, expected in ((6, "1"), (4, "0")):
+      rows = "".join(f"{i},{'yes' if i < num_yes else 'no'}\n" for i in range(10))
+      folder = self.create_tempdir()
+      folder.create_file("new.csv", f"dose,sick\n{rows}")
       for one in (saved, loaded):
         ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})

@@ -77,16 +77,16 @@ class ScoringTest(absltest.TestCase):
     )
 
   def test_on_global_test(self):
-    tallies = scoring.on_global_test(_engine, _vectors)
-    for vector, confusion in zip(_vectors, tallies):
+    confusions = scoring.on_global_test(_engine, _vectors)
+    for vector, confusion in zip(_vectors, confusions):
       np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
 
   def test_global_test_set_may_fill_several_jobs(self):
     with mock.patch.object(evaluation, "JOB_EXAMPLES", 100), mock.patch.object(
         client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
-      tallies = scoring.on_global_test(_make_engine(folder), _vectors)
-    np.testing.assert_array_equal(tallies, scoring.on_global_test(_engine, _vectors))
+      confusions = scoring.on_global_test(_make_engine(folder), _vectors)
+    np.testing.assert_array_equal(confusions, scoring.on_global_test(_engine, _vectors))
 
   def test_a_client_is_judged_by_its_clusters_model(self):
     members_of = (("a", "c"), ("b", "e"), ("d",))
@@ -144,7 +144,7 @@ class ScoringTest(absltest.TestCase):
       found = scoring.evaluate(with_new_client, outcome, placement)
     self.assertEqual(found.assignment.clusters, ((one,), tuple(others)))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
-    np.testing.assert_array_equal(found.best_quality, [0.2, 0.6])
+    np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])
     self.assertEqual(found.new_client_clusters, ((1,),))
     for confusion, weights in ((found.global_mean, (1, 1)), (found.global_weighted, (0.2, 0.6))):
       mean = np.average(_vectors[1:], axis=0, weights=weights).astype(np.float32)

@@ -7,9 +7,7 @@ import numpy as np
 
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.three_phase import baseline
 from fl_clustering.three_phase import config as config_lib
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import summary
 
@@ -39,7 +37,6 @@ def _client(num_test):
 _TASK = types.SimpleNamespace(
     name="digits", clients=(_client(10), _client(10), _client(10), _client(10)),
     new_clients=(), num_global_test_examples=50,
-    model=types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None),
 )
 
 
@@ -47,7 +44,7 @@ def _method(clients, **changes):
   values = {
       "assignment": cluster_assignment.ClusterAssignment((("a", "b"), ("c", "d"))),
       "vectors": np.zeros((2, 3), np.float32),
-      "best_quality": np.array([0.25, 0.5]),
+      "best_accuracy": np.array([0.25, 0.5]),
       "clients": clients,
       "clients_blended": _right(1, 1, 1, 1),
       "global_mean": _CONFUSION,
@@ -166,42 +163,20 @@ class SummaryTest(absltest.TestCase):
     self.assertGreater(width(more), alone)
 
   def test_another_metric_than_the_accuracy(self):
-    def outputs(*log_losses):
-      clients = {"auroc": np.array([0.5, np.nan, 0.75, np.nan]), "log_loss": np.array(log_losses)}
-      return judging.OutputMetrics(clients, {"auroc": 0.625, "log_loss": np.nan}, ())
-
+    # Recalls of 3/4 and 2/4 under one, of 12/16 and 0 under the other.
     methods = {
-        "kmeans": _method(_right(1, 1, 1, 1), outputs=outputs(1.0, 2.0, 2.0, 4.0)),
-        "fedavg": _method(_right(4, 4, 6, 6), outputs=outputs(3.0, 3.5, 3.0, 4.5)),
+        "kmeans": _method(np.array([[[3, 1], [2, 2]]] * 4)),
+        "fedavg": _method(np.array([[[12, 4], [3, 0]]] * 4)),
     }
-    found = _summary(methods, metric="log_loss")
+    found = _summary(methods, metric="balanced_accuracy")
 
-    self.assertEqual(found["comparison"]["metric"], "log_loss")
-    self.assertEqual(found["methods"]["kmeans"]["gain"]["mean"], 1.25)
-    clients = found["methods"]["kmeans"]["clients"]
-    self.assertEqual(
-        clients["auroc"], {"mean": 0.625, "sd": 0.125, "p10": 0.525, "max": 0.75, "num_clients": 2}
-    )
-    self.assertEqual(clients["log_loss"]["min"], 1)
-    self.assertAlmostEqual(clients["log_loss"]["p90"], 3.4)
-    self.assertEqual(clients["pooled_auroc"], 0.625)
-    self.assertNotIn("pooled_log_loss", clients)
+    self.assertEqual(found["comparison"]["metric"], "balanced_accuracy")
+    self.assertEqual(found["methods"]["kmeans"]["gain"]["mean"], 0.625 - 0.375)
     self.assertNotIn("metric", _summary(methods)["comparison"])
-
-  def test_a_metric_that_some_clients_do_not_have(self):
-    def outputs(*aurocs):
-      return judging.OutputMetrics({"auroc": np.array(aurocs)}, {}, ())
-
-    found = _summary({
-        "kmeans": _method(_right(1, 1, 1, 1), outputs=outputs(0.5, np.nan, 0.75, 0.75)),
-        "fedavg": _method(_right(4, 4, 6, 6), outputs=outputs(0.5, np.nan, 0.5, 0.25)),
-    }, metric="auroc")
-
-    self.assertAlmostEqual(found["methods"]["kmeans"]["gain"]["mean"], 0.25)
 
   def test_the_baseline_is_no_method(self):
     methods = {"fedavg": _method(_right(4, 4, 6, 6))}
-    found = _summary(methods, baseline=baseline.Baseline(_right(1, 2, 2, 3), None))
+    found = _summary(methods, baseline=_right(1, 2, 2, 3))
 
     self.assertEqual(found["baseline"]["clients"]["accuracy"]["mean"], 0.2)
     self.assertEqual(list(found["methods"]), ["fedavg"])

@@ -480,7 +480,7 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertLen(accuracies, 5)
       self.assertAlmostEqual(accuracies[-1], metrics.accuracy(sum(own)))
     best = [max(recorder.values(name, k, "accuracy")) for k in range(3)]
-    np.testing.assert_array_equal(result.best_quality, best)
+    np.testing.assert_array_equal(result.best_accuracy, best)
     mean = (models[0] + models[1] + models[2]) / 3
     weighted = sum(b * m for b, m in zip(best, models)) / sum(best)
     blended = [(m + mean) / 2 for m in models]

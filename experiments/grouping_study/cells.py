@@ -17,7 +17,6 @@ from experiment_shell import output_folder
 from experiments.grouping_study import config as config_lib
 from experiments.three_phase import data
 from fl_clustering.engine import divergence
-from fl_clustering.engine import objectives
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
@@ -27,7 +26,6 @@ from fl_clustering.three_phase import summary
 if TYPE_CHECKING:
   from fl_clustering.engine import cost
   from fl_clustering.tasks import federated_task
-  from fl_clustering.tasks import model as model_lib
   from fl_clustering.three_phase import config as run_config
   from fl_clustering.three_phase import result as result_lib
 
@@ -250,14 +248,14 @@ class _Observer(stages.RunObserver):
 
 
 def _rows(
-    config: config_lib.StudyConfig, group: config_lib.Group, model: "model_lib.Model",
+    config: config_lib.StudyConfig, group: config_lib.Group,
     result: "result_lib.ThreePhaseResult", curves: Mapping[str, Sequence[_Round]],
 ) -> tuple[list[list], list[list]]:
-  target, objective = config.run.target_accuracy, objectives.of(model)
+  target = config.run.target_accuracy
   summaries = {
-      PRETRAIN: summary.pretrain_summary(objective, result.pretrain, target),
+      PRETRAIN: summary.pretrain_summary(result.pretrain, target),
       **{
-          name: summary.method_summary(objective, of_method, target)
+          name: summary.method_summary(of_method, target)
           for name, of_method in result.methods.items()
       },
   }
@@ -293,7 +291,7 @@ def _measure(
   except (divergence.TrainingDiverged, MemoryError) as e:
     # Phase 1 failed, from which everything goes on.
     return failed_rows(config, group, f"{e}" or type(e).__name__), []
-  return _rows(config, group, task.model, result, observer.curves)
+  return _rows(config, group, result, observer.curves)
 
 
 def measure_group(

@@ -83,15 +83,6 @@ class StudyConfig:
       raise validate.error(
           "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats
       )
-    if self.run.tables is not None and self.run.tables.is_regression:
-      raise validate.error(
-          "task", "be classification in a study, which compares accuracies", self.run.tables.task
-      )
-    if self.run.primary_metric is not None:
-      raise validate.error(
-          "primary_metric", "be left out in a study, which compares accuracies",
-          self.run.primary_metric,
-      )
     for group in self.groups:
       self.run_config(group)
 

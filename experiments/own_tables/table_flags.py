@@ -10,9 +10,8 @@ from fl_clustering.tables import table_options
 
 # The flags belong to the modules that adopt them, for `--help`.
 _OPTIONS = options.of(table_options.TableOptions)
-OF_LABELS = ("label_column", "label_above", "split_column")
-TASK = "task"
-NAMES = tuple(name for name in _OPTIONS if name not in (*OF_LABELS, TASK))
+OF_LABELS = ("label_column", "split_column")
+NAMES = tuple(name for name in _OPTIONS if name not in OF_LABELS)
 
 
 def _define(names: Iterable[str]) -> None:
@@ -32,15 +31,10 @@ def define_of_labels() -> None:
   _define(OF_LABELS)
 
 
-def define_task() -> None:
-  """Defines the flag of what is learned of the label column, for a program that can choose."""
-  _define([TASK])
-
-
 def given() -> dict[str, Any]:
   """Returns the flags that were given, a dict of arguments of `TableOptions`."""
   values = {
-      name: getattr(flags.FLAGS, name) for name in (*OF_LABELS, TASK, *NAMES) if name in flags.FLAGS
+      name: getattr(flags.FLAGS, name) for name in (*OF_LABELS, *NAMES) if name in flags.FLAGS
   }
   return {
       name: tuple(value) if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """The comparison of methods: its columns, its table for the terminal, its HTML tables."""
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Mapping
 
 from experiment_shell import html_page
 from experiment_shell import scores
@@ -13,117 +13,57 @@ Column = method_tables.Column
 VERDICTS = {gains.BETTER: "better", gains.WORSE: "worse", gains.UNCLEAR: "can't tell"}
 
 
-def _signed(value: float) -> str:
-  """Returns a difference with its sign and three digits or more."""
-  return f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}"
-
-
-def gain_form(summary: Mapping[str, Any]) -> Callable[[float], str]:
-  """Returns how gains are written: in percentage points if the metric is a share."""
-  return scores.points if results_lib.metric(summary).bound == 1 else _signed
-
-
 def gain_unit(summary: Mapping[str, Any]) -> str:
   """Returns what gains are measured in."""
-  metric = results_lib.metric(summary)
-  if metric.bound != 1:
-    return metric.label
-  return "points" if metric.label == "accuracy" else f"points of {metric.label}"
+  by_accuracy = results_lib.is_by_accuracy(summary)
+  return "points" if by_accuracy else f"points of {results_lib.metric_label(summary)}"
 
 
-def _mean_where_defined(distribution: Mapping[str, float]) -> str:
-  return f"{distribution['mean']:.3f} ({distribution['num_clients']})"
+def _mean_sd(distribution: Mapping[str, float]) -> str:
+  """Returns the mean and the standard deviation over clients as text."""
+  return f"{scores.score_text(distribution['mean'])} ± {scores.score_text(distribution['sd'])}"
 
 
-def _of_numbers(part: str) -> tuple[Column, ...]:
-  """Returns the columns of clients' errors in a regression, besides those of the RMSE."""
-  number_text = results_lib.number_text
-  return (
-      Column((part, "mae", "mean"), "MAE, mean", number_text),
-      Column((part, "r2"), "R2, mean", _mean_where_defined),
-      Column((part, "pooled_rmse"), "pooled RMSE", number_text),
-      Column((part, "pooled_r2"), "pooled R2", scores.score_text),
-  )
-
-
-def of_outputs(part: str) -> tuple[Column, ...]:
-  """Returns the columns of clients' metrics that need a model's outputs."""
-  score_text = scores.score_text
-  return (
-      Column((part, "auroc"), "AUROC", _mean_where_defined),
-      Column((part, "pooled_auroc"), "pooled AUROC", score_text),
-      Column((part, "auprc"), "AUPRC", _mean_where_defined),
-      Column((part, "pooled_auprc"), "pooled AUPRC", score_text),
-      Column((part, "log_loss", "mean"), "log loss", score_text),
-      Column((part, "brier", "mean"), "Brier score", score_text),
-  )
-
-
-def of_clients(
-    part: str, summary: Mapping[str, Any], balanced: bool = False
-) -> tuple[Column, ...]:
-  """Returns the columns of clients' accuracy, or of their errors in a regression.
+def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
+  """Returns the columns of clients' accuracy.
 
   Args:
     part: The part of a method's summary that holds it.
     balanced: Whether the mean recall, which is the balanced accuracy, is called so.
   """
-  scale = results_lib.scale(summary)
-
-  def of_scale(percentile: str, best: str) -> tuple[Column, ...]:
-    return (
-        Column((part, scale.key), f"{scale.name}, mean ± sd", scale.mean_sd),
-        Column((part, scale.key, percentile), f"{percentile[1:]}th perc.", scale.text),
-        Column((part, scale.key, best), "best client", scale.text),
-    )
-
-  if results_lib.is_regression(summary):
-    return (*of_scale("p90", "min"), *_of_numbers(part))
   recall = "balanced accuracy" if balanced else "recall, mean"
   return (
-      *of_scale("p10", "max"),
+      Column((part, "accuracy"), "accuracy, mean ± sd", _mean_sd),
+      Column((part, "accuracy", "p10"), "10th perc.", scores.score_text),
+      Column((part, "accuracy", "max"), "best client", scores.score_text),
       Column((part, "share_at_target"), "share at target", "{:.0%}".format),
       Column((part, "recall", "mean"), recall, scores.score_text),
       Column((part, "pooled_accuracy"), "pooled accuracy", scores.score_text),
   )
 
 
-def mean_column(summary: Mapping[str, Any], part: str = "clients", heading: str = "mean") -> Column:
-  """Returns the column of clients' mean accuracy, or RMSE in a regression."""
-  scale = results_lib.scale(summary)
-  return Column((part, scale.key, "mean"), heading, scale.text)
-
-
+MEAN_ACCURACY = Column(("clients", "accuracy", "mean"), "mean", scores.score_text)
 AT_TARGET = Column(("clients", "share_at_target"), "at target", "{:.0%}".format)
 _NUM_CLUSTERS = Column(("num_clusters",), "clusters", "{:,}".format)
 VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
 
 
-def gain_columns(summary: Mapping[str, Any]) -> tuple[Column, Column, Column]:
-  """Returns the columns of the gain, its interval and the verdict."""
-  form = gain_form(summary)
-
-  def interval_text(gain: Mapping[str, float | None]) -> str:
-    return scores.interval_text(gain["low"], gain["high"], form)
-
-  of_mean = Column(
-      ("gain",), "gain", lambda gain: form(gain["mean"]),
-      lambda gain: gain["verdict"] != gains.UNCLEAR,
-  )
-  return of_mean, Column(("gain",), "interval", interval_text), VERDICT
-
-
-def _of_phase_3(scale: results_lib.Scale) -> tuple[tuple[Column, ...], Column]:
-  """Returns the columns of models on the global test set, and of blended ones on clients' data."""
-  kinds = {"mean": "(a) mean", "weighted": "(b) weighted", "blended": "(c) blended"}
-  return (
-      tuple(
-          Column((f"global_{kind}", scale.key), text, scale.text) for kind, text in kinds.items()
-      ),
-      Column(("clients_blended", scale.key), "(c) blended, mean ± sd", scale.mean_sd),
-  )
-
-
+GAIN = Column(
+    ("gain",), "gain", lambda gain: scores.points(gain["mean"]),
+    lambda gain: gain["verdict"] != gains.UNCLEAR,
+)
+_INTERVAL = Column(
+    ("gain",), "interval", lambda gain: scores.interval_text(gain["low"], gain["high"])
+)
+_GAIN_COLUMNS = (GAIN, _INTERVAL, VERDICT)
+# Models of phase 3 on the global test set, and blended ones on clients' data.
+_OF_GLOBAL = tuple(
+    Column((f"global_{kind}", "accuracy"), text, scores.score_text)
+    for kind, text in (
+        ("mean", "(a) mean"), ("weighted", "(b) weighted"), ("blended", "(c) blended")
+    )
+)
+_BLENDED = Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd)
 _STEPS = Column(("cost", "client_steps"), "client steps", method_tables.steps_text)
 _BYTES = (
     Column(("cost", "bytes_down"), "bytes to the clients", method_tables.bytes_text),
@@ -146,15 +86,16 @@ def _all_bytes_text(cost: Mapping[str, int]) -> str:
 
 def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
   """Returns the terminal's columns, which have shorter headings."""
-  scale = results_lib.scale(summary)
+  balanced = Column(("clients", "recall", "mean"), "balanced", scores.score_text)
   return (
       ("", (Column(("num_clusters",), "K", "{:,}".format),)),
-      (scale.name, (
-          mean_column(summary),
-          Column(("clients", scale.key, "sd"), "sd", scale.text),
-          mean_column(summary, "new_clients", "new"),
+      ("accuracy", (
+          MEAN_ACCURACY,
+          *([] if results_lib.is_by_accuracy(summary) else [balanced]),
+          Column(("clients", "accuracy", "sd"), "sd", scores.score_text),
+          Column(("new_clients", "accuracy", "mean"), "new", scores.score_text),
       )),
-      (_gain_heading(summary), gain_columns(summary)),
+      (_gain_heading(summary), _GAIN_COLUMNS),
       ("cost", (
           Column(("cost", "client_steps"), "steps", method_tables.steps_text),
           Column(("cost",), "bytes", _all_bytes_text),
@@ -164,18 +105,15 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
 
 
 def _gain_heading(summary: Mapping[str, Any]) -> str:
-  metric = results_lib.metric(summary)
-  if metric.label == "accuracy":
+  if results_lib.is_by_accuracy(summary):
     return "gain over FedAvg, points"
-  return f"gain in {metric.label}{', points' if metric.bound == 1 else ''}"
+  return f"gain in {results_lib.metric_label(summary)}, points"
 
 
 def _text_key(summary: Mapping[str, Any]) -> list[str]:
-  name, metric = results_lib.scale(summary).name, results_lib.metric(summary)
-  key = [f"{name}: on the clients' own test data; sd: over the clients"]
-  if metric.label != "accuracy":
-    positive = ", positive where less than it" if metric.is_loss else ""
-    key.insert(0, f"gain: over FedAvg{positive}")
+  key = ["accuracy: on the clients' own test data; sd: over the clients"]
+  if not results_lib.is_by_accuracy(summary):
+    key.insert(0, "gain: over FedAvg")
   if "new_clients" in summary["pretrain"]:
     key.append("new: clients that came after the training")
   return [*key, _COST_TEXT_KEY]
@@ -200,8 +138,7 @@ def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[
       for method, part in parts.items()
   ]
   if baseline and "baseline" in summary:
-    label = results_lib.baseline_label(summary)
-    rows.append(method_tables.Row(results_lib.BASELINE, label, summary["baseline"]))
+    rows.append(method_tables.Row(results_lib.BASELINE, "majority class", summary["baseline"]))
   return rows
 
 
@@ -221,26 +158,7 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
   ]
   if "privacy" in summary:
     key.append(f"{method_tables.privacy_text(summary)}.")
-  return "\n".join([table, "", *key, *_further_text(summary, rows)])
-
-
-def _further_text(
-    summary: Mapping[str, Any], rows: Sequence[method_tables.Row]
-) -> list[str]:
-  """Returns further metrics of tables for a terminal, as blocks of lines."""
-  if results_lib.is_regression(summary):
-    columns = _of_numbers("clients")
-  else:
-    columns = of_outputs("clients")
-    if not any(method_tables.applies(column, rows) for column in columns):
-      return []
-    balanced = Column(("clients", "recall", "mean"), "balanced accuracy", scores.score_text)
-    columns = (balanced, *columns)
-  return [
-      method_tables.text_of(rows, (("", columns),)), "",
-      "means over the clients, in brackets over how many where it may not be all; pooled: over "
-      "all test rows together",
-  ]
+  return "\n".join([table, "", *key])
 
 
 def detectable_text(summary: Mapping[str, Any]) -> str:
@@ -251,11 +169,10 @@ def detectable_text(summary: Mapping[str, Any]) -> str:
       summary["methods"][name]["gain"]["detectable"]
       for name in results_lib.chosen_methods(summary)
   ]
-  form, unit = gain_form(summary), gain_unit(summary)
-  known = [form(gain).lstrip("+") for gain in sorted(filter(None, found))]
+  unit = gain_unit(summary)
+  known = [scores.points(gain).lstrip("+") for gain in sorted(filter(None, found))]
   if not known:
     return ""
-  unit = unit if unit.startswith("points") else f"in {unit}"
   ends = f"{known[0]} {unit}"
   if known[0] != known[-1]:
     ends = f"{known[0]} to {known[-1]} {unit}, depending on the method,"
@@ -291,58 +208,29 @@ def _controls_text(summary: Mapping[str, Any]) -> str:
 
 
 def _gain_key(results: results_lib.Results) -> str:
-  metric, num_comparisons = (
-      results_lib.metric(results.summary), results.summary["comparison"]["num_comparisons"]
-  )
-  unit = "in percentage points" if metric.bound == 1 else (
-      f"in {metric.label}, positive where that is lower than under FedAvg"
-  )
-  by = "" if metric.label == "accuracy" or metric.bound != 1 else f" of {metric.label}"
+  num_comparisons = results.summary["comparison"]["num_comparisons"]
   return (
-      f"Gain: mean over the clients, {unit}{by}; its intervals hold for all {num_comparisons} "
-      "comparisons together. Can't tell: the interval includes zero, or is unknown. No interval "
-      "says which method is the best of all; the highest value may be highest by chance."
+      f"Gain: mean over the clients, in percentage {gain_unit(results.summary)}; its intervals "
+      f"hold for all {num_comparisons} comparisons together. Can't tell: the interval includes "
+      "zero, or is unknown. No interval says which method is the best of all; the highest value "
+      "may be highest by chance."
   )
 
 
-_NUMBERS_KEY = (
-    "RMSE: root mean squared error; MAE: mean absolute error, both in the label's units. R2: 1 "
-    "minus the squared errors over those of the mean of a client's test labels; in brackets the "
-    "number of clients where it is defined. All clients weigh alike, but in the pooled metrics all "
-    "their test examples do. 90th perc.: a tenth of the clients is above it. "
-)
-_OUTPUTS_KEY = (
-    "Means over the clients; in brackets the number of clients with test rows of several classes, "
-    "without which AUROC and AUPRC are undefined. Pooled: over all test rows together. "
-)
-
-
-def _outputs_key(results: results_lib.Results) -> str:
-  labels = results.label_names
-  if len(labels) == 2:
-    told = f"AUROC and AUPRC are those of the class {labels[1]}."
-  else:
-    told = (
-        "AUROC and AUPRC are means over the classes that occur in the test rows, each against all "
-        "others."
-    )
-  return f"{_OUTPUTS_KEY}{told} AUPRC is to be compared with that of the majority class."
 
 
 def _accuracy_key(results: results_lib.Results) -> html_page.Html:
-  key = _NUMBERS_KEY
-  if not results.is_regression:
-    key = (
-        "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
-        "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. "
-        "Share at target: clients with an accuracy of at least "
-        f"{results.settings['target_accuracy']:g}. "
+  key = (
+      "All clients weigh alike, but in the pooled accuracy all their test examples do. sd: "
+      "standard deviation over the clients. 10th perc.: a tenth of the clients is below it. "
+      "Share at target: clients with an accuracy of at least "
+      f"{results.settings['target_accuracy']:g}. "
+  )
+  if results.has_tables:
+    key += (
+        "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much "
+        "as frequent ones; then the mean over the clients. "
     )
-    if results.has_tables:
-      key += (
-          "Balanced accuracy: mean recall of a client's classes, so that rare ones weigh as much "
-          "as frequent ones; then the mean over the clients. "
-      )
   return html_page.paragraph(
       f"{key}{_gain_key(results)}",
       f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
@@ -366,40 +254,19 @@ def _global_key(results: results_lib.Results) -> str:
       else "the best accuracy that each cluster reached on its clients' test data"
   )
   biased = results.tests_on_clients and not results.weighs_by_validation
-  if results.is_regression:
-    weight = weight.replace("the best accuracy", "1 over the least squared error").replace(
-        "the accuracy", "1 over the squared error"
-    )
   return (
       f"(a): mean of all cluster models. (b): mean weighted by {weight}. (c): each cluster's model "
-      f"averaged with (a); its {results.scale.name} is the mean over the clusters (over 100 of "
+      "averaged with (a); its accuracy is the mean over the clusters (over 100 of "
       "them, evenly spaced, where there are more). Phase 1 has one model, shown under (a)."
       + (_GLOBAL_TESTS_ON_CLIENTS if biased else "")
   )
-
-
-def _outputs_table(
-    results: results_lib.Results, rows: Sequence[method_tables.Row]
-) -> list[html_page.Html]:
-  """Returns the metrics that need a model's outputs, as blocks; none without tables."""
-  columns = of_outputs("clients")
-  if not any(method_tables.applies(column, rows) for column in columns):
-    return []
-  return [
-      method_tables.methods_table(
-          rows, [("clients' own test data", columns)],
-          "Metrics of the predicted probabilities", results.summary,
-      ),
-      html_page.paragraph(_outputs_key(results), quiet=True),
-  ]
 
 
 def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the comparison of all methods, as blocks of an HTML page."""
   summary = results.summary
   rows = comparison_rows(summary, baseline=True)
-  scale, methods_table = results.scale, method_tables.methods_table
-  of_global, blended = _of_phase_3(scale)
+  methods_table = method_tables.methods_table
   level, num_examples = summary["comparison"]["level"], summary["num_test_examples"]["clients"]
   fedavg_steps = summary["methods"][results_lib.FEDAVG]["cost"]["client_steps"]
   relative_steps = Column(
@@ -410,27 +277,23 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
           rows,
           [
               ("", [_NUM_CLUSTERS]),
-              ("clients' own test data", of_clients("clients", summary, results.has_tables)),
-              (
-                  f"over FedAvg, {gain_unit(summary)}, {level:.0%} interval",
-                  gain_columns(summary),
-              ),
+              ("clients' own test data", of_clients("clients", results.has_tables)),
+              (f"over FedAvg, {gain_unit(summary)}, {level:.0%} interval", _GAIN_COLUMNS),
           ],
-          f"{scale.title} after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
+          f"Accuracy after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
           f"{num_examples:,} test examples of their own, and gain over FedAvg, bold where its "
           "interval leaves out zero",
           summary,
       ),
       _accuracy_key(results),
-      *_outputs_table(results, rows),
       methods_table(
           rows, [("computing", (_STEPS, relative_steps)), ("communication", _BYTES)],
           "What the clients had to do, phase 1 included where a method builds on it", summary,
       ),
       html_page.paragraph(_COST_KEY, quiet=True),
       methods_table(
-          rows, [("global test set", of_global), ("clients' own test data", [blended])],
-          f"Models of phase 3: {scale.name} on {global_test_text(results)}, and of the blended "
+          rows, [("global test set", _OF_GLOBAL), ("clients' own test data", [_BLENDED])],
+          f"Models of phase 3: accuracy on {global_test_text(results)}, and of the blended "
           "models on the clients' own test data",
           summary,
       ),

@@ -1,7 +1,6 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 from typing import Any, Mapping
@@ -50,9 +49,6 @@ def config_of(
       )
     found = files.num_clients(data_dir, tables, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
-    options = files.open_folder(data_dir, tables).format.options
-    if options.is_regression:  # It may have been found out.
-      settings["tables"] = options
   return config_lib.ThreePhaseConfig(**settings)
 
 
@@ -154,28 +150,19 @@ def load(
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
-  if config.class_weights is not None:
-    task = federated_task.with_class_weights(task)
-  judging.metric_of(config.primary_metric, task)  # Refused before anything is trained.
   return task
 
 
-def metric_line(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
-) -> str:
-  """Returns by which metric methods are compared, and why; "" for the accuracy."""
-  name = judging.metric_of(config.primary_metric, task)
-  if name == judging.ACCURACY:
+def metric_line(task: federated_task.FederatedTask) -> str:
+  """Returns why methods are compared by the balanced accuracy; "" where by the accuracy."""
+  if judging.metric_of(task) == judging.ACCURACY:
     return ""
-  line = f"methods are compared by {judging.METRICS[name].label}"
-  if task.is_regression:
-    return (
-        f"a regression learns these numbers (--task=classification takes them as classes); {line}"
-    )
   counts = task.train_label_counts
-  if config.primary_metric is not None or counts is None:
-    return line
-  return f"{line}, as the rarest class has {counts.min() / counts.sum():.1%} of the training rows"
+  assert counts is not None
+  return (
+      "methods are compared by balanced accuracy, as the rarest class has "
+      f"{counts.min() / counts.sum():.1%} of the training rows"
+  )
 
 
 def describe(
@@ -197,9 +184,6 @@ def describe(
           "num_new_clients": len(task.new_clients),
           "num_classes": task.num_classes,
           "class_names": task.class_names and list(task.class_names),
-          **({} if task.model.label_scale is None else {
-              "label_scale": dataclasses.asdict(task.model.label_scale)
-          }),
           "input_shape": list(task.model.input_shape),
           "input_dtype": task.model.input_dtype,
           "train_examples": task.num_train_examples,
@@ -295,8 +279,7 @@ def clients_text(task: federated_task.FederatedTask) -> str:
   New clients are listed last, with 1 as `new`.
   """
   header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
-  num_labels = 0 if task.is_regression else task.num_classes
-  header += [f"train_label_{label}" for label in range(num_labels)]
+  header += [f"train_label_{label}" for label in range(task.num_classes)]
   new = set(task.new_client_ids)
   rows = [
       [
@@ -306,7 +289,7 @@ def clients_text(task: federated_task.FederatedTask) -> str:
           len(client.train),
           0 if client.validation is None else len(client.validation),
           len(client.test),
-          *(np.bincount(client.train.labels, minlength=num_labels) if num_labels else ()),
+          *np.bincount(client.train.labels, minlength=task.num_classes),
       ]
       for client in task.all_clients
   ]

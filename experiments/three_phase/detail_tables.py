@@ -1,7 +1,7 @@
 """The tables of single clients, clusters and global models of a three-phase run, as HTML."""
 
 import collections
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from experiment_shell import html_page
 from experiment_shell import scores
@@ -9,12 +9,11 @@ from experiments.three_phase import comparison
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.three_phase import judging
 
 _MAX_OPEN_ROWS = 10
 _MAX_ROWS = 100
 _MAX_CLIENTS_NAMED = 4
-_SHARES = ("accuracy", "recall", *judging.OF_OUTPUTS)
+_AVERAGES = {"accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"}
 _MODEL_KINDS = (("global_mean", "(a)"), ("global_weighted", "(b)"), ("global_blended", "(c)"))
 
 
@@ -35,7 +34,7 @@ def _folded(table: html_page.Html, num_rows: int, what: str) -> html_page.Html:
 
 def _new_client_cell(results: results_lib.Results, method: str, client_id: str) -> str:
   clusters, accuracy = results.new_client(method, client_id)
-  shown = results.score_text(accuracy)
+  shown = scores.score_text(accuracy)
   return f"{clusters.replace(' ', ', ')}: {shown}" if clusters else shown
 
 
@@ -45,11 +44,10 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
   if not clients:
     return []
   rows = comparison.comparison_rows(summary)
-  columns = comparison.of_clients("new_clients", summary, results.has_tables)
-  scale = results.scale
+  columns = comparison.of_clients("new_clients", results.has_tables)
   accuracy = method_tables.methods_table(
       rows, [("new clients' own test data", columns)],
-      f"{scale.title} of {results_lib.clients_text(len(clients))} that came after the training, on "
+      f"Accuracy of {results_lib.clients_text(len(clients))} that came after the training, on "
       f"{summary['num_test_examples']['new_clients']:,} test examples of their own",
       summary,
   )
@@ -63,8 +61,8 @@ def new_client_tables(results: results_lib.Results) -> list[html_page.Html]:
           for client in clients[:_MAX_ROWS]
       ],
       _caption(
-          f"Each new client's cluster and, after the colon, its {scale.name}; without a cluster "
-          f"the {scale.name} alone",
+          "Each new client's cluster and, after the colon, its accuracy; without a cluster the "
+          "accuracy alone",
           len(clients), "new clients", "client_metrics.csv", summary,
       ),
   )
@@ -91,28 +89,25 @@ def _clusters_of(
   examples = {client["client_id"]: client["num_train"] for client in results.clients}
   group_of = {client["client_id"]: client["group"] for client in results.clients}
   groups_known = results.true_groups is not None
-  best = f"best {results.scale.name}"
-  of_last = {**results.scale.averages, "rmse": "last RMSE"} if results.is_regression else {}
   rows = [
       [
-          index, f"{len(members):,}", results.score_text(results.best_of_cluster(name, index)),
-          *(results.score_text(results.cluster_metric(name, index, metric)) for metric in of_last),
+          index, f"{len(members):,}", scores.score_text(results.best_of_cluster(name, index)),
           f"{sum(examples[client_id] for client_id in members):,}",
           *([_make_up(members, group_of)] if groups_known else []), _named(members),
       ]
       for index, members in enumerate(assignment.clusters[:_MAX_ROWS])
   ]
   label = results_lib.method_label(name)
-  caption = f"Clusters of {label}: {best} on the pooled test data of their clients"
+  caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
   num_clusters = len(assignment.clusters)
-  header = ["cluster", "clients", best, *of_last.values(), "training examples"]
+  header = ["cluster", "clients", "best accuracy", "training examples"]
   header += [*(["true groups"] if groups_known else []), "who"]
   table = html_page.table(
       header, rows,
       _caption(caption, num_clusters, "clusters", "assignments.json", results.summary),
-      text_columns=range(4 + len(of_last), len(header)),
+      text_columns=range(4, len(header)),
   )
   if num_clusters > _MAX_OPEN_ROWS:
     return html_page.details(f"{label}: {num_clusters:,} clusters", table)
@@ -128,27 +123,16 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   """Returns a table of the clients in the clusters whose models were saved."""
   method = results.saved["method"]
   metrics = results.client_metrics(method)
-  names = results.scale.averages if results.is_regression else {
-      "accuracy": "accuracy", "recall": "balanced accuracy",
-      **{name: judging.METRICS[name].label for name in judging.OF_OUTPUTS},
-  }
-  in_first = metrics[results.clients[0]["client_id"]]
-  # Runs of earlier versions have fewer.
-  names = {metric: name for metric, name in names.items() if metric in in_first}
-  metrics_shown: dict[str, Callable[[Any], str]] = {
-      metric: scores.score_text if metric in ("r2", *_SHARES) else results.score_text
-      for metric in names
-  }
   rows = []
   for client in results.clients[:_MAX_ROWS]:
     found = metrics[client["client_id"]]
     rows.append([
         client["client_id"], found["clusters"].replace(" ", ", "), f"{client['num_train']:,}",
         f"{client['num_test']:,}",
-        *(form(found[metric]) for metric, form in metrics_shown.items()),
+        scores.score_text(found["accuracy"]), scores.score_text(found["recall"]),
     ])
   table = html_page.table(
-      ["client", "cluster", "training rows", "test rows", *names.values()], rows,
+      ["client", "cluster", "training rows", "test rows", "accuracy", "balanced accuracy"], rows,
       _caption(
           f"The clients in the clusters of {results_lib.method_label(method)}",
           results.num_clients, "clients", "client_metrics.csv", results.summary,
@@ -173,29 +157,26 @@ def _global_models(results: results_lib.Results) -> list[tuple[str, str, str, Ma
 
 def global_model_tables(results: results_lib.Results) -> list[html_page.Html]:
   """Returns the global models' macro averages, and their recall per label, by its name."""
-  labels = [] if results.is_regression else results.label_names
-  shown = results.scale.averages
+  labels = results.label_names
   names, averages, recalls = [], [], []
   for method, kind, name, part in _global_models(results):
     names.append(name)
-    averages.append([part[kind].get(metric) for metric in shown])
+    averages.append([part[kind].get(metric) for metric in _AVERAGES])
     recalls.append([
         results.evaluation(method, f"{kind}_recall_class_{label}") for label in range(len(labels))
     ])
-  metrics = list(shown.values())
+  metrics = list(_AVERAGES.values())
   caption = method_tables.caption_text(
       f"On {comparison.global_test_text(results)}", results.summary
   )
 
   def table(header: list[str], values: list[list], groups: list[tuple[str, int]]) -> html_page.Html:
     rows = [
-        [name, *map(results.score_text, of_model)] for name, of_model in zip(names, values)
+        [name, *map(scores.score_text, of_model)] for name, of_model in zip(names, values)
     ]
     return html_page.table(["model", *header], rows, caption, header_groups=[("", 1), *groups])
 
   average_group, recall_group = ("", len(metrics)), (f"recall of {results.label_word}", len(labels))
-  if not labels:
-    return [table(metrics, averages, [average_group])]
   if len(labels) <= _MAX_OPEN_ROWS:
     together = [average + recall for average, recall in zip(averages, recalls)]
     return [table(metrics + labels, together, [average_group, recall_group])]

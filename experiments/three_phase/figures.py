@@ -145,10 +145,8 @@ def _last_round(curves: pd.DataFrame) -> int:
 
 
 def learning_curves(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the clients' accuracy, or RMSE, per round: mean and the worst tenth."""
-  curve, tail, percentile = f"clients_{results.scale.key}_mean", "clients_accuracy_p10", "10th"
-  if results.is_regression:
-    tail, percentile = "clients_rmse_p90", "90th"
+  """Returns the clients' accuracy per round: mean and the worst tenth."""
+  mean = "clients_accuracy_mean"
   start = results.settings["pretrain_rounds"]
   methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
   looks = line_looks(methods)
@@ -157,9 +155,9 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(3, 1)
   panel_contents = (
-      ("mean over the clients, both phases", curve, 0),
-      ("mean over the clients, phase 2 enlarged", curve, start),
-      (f"{percentile} percentile of the clients, both phases", tail, 0),
+      ("mean over the clients, both phases", mean, 0),
+      ("mean over the clients, phase 2 enlarged", mean, start),
+      ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
   )
   for axes, (title, metric, first) in zip(panels, panel_contents):
     first = max(first, curves["round"].min())
@@ -170,7 +168,7 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
     axes.set_xlim(first - margin, last + margin)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_title(title, loc="left")
-    axes.set_ylabel("RMSE" if results.is_regression else "accuracy (share correct)")
+    axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
   method_legend(figure, looks, **{"phase 2 starts": _LEVEL_LOOK})
@@ -178,8 +176,7 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   if curves["round"].max() > last:
     note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
   figure_style.set_title(
-      figure, results.data_line,
-      f"{results.scale.title} on the clients' own test data per round", note,
+      figure, results.data_line, "Accuracy on the clients' own test data per round", note
   )
   return figure
 
@@ -194,30 +191,28 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
       ("bytes", "sent to and from the clients", "B"),
       ("steps", "steps of SGD of all clients together", ""),
   )
-  curves = results.curves.rename(columns={f"clients_{results.scale.key}_mean": "mean"})
+  curves = results.curves.rename(columns={"clients_accuracy_mean": "mean"})
   for axes, (cost, label, unit) in zip(panels, panel_contents):
     figure_shapes.lines(axes, curves, cost, "method", _marked(curves, looks))
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
     axes.set_xlabel(label)
-    axes.set_ylabel(f"mean {results.scale.name}")
+    axes.set_ylabel("mean accuracy")
     axes.grid(True)
   method_legend(figure, looks)
   figure_style.set_title(
-      figure, results.data_line,
-      f"{results.scale.title} on the clients' own test data by what it cost",
+      figure, results.data_line, "Accuracy on the clients' own test data by what it cost"
   )
   return figure
 
 
 def _draw_distribution(
-    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator,
-    most: float = 1.0,
+    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
 ) -> None:
-  """Draws one row of `client_accuracy`: points or a histogram up to `most`, box and mean."""
+  """Draws one row of `client_accuracy`: points or a histogram, box and mean."""
   if values.size > _MAX_POINTS:
-    # Bins of shares have their middle at 0, .025, .05 ... 1; the highest bar is as high as the box.
-    counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS * most, (1 + 0.5 / _BINS) * most))
+    # Bins have their middle at 0, .025, .05 ... 1; the highest bar is as high as the box.
+    counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
     half = 0.32 * counts / counts.max()
     axes.bar(
         edges[:-1], 2 * half, np.diff(edges), position - half, align="edge", color=color,
@@ -245,37 +240,31 @@ def _set_rows(axes: mpl_axes.Axes, rows: Sequence[str]) -> None:
 
 
 def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the distribution of the clients' accuracy, or RMSE, one row per method."""
+  """Returns the distribution of the clients' accuracy, one row per method."""
   rows = comparison.comparison_rows(results.summary)
   looks = method_looks([row.method for row in rows])
   figure = figure_style.new_figure(1.7 + (0.62 if len(rows) <= 8 else 0.5) * len(rows))
   axes = figure.add_subplot()
   rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
-  of_rows = [np.array(list(results.client_curve(row.method).values())) for row in rows]
-  most = max(values.max() for values in of_rows) if results.is_regression else 1.0
-  for position, (row, values) in enumerate(zip(rows, of_rows)):
-    _draw_distribution(axes, position, values, looks[row.method]["color"], rng, most)
-  beside = [(6, comparison.mean_column(results.summary))]
-  beside += [] if results.is_regression else [(44, comparison.AT_TARGET)]
-  for offset, column in beside:
+  for position, row in enumerate(rows):
+    values = np.array(list(results.client_accuracy(row.method).values()))
+    _draw_distribution(axes, position, values, looks[row.method]["color"], rng)
+  for offset, column in ((6, comparison.MEAN_ACCURACY), (44, comparison.AT_TARGET)):
     texts = [row.text(column) for row in rows]
     figure_shapes.write_beside(axes, texts, column.heading, 1, offset)
-  note = "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean"
-  if not results.is_regression:
-    target = results.settings["target_accuracy"]
-    axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
-    axes.set_xlim(right=1.01)
-    note += f"; dotted line: target accuracy {target:g}"
+  target = results.settings["target_accuracy"]
+  axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
+  axes.set_xlim(right=1.01)
   _set_rows(axes, [row.label for row in rows])
-  unit = "in the label's units" if results.is_regression else "share correct"
-  axes.set_xlabel(f"{results.scale.name} on a client's own test data ({unit})")
+  axes.set_xlabel("accuracy on a client's own test data (share correct)")
   shown = "one point per client"
   if results.num_clients > _MAX_POINTS:
     shown = "as histograms"
   figure_style.set_title(
       figure, results.data_line,
-      f"Every client's {results.scale.name} after phase 1 and after phase 2, {shown}",
-      note,
+      f"Every client's accuracy after phase 1 and after phase 2, {shown}",
+      "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean; dotted line: "
+      f"target accuracy {target:g}",
   )
   return figure
 
@@ -288,8 +277,8 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
     return None
   table = pd.DataFrame([{"row": row.label, **row.part["gain"]} for row in rows])
   numbers = ["mean", "low", "high"]
-  metric = results_lib.metric(results.summary)
-  table[numbers] = (100 if metric.bound == 1 else 1) * table[numbers].astype(float)
+  metric = results_lib.metric_label(results.summary)
+  table[numbers] = 100 * table[numbers].astype(float)
   table["color"] = table["verdict"].map(_VERDICT_COLORS)
   table["markerfacecolor"] = table["color"].where(table["verdict"] != gains_lib.UNCLEAR, "white")
   figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
@@ -297,50 +286,18 @@ def gains(results: results_lib.Results) -> figure_style.Figure | None:
   axes.axvline(0, color="#1c1e21", linewidth=1)
   labels = [row.label for row in rows]
   figure_shapes.dots(axes, labels, table, markersize=8, markeredgewidth=1.8, elinewidth=2.4)
-  of_gain, *_ = comparison.gain_columns(results.summary)
-  texts = (f"{row.text(of_gain)}  {row.text(comparison.VERDICT)}" for row in rows)
+  texts = (f"{row.text(comparison.GAIN)}  {row.text(comparison.VERDICT)}" for row in rows)
   figure_shapes.write_beside(axes, texts, "")
   _set_rows(axes, labels)
-  unit = "percentage points of " if metric.bound == 1 else ""
-  lower = " (right: lower than under FedAvg)" if metric.is_loss else ""
-  axes.set_xlabel(f"gain over FedAvg in {unit}{metric.label}{lower}")
+  axes.set_xlabel(f"gain over FedAvg in percentage points of {metric}")
   note = ""
   if not basis["control_repeats"]:
     note = "about these trained models only: the intervals leave out the chance in training"
   figure_style.set_title(
       figure, results.data_line,
-      f"Gain in the clients' {results_lib.mean_label(results.summary)} over FedAvg, with "
-      f"{basis['level']:.0%} intervals "
+      f"Gain in the clients' mean {metric} over FedAvg, with {basis['level']:.0%} intervals "
       f"for all {basis['num_comparisons']} comparisons together",
       note,
-  )
-  return figure
-
-
-def calibration(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns what came true of predicted probabilities, by method; None where it is unknown."""
-  if not results.calibration:
-    return None
-  methods = results_lib.ordered_methods(results.summary)
-  looks = line_looks(methods)
-  table = pd.DataFrame(results.calibration)
-  figure = figure_style.new_figure(4.6 + 0.2 * -(-len(methods) // 3))
-  axes = figure.add_subplot()
-  axes.plot([0, 1], [0, 1], linewidth=1.2, **_LEVEL_LOOK)
-  for method in methods:
-    rows = table[table["method"] == method]
-    axes.plot(rows["predicted"], rows["observed"], **looks[method])
-  axes.set_xlim(-0.02, 1.02)
-  axes.set_ylim(-0.02, 1.02)
-  labels = results.label_names
-  what = f"probability of {labels[1]}" if len(labels) == 2 else "probability of the predicted class"
-  axes.set_xlabel(f"predicted {what}, mean of a bin")
-  axes.set_ylabel("share of rows for which it came true")
-  axes.grid(True)
-  method_legend(figure, looks, **{"perfectly calibrated": _LEVEL_LOOK})
-  figure_style.set_title(
-      figure, results.data_line, "Predicted probabilities and what came true, all test rows",
-      "bins of equally many rows",
   )
   return figure
 

@@ -6,10 +6,12 @@ from typing import Iterator, Sequence
 
 from experiment_shell import html_page
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.three_phase import comparison
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
+from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import matched_control
 
 # The page that says between what clients grouping pays, and where it doesn't.
@@ -32,13 +34,9 @@ _SEES_MORE = {
 }
 
 
-def _is_by_accuracy(results: results_lib.Results) -> bool:
-  return results_lib.metric(results.summary).label == "accuracy"
-
-
 def _mean_score(results: results_lib.Results, method: str) -> float:
   """Returns the clients' mean of the metric by which methods are compared."""
-  key = results_lib.metric(results.summary).key
+  key = judging.METRICS[results_lib.metric(results.summary)]
   return results.summary["methods"][method]["clients"][key]["mean"]
 
 
@@ -60,8 +58,8 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
   verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
   relations = {gains.BETTER: "more accurate", gains.WORSE: "less accurate"}
   either = "more or less accurate"
-  if not _is_by_accuracy(results):
-    label = results_lib.metric(results.summary).label
+  if not results_lib.is_by_accuracy(results.summary):
+    label = results_lib.metric_label(results.summary)
     relations = {gains.BETTER: f"better in {label}", gains.WORSE: f"worse in {label}"}
     either = f"better or worse in {label}"
   parts: list[str] = []
@@ -134,20 +132,12 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
 
 def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
   """Yields by which metric methods are compared, and why, unless it is the accuracy."""
-  if _is_by_accuracy(results):
+  if results_lib.is_by_accuracy(results.summary):
     return
-  metric = results_lib.metric(results.summary)
-  sentence = f"Methods are compared by the clients' {metric.label}"
-  if results.settings.get("primary_metric") is None and metric.label == "balanced accuracy":
-    sentence += (
-        ", since the rarest class has less than half of its share among equally frequent classes: "
-        "whoever never predicts it is accurate"
-    )
-  of_control = results.summary["methods"][results_lib.FEDAVG]["clients"][metric.key]
-  counted = of_control.get("num_clients", results.num_clients)
-  if counted < results.num_clients:
-    sentence += f"; it is defined for {counted:,} of the {results.num_clients:,} clients"
-  yield f"{sentence}."
+  yield (
+      "Methods are compared by the clients' balanced accuracy, since the rarest class has less "
+      "than half of its share among equally frequent classes: whoever never predicts it is accurate."
+  )
 
 
 def _controls_sentence(results: results_lib.Results) -> str | None:
@@ -164,16 +154,14 @@ def _finetuned_sentence(results: results_lib.Results) -> str | None:
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
     return None
-  metric = results_lib.metric(results.summary)
-  sign = -1 if metric.is_loss else 1
   finetuned = _mean_score(results, results_lib.FINETUNED)
-  best = sign * max(sign * _mean_score(results, method) for method in chosen)
-  if sign * finetuned <= sign * best:
+  best = max(_mean_score(results, method) for method in chosen)
+  if finetuned <= best:
     return None
   return (
       "The global model fitted to each client alone (fine-tuned) has a better "
-      f"{results_lib.mean_label(results.summary)} than every method, "
-      f"{results.scale.text(finetuned)} against {results.scale.text(best)} at best; there is no "
+      f"mean {results_lib.metric_label(results.summary)} than every method, "
+      f"{scores.score_text(finetuned)} against {scores.score_text(best)} at best; there is no "
       "interval for this difference, so it may be chance."
   )
 
@@ -196,13 +184,13 @@ def _work_sentence(results: results_lib.Results) -> str | None:
   if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
     return sentence
   found = ", ".join(
-      f"{results_lib.method_name(method)} {results.scale.text(_mean_score(results, method))}"
+      f"{results_lib.method_name(method)} {scores.score_text(_mean_score(results, method))}"
       for method in (*more, results_lib.FEDAVG_MATCHED)
   )
-  label = report_sections.capitalized(results_lib.mean_label(results.summary))
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
-      f"many steps as the method with the most. {label}: {found}."
+      f"many steps as the method with the most. Mean {results_lib.metric_label(results.summary)}: "
+      f"{found}."
   )
 
 
@@ -211,22 +199,22 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen:
     return None
-  together = results.client_curve(results_lib.FEDAVG)
+  together = results.client_accuracy(results_lib.FEDAVG)
   counts = []
   for method in chosen:
-    own = results.client_curve(method)
+    own = results.client_accuracy(method)
     higher = sum(own[c] > together[c] for c in together)
     lower = sum(own[c] < together[c] for c in together)
     counts.append(f"{results_lib.method_name(method)} {higher:,} and {lower:,}")
   return (
-      f"Clients with a higher and with a lower {results.scale.name} than under FedAvg: "
+      "Clients with a higher and with a lower accuracy than under FedAvg: "
       f"{'; '.join(counts)}."
   )
 
 
 def _balance_sentence(results: results_lib.Results) -> str | None:
   """Returns what accuracy is reached without any feature of a table, None if not known."""
-  if not results.has_tables or results.is_regression:
+  if not results.has_tables:
     return None
   return (
       f"A client's most frequent class has {results.mean_majority_share:.0%} of its training rows, "
@@ -251,7 +239,7 @@ def _global_test_sentence(results: results_lib.Results) -> str | None:
   if not results.tests_on_clients:
     return None
   sentence = "The global test set is not apart: all of it is clients' own test data."
-  if results.is_regression or results.weighs_by_validation:
+  if results.weighs_by_validation:
     return sentence
   return (
       f"{sentence} The weights of the global model (b) are best accuracies on these data, so its "

@@ -24,7 +24,6 @@ path_flag.define(
     "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
     "auto; default ~/.tff).")
 table_flags.define_of_labels()
-table_flags.define_task()
 flags.adopt_module_key_flags(table_flags)
 
 # The defaults of a single run on the digits: clients that differ in kind and in labels, with
@@ -64,16 +63,16 @@ HELP = program_help.Help(
             *config_lib.OPTIONS["partition"], "num_new_clients", "test_share", "validation_share",
             "seed",
         ),
-        "tables": (*table_flags.OF_LABELS, table_flags.TASK, *table_flags.NAMES),
+        "tables": (*table_flags.OF_LABELS, *table_flags.NAMES),
         "training": (
             *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
-            "batch_size", "class_weights",
+            "batch_size",
         ),
         "privacy": (*config_lib.OPTIONS["aggregator"],),
         "methods": (
             *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
             "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
-            "control_repeats", "method_repeats", "primary_metric", "target_accuracy",
+            "control_repeats", "method_repeats", "target_accuracy",
         ),
         "output": (*run_flags.NAMES, "reuse"),
     },

@@ -52,7 +52,7 @@ def run(
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(task, result, recovery)
   if task.table_format is not None:
-    method = saved_clusters.most_accurate(config, task.model, result)
+    method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.model_options)
     saved.save(folder.join(model_folder.MODEL))
     if len(saved.vectors) > 1:

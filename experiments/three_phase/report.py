@@ -41,12 +41,6 @@ FIGURES = (
         "A good method has its clients far to the right, and none far to the left.",
     ),
     report_sections.Figure(
-        "calibration.png", figures.calibration,
-        "Predicted probabilities and what came true",
-        "Where a model's line is below the dotted one, what it predicts comes true less often than "
-        "it says; above it, more often.",
-    ),
-    report_sections.Figure(
         "client_weights.png", cluster_figures.client_weights,
         "The clients' weights in two dimensions",
         "All panels show the same points. Neighbours are alike in the two directions of largest "
@@ -78,30 +72,6 @@ FIGURES = (
     ),
 )
 
-# What is said of figures in a regression, which show errors.
-_OF_NUMBERS = {
-    "accuracy_by_cost.png": (
-        "Error of all methods by what it cost the clients",
-        "The further left a line comes down to an error, the less the clients had to send, or to "
-        "compute, for it. Methods that build on phase 1 start where its cost ends.",
-    ),
-    "client_accuracy.png": (
-        "Distribution of the clients' errors per method",
-        "A good method has its clients far to the left, and none far to the right.",
-    ),
-}
-
-
-def _figures(results: results_lib.Results) -> tuple[report_sections.Figure, ...]:
-  if not results.is_regression:
-    return FIGURES
-  return tuple(
-      report_sections.Figure(
-          one.name, one.draw, *_OF_NUMBERS.get(one.name, (one.alt, one.caption))
-      ) for one in FIGURES
-  )
-
-
 FILES = {
     output_folder.REPORT: "this page",
     "figures": "the figures as PNG",
@@ -110,7 +80,6 @@ FILES = {
     "metrics.csv": "every metric per phase, method, cluster and round",
     "client_metrics.csv": "every client's metrics per method",
     "clients.csv": "every client's number of examples and labels, and whether it is a new client",
-    results_lib.CALIBRATION: "predicted probabilities and what came true, in bins of rows",
     results_lib.PROFILES: "mean and spread of every feature in the clusters of the folder model, "
     "in the data's units",
     "assignments.json": "the clients of every cluster after the last round",
@@ -127,18 +96,13 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if not results.profiles:
     return []
-  method, key = results.saved["method"], results_lib.metric(results.summary).key
-  rows = "test rows"
-  if (
-      results.dataset.get("validation_examples")
-      and key in results.summary["methods"][method].get("validation", ())
-  ):
-    rows = "validation rows"
+  rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "
-          f"{results_lib.method_label(method)}. Of the methods that group clients, it has the best "
-          f"{results_lib.mean_label(results.summary)} on the clients' {rows}, which may be chance. "
+          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group "
+          f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
+          f"clients' {rows}, which may be chance. "
           "The figure shows the training rows of the clients in each cluster; "
           f"{results_lib.PROFILES} has all features, with the spread. "
           f"{cluster_profiles.about(results.settings)}"
@@ -177,7 +141,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
           "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
           "Comparison": comparison.comparison_tables(results),
           "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, _figures(results), results),
+          "Figures": report_sections.write_figures(run.path, FIGURES, results),
           "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
           "Global models": detail_tables.global_model_tables(results),
       },

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 import statistics
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 
@@ -29,7 +29,6 @@ PERSONAL = tuple(method_registry.PERSONAL)
 CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
-CALIBRATION = "calibration.csv"
 BASELINE = "baseline"  # The phase and method of who uses no feature in `client_metrics.csv`.
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
@@ -76,68 +75,19 @@ def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   return chosen_methods(summary) + controls
 
 
-def number_text(value: float) -> str:
-  """Returns a number in the data's units with four digits."""
-  return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
+def metric(summary: Mapping[str, Any]) -> str:
+  """Returns the metric by which methods were compared, a key of `judging.METRICS`."""
+  return summary["comparison"].get("metric", judging.ACCURACY)
 
 
-@dataclasses.dataclass(frozen=True)
-class Scale:
-  """How a run scores its models: by accuracy, or in a regression by errors.
-
-  Attributes:
-    key: The metric that is followed round by round.
-    name: What readers call it.
-    title: The same at the beginning of a sentence.
-    text: From a value to its text.
-    averages: What readers call a model's metrics, over all labels together.
-  """
-
-  key: str
-  name: str
-  title: str
-  text: Callable[[float], str]
-  averages: Mapping[str, str]
-
-  def mean_sd(self, distribution: Mapping[str, float]) -> str:
-    """Returns the mean and the standard deviation over clients as text."""
-    return f"{self.text(distribution['mean'])} ± {self.text(distribution['sd'])}"
+def is_by_accuracy(summary: Mapping[str, Any]) -> bool:
+  """Returns whether that is the accuracy."""
+  return metric(summary) == judging.ACCURACY
 
 
-_ACCURACY = Scale(
-    "accuracy", "accuracy", "Accuracy", scores.score_text,
-    {"accuracy": "accuracy", "recall": "macro recall", "precision": "macro precision"},
-)
-_ERRORS = Scale(
-    "rmse", "RMSE", "RMSE", number_text,
-    {"rmse": "RMSE", "mae": "MAE", "r2": "R2"},
-)
-
-
-def is_regression(summary: Mapping[str, Any]) -> bool:
-  """Returns whether the labels were real numbers, and no classes."""
-  return "rmse" in summary["pretrain"]["clients"]
-
-
-def scale(summary: Mapping[str, Any]) -> Scale:
-  """Returns how the run scores its models."""
-  return _ERRORS if is_regression(summary) else _ACCURACY
-
-
-def metric(summary: Mapping[str, Any]) -> judging.Metric:
-  """Returns the metric by which methods were compared."""
-  return judging.METRICS[summary["comparison"].get("metric", judging.ACCURACY)]
-
-
-def mean_label(summary: Mapping[str, Any]) -> str:
-  """Returns what readers call the mean of that metric over the clients."""
-  label = metric(summary).label
-  return label if label.startswith("mean ") else f"mean {label}"
-
-
-def baseline_label(summary: Mapping[str, Any]) -> str:
-  """Returns what readers call whoever uses no feature."""
-  return "client's mean" if is_regression(summary) else "majority class"
+def metric_label(summary: Mapping[str, Any]) -> str:
+  """Returns what readers call that metric."""
+  return metric(summary).replace("_", " ")
 
 
 def clients_text(num_clients: int) -> str:
@@ -216,19 +166,6 @@ class Results:
     return self.settings["tables"] is not None
 
   @property
-  def is_regression(self) -> bool:
-    """Whether the labels were real numbers, and no classes."""
-    return is_regression(self.summary)
-
-  @property
-  def scale(self) -> Scale:
-    """How the models are scored."""
-    return scale(self.summary)
-
-  @functools.cached_property
-  def calibration(self) -> list[dict[str, Any]]:
-    """The rows of `calibration.csv`; empty without tables."""
-    return self._rows(CALIBRATION, "method")
 
   @property
   def tests_on_clients(self) -> bool:
@@ -295,10 +232,6 @@ class Results:
   def label_counts(self, client: Mapping[str, Any]) -> list[int]:
     """Returns how many training examples of each label a row of `clients` has."""
     return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
-
-  def score_text(self, value: float | None) -> str:
-    """Returns an accuracy, or an error in the data's units, as text; a dash for None."""
-    return scores.score_text(value, ("{:.4g}" if self.is_regression else "{:.3f}").format)
 
   @property
   def representation(self) -> str:
@@ -420,12 +353,8 @@ class Results:
     }
 
   def best_of_cluster(self, method: str, cluster: int) -> float | None:
-    """Returns the best accuracy, or RMSE, that a cluster reached, None if it is unknown."""
-    return self._evaluation.get((method, f"best_{self.scale.key}"), {}).get(cluster)
-
-  def cluster_metric(self, method: str, cluster: int, metric: str) -> float | None:
-    """Returns a metric of a cluster's last model in a regression, None if it is unknown."""
-    return self._evaluation.get((method, f"cluster_{metric}"), {}).get(cluster)
+    """Returns the best accuracy that a cluster reached, None if it is unknown."""
+    return self._evaluation.get((method, "best_accuracy"), {}).get(cluster)
 
   def evaluation(self, method: str, metric: str) -> float | None:
     """Returns a metric of phase 3, None if it is unknown.
@@ -448,12 +377,11 @@ class Results:
     """Returns the rows of `client_metrics.csv` of a method or of `pretrain`, by client id."""
     return self._client_metrics[PRETRAIN if method == PRETRAIN else "cluster", method]
 
-  def client_curve(self, method: str) -> dict[str, float]:
-    """Returns the clients' accuracy, or RMSE, under a method or after phase 1, by client id."""
-    key, metrics = self.scale.key, self.client_metrics(method)
-    return {client_id: row[key] for client_id, row in metrics.items()}
+  def client_accuracy(self, method: str) -> dict[str, float]:
+    """Returns the clients' accuracy under a method or after phase 1, by client id."""
+    return {client_id: row["accuracy"] for client_id, row in self.client_metrics(method).items()}
 
   def new_client(self, method: str, client_id: str) -> tuple[str, float]:
-    """Returns a new client's clusters, as text, and its accuracy, or RMSE, under a method."""
+    """Returns a new client's clusters, as text, and its accuracy under a method."""
     row = self._client_metrics[NEW_CLIENTS, method][client_id]
-    return row["clusters"], row[self.scale.key]
+    return row["clusters"], row["accuracy"]

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
-from fl_clustering.engine import objectives
-from fl_clustering.three_phase import judging
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
@@ -29,17 +28,18 @@ _EVALUATE = "evaluate"
 _MOST_CHARTED = 100
 
 
-def _metrics(objective: objectives.Objective, tally: np.ndarray) -> dict[str, Any]:
-  """Returns the metrics of tallies by name, those of labels last."""
-  return {**objective.metrics(tally), **objective.label_metrics(tally)}
+def _metrics(confusions: np.ndarray) -> dict[str, Any]:
+  """Returns the metrics of confusion matrices by name, the recalls of labels last."""
+  recall = metrics_lib.class_recall(confusions)
+  of_labels = {f"recall_class_{label}": recall[..., label] for label in range(recall.shape[-1])}
+  return {**metrics_lib.model_metrics(confusions), **of_labels}
 
 
 def _model_rows(
-    objective: objectives.Objective, method: str, kind: str, cluster: int | str,
-    tally: np.ndarray,
+    method: str, kind: str, cluster: int | str, confusion: np.ndarray
 ) -> list[stages.Row]:
-  """Returns the rows of one model on the global test set, from its tally."""
-  metrics = _metrics(objective, tally)
+  """Returns the rows of one model on the global test set, from its confusion matrix."""
+  metrics = _metrics(confusion)
   # A label without examples has no recall, for one.
   named = {f"{kind}_{name}": value for name, value in metrics.items() if not np.isnan(value)}
   return stages.metric_rows(_EVALUATE, method, cluster, "", named)
@@ -50,34 +50,20 @@ def _total_rows(method: str, cost: "cost_lib.Cost") -> list[stages.Row]:
   return stages.metric_rows(_EVALUATE, method, "", "", totals)
 
 
-def evaluation_rows(
-    objective: objectives.Objective, result: "result_lib.ThreePhaseResult"
-) -> list[stages.Row]:
+def evaluation_rows(result: "result_lib.ThreePhaseResult") -> list[stages.Row]:
   """Returns the rows of phase 3, and of phase 1's model, for `metrics.csv`."""
-
-  def model_rows(*of_model: Any) -> list[stages.Row]:
-    return _model_rows(objective, *of_model)
-
-  def of_quality(name: str, quality: float) -> dict[str, float]:
-    known = {} if np.isnan(quality) else {f"{name}_{objective.curve}": quality}
-    return {key: float(objective.curve_of(np.asarray(value))) for key, value in known.items()}
-
-  rows = model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
+  rows = _model_rows(pretraining.STAGE, "global", "", result.pretrain.global_test)
   rows += _total_rows(pretraining.STAGE, result.pretrain.cost)
   for method, r in result.methods.items():
-    for k, quality in enumerate(r.best_quality):
-      rows += stages.metric_rows(_EVALUATE, method, k, "", of_quality("best", quality))
-    for k, quality in enumerate(() if r.validation_quality is None else r.validation_quality):
-      known = of_quality("validation", quality)
-      rows += stages.metric_rows(_EVALUATE, method, k, "", known)
-    if isinstance(objective, objectives.Regression) and r.clusters is not None:
-      for k, tally in enumerate(r.clusters):
-        rows += model_rows(method, "cluster", k, tally)
-    rows += model_rows(method, "global_mean", "", r.global_mean)
-    rows += model_rows(method, "global_weighted", "", r.global_weighted)
-    tested = scoring.blended_on_global_test(len(r.best_quality))
-    for k, tally in zip(tested, r.global_blended):
-      rows += model_rows(method, "global_blended", k, tally)
+    for name, of_clusters in (("best", r.best_accuracy), ("validation", r.validation_accuracy)):
+      for k, accuracy in enumerate(() if of_clusters is None else of_clusters):
+        known = {} if np.isnan(accuracy) else {f"{name}_accuracy": float(accuracy)}
+        rows += stages.metric_rows(_EVALUATE, method, k, "", known)
+    rows += _model_rows(method, "global_mean", "", r.global_mean)
+    rows += _model_rows(method, "global_weighted", "", r.global_weighted)
+    tested = scoring.blended_on_global_test(len(r.best_accuracy))
+    for k, confusion in zip(tested, r.global_blended):
+      rows += _model_rows(method, "global_blended", k, confusion)
     rows += _total_rows(method, r.cost)
   return rows
 
@@ -94,20 +80,16 @@ def client_metrics_text(
 
   A metric is empty where it is undefined.
   """
-  objective = objectives.of(task.model)
-  of_outputs = judging.OF_OUTPUTS if result.pretrain.outputs is not None else ()
   rows: list[list[Any]] = []
 
   def add(
       phase: str, method: str, clients: Sequence["federated_task.ClientData"],
-      clusters: Sequence[Sequence[int]] | None, tallies: np.ndarray | None,
-      outputs: judging.OutputMetrics | None = None,
+      clusters: Sequence[Sequence[int]] | None, confusions: np.ndarray | None,
   ) -> None:
-    """Adds every client's row; which clusters each is in, None for none; nothing of no tallies."""
-    if tallies is None:
+    """Adds every client's row; which clusters each is in, None for none; nothing of None."""
+    if confusions is None:
       return
-    metrics = _metrics(objective, tallies)
-    found = outputs.clients if outputs else {}
+    metrics = _metrics(confusions)
     for i, client in enumerate(clients):
       rows.append([
           phase,
@@ -116,35 +98,25 @@ def client_metrics_text(
           " ".join(map(str, clusters[i] if clusters else ())),
           len(client.test),
           *_cells(values[i] for values in metrics.values()),
-          *_cells(found[name][i] if name in found else np.nan for name in of_outputs),
       ])
 
   first = pretraining.STAGE
-  add(first, first, task.clients, None, result.pretrain.clients, result.pretrain.outputs)
+  add(first, first, task.clients, None, result.pretrain.clients)
   add(first, "own_weights", task.clients, None, result.pretrain.own_weights)
   for method, r in result.methods.items():
     clusters = [r.assignment.clusters_of(client_id) for client_id in task.client_ids]
-    add("cluster", method, task.clients, clusters, r.clients, r.outputs)
+    add("cluster", method, task.clients, clusters, r.clients)
     add(_EVALUATE, method, task.clients, clusters, r.clients_blended)
   if result.baseline is not None:
     name = results_lib.BASELINE
-    add(name, name, task.clients, None, result.baseline.clients, result.baseline.outputs)
+    add(name, name, task.clients, None, result.baseline)
   new = results_lib.NEW_CLIENTS
-  add(new, first, task.new_clients, None, result.pretrain.new_clients, result.pretrain.new_outputs)
+  add(new, first, task.new_clients, None, result.pretrain.new_clients)
   for method, r in result.methods.items():
-    add(new, method, task.new_clients, r.new_client_clusters, r.new_clients, r.new_outputs)
-  metrics = _metrics(objective, result.pretrain.clients[:1])
-  header = ["phase", "method", "client_id", "clusters", "num_test", *metrics, *of_outputs]
+    add(new, method, task.new_clients, r.new_client_clusters, r.new_clients)
+  metrics = _metrics(result.pretrain.clients[:1])
+  header = ["phase", "method", "client_id", "clusters", "num_test", *metrics]
   return output_folder.csv_text(header, rows)
-
-
-def calibration_rows(result: "result_lib.ThreePhaseResult") -> list[dict[str, Any]]:
-  """Returns the rows of `calibration.csv`, none without outputs."""
-  return [
-      {"method": method, "predicted": predicted, "observed": observed}
-      for method, r in result.methods.items() if r.outputs is not None
-      for predicted, observed in r.outputs.calibration
-  ]
 
 
 class RunFiles(stages.RunObserver):
@@ -229,15 +201,12 @@ class RunFiles(stages.RunObserver):
     Args:
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
-    self._csv.writerows(evaluation_rows(objectives.of(task.model), result))
+    self._csv.writerows(evaluation_rows(result))
     self._folder.write_text("client_metrics.csv", client_metrics_text(task, result))
     # A method may have moved clients since they were grouped.
     self._write_assignments({
         name: result.methods[name].assignment for name in self._config.chosen_methods
     })
-    calibration = calibration_rows(result)
-    if calibration:
-      self._write_rows(results_lib.CALIBRATION, calibration)
     if recovery:
       self._write_rows("group_recovery.csv", recovery)
     if result.num_clusters_choice is not None:

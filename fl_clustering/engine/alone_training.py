@@ -7,7 +7,6 @@ worker and back once for all of them, and is evaluated there after each round.
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,6 @@ from fl_clustering.engine import divergence
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import model_jobs
-from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -37,13 +35,12 @@ def build_rounds(
 
   Its `num_epochs` are 0 where a client does not take part in a round.  A job's result are its
   clients' models after the last round, of shape (num_members, P), and after each round their
-  losses, of shape (num_members, num_rounds), and tallies, of shape
-  (num_members, num_rounds, *tally_shape).
+  losses, of shape (num_members, num_rounds), and confusion matrices, of shape
+  (num_members, num_rounds, C, C).
   """
-  objective = objectives.of(model)
   client_update = client_update_lib.build_client_update(model, local_training)
-  tallies_of_files = evaluation.build_tallies_of_files(model)
-  num_parameters, tally_shape = model.num_parameters, objective.tally_shape
+  confusions_of_files = evaluation.build_confusions_of_files(model)
+  num_parameters, shape = model.num_parameters, (model.num_classes, model.num_classes)
 
   @tf.function
   def train_round(vector: tf.Tensor, path: Any, seed: Any, num_epochs: Any) -> tuple:
@@ -59,9 +56,7 @@ def build_rounds(
     num_members, num_rounds = tf.shape(job["num_epochs"])[0], tf.shape(job["num_epochs"])[1]
     trained = tf.TensorArray(tf.float32, num_members, element_shape=[num_parameters])
     losses = tf.TensorArray(tf.float32, num_members * num_rounds, element_shape=[])
-    tallies = tf.TensorArray(
-        objective.tally_type, num_members * num_rounds, element_shape=tally_shape
-    )
+    confusions = tf.TensorArray(tf.int32, num_members * num_rounds, element_shape=shape)
     for i in tf.range(num_members):
       vector = vectors[job["model"][i]]
       for r in tf.range(num_rounds):
@@ -72,14 +67,14 @@ def build_rounds(
           )
         place = i * num_rounds + r
         losses = losses.write(place, loss)
-        tallies = tallies.write(
-            place, tallies_of_files(vector, job["test_paths"][i : i + 1])[0]
+        confusions = confusions.write(
+            place, confusions_of_files(vector, job["test_paths"][i : i + 1])[0]
         )
       trained = trained.write(i, vector)
     by_round = [num_members, num_rounds]
     return (
         trained.stack(), tf.reshape(losses.stack(), by_round),
-        tf.reshape(tallies.stack(), [*by_round, *tally_shape]),
+        tf.reshape(confusions.stack(), [*by_round, *shape]),
     )
 
   return model_jobs.on_clients(
@@ -104,8 +99,8 @@ def train(
   """Does what `Engine.train_alone` does.
 
   Returns:
-    The models, the losses per round and client, and the tallies, of shape
-    (len(rounds), len(client_ids), *tally_shape).
+    The models, the losses per round and client, and the confusion matrices, of shape
+    (len(rounds), len(client_ids), C, C).
   """
   row = {client_id: i for i, client_id in enumerate(client_ids)}
   epochs_of = [dict.fromkeys(round_.client_ids, round_.num_epochs) for round_ in rounds]
@@ -123,8 +118,7 @@ def train(
         "num_epochs": np.array([[e.get(m, 0) for e in epochs_of] for m in members], np.int32),
     }
 
-  objective = objectives.of(model)
-  size = model.num_parameters + len(rounds) * (1 + math.prod(objective.tally_shape))
+  size = model.num_parameters + len(rounds) * (1 + model.num_classes**2)
   parts = heads_lib.cut(heads_lib.plan_heads((client_ids,), files.train), size)
   jobs = [job(part.members) for part in parts]
   sizes = [size * len(part.members) for part in parts]
@@ -132,13 +126,13 @@ def train(
   if not vectors.flags.writeable:
     vectors = vectors.copy()
   losses: list[list[cluster_training.Losses]] = [[{} for _ in client_ids] for _ in rounds]
-  shape = (len(rounds), len(client_ids), *objective.tally_shape)
-  tallies = np.empty(shape, np.int64 if objective.tally_type == "int32" else np.float64)
+  shape = (len(rounds), len(client_ids), model.num_classes, model.num_classes)
+  confusions = np.empty(shape, np.int64)
   for part, (trained, of_members, matrices) in zip(parts, results):
     rows = [row[m] for m in part.members]
     # These models are in no other message.
     vectors[rows] = trained
-    tallies[:, rows] = np.swapaxes(matrices, 0, 1)
+    confusions[:, rows] = np.swapaxes(matrices, 0, 1)
     for member, by_round in zip(part.members, of_members):
       for of_round, epochs, loss in zip(losses, epochs_of, by_round):
         if member in epochs:
@@ -148,9 +142,9 @@ def train(
       divergence.check_losses(of_client, f"round {round_.number}")
   for client_id, vector in zip(client_ids, vectors):
     divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
-  for round_, of_round in zip(rounds, objective.are_finite(tallies)):
+  for round_, of_round in zip(rounds, evaluation.are_finite(confusions)):
     for client_id, is_finite in zip(client_ids, of_round):
       divergence.check_outputs(
           is_finite, f"{files.test[client_id].what} after round {round_.number}"
       )
-  return vectors, losses, tallies
+  return vectors, losses, confusions

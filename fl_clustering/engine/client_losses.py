@@ -20,7 +20,6 @@ import tensorflow_federated as tff
 from fl_clustering.engine import client_update
 from fl_clustering.engine import heads
 from fl_clustering.engine import model_jobs
-from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -53,7 +52,6 @@ def build_losses(model: model_lib.Model) -> tff.Computation:
 
   A job's result are the losses, of shape (num_models, num_paths).
   """
-  objective = objectives.of(model)
 
   @tf.function
   def mean_losses(vectors: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
@@ -74,8 +72,8 @@ def build_losses(model: model_lib.Model) -> tff.Computation:
         batch = client_update.model_inputs(features[starts[i] : ends[i]])
         losses = losses.write(
             i,
-            objective.losses(
-                labels[starts[i] : ends[i]], model.logits(parameters, batch, None)
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=labels[starts[i] : ends[i]], logits=model.logits(parameters, batch, None)
             ),
         )
       means = means.write(m, tf.math.segment_mean(losses.concat(), file_index))

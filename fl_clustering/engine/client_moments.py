@@ -58,8 +58,6 @@ def build_moments(model: model_lib.Model, by_label: bool) -> tff.Computation:
   @tf.function
   def moments(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
     features, labels = client_update.decode_examples(model, tf.io.read_file(job["path"]))
-    if model.label_scale is not None:
-      labels = tf.zeros_like(labels, tf.int32)  # Numbers divide examples into no classes.
     parameters = client_update.unflatten(model, vector)
     outputs = tf.TensorArray(
         tf.float32, (tf.size(labels) + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,

@@ -75,8 +75,6 @@ def build_subspaces(model: model_lib.Model) -> tff.Computation:
   @tf.function
   def bases(num_vectors: tf.Tensor, job: Any) -> tuple[tf.Tensor, tf.Tensor]:
     features, labels = client_update.decode_examples(model, tf.io.read_file(job["path"]))
-    if model.label_scale is not None:
-      labels = tf.zeros_like(labels, tf.int32)  # Numbers divide examples into no classes.
     num_vectors = tf.minimum(num_vectors, tf.size(labels))
     rows = tf.cast(tf.reshape(features, [-1, num_features]), tf.float64)
     if features.dtype == tf.uint8:

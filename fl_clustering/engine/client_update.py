@@ -15,8 +15,6 @@ from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import tensorflow as tf
 
-from fl_clustering.engine import objectives
-
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
 
@@ -50,15 +48,11 @@ def bytes_per_example(model: model_lib.Model) -> int:
 
 
 def decode_examples(model: model_lib.Model, contents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns features (n, *input_shape) and labels (n,) of `client_files.py`'s rows.
-
-  Labels are int32, or float32 where they are the numbers of a regression.
-  """
+  """Returns features (n, *input_shape) and int32 labels (n,) of `client_files.py`'s rows."""
   num_features = math.prod(model.input_shape)
   rows = tf.reshape(tf.io.decode_raw(contents, model.input_dtype), [-1, num_features + 1])
   features = tf.reshape(rows[:, :num_features], [-1, *model.input_shape])
-  kind = tf.int32 if model.label_scale is None else tf.float32
-  return features, tf.cast(rows[:, num_features], kind)
+  return features, tf.cast(rows[:, num_features], tf.int32)
 
 
 def model_inputs(features: tf.Tensor) -> tf.Tensor:
@@ -82,10 +76,6 @@ def build_passes(model: model_lib.Model, batch_size: int, do_step: Step) -> Call
   number of passes.  It returns what was trained, the mean loss over the last pass (before each
   step, as usual) and the number of examples, a float32.
   """
-  objective = objectives.of(model)
-
-  def penalty(parameters: list[tf.Tensor]) -> tf.Tensor:
-    return model.l2 * tf.add_n([tf.reduce_sum(p**2) for p in parameters if len(p.shape) > 1])
 
   def loss_and_gradients(
       inputs: tf.Tensor, labels: tf.Tensor, dropout_seed: tf.Tensor | None,
@@ -94,9 +84,9 @@ def build_passes(model: model_lib.Model, batch_size: int, do_step: Step) -> Call
     with tf.GradientTape() as tape:
       tape.watch(parameters)
       logits = model.logits(parameters, inputs, dropout_seed)
-      loss = tf.reduce_mean(objective.losses(labels, logits))
-      if model.l2:
-        loss += penalty(parameters)
+      loss = tf.reduce_mean(
+          tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+      )
     # An embedding's gradient is sparse.
     return loss, list(map(tf.convert_to_tensor, tape.gradient(loss, parameters)))
 

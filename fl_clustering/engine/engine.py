@@ -22,7 +22,6 @@ from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
-from fl_clustering.engine import objectives
 from fl_clustering.engine import personal_training
 
 if TYPE_CHECKING:
@@ -40,13 +39,13 @@ class AloneRound(NamedTuple):
 
   Attributes:
     losses: Per client its mean training loss by its id; nothing if it did not take part.
-    tallies: Tallies of all clients' models after the round on their own test data, of shape
-      (num_clients, *tally_shape).
+    confusions: Confusion matrices of all clients' models after the round on their own test data, of
+      shape (num_clients, C, C).
     cost: What the clients did.
   """
 
   losses: list[cluster_training.Losses]
-  tallies: np.ndarray
+  confusions: np.ndarray
   cost: cost_lib.Cost
 
 
@@ -59,7 +58,6 @@ class Engine:
     num_examples: Every client's number of training examples, new clients included.
     files: Where each client's data are.
     model: The task's model.
-    objective: What it is trained for and judged by.
     seed: The run's seed.
     schedule: The run's rounds, for methods that plan for all of them; None if none does.
     cost: What the clients have done so far.
@@ -88,7 +86,6 @@ class Engine:
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self.model = task.model
-    self.objective = objectives.of(task.model)
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()
@@ -207,11 +204,11 @@ class Engine:
       The models after the last round, not private: to the last bit those that `train` returns,
       round after round, for a cluster per client.  And what there is to know of every round.
     """
-    vectors, losses, tallies = alone_training.train(
+    vectors, losses, confusions = alone_training.train(
         self.model, self.files, self._local_training, self.seed, vectors, self.client_ids, rounds
     )
     made = []
-    for round_, of_round, matrices in zip(rounds, losses, tallies):
+    for round_, of_round, matrices in zip(rounds, losses, confusions):
       cost = self.training_cost(round_.client_ids, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
@@ -259,15 +256,9 @@ class Engine:
     self._count_bytes(down=len(losses) * num_shared, up=len(losses) * num_shared)
     return trained, shares, losses
 
-  def tallies(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
-    """Evaluates models on files; see `evaluation.tallies`, also for what is raised."""
-    return evaluation.tallies(self.model, vectors, requests)
-
-  def outputs(
-      self, vectors: Any, requests: Sequence[evaluation.Request]
-  ) -> list[list[evaluation.Outputs]]:
-    """Returns what models return for every example of files; see `evaluation.outputs`."""
-    return evaluation.outputs(self.model, vectors, requests)
+  def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
+    """Evaluates models on files; see `evaluation.confusions`, also for what is raised."""
+    return evaluation.confusions(self.model, vectors, requests)
 
   def losses(self, vectors: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
     """Returns every model's mean loss on every client's training data.

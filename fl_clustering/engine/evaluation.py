@@ -1,18 +1,14 @@
-"""Evaluates many models on many files of examples, through tallies and through outputs.
+"""Evaluates many models on many files of examples.
 
-Accuracy, recall and precision all follow from the confusion matrix, the errors of a regression
-from their sums, and such a tally of several files is the sum of theirs (`objectives.py`).  So one
-kind of TFF call serves every evaluation here: models on the global test set, a cluster's model
-on its clients' test data, a client's own model on its own.
-
-What doesn't add up, such as the area under a curve, needs a model's outputs on every example.
+Accuracy, recall and precision all follow from the confusion matrix (`metrics.py`), and that of
+several files is the sum of theirs.  So one kind of TFF call serves every evaluation here: models on
+the global test set, a cluster's model on its clients' test data, a client's own model on its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +18,6 @@ import tensorflow_federated as tff
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
-from fl_clustering.engine import objectives
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
@@ -32,6 +27,8 @@ if TYPE_CHECKING:
 # evaluates when there are many.
 _BATCH_EXAMPLES = 250
 JOB_EXAMPLES = 500
+# What stands in a confusion matrix of outputs that are not finite.
+_NOT_FINITE = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,18 +39,42 @@ class Request:
   files: tuple[client_files.ExampleFile, ...]
 
 
-# The labels of a file's examples, of shape (n,), and the model's outputs, of shape
-# (n, num_outputs).
-Outputs = tuple[np.ndarray, np.ndarray]
+def confusions_of_logits(
+    labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
+    num_classes: int,
+) -> tf.Tensor:
+  """Returns the confusion matrices of files, int32 of shape (num_files, C, C).
+
+  Args:
+    labels: int32 of shape (n,).
+    logits: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
+    files: Every example's file, int32 of shape (n,).
+    num_files: How many there are.
+    num_classes: C.
+  """
+  is_bad = tf.reduce_any(~tf.math.is_finite(logits), axis=1)
+  num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
+  cell = (files * num_classes + labels) * num_classes + tf.argmax(logits, 1, tf.int32)
+  size = num_files * num_classes**2
+  counts = tf.math.bincount(cell, minlength=size, maxlength=size)
+  counts = tf.reshape(counts, [-1, num_classes, num_classes])
+  return tf.where(num_bad[:, None, None] > 0, _NOT_FINITE, counts)
 
 
-def _build_outputs_of_files(model: model_lib.Model) -> Callable:
-  """Returns a TensorFlow function of the parameters as a vector and of files' paths.
+def are_finite(confusions: np.ndarray) -> np.ndarray:
+  """Returns whether all outputs were finite, of shape (...), from matrices (..., C, C)."""
+  return confusions[..., 0, 0] != _NOT_FINITE
 
-  It returns the labels of all files' examples, the model's outputs, and every example's file.
+
+def build_confusions_of_files(model: model_lib.Model) -> Callable:
+  """Returns the evaluation of a model as a `tf.function`.
+
+  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
+  of them, int32 of shape (num_files, C, C); see `are_finite`.
   """
 
-  def outputs_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tuple:
+  @tf.function
+  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
     parameters = client_update.unflatten(model, vector)
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
@@ -69,46 +90,22 @@ def _build_outputs_of_files(model: model_lib.Model) -> Callable:
       batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
       logits = model.logits(parameters, client_update.model_inputs(batch), None)
       outputs = outputs.write(i, logits)
-    return labels, outputs.concat(), file_index
+    return confusions_of_logits(
+        labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
+    )
 
-  return outputs_of_files
-
-
-def build_tallies_of_files(model: model_lib.Model) -> Callable:
-  """Returns the evaluation of a model as a `tf.function`.
-
-  It takes the parameters as a vector and the files' paths.  It returns the tally of each of
-  them, of shape (num_files, *tally_shape); of classes this is int32 of shape (num_files, C, C).
-  """
-  objective, outputs_of_files = objectives.of(model), _build_outputs_of_files(model)
-
-  @tf.function
-  def tallies_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
-    labels, outputs, file_index = outputs_of_files(vector, paths)
-    return objective.tallies(labels, outputs, file_index, tf.shape(paths)[0])
-
-  return tallies_of_files
+  return confusions_of_files
 
 
 @functools.cache
-def _build_outputs(model: model_lib.Model) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` that returns labels and outputs."""
-  outputs_of_files = tf.function(_build_outputs_of_files(model))
-  return model_jobs.on_models(
-      lambda vector, job: outputs_of_files(vector, job["paths"])[:2],
-      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
-  )
-
-
-@functools.cache
-def build_tallies(model: model_lib.Model) -> tff.Computation:
+def build_confusions(model: model_lib.Model) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  A job's result is the tally of each of its files.
+  A job's result is the confusion matrix of each of its files.
   """
-  tallies_of_files = build_tallies_of_files(model)
+  confusions_of_files = build_confusions_of_files(model)
   return model_jobs.on_models(
-      lambda vector, job: (tallies_of_files(vector, job["paths"]),),
+      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
       model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
   )
 
@@ -142,7 +139,7 @@ def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple
   return jobs, places
 
 
-def tallies(
+def confusions(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[np.ndarray]:
   """Evaluates models.
@@ -154,45 +151,20 @@ def tallies(
     requests: What to evaluate on what.
 
   Returns:
-    Per request an array of shape (num_files, *tally_shape); for classes of integers of shape
-    (num_files, num_classes, num_classes): per file, the number of examples by true label (rows)
-    and by predicted label (columns).
+    Per request an array of integers of shape (num_files, num_classes, num_classes): per file, the
+    number of examples by true label (rows) and by predicted label (columns).
 
   Raises:
-    divergence.TrainingDiverged: If an output is not finite; so does `outputs`.
+    divergence.TrainingDiverged: If an output is not finite.
   """
-  objective = objectives.of(model)
   jobs, places = _jobs(requests)
-  shape = objective.tally_shape
-  kind = np.int64 if objective.tally_type == "int32" else objective.tally_type
-  found = [np.zeros((len(request.files), *shape), kind) for request in requests]
-  sizes = [math.prod(shape) * len(positions) for _, positions in places]
-  results = model_jobs.results(build_tallies(model), vectors, jobs, sizes)
-  for (r, positions), (tally,) in zip(places, results):
-    found[r][positions] = tally
+  shape = (model.num_classes, model.num_classes)
+  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
+  sizes = [model.num_classes**2 * len(positions) for _, positions in places]
+  results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
+  for (r, positions), (confusion,) in zip(places, results):
+    found[r][positions] = confusion
   for request, of_files in zip(requests, found):
-    for file, is_finite in zip(request.files, objective.are_finite(of_files)):
+    for file, is_finite in zip(request.files, are_finite(of_files)):
       divergence.check_outputs(is_finite, file.what)
-  return found
-
-
-def outputs(
-    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
-) -> list[list[Outputs]]:
-  """Returns what models return for every example; arguments as of `tallies`.
-
-  Returns:
-    Per request and file, its labels and the model's outputs.
-  """
-  jobs, places = _jobs(requests)
-  found: list[list[Any]] = [[None] * len(request.files) for request in requests]
-  numbers = [[requests[r].files[p].num_examples for p in positions] for r, positions in places]
-  sizes = [(1 + model.num_classes) * sum(of_job) for of_job in numbers]
-  results = model_jobs.results(_build_outputs(model), vectors, jobs, sizes)
-  for (r, positions), of_job, (labels, of_examples) in zip(places, numbers, results):
-    ends = np.cumsum(of_job)[:-1]
-    parts = zip(np.split(labels, ends), np.split(of_examples, ends))
-    for position, part in zip(positions, parts):
-      divergence.check_outputs(np.isfinite(part[1]), requests[r].files[position].what)
-      found[r][position] = part
   return found

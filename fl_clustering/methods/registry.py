@@ -46,7 +46,6 @@ class MethodEntry(NamedTuple):
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
     build: Makes the method of such settings.
     only_if_named: Whether studies run it only where it is named.
-    needs_classes: Whether it can't work with the numbers of a regression.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
   """
@@ -54,7 +53,6 @@ class MethodEntry(NamedTuple):
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
   only_if_named: bool = False
-  needs_classes: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
 
@@ -69,9 +67,7 @@ METHODS = {
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
-    "flux": MethodEntry(
-        flux.Flux, flux.flux, only_if_named=True, needs_classes=True, groups_by_features=True
-    ),
+    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, groups_by_features=True),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report

@@ -27,7 +27,6 @@ import numpy as np
 from fl_clustering.points import given_clients
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import format_scan
-from fl_clustering.tables import label_scale
 from fl_clustering.tables import number_columns
 from fl_clustering.tables import problems
 from fl_clustering.tables import reader
@@ -56,8 +55,7 @@ class ClientTable:
   Attributes:
     features: float64 of shape (n, d).
     labels: int64 of shape (n,), positions in the classes, -1 where a row that a model is used on
-      has none; None if there is no label column.  Of a regression float64, standardized as soon as
-      the format says how, and NaN for none.
+      has none; None if there is no label column.
     is_test: bool of shape (n,); None if there is no split column.
     rows: The rows' numbers in the client's file, counted from 1, int64 of shape (n,).
     row_ids: None if there is no id column.
@@ -73,7 +71,7 @@ class ClientTable:
   def has_label(self) -> np.ndarray:
     """Which rows have a label, bool of shape (n,)."""
     assert self.labels is not None
-    return self.labels >= 0 if self.labels.dtype.kind == "i" else np.isfinite(self.labels)
+    return self.labels >= 0
 
   def take(self, chosen: np.ndarray) -> ClientTable:
     """Returns the rows of a mask."""
@@ -145,11 +143,7 @@ class ClientTables:
   def read(self, client_id: str) -> ClientTable:
     """Returns the `ClientTable` of a client."""
     table = self._unfilled(client_id)
-    features = self.format.encoding.finish(table.features)
-    labels, scale = table.labels, self.format.label_scale
-    if labels is not None and scale is not None:
-      labels = scale.standardized(labels)
-    return dataclasses.replace(table, features=features, labels=labels)
+    return dataclasses.replace(table, features=self.format.encoding.finish(table.features))
 
   def features(self) -> Mapping[str, np.ndarray]:
     """Returns a mapping from client id to features, which are read when asked for."""
@@ -194,50 +188,26 @@ class ClientTables:
   def standardized(self, choose: ChooseRows) -> ClientTables:
     """Returns the same tables, with features of mean zero and variance one.
 
-    Means and variances come from sums over all clients.  Constant features become zero.  The labels
-    of a regression are standardized likewise.
-
-    Raises:
-      ValueError: If all labels of a regression are the same.
+    Means and variances come from sums over all clients.  Constant features become zero.
     """
-    tables = self
-    if self.format.options.is_regression:
-      mean, factor = self._standard(choose, lambda table: table.labels)
-      if not factor:
-        raise ValueError(
-            "`label_column` must hold different numbers in the training rows of a regression, got "
-            f"{mean:g} everywhere."
-        )
-      scale = label_scale.LabelScale(float(mean), float(1 / factor))
-      tables = self._with_format(label_scale=scale)
-    mean, factor = self._standard(choose, lambda table: table.features)
-    return tables._with_encoding(shift=mean, factor=factor)
-
-  def _standard(
-      self, choose: ChooseRows, values_of: Callable[[ClientTable], Any]
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean of what chosen rows have, and the factor of `standardizing_factor`."""
     count, sums, squares = 0, np.zeros(()), np.zeros(())
-    for values in self._chosen(choose, values_of):
-      count += len(values)
-      sums = sums + values.sum(axis=0)
+    for features in self._chosen(choose):
+      count += len(features)
+      sums = sums + features.sum(axis=0)
     mean = sums / count
-    for values in self._chosen(choose, values_of):
-      squares = squares + ((values - mean) ** 2).sum(axis=0)
-    return mean, table_format.standardizing_factor(mean, np.sqrt(squares / count))
+    for features in self._chosen(choose):
+      squares = squares + ((features - mean) ** 2).sum(axis=0)
+    factor = table_format.standardizing_factor(mean, np.sqrt(squares / count))
+    return self._with_encoding(shift=mean, factor=factor)
 
-  def _chosen(
-      self, choose: ChooseRows, values_of: Callable[[ClientTable], Any]
-  ) -> Iterator[np.ndarray]:
+  def _chosen(self, choose: ChooseRows) -> Iterator[np.ndarray]:
     for client_id in self.client_ids:
       table = self.read(client_id)
-      yield values_of(table)[choose(client_id, table)]
+      yield table.features[choose(client_id, table)]
 
   def _with_encoding(self, **changes: Any) -> ClientTables:
-    return self._with_format(encoding=dataclasses.replace(self.format.encoding, **changes))
-
-  def _with_format(self, **changes: Any) -> ClientTables:
-    return dataclasses.replace(self, format=dataclasses.replace(self.format, **changes))
+    encoding = dataclasses.replace(self.format.encoding, **changes)
+    return dataclasses.replace(self, format=dataclasses.replace(self.format, encoding=encoding))
 
 
 class _Features(collections.abc.Mapping):
@@ -260,9 +230,7 @@ def _client_table(rows: rows_lib.Rows, format_: table_format.TableFormat) -> Cli
   """Returns the `ClientTable` of some rows, with NaN for missing features."""
   roles, classes = format_.columns.roles, format_.classes or ()
   labels = is_test = row_ids = None
-  if "label_column" in roles and format_.options.is_regression:
-    labels = np.asarray(rows.cells[roles["label_column"]], np.float64)  # None becomes NaN.
-  elif "label_column" in roles:
+  if "label_column" in roles:
     number: dict[str | None, int] = {name: i for i, name in enumerate(classes)}
     number[None] = -1
     names = rows_lib.class_names(rows, format_.options)
@@ -407,10 +375,6 @@ def open_heads(
   sources = rows_lib.RowSources(heads, columns, options)
   scan = format_scan.FormatScan(columns, options)
   num_rows, digests = _scan(sources, scan.add)
-  if scan.finds_regression():
-    # Labels are read again, as numbers with the decimal mark of their file.
-    found = dataclasses.replace(options, task=table_options.REGRESSION)
-    return open_heads(heads, found, argument)
   paths = list(sources.paths.values())
   with sources.facts.settled():
     with problems.in_file(paths[0]):
@@ -419,8 +383,6 @@ def open_heads(
       scan.check_classes()
   warnings = (*_of_doubts(sources.doubts), *scan.warnings(sources.heads, digests))
   format_ = scan.format(sources.decimal)
-  if options.task == table_options.CLASSIFICATION:  # As where it was found out.
-    format_ = dataclasses.replace(format_, options=dataclasses.replace(options, task=None))
   return ClientTables(num_rows, format_, digests, argument, sources, warnings)
 
 
@@ -559,9 +521,7 @@ def _open_files_for(
   if "skip_lines" not in later.options and not options.allow_any_number:
     for head in heads.values():
       text_files.check_no_row_skipped(head, format_.columns.numbers)
-  known = {} if options.allow_any_number else {
-      **(later.moments or encoding.moments), **format_.label_moments
-  }
+  known = {} if options.allow_any_number else later.moments or encoding.moments
   sources = rows_lib.RowSources(
       heads, format_.columns, options, format_, later.skip_bad_rows, known
   )
@@ -578,7 +538,7 @@ def _open_files_for(
       ignored.setdefault(name, set()).update(levels)
     filled[client_id] = rows_lib.filled_rows(rows, format_.columns, options)
     for name in filter(known.__contains__, format_.columns.numbers):
-      column = np.asarray(rows.cells[name], np.float64)  # Labels may be None.
+      column = np.asarray(rows.cells[name], np.float64)
       mean = number_columns.known_mean(column, known[name])
       if mean is not None:
         place = client_id if options.client_column else sources.paths[client_id]

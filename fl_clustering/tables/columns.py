@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import re
 import shlex
-from typing import Iterable, Sequence
+from typing import Sequence
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import problems
@@ -276,7 +276,7 @@ class Columns:
 
   @property
   def numbers(self) -> tuple[str, ...]:
-    """The columns that hold numbers: features, the labels of a regression, and `in_numbers`."""
+    """The columns that hold numbers: features, and `in_numbers`."""
     known = (*self.categories, *self.roles.values())
     return (
         *(name for name in self.features if name not in self.categories),
@@ -408,7 +408,7 @@ def agree(heads: Sequence[Head], options: table_options.TableOptions) -> Columns
   if features is None:
     features = tuple(name for name in heads[0].known_names if name not in others)
   categories = tuple(name for name in features if name in options.categories)
-  columns = Columns(features, categories, options.roles, options.number_labels)
+  columns = Columns(features, categories, options.roles)
   used = (*features, *options.roles.values())
   _check_same(heads, options, used, repr(heads[0].path))
   if not features:

@@ -22,9 +22,6 @@ from fl_clustering.tables import text_lines
 _MANY_NUMBERS = 20
 # Reads numbers with a unit, whatever their marks.
 _ANY_STYLES = tuple(cells.Style(thousands=mark, strips_units=True) for mark in cells.THOUSANDS)
-_LEARNS = "--task=regression learns the numbers, where the files are on one machine"
-# More integers than that, with fewer rows for each on average, are rather to be learned.
-_MOST_CLASSES, _ROWS_PER_CLASS = 50, 5
 
 
 def told_of_reading(
@@ -72,8 +69,8 @@ class FormatScan:
     self._sparse: dict[str, list[str]] = {}
 
   def add(self, client_id: str, rows: rows_lib.Rows) -> None:
-    """Adds what a client's rows say; `BadTable` if a label or a split can't be used."""
-    has_classes = self._options.label_column is not None and not self._options.is_regression
+    """Adds what a client's rows say; `BadTable` if a split can't be used."""
+    has_classes = self._options.label_column is not None
     labels = rows_lib.class_names(rows, self._options) if has_classes else []
     for name in self._columns.features:
       num_values = int(np.count_nonzero(~reader.is_missing(rows.cells[name])))
@@ -99,7 +96,7 @@ class FormatScan:
   def format(self, decimal: str | None) -> table_format.TableFormat:
     """Returns the `TableFormat` of files with a decimal mark."""
     levels = {name: table_format.sorted_levels(found) for name, found in self._levels.items()}
-    has_classes = self._options.label_column is not None and not self._options.is_regression
+    has_classes = self._options.label_column is not None
     return table_format.TableFormat(
         self._options,
         self._columns,
@@ -125,27 +122,10 @@ class FormatScan:
         for name, clients in self._sparse.items()
     ), *rows_lib.of_filled_rows(self._filled), *self._oddities.texts())
 
-  def finds_regression(self) -> bool:
-    """Returns whether the labels are rather numbers to learn than classes, if no option says."""
-    count = len(self._classes)
-    if (
-        self._options.allow_any_number or self._options.task is not None
-        or self._options.label_above is not None or count <= _MANY_NUMBERS
-    ):
-      return False
-    numbers = [self._options.style.number_of(name) for name in self._classes]
-    if np.isnan(numbers).any() and not all(map(cells.is_number, self._classes)):
-      return False
-    per_class = _ROWS_PER_CLASS if count > _MOST_CLASSES else 2
-    return per_class * count > self._num_labels or any(number % 1 > 0 for number in numbers)
-
   def check_classes(self) -> None:
     """Raises `BadTable` if the classes are numbers of which hardly any two are equal."""
     count = 0 if self._options.allow_any_number else len(self._classes)
-    if (
-        self._options.label_above is not None or count <= _MANY_NUMBERS
-        or 2 * count <= self._num_labels
-    ):
+    if count <= _MANY_NUMBERS or 2 * count <= self._num_labels:
       return
     others = [name for name in self._classes if not cells.is_number(name)]
     dressed = [
@@ -155,15 +135,12 @@ class FormatScan:
     if others and 2 * (len(others) - len(dressed)) < count:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different labels in "
-          f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none",
-          hints=() if not dressed else (_LEARNS,) if self._options.strip_units else
-          ("--strip_units reads numbers with a unit",),
+          f"{self._num_labels:,} rows, most of them numbers; {min(others)!r} is none"
       )
     if not others:
       raise problems.BadTable(
           f"column {self._options.label_column!r} has {count:,} different numbers in "
-          f"{self._num_labels:,} rows, which are no classes",
-          hints=("--label_above makes two classes of them", _LEARNS),
+          f"{self._num_labels:,} rows, which are no classes"
       )
 
   def check_values(self) -> None:

@@ -27,10 +27,9 @@ _TWO_VOCABULARIES = (3, 4)
 
 
 class _LikeLabel:
-  """Whether a column says the same as the label: its number, or one value for each class."""
+  """Whether a column says the same as the label: one value for each class."""
 
-  def __init__(self, are_numbers: bool):
-    self._are_numbers = are_numbers
+  def __init__(self) -> None:
     self._pairs: set[tuple[Any, Any]] = set()
     self._num_rows = 0
     self._may_be = True
@@ -43,8 +42,7 @@ class _LikeLabel:
       found = set(itertools.compress(zip(column[:size].tolist(), labels), has_cell))
       self._pairs |= {(_value(cell), label) for cell, label in found}
       values, known = zip(*self._pairs) if self._pairs else ((), ())
-      are_paired = len(set(values)) == len(set(known)) == len(self._pairs)
-      self._may_be = values == known if self._are_numbers else are_paired
+      self._may_be = len(set(values)) == len(set(known)) == len(self._pairs)
     self._num_rows += len(column)
 
   def __bool__(self) -> bool:
@@ -150,14 +148,12 @@ class Oddities:
   def __init__(self, columns: columns_lib.Columns, options: table_options.TableOptions):
     self._columns = columns
     self._options = options
-    self._learns_numbers = options.is_regression or options.label_above is not None
-    self._like_label = {name: _LikeLabel(self._learns_numbers) for name in columns.features}
+    self._like_label = {name: _LikeLabel() for name in columns.features}
     # What is written in columns of levels or classes.
     self._written: dict[str, set[str]] = collections.defaultdict(set)
-    limited = [] if options.label_above is None else [options.label_column or ""]
     self._numbers = {
         name: number_columns.NumberColumn(columns_lib.may_be_an_id(name))
-        for name in (*columns.numbers, *limited)
+        for name in columns.numbers
     }
     self._clients: list[str] = []
     # The clients of every class, and of every level by column.
@@ -174,11 +170,9 @@ class Oddities:
     written = list(levels)
     label = self._options.label_column
     if label is not None:
-      labels = list(map(float, table[label])) if self._learns_numbers else classes
       for name, is_like in self._like_label.items():
-        is_like.add(table[name], labels)
-      if not self._learns_numbers:
-        written.append(label)
+        is_like.add(table[name], classes)
+      written.append(label)
     for name in written:
       self._written[name].update(set(table[name]) - {None})
     for name, known in self._numbers.items():

@@ -231,7 +231,7 @@ def _number_findings(
 ) -> list[problems.Finding]:
   """Returns what is wrong with columns of numbers, the first cell first.
 
-  Only features may hold levels, or be left out; the labels of a regression may not.
+  Only features may hold levels, or be left out.
   """
   groups: dict[Any, list[written_numbers.Fault]] = {}
   for fault in sorted(reading.faults, key=lambda fault: fault.cell.row):

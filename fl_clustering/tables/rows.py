@@ -153,7 +153,7 @@ class RowSources:
 
   def _read(self, key: str) -> Rows:
     head, table, numbers = self._read_columns(key)
-    label = "" if self._options.is_regression else self._options.label_column or ""
+    label = self._options.label_column or ""
     named = [name for name in (*self._columns[key].categories, label) if name in table]
     in_numbers = tuple(name for name in named if _depend_on_mark(table[name], head))
     if in_numbers:
@@ -309,49 +309,23 @@ def of_filled_rows(places: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
 
 
 def class_names(rows: Rows, options: table_options.TableOptions) -> list[Any]:
-  """Returns the names of the classes of rows, None where a label is missing.
-
-  Raises:
-    BadTable: If a label is no number but has to be.
-  """
-  names = [
+  """Returns the names of the classes of rows, None where a label is missing."""
+  return [
       None if text is None else table_format.level_of(text)
       for text in rows.cells[options.label_column or ""]
   ]
-  limit = options.label_above
-  if limit is None:
-    return names
-  for row, name in zip(rows.numbers, names):
-    if name is not None and not cells.is_number(name):
-      raise problems.BadTable(_no_number(row, options, name))
-  return [
-      None if name is None else f"{'>' if float(name) > limit else '<='} {limit:g}"
-      for name in names
-  ]
-
-
-def _no_number(row: int, options: table_options.TableOptions, name: str) -> str:
-  return (
-      f"row {row}, column {options.label_column!r} must be a number with --label_above, got "
-      f"{name!r}"
-  )
 
 
 def _unknown(rows: Rows, format_: table_format.TableFormat) -> dict[int, str]:
   """Returns what is wrong with rows that have an unknown level or class, by their numbers."""
   options, found = format_.options, {}
   known = {} if format_.encoding.ignores_unknown else dict(format_.encoding.levels)
-  has_classes = not options.is_regression and options.label_above is None
-  if options.label_column is not None and has_classes:
+  if options.label_column is not None:
     known[options.label_column] = format_.classes or ()
   for name, levels in known.items():
     for row, cell in zip(rows.numbers.tolist(), rows.cells[name]):
       if cell is not None and table_format.level_of(cell) not in levels:
         found[row] = table_format.no_level(name, row, cell, levels)
-  if options.label_above is not None:
-    for row, cell in zip(rows.numbers.tolist(), rows.cells[options.label_column or ""]):
-      if cell is not None and not cells.is_number(cell):
-        found[row] = _no_number(row, options, cell)
   return found
 
 
@@ -362,8 +336,6 @@ def _check(
   if model is not None:
     for problem in _unknown(rows, model).values():
       raise problems.BadTable(problem)
-  elif options.label_above is not None:
-    class_names(rows, options)
   if options.split_column is not None:
     is_test(rows, options.split_column)
 

@@ -14,15 +14,12 @@ import numpy as np
 
 from fl_clustering.tables import cells
 from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 
 
 # Larger numbers are no integers that were written as such.
 _LARGEST_INTEGER = 2.0**64
-# A client's labels may be so much farther from the mean than a cluster's features.
-_LABEL_SPREAD = 2.5
 # The arrays of an encoding, each of which may be None.
 _ARRAYS = ("means", "shift", "factor")
 
@@ -172,8 +169,7 @@ class TableFormat:
   """The columns of clients' tables, how they are read, and how they become features.
 
   Attributes:
-    classes: The classes' names; None without a label column, and for a regression.
-    label_scale: How the labels of a regression are standardized; None until that is known.
+    classes: The classes' names; None without a label column.
     decimal: The decimal mark of all text files, None if they differ; if it is a comma, other files
       that leave theirs open have it too.
   """
@@ -183,7 +179,6 @@ class TableFormat:
   encoding: FeatureEncoding
   classes: tuple[str, ...] | None = None
   decimal: str | None = None
-  label_scale: label_scale_lib.LabelScale | None = None
 
   @property
   def levels_told(self) -> str:
@@ -192,22 +187,11 @@ class TableFormat:
         f"{name} ({problems.listed(levels)})" for name, levels in self.encoding.levels.items()
     ])
 
-  @property
-  def label_moments(self) -> dict[str, list[table_options.Moments]]:
-    """Those of the labels of a regression, by the column's name, as far as they are known."""
-    scale = self.label_scale
-    if scale is None:
-      return {}
-    deviation = _LABEL_SPREAD * scale.deviation
-    return {name: [(1.0, scale.mean, deviation)] for name in self.options.number_labels}
-
   def without_roles(self, roles: Collection[str]) -> TableFormat:
     """Returns the format of tables whose columns of these roles are left out."""
     kept = {role: name for role, name in self.columns.roles.items() if role not in roles}
     names = tuple(name for role, name in self.columns.roles.items() if role in roles)
     left_out: dict[str, Any] = {**dict.fromkeys(roles), "exclude": (*self.options.exclude, *names)}
-    if "label_column" in left_out:
-      left_out["label_above"] = left_out["task"] = None
     return dataclasses.replace(
         self,
         options=dataclasses.replace(self.options, **left_out),
@@ -265,9 +249,6 @@ class TableFormat:
         **{name: _as_list(getattr(encoding, name)) for name in _ARRAYS},
         "classes": self.classes and list(self.classes),
         "decimal": self.decimal,
-        **({} if self.label_scale is None else {
-            "label_scale": dataclasses.asdict(self.label_scale)
-        }),
     }
 
   @classmethod
@@ -277,10 +258,9 @@ class TableFormat:
     levels = {name: tuple(found) for name, found in document["levels"].items()}
     features = tuple(document["features"])
     arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
-    scale = document.get("label_scale")
     return cls(
         options,
-        columns_lib.Columns(features, tuple(levels), options.roles, options.number_labels),
+        columns_lib.Columns(features, tuple(levels), options.roles),
         FeatureEncoding(
             features,
             levels,
@@ -289,7 +269,6 @@ class TableFormat:
         ),
         document["classes"] and tuple(document["classes"]),
         document["decimal"],
-        scale and label_scale_lib.LabelScale(**scale),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import functools
-import math
 from typing import Any, Mapping, Sequence
 
 from clustering_basics import options as options_lib
@@ -33,9 +32,6 @@ UNKNOWN_LEVELS = {ERROR: "it is an error", IGNORE: "the row has none of the colu
 # Encodings in which no bytes of a line change what later lines are; one byte for each character,
 # or UTF-8.
 _OF_SINGLE_LINES = ("ascii", "cp125", "iso8859", "koi8", "mac", "utf-8")
-# What is learned of a label column, by the names of `task`.
-CLASSIFICATION, REGRESSION = "classification", "regression"
-TASKS = (CLASSIFICATION, REGRESSION)
 # What a split column says of a row.
 TRAIN_OR_TEST = ("train", "test")
 _ROLES = ("id_column", "label_column", "split_column", "client_column")
@@ -111,17 +107,7 @@ class TableOptions:
       str, "Column that names the rows in the output (--data_dir).", None,
       default_text="rows have numbers only")
   label_column: str | None = options_lib.option(
-      str, "Column of the classes, text or numbers; of real numbers for a regression (--data_dir).",
-      None)
-  task: str | None = options_lib.option(
-      str, "What is learned of --label_column: its classes, or real numbers (--data_dir).", None,
-      values=TASKS,
-      default_text="found out; of more than 20 different numbers, a regression learns those that "
-      "hardly repeat or are not all integers")
-  label_above: float | None = options_lib.option(
-      float,
-      "Makes two classes of a column of numbers: at most this number, and above it (--data_dir).",
-      None)
+      str, "Column of the classes, text or numbers (--data_dir).", None)
   split_column: str | None = options_lib.option(
       str, "Column that says `train` or `test` of every row (--data_dir).", None,
       default_text="a share of every client's rows, drawn at random, is for testing")
@@ -177,24 +163,7 @@ class TableOptions:
       raise validate.error("comment", "be a character or several", self.comment)
     if self.encoding is not None:
       self._check_encoding(self.encoding)
-    if self.label_above is not None:
-      if self.label_column is None:
-        raise validate.error("label_above", "be left out without `label_column`", self.label_above)
-      if not math.isfinite(self.label_above):
-        raise validate.error("label_above", "be a finite number", self.label_above)
-    self._check_task()
     self._check_one_role_each()
-
-  def _check_task(self) -> None:
-    if self.task is None:
-      return
-    if self.label_column is None:
-      raise validate.error("task", "be left out without `label_column`", self.task)
-    if self.is_regression and self.label_above is not None:
-      raise validate.error(
-          "label_above", "be left out for a regression, since it makes two classes",
-          self.label_above,
-      )
 
   def _check_marks(self) -> None:
     if self.thousands is not None and self.thousands == self.decimal:
@@ -229,16 +198,6 @@ class TableOptions:
         raise validate.error("categories", f"not name a column that is in `{seen[name]}`", name)
       if self.columns is not None and name not in self.columns:
         raise validate.error("categories", "be among `columns`", name)
-
-  @property
-  def is_regression(self) -> bool:
-    """Whether the label column's numbers are learned."""
-    return self.task == REGRESSION
-
-  @property
-  def number_labels(self) -> tuple[str, ...]:
-    """The label column if its numbers are learned, or none."""
-    return (self.label_column,) if self.is_regression and self.label_column else ()
 
   @property
   def style(self) -> cells.Style:

@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any, ClassVar, Sequence
 
 from clustering_basics import validate
-from fl_clustering.tables import table_options
 from fl_clustering.tasks import model as model_lib
 
 # TensorFlow is imported where it is needed: see `model.py`.
@@ -23,7 +22,6 @@ class CnnSmall:
 
   about: ClassVar[str] = "convolutions, about 57,000 parameters, for images"
   takes = staticmethod(_takes_images)
-  learns: ClassVar[tuple[str, ...]] = (table_options.CLASSIFICATION,)
 
   def __call__(
       self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
@@ -62,7 +60,6 @@ class Cnn:
       "the EMNIST baseline with dropout, 1.2 million parameters, for images"
   )
   takes = staticmethod(_takes_images)
-  learns: ClassVar[tuple[str, ...]] = (table_options.CLASSIFICATION,)
 
   def __call__(
       self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str

@@ -2,8 +2,7 @@
 
 `mlp` with its default of 200 hidden units is the network 784-200-10 of IFCA (Ghosh,
 Chung, Yin, Ramchandran. An Efficient Framework for Clustered Federated Learning. NeurIPS
-2020, section 6); `logistic` is softmax regression, and
-`linear` is ridge regression.
+2020, section 6); `logistic` is softmax regression.
 """
 
 import dataclasses
@@ -13,7 +12,6 @@ from typing import Any, ClassVar, Sequence
 
 from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering.tables import table_options
 from fl_clustering.tasks import model as model_lib
 
 # More make no sense in a client, and a slip of the hand shall not fill the memory.
@@ -69,7 +67,6 @@ class Mlp:
 
   about: ClassVar[str] = "dense layers, for images and tables"
   takes = staticmethod(_takes_anything)
-  learns: ClassVar[tuple[str, ...]] = table_options.TASKS
 
   hidden_units: str = options.option(
       str, "Widths of the model's hidden layers, comma-separated.", default="200"
@@ -104,38 +101,8 @@ class Logistic:
 
   about: ClassVar[str] = "softmax regression, for images and tables"
   takes = staticmethod(_takes_anything)
-  learns: ClassVar[tuple[str, ...]] = (table_options.CLASSIFICATION,)
 
   def __call__(
       self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
   ) -> model_lib.Model:
     return _build_dense("logistic", input_shape, num_classes, input_dtype, ())
-
-
-@dataclasses.dataclass(frozen=True)
-class Linear:
-  """Ridge regression; see `models.MODELS`.
-
-  Attributes:
-    ridge_penalty: What the sum of the squared weights, but for the bias, is multiplied by before
-      it is added to the mean squared error of standardized labels.
-  """
-
-  about: ClassVar[str] = "ridge regression, for a label column of real numbers"
-  takes = staticmethod(_takes_anything)
-  learns: ClassVar[tuple[str, ...]] = (table_options.REGRESSION,)
-
-  ridge_penalty: float = options.option(
-      float,
-      "How much linear's squared weights add to its mean squared error, at least 0.",
-      default=0.001, rule=validate.not_negative,
-  )
-
-  def __post_init__(self) -> None:
-    options.check(self)
-
-  def __call__(
-      self, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
-  ) -> model_lib.Model:
-    model = _build_dense("linear", input_shape, num_classes, input_dtype, ())
-    return dataclasses.replace(model, l2=self.ridge_penalty)

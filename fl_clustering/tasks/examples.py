@@ -21,8 +21,7 @@ class Examples:
     features: Of shape (num_examples, ...).  uint8 are images of shape (num_examples, height,
       width, channels), where 255 is ink, 0 is paper, and the model gets [0, 1]: bytes are
       small on disk and on the wire.  float32, finite, and int32 reach the model as they are.
-    labels: Integers >= 0 of shape (num_examples,), of any type of integer; or the standardized
-      numbers of a regression, float32 and finite, with float32 features.
+    labels: Integers >= 0 of shape (num_examples,), of any type of integer.
   """
 
   features: np.ndarray
@@ -30,11 +29,7 @@ class Examples:
 
   def __post_init__(self) -> None:
     _check_type("features", self.features, MAX_CLASSES, " or ".join(MAX_CLASSES))
-    _check_type("labels", self.labels, (*np.typecodes["AllInteger"], "float32"), "integers")
-    if self.are_numbers and self.features.dtype != np.float32:
-      raise validate.error(
-          "features", "be float32 where labels are real numbers", self.features.dtype.name
-      )
+    _check_type("labels", self.labels, np.typecodes["AllInteger"], "integers")
     shape = self.features.shape
     if self.features.dtype == np.uint8 and len(shape) != 4:
       raise validate.error(
@@ -50,21 +45,13 @@ class Examples:
       raise validate.error(
           "features", "be finite", float(self.features[~np.isfinite(self.features)][0])
       )
-    if self.are_numbers:
-      if not np.all(np.isfinite(self.labels)):
-        raise validate.error(
-            "labels", "be finite", float(self.labels[~np.isfinite(self.labels)][0])
-        )
-    elif self.labels.size and self.labels.min() < 0:
+    if self.labels.size and self.labels.min() < 0:
       raise validate.error("labels", "be >= 0", int(self.labels.min()))
 
   def __len__(self) -> int:
     return len(self.labels)
 
   @property
-  def are_numbers(self) -> bool:
-    """Whether labels are real numbers, and no classes."""
-    return self.labels.dtype == np.float32
 
   @property
   def feature_shape(self) -> tuple[int, ...]:
@@ -78,8 +65,8 @@ class Examples:
 
   @property
   def label_bound(self) -> int:
-    """What all labels are below; 1 for real numbers."""
-    return 1 if self.are_numbers else int(self.labels.max()) + 1
+    """What all labels are below."""
+    return int(self.labels.max()) + 1
 
   def update_digest(self, digest: "hashlib._Hash") -> None:
     """Updates a digest with the examples."""

@@ -14,7 +14,6 @@ from clustering_basics import validate
 from fl_clustering.tables import table_format as table_format_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
-from fl_clustering.tasks import models
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class FederatedTask:
     partition: How the clients came to their data, such as "dirichlet".
     global_test: Test examples that belong to no one client.
     global_test_source: One line: where `global_test` is from.
-    num_classes: Labels are below this number; 1 for a regression, whose labels are numbers.
+    num_classes: Labels are below this number.
     partition_options: The options that the partition used, by name.
     fallback_reason: Why `auto` did not use EMNIST; None if it did, or was not
       asked.
@@ -136,12 +135,6 @@ class FederatedTask:
           f"hold features of the model's type {self.model.input_dtype} for {owner}",
           examples.dtype,
       )
-    if examples.are_numbers != self.is_regression:
-      kinds = {True: "real numbers", False: "classes"}
-      raise validate.error(
-          name, f"hold labels that are {kinds[self.is_regression]}, as the model learns, for "
-          f"{owner}", kinds[examples.are_numbers],
-      )
     if examples.label_bound > self.num_classes:
       raise validate.error(
           name,
@@ -173,15 +166,8 @@ class FederatedTask:
     return groups or None
 
   @property
-  def is_regression(self) -> bool:
-    """Whether labels are real numbers, and no classes."""
-    return self.model.label_scale is not None
-
-  @property
-  def train_label_counts(self) -> np.ndarray | None:
-    """How many training examples each class has, (C,); None where it has none."""
-    if self.is_regression:
-      return None
+  def train_label_counts(self) -> np.ndarray:
+    """How many training examples each class has, (C,)."""
     counts = np.zeros(self.num_classes, np.int64)
     for client in self.clients:
       counts += np.bincount(client.train.labels, minlength=self.num_classes)
@@ -219,8 +205,6 @@ class FederatedTask:
     holds no path and no name: the same data from another folder is the same.
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
-    if self.model.label_scale is not None:
-      digest.update(repr(self.model.label_scale).encode())
     for client in self.all_clients:
       # repr() keeps neighbouring fields apart whatever an id consists of.
       digest.update(repr((client.client_id, client.group)).encode())
@@ -229,17 +213,3 @@ class FederatedTask:
           examples.update_digest(digest)
     self.global_test.update_digest(digest)
     return digest.hexdigest()
-
-
-def with_class_weights(task: FederatedTask) -> FederatedTask:
-  """Returns the task whose loss weighs classes: n / (C * n_c), of the n_c of n training examples.
-
-  Raises:
-    ValueError: If the task has no classes.
-  """
-  counts = task.train_label_counts
-  if counts is None:
-    raise validate.error("class_weights", "be left out for a regression", "balanced")
-  weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
-  model = models.adapted(task.model, class_weights=tuple(weights.tolist()))
-  return dataclasses.replace(task, model=model)

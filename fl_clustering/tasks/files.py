@@ -64,9 +64,7 @@ def open_folder(
 
 
 def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
-  """Returns the classes, none of a regression; raises a ValueError if there are less than two."""
-  if format_.options.is_regression:
-    return ()
+  """Returns the classes; raises a ValueError if there are less than two."""
   classes = format_.classes or ()
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
@@ -173,28 +171,23 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   _check_memory(sum(num_rows.values()) * len(tables.feature_names))
   clients = tuple(_clients(tables, is_test, validation))
   format_ = tables.format
-  names, scale = format_.encoding.feature_names, format_.label_scale
-  label_column = format_.options.label_column
-  learned = (
-      f"{len(classes)} classes in the column {label_column} ({problems.listed(classes)})"
-      if scale is None
-      else f"numbers to learn in the column {label_column}"
-  )
+  names, levels = format_.encoding.feature_names, format_.levels_told
   where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
           f"{sum(num_rows[c] for c in usable):,} rows of tables in {where}: {len(names)} "
-          f"features, and {learned}{format_.levels_told and f'; levels: {format_.levels_told}'}"
+          f"features, and {len(classes)} classes in the column {format_.options.label_column} "
+          f"({problems.listed(classes)}){levels and f'; levels: {levels}'}"
       ),
       partition="natural",
       clients=clients,
       global_test=examples_lib.pooled(client.test for client in clients),
       global_test_source="the clients' pooled test data",
-      num_classes=len(classes) or 1,
-      model=options.build_model(clients[0].train, len(classes) or 1, scale),
+      num_classes=len(classes),
+      model=options.build_model(clients[0].train, len(classes)),
       warnings=warnings,
-      class_names=classes or None,
+      class_names=classes,
       feature_names=names,
       table_format=format_,
       row_digests=tables.digests,

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.tables import label_scale
 from fl_clustering.tasks import model as model_lib
 
 _PROBABILITIES = ("softmax", "sigmoid")
@@ -31,15 +30,13 @@ def keras_model(
   """Returns a user's Keras model as one that trains as all others do.
 
   It starts from what the layers' initializers draw with the run's seed, or from weights
-  that `build` loads.  Its loss is the cross-entropy of its outputs, which are logits; with one
-  output, it learns real numbers, and its loss is the squared error.
+  that `build` loads.  Its loss is the cross-entropy of its outputs, which are logits.
   `tf.keras.layers.Dropout` draws with the run's seed.
 
   Args:
     build: A function without arguments that returns a `tf.keras.Model` with one input of
       a fixed shape, float32 or int32, and one output of shape (None, num_classes): logits,
-      without softmax; or of shape (None, 1) for a regression.  It is called anew for every model
-      to start from.
+      without softmax.  It is called anew for every model to start from.
 
   Raises:
     TypeError: If `build` is no such function.
@@ -80,8 +77,6 @@ def keras_model(
       logits=model_lib.for_any_batch(logits),
       draw=draw,
       head=_head(keras, names),
-      # Until the data say how their labels are standardized.
-      label_scale=label_scale.LabelScale(0.0, 1.0) if keras.output_shape[-1] == 1 else None,
   )
   _check_function(model)
   _check_draw(model)
@@ -119,8 +114,8 @@ def _check_ends(keras: Any) -> None:
   if keras.inputs[0].dtype not in (tf.float32, tf.int32):
     raise _error("whose input is float32 or int32", keras.inputs[0].dtype.name)
   shape = keras.output_shape
-  if len(shape) != 2 or not shape[1]:
-    raise _error("whose output has the shape (None, num_classes), or (None, 1)", shape)
+  if len(shape) != 2 or (shape[1] or 0) < 2:
+    raise _error("whose output has the shape (None, num_classes), with two classes or more", shape)
   last = keras.layers[-1]
   activation = getattr(getattr(last, "activation", None), "__name__", None)
   if isinstance(last, tf.keras.layers.Softmax) or activation in _PROBABILITIES:

@@ -11,8 +11,6 @@ from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from fl_clustering.tables import label_scale as label_scale_lib
-
 # TensorFlow is imported where it is needed, here and in the models' files: the command
 # line reads their registry, and `--help` or a misspelt flag should not have to wait the
 # seconds which that import takes.
@@ -52,11 +50,6 @@ class Model:
       batch may be empty.
     draw: Function of (parameter_shapes, rng) that returns what `initial_parameters` does.
     head: The names of the last layer's parameters; none where it is unknown.
-    label_scale: How the numbers that a regression learns were standardized; None for classes.
-      A regression has one output, and `num_classes` is 1.
-    class_weights: How much an example of each class counts in the loss; None for equal weights.
-    l2: What the squares of all parameters but biases are multiplied by before they are added to
-      the loss in training.
   """
 
   name: str
@@ -68,9 +61,6 @@ class Model:
   logits: Callable[..., Any]
   draw: Callable[..., list[np.ndarray]] = glorot_uniform
   head: tuple[str, ...] = ()
-  label_scale: label_scale_lib.LabelScale | None = None
-  class_weights: tuple[float, ...] | None = None
-  l2: float = 0.0
 
   @property
   def num_parameters(self) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import data_frames
-from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -47,8 +46,7 @@ def task_from_arrays(
       (num_examples, height, width, channels), which the model gets in [0, 1], or numbers,
       which it gets as float32, or as int32 if it is a Keras model of that.  Data frames must have
       the same columns in the same order.  `y` are
-      integers >= 0 of shape (num_examples,), or floating-point numbers for a regression:
-      `task.model.label_scale` then says how the models' outputs become numbers like them.
+      integers >= 0 of shape (num_examples,).
     model: A name in `models.MODELS`, or a `model.Model`, such as `keras_model` returns.
     test_share: The share of each client's examples that is test data, in (0, 1).
     validation_share: The share of each client's training examples, in [0, 1), by which a run makes
@@ -81,16 +79,7 @@ def task_from_arrays(
   everything += [_pair("`global_test`", global_test)] if global_test is not None else []
   _check_columns(clients, global_test)
   _check_shapes(parts)
-  is_regression = _is_regression([y for _, y in everything], model)
   dtype = _dtype([x for x, _ in everything], model)
-  if is_regression:
-    for name_, value in (("num_classes", num_classes), ("class_names", class_names)):
-      if value is not None:
-        raise validate.error(name_, "be left out where `y` are floating-point numbers", value)
-    if dtype != "float32":
-      raise TypeError(f"`x` must become float32 where `y` are floating-point numbers, got {dtype}.")
-  # Numbers far from zero would lose their differences in float32.
-  offset = next((float(y[0]) for _, y in everything if len(y)), 0.0) if is_regression else None
   kept = {client_id: pairs for client_id, pairs in parts.items() if _is_large_enough(pairs)}
   warnings = held_out.left_out_warnings(list(parts), kept)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
@@ -99,9 +88,7 @@ def task_from_arrays(
     raise validate.error("groups", "hold only clients' ids", unknown[0])
   made = []
   for client_id, pairs in kept.items():
-    first, *others = (
-        examples_lib.converted(client_id, x, _labels(y, offset), dtype) for x, y in pairs
-    )
+    first, *others = (examples_lib.converted(client_id, x, y, dtype) for x, y in pairs)
     group = group_of.get(client_id)
     if others:
       made.append(federated_task.ClientData(client_id, first, others[0], group))
@@ -112,16 +99,9 @@ def task_from_arrays(
     pooled_source = "the clients' pooled test data"
   else:
     x, y = everything[-1]
-    pooled = examples_lib.converted("global_test", x, _labels(y, offset), dtype)
+    pooled = examples_lib.converted("global_test", x, y, dtype)
     pooled_source = "given with the clients"
   class_names = None if class_names is None else tuple(class_names)
-  scale = None
-  if offset is not None:
-    shifted = _label_scale([client.train for client in made], offset)
-    made = [_scaled(client, shifted) for client in made]
-    pooled = _with_scaled_labels(pooled, shifted)
-    scale = dataclasses.replace(shifted, mean=shifted.mean + offset)
-    num_classes = 1
   if num_classes is None:
     num_classes = _num_classes(model, class_names, [y for _, y in everything])
   task = federated_task.FederatedTask(
@@ -132,7 +112,7 @@ def task_from_arrays(
       global_test=pooled,
       global_test_source=pooled_source,
       num_classes=num_classes,
-      model=_model(model, pooled, num_classes, model_options, scale),
+      model=_model(model, pooled, num_classes, model_options),
       warnings=warnings,
       class_names=class_names,
       feature_names=None if feature_names is None else tuple(feature_names),
@@ -210,13 +190,11 @@ def _pair(owner: str, pair: Any) -> _Pair:
   x, y = map(np.asarray, pair)
   if x.dtype.kind not in "biuf":
     raise TypeError(f"`x` must be numbers for {owner}, got {x.dtype}.")
-  if y.dtype.kind not in "iuf":
+  if y.dtype.kind not in "iu":
     raise TypeError(
-        f"`y` must be integers from 0, or floating-point numbers for a regression, for {owner}, "
-        f"got {y.dtype}; np.unique(labels, return_inverse=True) gives numbers to names."
+        f"`y` must be integers from 0 for {owner}, got {y.dtype}; "
+        "np.unique(labels, return_inverse=True) gives numbers to names."
     )
-  if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-    raise validate.error("y", f"be finite for {owner}", float(y[~np.isfinite(y)][0]))
   if x.ndim < 2 or y.shape != x.shape[:1]:
     raise validate.error(
         "y", f"have a label for each example of `x`, of shape {x.shape}, for {owner}", y.shape
@@ -277,54 +255,9 @@ def _num_classes(
   return max(int(max(y.max(initial=0) for y in labels)) + 1, 2)
 
 
-def _is_regression(labels: Sequence[np.ndarray], model: str | model_lib.Model) -> bool:
-  """Returns whether labels are real numbers; an error if not all are, or the model has classes."""
-  kinds = {y.dtype.kind == "f" for y in labels}
-  if len(kinds) > 1:
-    raise TypeError("`y` must be integers for all clients, or floating-point numbers for all.")
-  is_regression = kinds == {True}
-  if isinstance(model, model_lib.Model) and (model.label_scale is not None) != is_regression:
-    outputs = "one output" if is_regression else "an output per class"
-    raise validate.error("model", f"have {outputs} for these `y`", model.num_classes)
-  return is_regression
-
-
-def _labels(y: np.ndarray, offset: float | None) -> np.ndarray:
-  """Returns labels of a type that examples have; numbers less an offset, as float32."""
-  return y if offset is None else (y.astype(np.float64) - offset).astype(np.float32)
-
-
-def _label_scale(train: Sequence[Any], offset: float) -> label_scale_lib.LabelScale:
-  """Returns the mean and deviation of training labels less an offset, from sums over clients."""
-  count = sum(map(len, train))
-  mean = sum(part.labels.sum(dtype=np.float64) for part in train) / count
-  squares = sum(((part.labels.astype(np.float64) - mean) ** 2).sum() for part in train)
-  if not squares > 1e-24 * count * mean**2:
-    value = offset + float(mean)
-    raise validate.error("y", "hold different numbers among all training examples", value)
-  return label_scale_lib.LabelScale(float(mean), float(np.sqrt(squares / count)))
-
-
-def _with_scaled_labels(
-    examples: examples_lib.Examples, scale: label_scale_lib.LabelScale
-) -> examples_lib.Examples:
-  labels = scale.standardized(examples.labels).astype(np.float32)
-  return dataclasses.replace(examples, labels=labels)
-
-
-def _scaled(
-    client: federated_task.ClientData, scale: label_scale_lib.LabelScale
-) -> federated_task.ClientData:
-  train: Any = client.train
-  test: Any = client.test
-  return dataclasses.replace(
-      client, train=_with_scaled_labels(train, scale), test=_with_scaled_labels(test, scale)
-  )
-
-
 def _model(
     model: str | model_lib.Model, examples: examples_lib.Examples, num_classes: int,
-    model_options: Mapping[str, Any], scale: label_scale_lib.LabelScale | None,
+    model_options: Mapping[str, Any],
 ) -> model_lib.Model:
   if isinstance(model, model_lib.Model):
     if model_options:
@@ -332,10 +265,10 @@ def _model(
           next(iter(model_options)), "be given only with the name of a model", model.name
       )
     # What takes float32 takes bytes in [0, 1].
-    return dataclasses.replace(model, input_dtype=examples.dtype, label_scale=scale)
+    return dataclasses.replace(model, input_dtype=examples.dtype)
   unknown = [option for option in model_options if option not in models.OPTIONS]
   if unknown:
     raise TypeError(f"task_from_arrays() has no argument `{unknown[0]}`.")
   return models.build(
-      model, examples.feature_shape, num_classes, examples.dtype, scale, **model_options
+      model, examples.feature_shape, num_classes, examples.dtype, **model_options
   )

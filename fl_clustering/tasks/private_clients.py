@@ -60,18 +60,11 @@ def _labels(schema: schema_lib.Schema, column: np.ndarray) -> np.ndarray:
   """Returns the labels of cells, int32 of shape (n,); -1 for what is no class."""
   # Numbers have decimal points, as those of levels, or the schema's decimal mark.
   marks = (".", schema.decimal)
-  if schema.label_above is None:
-    found = [
-        schema_lib.positions([_with_point(cell, mark) for cell in column], schema.classes)
-        for mark in marks
-    ]
-    return np.where(found[0] < 0, found[1], found[0])
-  with_points, numbers = (
-      np.array([np.nan if cell is None else cells.number_of(cell, mark) for cell in column])
+  with_points, others = (
+      schema_lib.positions([_with_point(cell, mark) for cell in column], schema.classes)
       for mark in marks
   )
-  numbers = np.where(np.isnan(with_points), numbers, with_points)
-  return np.where(np.isnan(numbers), -1, numbers > schema.label_above).astype(np.int32)
+  return np.where(with_points < 0, others, with_points)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

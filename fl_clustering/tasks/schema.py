@@ -113,8 +113,6 @@ class Schema:
     features: The columns that are features, in their order.
     label_column: The column of the classes.
     classes: These in their order; numbers as `table_format.level_of` writes them.
-    label_above: Turns a label column of numbers into two classes, at most this number and above
-      it; `classes` are then left out, or the names of these two.
     split_column: Says `train` or `test` of every row.
     test_share: Without `split_column`, the share of a client's rows that is for testing; None for
       the default.
@@ -129,8 +127,7 @@ class Schema:
   note: str | None = None
   features: tuple[Number | Levels, ...]
   label_column: str
-  classes: tuple[str, ...] = ()
-  label_above: float | None = None
+  classes: tuple[str, ...]
   split_column: str | None = None
   test_share: float | None = None
   client_column: str | None = None
@@ -144,7 +141,7 @@ class Schema:
     for index, feature in enumerate(self.features):
       feature.check(f"features[{index}]")
     self._check_text_files()
-    self._check_classes()
+    _check_texts(self.classes, "classes", 2)
     self._check_columns()
     if self.test_share is not None:
       if self.split_column is not None:
@@ -152,15 +149,6 @@ class Schema:
       validate.between(0, 1, test_share=self.test_share)
     if self.note is not None:
       _check_type(str, "be text", "note", self.note)
-
-  def _check_classes(self) -> None:
-    if self.label_above is not None:
-      validate.within(-given_clients.LARGEST, given_clients.LARGEST, label_above=self.label_above)
-      two = (f"<= {self.label_above:g}", f"> {self.label_above:g}")
-      if self.classes and self.classes != two:
-        raise validate.error("classes", "be left out with `label_above`", list(self.classes))
-      object.__setattr__(self, "classes", two)
-    _check_texts(self.classes, "classes", 2)
 
   def _check_columns(self) -> None:
     names = {f"features[{index}].name": one.name for index, one in enumerate(self.features)}
@@ -223,8 +211,6 @@ class Schema:
       if value != field.default:
         document[field.name] = list(value) if isinstance(value, tuple) else value
     document["features"] = [feature.to_json() for feature in self.features]
-    if self.label_above is not None:
-      del document["classes"]
     return document
 
   @classmethod
@@ -233,20 +219,15 @@ class Schema:
 
     Levels and classes may be text, numbers, or true and false.
     """
-    needed = ("features", "label_column", "header")
+    needed = ("features", "label_column", "classes", "header")
     _check_keys(document, "", needed, [field.name for field in dataclasses.fields(cls)])
-    if (document.get("classes") is None) == (document.get("label_above") is None):
-      raise validate.error(
-          "classes", "be given, or `label_above`, and not both", document.get("classes")
-      )
     values = {key: value for key, value in document.items() if value is not None}
     _check_type(list, "be a list", "features", values["features"])
     values["features"] = tuple(
         _feature_from_json(one, f"features[{index}]")
         for index, one in enumerate(values["features"])
     )
-    if "classes" in values:
-      values["classes"] = _levels_from_json(values["classes"], "classes")
+    values["classes"] = _levels_from_json(values["classes"], "classes")
     return cls(**values)
 
   @classmethod
@@ -394,7 +375,6 @@ def draft(
   for name in NOT_SAID:
     if getattr(options, name):
       raise validate.error(name, "be left out for a schema", getattr(options, name))
-  options = dataclasses.replace(options, task=table_options.CLASSIFICATION)
   tables = _open(data_dir, options)
   if any(head.style.decimal == "," for head in tables.heads) and options.decimal is None:
     # A schema has one decimal mark for all files.
@@ -417,8 +397,7 @@ def draft(
           for name in tables.format.columns.features
       ),
       label_column=label_column,
-      classes=(tables.format.classes or ()) if options.label_above is None else (),
-      label_above=options.label_above,
+      classes=tables.format.classes or (),
       split_column=options.split_column,
       test_share=test_share,
       client_column=options.client_column,

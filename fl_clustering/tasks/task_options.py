@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any, Mapping
 
-from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
@@ -53,11 +52,9 @@ class TaskOptions:
   examples_per_client: int | None = None
 
   def build_model(
-      self, examples: examples_lib.Examples, num_classes: int,
-      label_scale: label_scale_lib.LabelScale | None = None,
+      self, examples: examples_lib.Examples, num_classes: int
   ) -> model_lib.Model:
     """Returns the model that is asked for, for examples of the kind that it gets."""
     return models.build(
-        self.model, examples.feature_shape, num_classes, examples.dtype, label_scale,
-        **self.model_options,
+        self.model, examples.feature_shape, num_classes, examples.dtype, **self.model_options
     )

@@ -21,7 +21,6 @@ from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
@@ -204,19 +203,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       None, rule=_none_or_several,
       default_text=f"{_METHOD_REPEATS}; with --control_repeats=0 none",
   )
-  primary_metric: str | None = options.option(
-      str,
-      "The clients' metric by which methods are compared, and which method's models are saved.",
-      None, values=judging.METRICS,
-      default_text="accuracy; for rows of tables balanced_accuracy if the rarest class has less "
-      "than half of 1/classes of the training rows; mse for a regression",
-  )
-  class_weights: str | None = options.option(
-      str,
-      "`balanced`: in training, an example counts the more the rarer its class is among all "
-      "training clients' examples together.",
-      None, values=("balanced",), default_text="all examples count alike",
-  )
   target_accuracy: float = options.option(
       float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
       0.9, rule=functools.partial(validate.up_to, 1),
@@ -241,17 +227,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       )
     self._check_methods()
     self._check_personal()
-    self._check_class_weights()
-    if self.model is not None:
-      is_regression = self.tables is not None and self.tables.is_regression
-      models.check_learns(
-          self.model,
-          table_options.REGRESSION if is_regression else table_options.CLASSIFICATION,
-      )
-      if self.primary_metric is not None:
-        judging.check_metric(self.primary_metric, is_regression)
-      if is_regression:
-        self.check_regression()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -362,31 +337,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
 
-  def _check_class_weights(self) -> None:
-    """Refuses weights of classes where they would tell of labels, or be ignored."""
-    if self.class_weights is None:
-      return
-    if self.build_aggregator().is_private:
-      raise validate.error(
-          "class_weights", f"be left out with aggregator={self.aggregator}, which does not cover "
-          "the numbers of labels", self.class_weights,
-      )
-
-  def check_regression(self) -> None:
-    """Raises a ValueError if a regression can't be learned with these settings."""
-    if self.class_weights is not None:
-      raise validate.error("class_weights", "be left out for a regression", self.class_weights)
-    if self.target_accuracy != ThreePhaseConfig.target_accuracy:  # The default is always there.
-      raise validate.error("target_accuracy", "be left out for a regression", self.target_accuracy)
-    if self.build_aggregator().is_private:
-      raise validate.error(
-          "aggregator", "not be private for a regression, whose labels are standardized by "
-          "unprotected sums", self.aggregator,
-      )
-    for name in self.chosen_methods:
-      if method_registry.METHODS[name].needs_classes:
-        raise validate.error("methods", "be methods that need no classes for a regression", name)
-
   def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
     """Completes and checks an option that decides which others its method uses.
 
@@ -478,7 +428,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "personal", "article_weights", "cluster_rounds", "control_repeats",
-        "method_repeats", "num_clusters_criterion", "primary_metric", "target_accuracy",
+        "method_repeats", "num_clusters_criterion", "target_accuracy",
         *OPTIONS["methods"], *OPTIONS["personal"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}

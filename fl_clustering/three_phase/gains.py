@@ -34,7 +34,7 @@ _ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
-  """How much better a method is than the control by a metric, such as accuracy.
+  """How much more accurate a method is than the control.
 
   Attributes:
     mean: The mean over the clients of their difference, positive where the method is better.
@@ -54,28 +54,24 @@ class Gain:
 
 def gain(
     differences: np.ndarray, control: Sequence[float], method: Sequence[float],
-    num_comparisons: int, bound: float = 1.0,
+    num_comparisons: int,
 ) -> Gain:
   """Returns the `Gain` of a method.
 
   Args:
     differences: Per client by how much it fares better under the method than under the control, of
-      shape (N,); NaN where there is no telling, and such clients don't count.  If they are all the
-      same and not zero, as few test examples make it happen, there is no telling how much they
-      vary.
-    control: The clients' mean accuracy under the control, or whatever else is compared, trained
-      several times; with fewer than two values, the interval is about the two models that were
-      trained and not about their methods.
+      shape (N,).  If they are all the same and not zero, as few test examples make it happen, there
+      is no telling how much they vary.
+    control: The clients' mean accuracy under the control, trained several times; with fewer than
+      two values, the interval is about the two models that were trained and not about their methods.
     method: The same under the method; with fewer than two values it is taken to vary as much as
       the control.
     num_comparisons: How many methods are compared with the control.  The intervals of all
       of them hold at once with probability `LEVEL`.
-    bound: The largest difference that there can be; that of accuracies is 1.
   """
   # Here, since SciPy takes long to import.
   from scipy import special  # pylint: disable=g-import-not-at-top
 
-  differences = differences[~np.isnan(differences)]
   mean, num_clients = float(np.mean(differences)), len(differences)
   rounding = _ROUNDING * max(map(abs, [*control, *method]), default=1.0)
   differ = np.ptp(differences) > rounding
@@ -96,6 +92,6 @@ def gain(
     quantile = special.stdtrit(freedom, 1 - (1 - LEVEL) / (2 * num_comparisons))
     half_width = float(quantile * np.sqrt(variance))
     detectable = half_width + float(special.stdtrit(freedom, _POWER) * np.sqrt(variance))
-  low, high = max(mean - half_width, -bound), min(mean + half_width, bound)
+  low, high = max(mean - half_width, -1.0), min(mean + half_width, 1.0)
   verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
   return Gain(mean, low, high, detectable, verdict)

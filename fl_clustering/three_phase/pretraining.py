@@ -12,6 +12,7 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import method as method_lib
@@ -74,11 +75,11 @@ def pretrain(
     with divergence.told(f"after round {round_num}"):
       clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
       (global_test,) = scoring.on_global_test(engine, vectors)
-    of_model = engine.objective.metrics(global_test)
+    of_model = metrics_lib.model_metrics(global_test)
     rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
         "train_loss": np.mean(list(losses.values())),
         **{f"global_{name}": value for name, value in of_model.items()},
-        **engine.objective.of_clients(clients),
+        **metrics_lib.client_metrics(clients),
         **cost.by_name(),
     })
     return _State(after, state.fedavg.vector, state.cost + cost), rows

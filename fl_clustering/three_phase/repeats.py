@@ -14,6 +14,7 @@ from typing import Callable, Sequence, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import divergence
+from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
 
@@ -66,5 +67,6 @@ def run(
       raise divergence.TrainingDiverged(_in_words(e, repeat)) from e
     state = outcome.state
     with divergence.told(f"after repeat {repeat}"):
-      found.append(scoring.client_scores(engine, metric, state.vectors, state.members))
+      clients, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+      found.append(judging.client_scores(metric, clients))
   return np.stack(found)

@@ -1,7 +1,6 @@
 """The result of a three-phase run.
 
-Models are judged by tallies (`engine/objectives.py`) of shape T: confusion matrices with true
-labels as rows, T = (C, C), or a regression's sums of errors.
+Models are judged by confusion matrices of shape (C, C), with true labels as rows.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
   from fl_clustering.methods import cluster_assignment
   from fl_clustering.methods import method as method_lib
   from fl_clustering.methods import num_clusters
-  from fl_clustering.three_phase import baseline as baseline_lib
-  from fl_clustering.three_phase import judging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,14 +24,12 @@ class PretrainResult:
 
   Attributes:
     vector: The global model, of shape (P,).
-    global_test: Its tally on the global test set, of shape T.
-    clients: Its tallies on every client's test data, (N, *T).
+    global_test: Its confusion matrix on the global test set, of shape (C, C).
+    clients: Those on every client's test data, (N, C, C).
     own_weights: The same for every client's own weights.
     new_clients: The same for the global model on the new clients' test data; `None`
       without new clients.
     cost: What phase 1 asked of the clients.
-    outputs: The clients' metrics that need outputs; `None` where there are none.
-    new_outputs: The same of the new clients.
   """
 
   vector: np.ndarray
@@ -43,8 +38,6 @@ class PretrainResult:
   own_weights: np.ndarray
   new_clients: np.ndarray | None
   cost: cost_lib.Cost
-  outputs: judging.OutputMetrics | None = None
-  new_outputs: judging.OutputMetrics | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,13 +46,13 @@ class Outcome:
 
   Attributes:
     state: The state after the last round, of K clusters.
-    best_quality: The highest `Objective.quality` that every cluster reached in any
-      round on its members' test data, float64 of shape (K,); 0 for a cluster that never had any.
+    best_accuracy: The highest accuracy that every cluster reached in any round on its members' test
+      data, float64 of shape (K,); 0 for a cluster that never had any.
     cost: The cost of the method so far.
   """
 
   state: method_lib.ClusterState
-  best_quality: np.ndarray
+  best_accuracy: np.ndarray
   cost: cost_lib.Cost
 
 
@@ -69,17 +62,17 @@ class MethodResult:
 
   Attributes:
     vectors: The cluster models, (K, P).
-    best_quality: The highest `Objective.quality` every cluster reached in any round on
-      its own clients' test data, (K,).
-    clients: Tallies of every client with its cluster's model, or with the mean of its clusters'
-      models, (N, *T).
+    best_accuracy: The highest accuracy every cluster reached in any round on its own clients' test
+      data, (K,).
+    clients: Confusion matrices of every client with its cluster's model, or with the mean of its
+      clusters' models, (N, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
-    global_mean: Tally of the mean of the cluster models, of shape T.
-    global_weighted: The same, weighted by `validation_quality`, or by `best_quality`.
-    global_blended: The same for every blended model, (K, *T); of many clusters, for those of
+    global_mean: That of the mean of the cluster models, of shape (C, C).
+    global_weighted: The same, weighted by `validation_accuracy`, or by `best_accuracy`.
+    global_blended: The same for every blended model, (K, C, C); of many clusters, for those of
       `scoring.blended_on_global_test` alone.
-    new_clients: Tallies of every new client with the model it was given, (num_new, *T);
+    new_clients: Those of every new client with the model it was given, (num_new, C, C);
       `None` without new clients.
     new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
       without new clients.
@@ -87,19 +80,15 @@ class MethodResult:
     adjusted_rand_index: Agreement with the true groups; `None` if they are not
       known, if clusters overlap, or for a control.
     purity: The same.
-    validation: Tallies as of `clients`, on the validation data of those that have
+    validation: Those as of `clients`, on the validation data of those that have
       some; `None` if no client has any.
-    validation_quality: The quality of the cluster models on their own clients' validation data,
+    validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
       (K,), NaN where these have none; `None` likewise.
-    clusters: The tallies of the cluster models on their own clients' test data, (K, *T).
-    outputs: The clients' metrics that need outputs; `None` where there are none.
-    validation_outputs: The same on validation data.
-    new_outputs: The same of the new clients.
   """
 
   assignment: cluster_assignment.ClusterAssignment
   vectors: np.ndarray
-  best_quality: np.ndarray
+  best_accuracy: np.ndarray
   clients: np.ndarray
   clients_blended: np.ndarray
   global_mean: np.ndarray
@@ -111,11 +100,7 @@ class MethodResult:
   adjusted_rand_index: float | None
   purity: float | None
   validation: np.ndarray | None = None
-  validation_quality: np.ndarray | None = None
-  clusters: np.ndarray | None = None
-  outputs: judging.OutputMetrics | None = None
-  validation_outputs: judging.OutputMetrics | None = None
-  new_outputs: judging.OutputMetrics | None = None
+  validation_accuracy: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +119,7 @@ class ThreePhaseResult:
       TFF's context and the run's `data_dir` are there.
     failures: Why methods and controls that are not in `methods` failed, by name.
     metric: By which of `judging.METRICS` methods are compared.
-    baseline: What is reached without features; `None` where it is not known.
+    baseline: What is reached without features, see `baseline.py`; `None` where it is not known.
   """
 
   pretrain: PretrainResult
@@ -146,4 +131,4 @@ class ThreePhaseResult:
   local_weights: Callable[[int], client_weights_lib.ClientWeights]
   failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
   metric: str = "accuracy"
-  baseline: baseline_lib.Baseline | None = None
+  baseline: np.ndarray | None = None

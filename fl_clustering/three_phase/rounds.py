@@ -15,6 +15,7 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
@@ -97,7 +98,7 @@ def run(
 
   Args:
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    is_scored: Whether every round is scored.  If not, `best_quality` is 0.
+    is_scored: Whether every round is scored.  If not, `best_accuracy` is 0.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
@@ -106,11 +107,11 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: method_lib.Losses, cost: cost_lib.Cost, tallies: np.ndarray | None = None,
+      losses: method_lib.Losses, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
-    if tallies is None:
+    if confusions is None:
       # The number by which errors of training tell a round.
       where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
       with divergence.told(where):
@@ -118,21 +119,19 @@ def run(
             engine, state.vectors, state.members
         )
     else:  # Every client is a cluster.
-      clients = of_clusters = tallies
-    objective = engine.objective
-    quality = objective.quality(of_clusters)
-    curve = objective.curve_of(quality)
-    of_all = {**objective.of_clients(clients), **cost.by_name()}
+      clients = of_clusters = confusions
+    accuracy = metrics_lib.accuracy(of_clusters)
+    of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
-      metrics = {objective.curve: curve[k]} if members else {}
+      metrics = {"accuracy": accuracy[k]} if members else {}
       if k < len(losses) and losses[k]:
         metrics["train_loss"] = np.mean(list(losses[k].values()))
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
-    best = np.zeros(len(quality))
-    best[: len(before.best_quality)] = before.best_quality
-    return result_lib.Outcome(state, np.fmax(best, quality), before.cost + cost), rows
+    best = np.zeros(len(accuracy))
+    best[: len(before.best_accuracy)] = before.best_accuracy
+    return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
 
   def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
     cost = start_from.cost - start_from.initialize_cost
@@ -151,7 +150,7 @@ def run(
       rows: list[stages.Row] = []
       for round_num, one in zip(round_nums, made):
         before, of_round = score(
-            state, before, round_num, one.losses, one.cost, one.tallies
+            state, before, round_num, one.losses, one.cost, one.confusions
         )
         rows += of_round
       return before, rows
@@ -207,7 +206,7 @@ def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
-      "best_quality": outcome.best_quality,
+      "best_accuracy": outcome.best_accuracy,
       "cost": np.array(outcome.cost.values(), np.int64),
       "clusters": np.array(json.dumps(clusters)),
       **{_MEMORY + name: array for name, array in state.memory.items()},

@@ -66,7 +66,6 @@ class Run:
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
     metric: By which of `judging.METRICS` methods are compared.
-    with_outputs: Whether models are also judged by metrics that need outputs.
     repeats: Every client's `metric` under each repeat of a method, (R, N), by name.
   """
 
@@ -78,7 +77,6 @@ class Run:
   tolerated: tuple[type[BaseException], ...]
   failures: dict[str, str]
   metric: str
-  with_outputs: bool
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
@@ -144,8 +142,7 @@ class Run:
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
       result = scoring.evaluate(
-          self.engine, outcome, placement, true_groups, self.config.article_weights,
-          self.with_outputs,
+          self.engine, outcome, placement, true_groups, self.config.article_weights
       )
       if len(result.vectors) > rounds.MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
@@ -196,11 +193,7 @@ def run(
     ValueError: If the settings are of another number of clients.
   """
   _check_number_of_clients(config, task)
-  if task.is_regression:
-    config.check_regression()
-  metric = judging.metric_of(config.primary_metric, task)
-  of_tables = task.table_format is not None
-  with_outputs = judging.METRICS[metric].of_outputs or of_tables and not task.is_regression
+  metric = judging.metric_of(task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
@@ -211,8 +204,7 @@ def run(
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
   this = Run(
-      checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed),
-      metric, with_outputs,
+      checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed), metric
   )
   this.methods()  # What a method can't work with is refused before anything is trained.
   pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
@@ -237,7 +229,7 @@ def run(
   for name, start in starts.items():
     this.repeat(start, numbers[name], pretrained, settings)
   return result_lib.ThreePhaseResult(
-      pretrain=scoring.evaluate_pretrained(engine, pretrained, with_outputs),
+      pretrain=scoring.evaluate_pretrained(engine, pretrained),
       client_weights=pretrained.client_weights,
       methods=this.results,
       repeats=this.repeats,

@@ -1,7 +1,5 @@
 """The cluster models of a three-phase run on tables, which predict labels of rows that come later.
 
-Labels are classes, or the numbers of a regression.
-
 A client of the run gets the model of its cluster; in several clusters, the mean of their
 parameters.  A client that was not there gets the cluster whose model has the least loss on its
 labelled rows, which is IFCA's rule (Ghosh, Chung, Yin, Ramchandran, "An Efficient Framework for
@@ -21,7 +19,6 @@ import numpy as np
 
 from clustering_basics import model_folder
 from clustering_basics import validate
-from fl_clustering.engine import objectives
 from fl_clustering.methods import registry
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import problems
@@ -59,11 +56,9 @@ class SavedClusters:
   Attributes:
     vectors: The clusters' models, float32 of shape (K, P).
     clusters: From every client's id to its clusters' positions.
-    format: The format of the tables, with classes or a label scale.
+    format: The format of the tables, with classes.
     model: The model's name and options, arguments of `models.build`.
     global_vector: FedAvg's model, float32 of shape (P,); None if it failed.
-    class_weights: How much a row of each class counts in the loss by which a new client's cluster
-      is chosen; None for equal weights.
   """
 
   KIND: ClassVar[str] = "three_phase"
@@ -74,7 +69,6 @@ class SavedClusters:
   format: table_format.TableFormat
   model: Mapping[str, Any]
   global_vector: np.ndarray | None = None
-  class_weights: Sequence[float] | None = None
 
   def save(self, directory: str) -> None:
     """Writes the models into a folder, which is made."""
@@ -83,7 +77,6 @@ class SavedClusters:
         "num_clusters": len(self.vectors),
         "clusters": {client_id: list(own) for client_id, own in self.clusters.items()},
         "model": dict(self.model),
-        "class_weights": self.class_weights,
         "feature_names": list(self.format.encoding.feature_names),
         "tables": self.format.to_json(),
     }
@@ -99,7 +92,7 @@ class SavedClusters:
     saved = cls(
         document["method"], arrays["vectors"], clusters,
         table_format.TableFormat.from_json(document["tables"]), document["model"],
-        arrays.get("global_vector"), document["class_weights"],
+        arrays.get("global_vector"),
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
       raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
@@ -116,8 +109,7 @@ class SavedClusters:
     encoding = self.format.encoding
     return models.build(
         input_shape=(len(encoding.feature_names),),
-        num_classes=1 if self.format.label_scale else len(self._classes),
-        input_dtype="float32", label_scale=self.format.label_scale, **self.model,
+        num_classes=len(self._classes), input_dtype="float32", **self.model,
     )
 
   def open_folder(
@@ -141,8 +133,6 @@ class SavedClusters:
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
 
-    Of a regression, it returns the predicted numbers in the data's units, float64 of shape (n,).
-
     Args:
       frame: It has the columns of the clients' tables, in any order.
       client_id: Whose rows they are; a client of the run.
@@ -153,10 +143,7 @@ class SavedClusters:
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
     features = self.format.features(frame)
-    vector, scale = self._vector(self.clusters[client_id]), self.format.label_scale
-    if scale is not None:
-      return scale.in_units(self._outputs(vector, features, "`frame`")[:, 0])
-    return self._probabilities(vector, features, "`frame`")
+    return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
       self, tables: client_tables.ClientTables, fallback: str | None = None,
@@ -228,14 +215,6 @@ class SavedClusters:
       if own is None:
         own = (self._least_loss(table, name),)
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
-      scale = self.format.label_scale
-      if scale is not None:
-        numbers = scale.in_units(self._outputs(self._vector(own), table.features, name)[:, 0])
-        yield client_id, table, {
-            "cluster": [cluster] * len(numbers),
-            "prediction": [f"{number:.7g}" for number in numbers],
-        }
-        continue
       probabilities = self._probabilities(self._vector(own), table.features, name)
       classes = probabilities.argmax(axis=1)
       yield client_id, table, {
@@ -257,39 +236,28 @@ class SavedClusters:
     """Returns the cluster whose model has the least mean loss on a table's labels."""
     assert table.labels is not None  # Other clients have a place already.
     features, labels = table.features[table.has_label], table.labels[table.has_label]
-    if self.format.label_scale is not None:
-      errors = [
-          np.square(self._outputs(vector, features, name)[:, 0] - labels).mean()
-          for vector in self.vectors
-      ]
-      return int(np.argmin(errors))
     own = np.arange(len(labels)), labels
     tiny = np.finfo(np.float32).tiny
-    weights = np.asarray(self.class_weights or np.ones(len(self._classes)))[labels]
     losses = [
-        -(
-            weights * np.log(np.maximum(self._probabilities(vector, features, name)[own], tiny))
-        ).mean()
+        -np.log(np.maximum(self._probabilities(vector, features, name)[own], tiny)).mean(
+            dtype=np.float64
+        )
         for vector in self.vectors
     ]
     return int(np.argmin(losses))
 
   def _probabilities(self, vector: np.ndarray, features: np.ndarray, name: str) -> np.ndarray:
-    """Returns the classes' probabilities of features, float32 of shape (n, num_classes)."""
-    import tensorflow as tf  # pylint: disable=g-import-not-at-top
-
-    return tf.nn.softmax(self._outputs(vector, features, name)).numpy()
-
-  def _outputs(self, vector: np.ndarray, features: np.ndarray, name: str) -> np.ndarray:
-    """Returns a model's outputs, float32 of shape (n, num_outputs).
+    """Returns the classes' probabilities of features, float32 of shape (n, num_classes).
 
     Args:
       name: What messages call the rows.
 
     Raises:
-      ValueError: If they are not finite.
+      ValueError: If the model's outputs are not finite.
     """
     # pylint: disable=g-import-not-at-top
+    import tensorflow as tf
+
     from fl_clustering.engine import client_update
     # pylint: enable=g-import-not-at-top
 
@@ -308,7 +276,7 @@ class SavedClusters:
           f"{name} must hold numbers for which the model's outputs are finite, got others for row "
           f"{1 + int(are_finite.argmin())}; they may be too large."
       )
-    return outputs
+    return tf.nn.softmax(outputs).numpy()
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
@@ -321,27 +289,17 @@ def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
 
 
 def most_accurate(
-    config: config_lib.ThreePhaseConfig, model: model_lib.Model,
-    result: result_lib.ThreePhaseResult,
+    config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult
 ) -> str:
   """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
 
-  It is that on their validation data, or on their test data if no client has any others, or none
-  on which it is defined.
+  It is that on their validation data, or on their test data if no client has any others.
   """
-  objective, metric = objectives.of(model), judging.METRICS[result.metric]
 
   def score(name: str) -> float:
     found = result.methods[name]
-    parts = [(found.clients, found.outputs)]
-    if found.validation is not None:
-      parts.insert(0, (found.validation, found.validation_outputs))
-    for tallies, outputs in parts:
-      scores = judging.client_scores(result.metric, objective, tallies, outputs)
-      if not np.isnan(scores).all():
-        break
-    mean = float(np.nanmean(scores))
-    return -mean if metric.is_loss else mean
+    confusions = found.clients if found.validation is None else found.validation
+    return float(np.mean(judging.client_scores(result.metric, confusions)))
 
   return max(config.chosen_methods or (registry.FEDAVG,), key=score)
 
@@ -364,5 +322,5 @@ def of_result(
   return SavedClusters(
       method, found.vectors, {client_id: own for client_id, own in clusters.items() if own},
       task.table_format, {"name": task.model.name, **given},
-      None if fedavg is None else fedavg.vectors[0], task.model.class_weights,
+      None if fedavg is None else fedavg.vectors[0],
   )

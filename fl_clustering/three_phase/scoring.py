@@ -1,20 +1,19 @@
 """A run's models on the test data that each is judged by, after every round and in phase 3.
 
 In phase 3, cluster models are evaluated as they are, averaged, and blended with their average.
-Methods don't see any of this.  What is measured are tallies (`engine/objectives.py`), such as
-confusion matrices of shape (C, C), and of rows of tables also metrics of outputs (`judging.py`).
+Methods don't see any of this.  What is measured are confusion matrices of shape (C, C).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING, cast
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import result as result_lib
 
 if TYPE_CHECKING:
@@ -28,44 +27,30 @@ _MOST_BLENDED = 100
 
 
 def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
-  """Evaluates models of shape (num_models, P); returns (num_models, *tally_shape)."""
+  """Evaluates models of shape (num_models, P); returns (num_models, C, C)."""
   files = engine.files.global_test
   requests = [evaluation.Request(i, files) for i in range(len(vectors))]
-  results = engine.tallies(vectors, requests)
+  results = engine.confusions(vectors, requests)
   return np.stack([r.sum(axis=0) for r in results])
 
 
 def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
-  """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, ...)."""
+  """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, C, C)."""
   clusters = tuple((client_id,) for client_id in engine.new_client_ids)
-  return np.concatenate(_on_members(engine, engine.tallies, vectors, clusters))
-
-
-def _outputs_on_new_clients(
-    engine: engine_lib.Engine, vectors: np.ndarray
-) -> judging.OutputMetrics:
-  """Returns the new clients' metrics that need outputs; arguments as of `on_new_clients`."""
-  clusters = tuple((client_id,) for client_id in engine.new_client_ids)
-  return judging.output_metrics([
-      one for (one,) in _on_members(engine, engine.outputs, vectors, clusters)
-  ])
-
-
-# From models and requests to what there is of each request's files, in order.
-_Evaluate = Callable[[Any, Sequence[evaluation.Request]], Sequence[Any]]
+  return np.concatenate(_on_members(engine, vectors, clusters))
 
 
 def _on_members(
-    engine: engine_lib.Engine, evaluate_: _Evaluate, vectors: Any,
-    clusters: Sequence[Sequence[str]], files: Mapping[str, client_files.ExampleFile] | None = None,
-) -> Sequence[Any]:
-  """Returns per cluster what there is of each member: its model on its file, or test data."""
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]],
+    files: Mapping[str, client_files.ExampleFile] | None = None,
+) -> list[np.ndarray]:
+  """Returns per cluster the confusion matrices of its model on each member's file, or test data."""
   files = engine.files.test if files is None else files
   requests = [
       evaluation.Request(k, tuple(files[c] for c in members))
       for k, members in enumerate(clusters)
   ]
-  return evaluate_(vectors, requests)
+  return engine.confusions(vectors, requests)
 
 
 def on_clients_and_clusters(
@@ -84,31 +69,19 @@ def on_clients_and_clusters(
       all.
 
   Returns:
-    Tallies per client of the files, (num_clients, ...), aligned with the task's client ids; and
-    per cluster, (num_clusters, ...), of its clients' test data taken together, which are all zeros
+    Confusion matrices per client of the files, (N, C, C), aligned with the task's client ids; and
+    per cluster, (K, C, C), of its clients' test data taken together, which are all zeros
     for an empty cluster.
 
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
-  """
-  clients, by_member = _on_clients(engine, engine.tallies, vectors, clusters, files)
-  return np.stack(clients), np.stack([tallies.sum(axis=0) for tallies in by_member])
-
-
-def _on_clients(
-    engine: engine_lib.Engine, evaluate_: _Evaluate, vectors: Any,
-    clusters: Sequence[tuple[str, ...]], files: Mapping[str, client_files.ExampleFile] | None,
-) -> tuple[list[Any], Sequence[Any]]:
-  """Returns what there is of every client, and of every cluster's members by its own model.
-
-  Arguments as of `on_clients_and_clusters`.
   """
   cluster_assignment.check_covers(cluster_assignment.clusters_of(clusters), engine.client_ids)
   client_ids = engine.client_ids if files is None else tuple(files)
   if files is not None:
     clusters = [tuple(c for c in members if c in files) for members in clusters]
   clusters_of = cluster_assignment.clusters_of(clusters)
-  by_member = _on_members(engine, evaluate_, vectors, clusters, files)
+  by_member = _on_members(engine, vectors, clusters, files)
   groups = [(clusters, by_member)]
   if any(len(indices) > 1 for indices in clusters_of.values()):
     # Clients of the same clusters have the same model: evaluate it once.
@@ -116,32 +89,17 @@ def _on_clients(
     for alike in cluster_assignment.clients_alike(clusters, client_ids):
       means = cluster_assignment.mean_vectors(vectors, list(alike))
       members_alike = list(alike.values())
-      groups.append((members_alike, _on_members(engine, evaluate_, means, members_alike, files)))
+      groups.append((members_alike, _on_members(engine, means, members_alike, files)))
   of_client = {
       client_id: found
       for of_group in groups
       for members, of_members in zip(*of_group)
       for client_id, found in zip(members, of_members)
   }
-  return [of_client[c] for c in client_ids], by_member
-
-
-def output_metrics(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[tuple[str, ...]],
-    files: Mapping[str, client_files.ExampleFile] | None = None,
-) -> judging.OutputMetrics:
-  """Returns the clients' metrics that need outputs; arguments as of `on_clients_and_clusters`."""
-  return judging.output_metrics(_on_clients(engine, engine.outputs, vectors, clusters, files)[0])
-
-
-def client_scores(
-    engine: engine_lib.Engine, metric: str, vectors: Any, clusters: Sequence[tuple[str, ...]]
-) -> np.ndarray:
-  """Returns a metric of `judging.METRICS` at every client, of shape (N,); see there."""
-  if judging.METRICS[metric].of_outputs:
-    return output_metrics(engine, vectors, clusters).clients[metric]
-  clients, _ = on_clients_and_clusters(engine, vectors, clusters)
-  return judging.client_scores(metric, engine.objective, clients, None)
+  return (
+      np.stack([of_client[c] for c in client_ids]),
+      np.stack([confusions.sum(axis=0) for confusions in by_member]),
+  )
 
 
 class Blended:
@@ -176,7 +134,7 @@ class Mixtures:
 
   Attributes:
     mean: (a), their mean, of shape (P,).
-    weighted: (b), their mean weighted by each cluster's quality, of shape (P,).
+    weighted: (b), their mean weighted by each cluster's accuracy, of shape (P,).
     blended: (c), for every cluster the mean of its own model and of (a).
   """
 
@@ -185,18 +143,17 @@ class Mixtures:
   blended: Blended
 
 
-def mix(vectors: np.ndarray, quality: np.ndarray) -> Mixtures:
+def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
   """Returns the mixtures of cluster models.
 
   Args:
     vectors: The cluster models, float32 of shape (K, P).
-    quality: The clusters' quality (`Objective.quality`), such as their accuracy, of shape (K,).
-      One that is not known, NaN, counts as the mean of the others; clusters that all have 0 count
-      alike.
+    accuracy: The clusters' accuracy, of shape (K,).  One that is not known, NaN, counts as the mean
+      of the others; clusters that all have 0 count alike.
   """
   mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-  is_known = ~np.isnan(quality)
-  weights = np.where(is_known, quality, quality[is_known].mean() if is_known.any() else 1.0)
+  is_known = ~np.isnan(accuracy)
+  weights = np.where(is_known, accuracy, accuracy[is_known].mean() if is_known.any() else 1.0)
   if not np.any(weights):
     weights = np.ones_like(weights)
   weighted = np.zeros(vectors.shape[1])
@@ -224,7 +181,6 @@ def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
 def evaluate(
     engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
     true_groups: Mapping[str, Any] | None = None, article_weights: bool = False,
-    with_outputs: bool = False,
 ) -> result_lib.MethodResult:
   """Evaluates what a method ended with.
 
@@ -236,35 +192,30 @@ def evaluate(
     true_groups: From every client's id to its group; `None` = not to be compared.
     article_weights: Whether the clusters weigh in (b) by their best accuracy on test data, although
       there are validation data.
-    with_outputs: Whether there are metrics that need outputs.
   """
   places, assignment = outcome.state.reported_clusters()
   vectors = _rows_at(outcome.state.vectors, places)
-  best_quality = outcome.best_quality[places]
-  validation, validation_quality, validation_outputs = None, None, None
+  best_accuracy = outcome.best_accuracy[places]
+  validation, validation_accuracy = None, None
   state = outcome.state
   if engine.files.validation:
     validation, of_clusters = on_clients_and_clusters(
-        engine, outcome.state.vectors, outcome.state.members, engine.files.validation
+        engine, state.vectors, state.members, engine.files.validation
     )
-    validation_quality = engine.objective.quality(of_clusters)[places]
-    if with_outputs:
-      validation_outputs = output_metrics(
-          engine, state.vectors, state.members, engine.files.validation
-      )
-  by_test = article_weights or validation_quality is None
-  mixed = mix(vectors, best_quality if by_test else cast(np.ndarray, validation_quality))
+    validation_accuracy = metrics_lib.accuracy(of_clusters)[places]
+  mixed = mix(
+      vectors,
+      best_accuracy if article_weights or validation_accuracy is None else validation_accuracy,
+  )
   tested = blended_on_global_test(len(vectors))
   of_global_test = on_global_test(
       engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
   )
-  clients, clusters_ = on_clients_and_clusters(engine, state.vectors, state.members)
+  clients, _ = on_clients_and_clusters(engine, state.vectors, state.members)
   clients_blended, _ = on_clients_and_clusters(engine, mixed.blended, assignment.clusters)
-  new_clients, new_client_clusters, new_outputs = None, None, None
+  new_clients, new_client_clusters = None, None
   if placement is not None:
     new_clients = on_new_clients(engine, placement.vectors)
-    if with_outputs:
-      new_outputs = _outputs_on_new_clients(engine, placement.vectors)
     new_client_clusters = tuple(
         tuple(places.index(k) for k in clusters if k in places)
         for clusters in placement.clusters
@@ -272,7 +223,7 @@ def evaluate(
   return result_lib.MethodResult(
       assignment=assignment,
       vectors=vectors,
-      best_quality=best_quality,
+      best_accuracy=best_accuracy,
       clients=clients,
       clients_blended=clients_blended,
       global_mean=of_global_test[0],
@@ -284,30 +235,25 @@ def evaluate(
       adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
       purity=assignment.purity(true_groups) if true_groups else None,
       validation=validation,
-      validation_quality=validation_quality,
-      clusters=clusters_[places],
-      outputs=output_metrics(engine, state.vectors, state.members) if with_outputs else None,
-      validation_outputs=validation_outputs,
-      new_outputs=new_outputs,
+      validation_accuracy=validation_accuracy,
   )
 
 
 def evaluate_pretrained(
-    engine: engine_lib.Engine, pretrained: method_lib.Pretrained, with_outputs: bool = False
+    engine: engine_lib.Engine, pretrained: method_lib.Pretrained
 ) -> result_lib.PretrainResult:
-  """Evaluates phase 1; `with_outputs` as of `evaluate`."""
+  """Evaluates phase 1."""
   client_ids = pretrained.client_weights.client_ids
   vectors = pretrained.vector[None]
   clients, _ = on_clients_and_clusters(engine, vectors, (client_ids,))
   own_weights, _ = on_clients_and_clusters(
       engine, pretrained.client_weights.vectors, tuple((client_id,) for client_id in client_ids)
   )
-  new_clients, new_outputs = None, None
+  new_clients = None
   if engine.new_client_ids:
-    of_new_clients = np.repeat(vectors, len(engine.new_client_ids), axis=0)
-    new_clients = on_new_clients(engine, of_new_clients)
-    if with_outputs:
-      new_outputs = _outputs_on_new_clients(engine, of_new_clients)
+    new_clients = on_new_clients(
+        engine, np.repeat(vectors, len(engine.new_client_ids), axis=0)
+    )
   return result_lib.PretrainResult(
       vector=pretrained.vector,
       global_test=on_global_test(engine, vectors)[0],
@@ -315,6 +261,4 @@ def evaluate_pretrained(
       own_weights=own_weights,
       new_clients=new_clients,
       cost=pretrained.cost,
-      outputs=output_metrics(engine, vectors, (client_ids,)) if with_outputs else None,
-      new_outputs=new_outputs,
   )

@@ -16,7 +16,6 @@ from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import objectives
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -37,7 +36,6 @@ class _Engine:
       name="small", num_parameters=5, num_classes=2, head=("kernel", "bias"),
       parameter_shapes={"scale": (1,), "kernel": (1, 2), "bias": (2,)},
   )
-  objective = objectives.Classification(2)
   schedule = config_lib.ThreePhaseConfig(num_clients=6)
   num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
   files = client_files.ClientFiles(
@@ -94,7 +92,7 @@ class _Engine:
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)
 
-  def tallies(self, vectors, requests):
+  def confusions(self, vectors, requests):
     """A model's predictions follow from its first weight, and are the same on all files."""
     found = []
     for request in requests:

@@ -13,8 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import options as options_lib
-from fl_clustering.engine import objectives
-from fl_clustering.tables import label_scale
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import examples as examples_lib
@@ -26,7 +24,6 @@ from tests.contracts import toy_rows
 from tests.tasks import data_files
 
 _NUM_CLASSES = 7
-_OF_NUMBERS = "_of_numbers"
 
 # Examples' shape and type.
 _INPUTS = {
@@ -65,28 +62,16 @@ def _keras_tokens():
 
 # From a name to a function that returns the model.
 _MODELS = {
-    f"{model}_{inputs}{ending}": functools.partial(
-        models.build, model, shape, num_classes, dtype, scale
-    )
-    for task, ending, num_classes, scale in (
-        (table_options.CLASSIFICATION, "", _NUM_CLASSES, None),
-        (table_options.REGRESSION, _OF_NUMBERS, 1, label_scale.LabelScale(50, 3)),
-    )
+    f"{model}_{inputs}": functools.partial(models.build, model, shape, _NUM_CLASSES, dtype)
     for model, row in models.MODELS.items()
     for inputs, (shape, dtype) in _INPUTS.items()
-    if row.takes(shape, dtype) and task in row.learns
+    if row.takes(shape, dtype)
 } | {
     build.__name__.lstrip("_"): functools.partial(
         keras_model.keras_model, build, build.__name__.lstrip("_")
     )
     for build in (_keras_table, _keras_images, _keras_tokens)
 }
-
-
-def _labels(model, num_examples):
-  """Returns classes, or as many numbers of mean zero and about variance one."""
-  labels = np.arange(num_examples) % _NUM_CLASSES
-  return labels if model.label_scale is None else ((labels - 3) / 2).astype(np.float32)
 
 
 @parameterized.named_parameters(*((name, name) for name in _MODELS))
@@ -106,9 +91,9 @@ class ModelContractTest(parameterized.TestCase):
   def test_describes_itself(self, name):
     model, parameters = self._build(name)
     self.assertStartsWith(name, model.name)
-    self.assertEqual(model.num_classes, 1 if name.endswith(_OF_NUMBERS) else _NUM_CLASSES)
+    self.assertEqual(model.num_classes, _NUM_CLASSES)
     if "keras" not in name:
-      shape, dtype = _INPUTS[name.removeprefix(f"{model.name}_").removesuffix(_OF_NUMBERS)]
+      shape, dtype = _INPUTS[name.removeprefix(f"{model.name}_")]
       self.assertEqual((model.input_shape, model.input_dtype), (shape, dtype))
     self.assertEqual([p.shape for p in parameters], list(model.parameter_shapes.values()))
     self.assertEqual({p.dtype for p in parameters}, {np.dtype(np.float32)})
@@ -160,12 +145,12 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_every_parameter_has_a_finite_gradient(self, name):
     model, parameters = self._build(name)
-    inputs, labels = self._inputs(model, 32), _labels(model, 32)
+    inputs, labels = self._inputs(model, 32), np.arange(32) % _NUM_CLASSES
     variables = [tf.constant(p) for p in parameters]
     with tf.GradientTape() as tape:
       tape.watch(variables)
       logits = model.logits(variables, inputs, tf.constant([1, 2]))
-      loss = tf.reduce_mean(objectives.of(model).losses(labels, logits))
+      loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
     for parameter_name, gradient in zip(model.parameter_shapes, tape.gradient(loss, variables)):
       gradient = tf.convert_to_tensor(gradient)
       self.assertTrue(np.all(np.isfinite(gradient)), parameter_name)
@@ -191,31 +176,27 @@ class ModelContractTest(parameterized.TestCase):
 
   def test_learns(self, name):
     model, parameters = self._build(name)
-    labels, places = _labels(model, 28), np.arange(28) % _NUM_CLASSES
+    labels = np.arange(28) % _NUM_CLASSES
     # A class is a bright row, or a column that is one; it takes a model that uses its input
     # to see that.
     dtype = np.int32 if model.input_dtype == "int32" else np.float32
     inputs = np.zeros((28, *model.input_shape), dtype)
-    inputs.reshape(28, model.input_shape[0], -1)[np.arange(28), places] = 1
+    inputs.reshape(28, model.input_shape[0], -1)[np.arange(28), labels] = 1
 
     @tf.function
     def step(parameters):
       with tf.GradientTape() as tape:
         tape.watch(parameters)
-        loss = tf.reduce_mean(
-            objectives.of(model).losses(labels, model.logits(parameters, inputs, None))
-        )
+        logits = model.logits(parameters, inputs, None)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
       gradients = map(tf.convert_to_tensor, tape.gradient(loss, parameters))
       return [p - 0.3 * g for p, g in zip(parameters, gradients)]
 
     parameters = [tf.constant(p) for p in parameters]
     for _ in range(100):
       parameters = step(parameters)
-    outputs = np.asarray(model.logits(parameters, inputs, None))
-    if model.label_scale is not None:
-      np.testing.assert_allclose(outputs[:, 0], labels, atol=0.5)
-    else:
-      np.testing.assert_array_equal(np.argmax(outputs, axis=1), labels)
+    logits = model.logits(parameters, inputs, None)
+    np.testing.assert_array_equal(np.argmax(logits, axis=1), labels)
 
 
 class ModelRowsTest(parameterized.TestCase):
@@ -223,23 +204,11 @@ class ModelRowsTest(parameterized.TestCase):
   @parameterized.parameters(*models.MODELS)
   def test_takes_what_it_says_it_takes(self, name):
     for shape, dtype in _INPUTS.values():
-      classes = table_options.CLASSIFICATION in models.MODELS[name].learns
-      kind = (_NUM_CLASSES, dtype) if classes else (1, dtype, label_scale.LabelScale(0, 1))
       if models.MODELS[name].takes(shape, dtype):
-        self.assertEqual(models.build(name, shape, *kind).input_shape, shape)
+        self.assertEqual(models.build(name, shape, _NUM_CLASSES, dtype).input_shape, shape)
       else:
         with self.assertRaisesRegex(ValueError, rf"`model` must be .*mlp.*, got '{name}'"):
-          models.build(name, shape, *kind)
-
-  @parameterized.parameters(*models.MODELS)
-  def test_learns_what_it_says_it_learns(self, name):
-    kinds = {
-        table_options.CLASSIFICATION: (_NUM_CLASSES, "float32"),
-        table_options.REGRESSION: (1, "float32", label_scale.LabelScale(0, 1)),
-    }
-    for task in kinds.keys() - set(models.MODELS[name].learns):
-      with self.assertRaisesRegex(ValueError, f"`model` must be .* for a {task}, got '{name}'"):
-        models.build(name, (14, 14, 1), *kinds[task])
+          models.build(name, shape, _NUM_CLASSES, dtype)
 
   @parameterized.parameters(*models.MODELS)
   def test_documents_its_options(self, name):
@@ -458,7 +427,6 @@ class DatasetContractTest(parameterized.TestCase):
     *_, other = (
         model for model, row in models.MODELS.items()
         if model != task.model.name and row.takes(shape, task.model.input_dtype)
-        and table_options.CLASSIFICATION in row.learns
     )
     self.assertEqual(load(model=other).model.name, other)
 

@@ -56,7 +56,7 @@ class TrainAloneTest(absltest.TestCase):
     self.assertLen(found[1], len(expected[1]))
     for one, other in zip(found[1], expected[1]):
       self.assertEqual((one.losses, one.cost), (other.losses, other.cost))
-      np.testing.assert_array_equal(one.tallies, other.tallies)
+      np.testing.assert_array_equal(one.confusions, other.confusions)
 
   def test_equals_clusters_of_one_client_round_by_round_to_the_last_bit(self):
     engine_, vectors = _engine(), _vectors()
@@ -68,8 +68,8 @@ class TrainAloneTest(absltest.TestCase):
     for round_, found in zip(_ROUNDS, made, strict=True):
       vectors, losses = engine_.train(vectors, members, round_)
       self.assertEqual(found.losses, losses)
-      tallies = np.concatenate(engine_.tallies(vectors, requests))
-      np.testing.assert_array_equal(found.tallies, tallies)
+      confusions = np.concatenate(engine_.confusions(vectors, requests))
+      np.testing.assert_array_equal(found.confusions, confusions)
     np.testing.assert_array_equal(trained, vectors)
     np.testing.assert_array_equal(trained[2], _vectors()[2])
 

@@ -114,12 +114,11 @@ class EngineTest(absltest.TestCase):
         evaluation.Request(1, (files.test["b"],)),
     ]
     of_test = "outputs are not finite for the test rows of client 'b'"
-    for evaluate in (engine_.tallies, engine_.outputs):
-      evaluate(vectors, requests[:1])
-      with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):
-        evaluate(vectors, requests)
-      with self.assertRaisesRegex(divergence.TrainingDiverged, "the global test rows"):
-        evaluate(vectors, [evaluation.Request(1, files.global_test)])
+    engine_.confusions(vectors, requests[:1])
+    with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):
+      engine_.confusions(vectors, requests)
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "the global test rows"):
+      engine_.confusions(vectors, [evaluation.Request(1, files.global_test)])
     alone = np.stack([vectors[int(client_id == "b")] for client_id in _task.client_ids])
     nobody = participation.Round(4, (), 1)
     with self.assertRaisesRegex(divergence.TrainingDiverged, f"{of_test} after round 4"):

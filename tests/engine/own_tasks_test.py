@@ -108,14 +108,14 @@ class OwnTasksTest(parameterized.TestCase):
         evaluation.Request(k, tuple(engine.files.test[c] for c in task.client_ids))
         for k in range(2)
     ]
-    tallies = engine.tallies(vectors, requests)
+    confusions = engine.confusions(vectors, requests)
     losses = engine.losses(vectors, task.client_ids)
     for k, vector in enumerate(vectors):
       for i, client in enumerate(task.clients):
         expected = np.zeros((3, 3), int)
         predicted = np.argmax(_logits(task, vector, client.test), axis=1)
         np.add.at(expected, (client.test.labels, predicted), 1)
-        np.testing.assert_array_equal(tallies[k][i], expected)
+        np.testing.assert_array_equal(confusions[k][i], expected)
         cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
             client.train.labels, _logits(task, vector, client.train)
         )
@@ -160,7 +160,6 @@ class _Model:
 
   input_shape: tuple
   input_dtype: str
-  label_scale: None = None  # Labels are classes.
 
 
 if __name__ == "__main__":

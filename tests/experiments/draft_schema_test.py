@@ -34,18 +34,18 @@ class DraftSchemaTest(parameterized.TestCase):
 
   def test_follows_its_flags(self):
     printed = self._run(
-        "--label_column=ill", "--label_above=0", "--categories=sex", "--missing=mean",
-        "--decimal=,", "--test_share=0.5",
+        "--label_column=ill", "--categories=sex", "--missing=mean", "--decimal=,",
+        "--test_share=0.5",
     )
     schema = schema_lib.Schema.read(self.output)
     self.assertEqual(schema, schema_lib.Schema(
         note=schema.note,
         features=(schema_lib.Number("age", 41.0, 0.5), schema_lib.Levels("sex", ("f", "m"))),
-        label_column="ill", label_above=0.0, test_share=0.5, header="yes", separator=";",
+        label_column="ill", classes=("0", "1", "3"), test_share=0.5, header="yes", separator=";",
         decimal=",",
     ))
     self.assertEqual(
-        printed.splitlines(), [f"3 features, 2 classes: {self.output}", schema.note]
+        printed.splitlines(), [f"3 features, 3 classes: {self.output}", schema.note]
     )
     self.assertIn("becomes public", schema.note)
 
@@ -64,9 +64,9 @@ class DraftSchemaTest(parameterized.TestCase):
   def test_offers_what_it_accepts(self):
     offered = {flag.name: flag for flag in flags.FLAGS.get_key_flags_for_module(draft_schema)}
     self.assertEqual(offered["missing"].parser.enum_values, ["error", "mean"])
-    self.assertContainsSubset(("categories", "label_above", "decimal", "header"), offered)
+    self.assertContainsSubset(("categories", "split_column", "decimal", "header"), offered)
     self.assertNoCommonElements(
-        ("encoding", "skip_lines", "comment", "thousands", "strip_units", "task"), offered)
+        ("encoding", "skip_lines", "comment", "thousands", "strip_units"), offered)
 
   def test_keeps_a_file(self):
     with open(self.output, "w", encoding="utf-8") as file:

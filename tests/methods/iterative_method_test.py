@@ -46,7 +46,7 @@ def _by_accuracy(settings, engine):
   def next_state(state, round_):
     files = tuple(engine.files.train[c] for c in engine.client_ids)
     requests = [evaluation.Request(k, files) for k in range(len(state.vectors))]
-    accuracy = metrics.accuracy(np.stack(engine.tallies(state.vectors, requests)))
+    accuracy = metrics.accuracy(np.stack(engine.confusions(state.vectors, requests)))
     nearest = dict(zip(engine.client_ids, accuracy.argmax(axis=0)))
     members = tuple(
         tuple(c for c in engine.client_ids if nearest[c] == k) for k in range(len(requests))

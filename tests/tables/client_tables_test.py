@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering.tables import client_tables
-from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from tests.tables import table_folders as folders
 
@@ -35,11 +34,6 @@ class RolesTest(folders.TablesTestCase):
     )
     self.assertEqual(tables.format.classes, ("2", "9", "10"))
     np.testing.assert_array_equal(tables.read("b").labels, [1, 0])
-
-  def test_two_classes_of_numbers(self):
-    tables = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=0)
-    self.assertEqual(tables.format.classes, ("<= 0", "> 0"))
-    np.testing.assert_array_equal(tables.read("a").labels, [0, 1])
 
   def test_one_table_of_several_clients(self):
     tables = self.open(
@@ -309,10 +303,6 @@ class WarningsTest(folders.TablesTestCase):
       ("a copy with gaps", lambda i: "" if i % 5 == 1 else i % 3,
        {"label_column": "y", "missing": "mean"}, True),
       ("levels", lambda i: "uvw"[i % 3], {"label_column": "y", "categories": ("c",)}, True),
-      ("a copy that two classes are made of", lambda i: i % 3,
-       {"label_column": "y", "label_above": 1}, True),
-      ("numbers to learn", lambda i: i % 3, {"label_column": "y", "task": "regression"}, True),
-      ("other numbers", lambda i: 2 - i % 3, {"label_column": "y", "task": "regression"}, False),
       ("a class in two", lambda i: i % 6, {"label_column": "y"}, False),
       ("two classes in one", lambda i: min(i % 3, 1), {"label_column": "y"}, False),
       ("one row differs", lambda i: 0 if i == 23 else i % 3, {"label_column": "y"}, False),
@@ -415,9 +405,6 @@ class WarningsTest(folders.TablesTestCase):
         "filled in: a (row 2), b (2 rows from 3)", "the column x has the same value everywhere"]),
       ("rows without the one feature", "x,k\n1,u\n2,v\n,w\n", "x,k\n3,u\n4,v\n,w\n",
        {"exclude": ("k",), "missing": "mean"}, []),
-      ("codes among limited labels", "x,y\n1,3\n2,5\n", "x,y\n3,-999\n4,-999\n5,-999\n6,4\n",
-       {"label_column": "y", "label_above": 3},
-       ["the column y has -999 in 3 rows, which looks like a code for a missing value"]),
       ("no dates", "x,n\n1,20240131\n", "x,n\n2,20231301\n", {}, []),
       ("large integers", "x,k\n1,9007199254740993\n", "x,k\n2,3\n", {},
        ["the column k has numbers of 2^53 or more, which are rounded"]),
@@ -474,16 +461,13 @@ class WarningsTest(folders.TablesTestCase):
     files = {"a.csv": folders.lines("x,y,z", *(f"{row},{i}" for i, row in enumerate(rows)))}
     options["exclude"] = tuple(options["exclude"])
     if not is_refused:
-      self.assertIsNone(self.open(files, **options).format.options.task)
+      self.assertLen(self.open(files, **options).format.classes, min(count, 30))
       return
     with self.assertRaisesRegex(
-        ValueError, "column 'y' has 21 different numbers in 21 rows, which are no classes; "
-        "--label_above makes two classes of them, --task=regression learns the numbers"
+        ValueError, "column 'y' has 21 different numbers in 21 rows, which are no classes"
     ) as caught:
-      self.open(files, task="classification", **options)
+      self.open(files, **options)
     self.assertNotIn("Try:", str(caught.exception))
-    tables = self.open(files, label_column=column, exclude=("x",), label_above=1)
-    self.assertLen(tables.format.classes, 2)
 
   def test_columns_without_a_value_at_a_client(self):
     files = {"a.csv": "x,y\n1,2\n2,5\n3,\n4,\n", "b.csv": "x,y\n1,\n3,\n"}
@@ -572,11 +556,6 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     files = {"a.csv": "x;y\n1,5%;>50\n2%;<=50\n"}
     self.assertEqual(self._classes(files, strip_units=True)[0], ("<=50", ">50"))
 
-  def test_labels_above_a_number_with_a_comma(self):
-    files = {"a.csv": "x;y\n1,5;0,7\n2;2,3\n", "b.csv": "x,y\n1.5,1.5\n2,1.6\n"}
-    _, labels = self._classes(files, label_above=1.5)
-    self.assertEqual(labels, {"a": ["<= 1.5", "> 1.5"], "b": ["<= 1.5", "> 1.5"]})
-
   @parameterized.named_parameters(
       ("two marks", {"a.csv": "x;y\n1.5;0,7\n2;2,3\n"},
        "column 'x': '1.5' has a decimal point, and '0,7' in line 2, column 'y', a decimal comma"),
@@ -589,14 +568,11 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, message):
       self._classes(files)
 
-  @parameterized.named_parameters(
-      ("distinct", 30, 1, True), ("repeated", 21, 9, True), ("few", 20, 9, False),
-  )
-  def test_many_fractions_with_a_comma_are_learned(self, count, times, is_regression):
-    rows = [f"{i},5;{i},25" for i in range(count)] * times
-    tables = self.open({"a.csv": folders.lines("x;y", *rows),
-                        "b.csv": "x,y\n1.5,0.25\n2.5,1.25\n"}, label_column="y")
-    self.assertEqual(tables.format.options.is_regression, is_regression)
+  def test_many_fractions_with_a_comma_are_no_classes(self):
+    rows = [f"{i},5;{i},25" for i in range(30)]
+    with self.assertRaisesRegex(ValueError, "column 'y' has 30 different numbers in 32 rows"):
+      self.open({"a.csv": folders.lines("x;y", *rows),
+                 "b.csv": "x,y\n1.5,0.25\n2.5,1.25\n"}, label_column="y")
 
   def test_names_are_the_shortest_of_every_kind_of_file(self):
     floats, large = [0.7, 2.0, 0.1], 2.0**53
@@ -632,107 +608,24 @@ class NumbersAsClassesTest(folders.TablesTestCase):
     files = {"a.csv": folders.lines("x,y", *rows)}
     with self.assertRaisesRegex(
         ValueError, "'y' has 30 different labels in 30 rows, most of them numbers; '100.0 kWh' is "
-        "none; --strip_units reads numbers with a unit"
+        "none"
     ):
       self.open(files, label_column="y")
-    format_ = self.open(files, label_column="y", strip_units=True).format
-    self.assertTrue(format_.options.is_regression)
     files = {"a.csv": folders.lines("x,y", *rows).replace(" kWh", "").replace("100.5", "n/d")}
     with self.assertRaisesRegex(ValueError, "most of them numbers; 'n/d' is none"):
       self.open(files, label_column="y")
 
-  @parameterized.named_parameters(
-      ("no flags", {}, "strip_units reads numbers with a unit"),
-      ("flags", {"strip_units": True, "thousands": "."}, "task=regression learns the numbers"),
-  )
-  def test_labels_with_several_units_and_marks(self, options, hint):
+  @parameterized.parameters({}, {"strip_units": True, "thousands": "."})
+  def test_labels_with_several_units_and_marks(self, **options):
     files = {
         "a.csv": folders.lines("x;y", *(f"{i};{10 + i}.574,00 €" for i in range(15))),
         "b.csv": folders.lines("x;y", *(f"{i};£{50 + i},574.20" for i in range(15))),
     }
     with self.assertRaisesRegex(
-        ValueError, f"'y' has 30 different labels in 30 rows, .* is none; --{hint}[^-]*$"
+        ValueError, "'y' has 30 different labels in 30 rows, .* is none[^-]*$"
     ) as caught:
       self.open(files, label_column="y", **options)
     self.assertNotIn(".csv", str(caught.exception))
-
-
-class RegressionTest(folders.TablesTestCase):
-
-  def _tables(self, labels, **options):
-    rows = [f"{i},{label}" for i, label in enumerate(labels)]
-    half = len(rows) // 2
-    files = {"a.csv": folders.lines("x,y", *rows[:half]),
-             "b.csv": folders.lines("x,y", *rows[half:])}
-    return self.open(files, label_column="y", **options)
-
-  @parameterized.named_parameters(
-      ("distinct integers", range(21), True),
-      ("many integers", [i % 60 for i in range(180)], True),
-      ("integers with many rows", [i % 60 for i in range(300)], False),
-      ("few numbers", [i % 20 / 10 for i in range(40)], False),
-      ("fractions that repeat", [i % 21 / 10 for i in range(300)], True),
-      ("text", [f"c{i}" for i in range(30)], False),
-  )
-  def test_what_is_found(self, labels, is_regression):
-    tables = self._tables(labels)
-    self.assertEqual(tables.format.options.is_regression, is_regression)
-    self.assertEqual(tables.format.classes is None, is_regression)
-
-  def test_few_numbers_are_learned_where_that_is_asked(self):
-    tables = self._tables([1, 2, 1, 2], task="regression")
-    self.assertIsNone(tables.format.classes)
-    self.assertEqual(tables.read("b").labels.tolist(), [1.0, 2.0])
-
-  def test_labels_have_the_decimal_mark_of_their_file(self):
-    files = {"a.csv": folders.lines("x;y", *(f"{i},5;{i},25" for i in range(30)))}
-    tables = self.open(files, label_column="y")
-    self.assertEqual(tables.read("a").labels.tolist(), [i + 0.25 for i in range(30)])
-
-  def test_the_scale_is_that_of_the_chosen_rows(self):
-    tables = self._tables([1, 3, 50, 5, 7, 90], task="regression")
-    tables = tables.standardized(lambda _, table: table.features[:, 0] % 3 < 2)
-    scale = tables.format.label_scale
-    self.assertAlmostEqual(scale.mean, 4)
-    self.assertAlmostEqual(scale.deviation, np.std([1, 3, 5, 7]))
-    np.testing.assert_allclose(scale.in_units(tables.read("b").labels), [5, 7, 90])
-    again = table_format.TableFormat.from_json(tables.format.to_json())
-    self.assertEqual(again.label_scale, scale)
-    self.assertEqual(again.columns, tables.format.columns)
-
-  def test_labels_that_are_all_the_same(self):
-    with self.assertRaisesRegex(ValueError, "`label_column` must hold different numbers.*got 3 ev"):
-      self._tables([3, 3, 3, 9], task="regression").standardized(
-          lambda _, table: table.features[:, 0] < 3
-      )
-
-  @parameterized.named_parameters(
-      ("nan", "nan", "line 2, column 'y' is empty, and every row must have one"),
-      ("text", "high", "line 2, column 'y': 'high' is not a number"),
-      ("infinite", "inf", "inf"),
-  )
-  def test_a_label_that_is_no_number(self, cell, message):
-    with self.assertRaisesRegex(ValueError, message) as caught:
-      self._tables([cell, 2, 3, 4.5], task="regression")
-    self.assertNotIn("Try:", str(caught.exception))
-
-  def test_text_can_not_be_learned(self):
-    with self.assertRaisesRegex(ValueError, "column 'y': 'a' is not a number") as caught:
-      self._tables(["a", "b", "a", "b"], task="regression")
-    self.assertNotIn("Try:", str(caught.exception))
-
-  def test_options_that_contradict_it(self):
-    with self.assertRaisesRegex(ValueError, "`label_above` must be left out for a regression"):
-      self._tables([1, 2], task="regression", label_above=1)
-    with self.assertRaisesRegex(ValueError, "`task` must be left out without `label_column`"):
-      self.open({"a.csv": "x\n1\n"}, task="regression")
-
-  def test_files_without_labels_can_be_predicted(self):
-    tables = self._tables([1, 2, 3, 4], task="regression").standardized(
-        lambda _, table: np.ones(len(table.rows), bool)
-    )
-    opened = self.open_later(tables.format, {"c.csv": "x\n1\n2\n"})
-    self.assertIsNone(opened.read("c").labels)
 
 
 if __name__ == "__main__":

@@ -138,11 +138,6 @@ class ForAModelTest(folders.TablesTestCase):
     with self.assertRaisesRegex(ValueError, "a.csv': line 2, column 'x': 'text 0' is no"):
       self.open(files, columns=("x", "y"))
 
-  def test_a_threshold_of_labels_goes_with_them(self):
-    format_ = self.open({"a.csv": "x,y\n1,0\n2,3\n"}, label_column="y", label_above=1).format
-    tables = self.open_later(format_, {"b.csv": "x\n5\n"})
-    np.testing.assert_array_equal(tables.read("b").features, [[5]])
-
   def test_columns_that_were_not_chosen_are_left_alone(self):
     tables = self.open_for_model(
         {"new.csv": "x;z;c\n1;text;red\n"}, columns=("x", "c"), exclude=()
@@ -272,47 +267,6 @@ class ForAModelTest(folders.TablesTestCase):
             "in the run$"
         ))
     self.assertEmpty(self.open_later(tables.format, files).warnings)
-
-  def test_labels_in_another_unit_than_those_of_the_run(self):
-    rows = [f"{i},{2 + 0.1 * i:g}" for i in range(20)]
-    options = {"label_column": "y", "task": "regression"}
-    tables = self.open({"a.csv": folders.lines("x,y", *rows)}, **options)
-    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
-    files = {
-        "a.csv": folders.lines("x,y", *rows), "c.csv": folders.lines("y;x", *(
-            f"{2000 + 100 * i};{i}" for i in range(20))), "d.csv": "x\n1\n",
-    }
-    (warning,) = self.open_later(format_, files).warnings
-    self.assertRegex(warning, (
-        "^the column y may have another unit: its mean is 2950 in '.*/c.csv', and was 2.95 in the "
-        "run$"
-    ))
-
-    (warning,) = self.open_later(format_, {"a.csv": files["c.csv"].replace(";", ","), **{
-        "d.csv": "x\n1\n"}}).warnings
-    self.assertIn("its mean is 2950", warning)
-
-  def test_labels_at_the_edge_of_those_of_the_run(self):
-    options = {"label_column": "y", "task": "regression"}
-    text = {
-        f"{mean}.csv": folders.lines("x,y", *(f"{i},{mean + 0.1 * i:g}" for i in range(20)))
-        for mean in (4, 5, 6, 7, 8, 9, 10, 11, 26)
-    }
-    tables = self.open(text, **options)
-    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
-    self.assertEmpty(self.open_later(format_, text).warnings)
-
-  def test_labels_of_some_of_the_files_that_hold_clients(self):
-    options = {"label_column": "y", "task": "regression", "client_column": "who"}
-    rows = [f"{i},{2 + 0.1 * i:g},u" for i in range(20)]
-    tables = self.open({"a.csv": folders.lines("x,y,who", *rows)}, **options)
-    format_ = tables.standardized(lambda _, table: np.full(len(table.rows), True)).format
-    files = {
-        "a.csv": folders.lines("x,y,who", *(f"{i},{2000 + 100 * i},u" for i in range(20))),
-        "b.csv": "x,who\n1,u\n2,v\n",
-    }
-    (warning,) = self.open_later(format_, files).warnings
-    self.assertIn("the column y may have another unit: its mean is 2950 in 'u'", warning)
 
   def test_an_empty_cell_of_the_split(self):
     format_ = self.open({"a.csv": "x,p\n1,train\n2,test\n"}, split_column="p").format
@@ -484,20 +438,6 @@ class ForAModelTest(folders.TablesTestCase):
     tables = self.open_later(format_, {"a.csv": "x,y\nmuch,1\n,2\n1e300,3\n4,4\n"}, **_SKIPPING)
     self.assert_features(tables, {"a": [[4, 4]]})
     self.assertRegex(tables.warnings[0], "^3 rows are left out of .*a.csv")
-
-  def test_some_files_have_the_labels_of_a_regression(self):
-    options = {"label_column": "y", "task": "regression", "decimal": None}
-    format_ = self.open({"a.csv": "x,y\n1,2.5\n2,3.5\n"}, **options).format
-    files = {"a.csv": "x\n1\n", "b.csv": "y;x\n1,5;1,5\n", "c.csv": "x\n1.5\n"}
-    tables = self.open_later(format_, files)
-    self.assertEqual(tables.unlabelled, {"a", "c"})
-    np.testing.assert_array_equal(tables.read("b").labels, [1.5])
-
-  def test_bad_rows_of_a_regression(self):
-    options = {"label_column": "y", "task": "regression"}
-    format_ = self.open({"a.csv": "x,y\n1,2.5\n2,3.5\n"}, **options).format
-    tables = self.open_later(format_, {"a.csv": "x,y\n1,2.5\nmuch,1\n"}, **_SKIPPING)
-    np.testing.assert_array_equal(tables.read("a").rows, [1])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class JsonTest(parameterized.TestCase):
        "strip_units": True},
       {"missing": "indicator", "separator": ";", "decimal": ",", "header": "yes",
        "exclude": ("a", "b"), "client_column": "who", "split_column": "part"},
-      {"columns": ("x", "c", "z"), "missing": "mean", "label_above": 0.1},
+      {"columns": ("x", "c", "z"), "missing": "mean"},
       {"allow_any_number": True},
   )
   def test_comes_back_the_same(self, **options):
@@ -96,10 +96,9 @@ class LevelOfTest(parameterized.TestCase):
 class WithoutRolesTest(absltest.TestCase):
 
   def test_what_belongs_to_the_role_goes_too(self):
-    format_ = _format(label_above=2.0).without_roles({"label_column"})
+    format_ = _format().without_roles({"label_column"})
     self.assertEqual(format_.columns.roles, {"id_column": "key"})
     self.assertEqual(format_.options.roles, {"id_column": "key"})
-    self.assertIsNone(format_.options.label_above)
 
 
 class FeaturesTest(parameterized.TestCase):

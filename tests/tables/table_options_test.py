@@ -22,8 +22,6 @@ class OptionsTest(parameterized.TestCase):
       ({"encoding": "shift_jis", "allow_any_number": True}, "`encoding` must be UTF-8 or have"),
       ({"thousands": ";"}, "`thousands` must be one of ,, .,  , ', got ';'"),
       ({"thousands": ".", "decimal": "."}, "`thousands` must differ from `decimal`, got '.'"),
-      ({"label_above": 1}, "`label_above` must be left out without `label_column`, got 1"),
-      ({"label_column": "x", "label_above": float("nan")}, "`label_above` must be a finite number"),
       ({"label_column": "x", "id_column": "x"}, "`label_column` must not name a column that is in"),
       ({"exclude": ("x",), "columns": ("x",)}, "`columns` must not name a column .*`exclude`"),
       ({"exclude": ("x",), "categories": ("x",)}, "`categories` must not name a column"),

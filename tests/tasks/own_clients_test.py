@@ -137,6 +137,7 @@ class TaskFromArraysTest(parameterized.TestCase):
       ("flat", {"a": (np.ones(3), [0, 1, 1])}, ValueError, r"`y` must .* shape \(3,\), for"),
       ("text", {"a": (np.array([["x"]] * 3), [0, 1, 1])}, TypeError, "`x` must be numbers .*'a'"),
       ("text_label", {"a": (np.ones((2, 2)), ["x", "y"])}, TypeError, "`y` must be int.*np.unique"),
+      ("numbers", {"a": (np.ones((2, 2)), [0.5, 1.5])}, TypeError, "`y` must be int.*got float64"),
       ("negative", {"a": (np.ones((2, 2)), [0, -1])}, ValueError, "`labels` .*got -1 for 'a'"),
       ("nan", {"a": (np.full((2, 2), np.nan), [0, 1])}, ValueError, "`features` .* nan for 'a'"),
       ("large", {"a": (np.full((2, 2), 1e39), [0, 1])}, ValueError, "`features` .* inf for 'a'"),

@@ -212,27 +212,14 @@ class LoadTest(_TestCase):
     clients = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
     np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
 
-  def test_a_label_above(self):
+  def test_labels_with_a_comma(self):
     schema = schema_lib.Schema(
         features=(schema_lib.Levels("c", ("1", "2", "3", "4")),), label_column="y",
-        label_above=2.0, header="yes", split_column="part",
-    )
-    rows = ("1,2\n", "2,2.5\n", "3,u\n", "4,inf\n", "1,nan\n", "1,\n")
-    table = _table(*(f"train,{row}" for row in rows), header="part,c,y\n")
-    self.assert_client(table, np.eye(4)[[0, 1, 3]], [0, 1, 1], schema=schema)
-
-  @parameterized.named_parameters(
-      ("classes", {"classes": ("0.5", "2", "3,5")}, [0, 1, 1, 2]),
-      ("a label above", {"label_above": 0.5}, [0, 1, 1, 1]),
-  )
-  def test_labels_with_a_comma(self, classes, labels):
-    schema = schema_lib.Schema(
-        features=(schema_lib.Levels("c", ("1", "2", "3", "4")),), label_column="y",
-        header="yes", split_column="part", separator=";", decimal=",", **classes,
+        classes=("0.5", "2", "3,5"), header="yes", split_column="part", separator=";", decimal=",",
     )
     rows = ("1;0,5\n", "2;2,0\n", "3;2.0\n", "4;3,5\n", "1;u\n", "1;1,2,3\n")
     table = _table(*(f"train;{row}" for row in rows), header="part;c;y\n")
-    self.assert_client(table, np.eye(4), labels, schema=schema)
+    self.assert_client(table, np.eye(4), [0, 1, 1, 2], schema=schema)
 
   def test_without_names(self):
     schema = schema_lib.Schema(

@@ -69,19 +69,13 @@ class SchemaTest(parameterized.TestCase):
     schema.write(path)
     self.assertEqual(schema_lib.Schema.read(path), schema)
 
-  def test_a_label_above(self):
-    document = {**_changed(["classes"], None), "label_above": 2.5}
-    schema = schema_lib.Schema.from_json(document)
-    self.assertEqual(schema.classes, ("<= 2.5", "> 2.5"))
-    self.assertEqual(schema.to_json(), document)
-
   def test_levels_are_those_that_cells_stand_for(self):
     document = _changed(["classes"], [1, "02", True, 0.5, " u "])
     schema = schema_lib.Schema.from_json(document)
     self.assertEqual(schema.classes, ("1", "2", "true", "0.5", "u"))
 
   def test_keys_that_are_null_have_defaults(self):
-    document = {**_DOCUMENT, "split_column": None, "label_above": None, "decimal": None}
+    document = {**_DOCUMENT, "split_column": None, "test_share": None, "decimal": None}
     self.assertEqual(schema_lib.Schema.from_json(document).to_json(), _DOCUMENT)
 
   def test_letters_are_readable_and_a_byte_order_mark_is_left_out(self):
@@ -137,11 +131,7 @@ class SchemaTest(parameterized.TestCase):
        "`features[0].name` must be text without blanks at its ends, got 3."),
       ("one class", _changed(["classes"], ["no"]), "`classes` must hold at least 2, got ['no']."),
       ("no classes", _changed(["classes"], None),
-       "`classes` must be given, or `label_above`, and not both, got None."),
-      ("classes twice", {**_DOCUMENT, "label_above": 1},
-       "`classes` must be given, or `label_above`, and not both, got ['no', 'yes']."),
-      ("text to be above", {**_changed(["classes"], None), "label_above": "1"},
-       "`label_above` must be a number in [-1e+100, 1e+100], got '1'."),
+       "`classes` must be given, got None."),
       ("a share of all", {**_DOCUMENT, "test_share": 1},
        "`test_share` must be a number in (0, 1), got 1."),
       ("a share and a column", {**_DOCUMENT, "test_share": 0.5, "split_column": "part"},
@@ -163,7 +153,7 @@ class SchemaTest(parameterized.TestCase):
        "`separator` must differ from `decimal`, got ','."),
       ("a number as note", _changed(["note"], 1), "`note` must be text, got 1."),
       ("a key too many", {**_DOCUMENT, "labels": ["a"]},
-       "`schema` must have no keys but note, features, label_column, classes, label_above, "),
+       "`schema` must have no keys but note, features, label_column, classes, "),
   )
   def test_faults(self, document, message):
     path = self.create_tempfile().full_path
@@ -250,15 +240,16 @@ class DraftTest(parameterized.TestCase):
     self.assertEqual(schema.feature_names, ("column_1", "column_2"))
     self.assertLen(private_clients.load(schema, folder, 0).train["a"], 1)
 
-  def test_clients_that_share_a_table_and_a_limit(self):
+  def test_clients_that_share_a_table(self):
     folder = self._folder({"all.csv": "who,x,y\na,1,0\nb,2,3\n"})
-    schema = schema_lib.draft(folder, table_options.TableOptions(
-        client_column="who", label_column="y", label_above=4))
+    schema = schema_lib.draft(
+        folder, table_options.TableOptions(client_column="who", label_column="y")
+    )
     self.assertEqual(schema.client_column, "who")
-    self.assertEqual((schema.label_above, schema.classes), (4, ("<= 4", "> 4")))
+    self.assertEqual(schema.classes, ("0", "3"))
     clients = private_clients.load(schema, folder, 0)
     self.assertEqual(clients.client_ids, ("a", "b"))
-    self.assertEqual([clients.train[c].labels.tolist() for c in "ab"], [[0], [0]])
+    self.assertEqual([clients.train[c].labels.tolist() for c in "ab"], [[0], [1]])
 
   def test_parquet(self):
     folder = self.create_tempdir().full_path

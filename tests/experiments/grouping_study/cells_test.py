@@ -30,7 +30,7 @@ def _pretrained():
 def _method():
   return result_lib.MethodResult(
       assignment=mock.Mock(clusters=(("a",), ("b",))), vectors=np.zeros((2, 1)),
-      best_quality=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
+      best_accuracy=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
       new_clients=None, new_client_clusters=None, cost=cost.Cost(16, 160, 150),
       adjusted_rand_index=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
@@ -68,10 +68,7 @@ class CellsTest(parameterized.TestCase):
     self.folder = self.create_tempdir().full_path
     self.config = sample_study.config(("iid",), num_seeds=2)
     self.told = []
-    model = mock.Mock(label_scale=None, num_classes=2, class_weights=None)
-    self.enter_context(
-        mock.patch.object(cells, "load_task", return_value=mock.Mock(model=model))
-    )
+    self.enter_context(mock.patch.object(cells, "load_task", return_value=mock.Mock()))
 
   def _measure(self, run, group=None, failed=()):
     with mock.patch.object(run_lib, "run", run):

@@ -16,7 +16,7 @@ class TableFlagsTest(absltest.TestCase):
 
   def test_every_option_is_a_flag(self):
     options = {field.name for field in dataclasses.fields(table_options.TableOptions)}
-    of_programs = {*table_flags.NAMES, *table_flags.OF_LABELS, table_flags.TASK}
+    of_programs = {*table_flags.NAMES, *table_flags.OF_LABELS}
     self.assertEqual(of_programs, options - _NO_FLAG)
 
   def test_options_of_flags(self):

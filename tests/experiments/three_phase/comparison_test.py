@@ -202,7 +202,7 @@ class ComparisonTablesTest(absltest.TestCase):
 
   def test_clients_of_the_saved_clusters(self):
     results = self._results(label_column="num")
-    client, accuracy = results.clients[2], results.client_curve("kmeans")["client_0002"]
+    client, accuracy = results.clients[2], results.client_accuracy("kmeans")["client_0002"]
 
     table = detail_tables.saved_clusters_table(results)
 

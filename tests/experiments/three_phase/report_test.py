@@ -117,21 +117,6 @@ class ReportTest(parameterized.TestCase):
     self.assertNotIn("The folder model holds", self.page)
     self.assertIn('<p class="subtitle">invented digits. Partition: rotated (2 groups', self.page)
 
-  def test_test_rows_decide_where_the_metric_is_undefined_on_validation_rows(self):
-    results = sample_run.results(
-        sample_run.sample_run(label_column="num", validation_examples=9),
-        self.create_tempdir().full_path,
-    )
-    document = json.loads(json.dumps(results.summary))
-    document["comparison"]["metric"] = "auroc"
-    for found in document["methods"].values():
-      found["clients"]["auroc"] = {**found["clients"]["accuracy"], "num_clients": 6}
-    with open(results.finished.join("summary.json"), "w", encoding="utf-8") as file:
-      json.dump(document, file)
-    with mock.patch.object(report, "FIRST_FIGURES", ()), mock.patch.object(report, "FIGURES", ()):
-      report.write_report(finished_run.FinishedRun(results.finished.path))
-    with open(results.finished.join("report.html"), encoding="utf-8") as file:
-      self.assertIn("the best mean AUROC on the clients&#x27; test rows,", file.read())
 
   def test_one_cluster_has_no_profile(self):
     folder, _ = self._write(without=("profiles.csv",), label_column="num")

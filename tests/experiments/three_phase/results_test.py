@@ -94,7 +94,7 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(results.num_clients, 6)
     self.assertLen(results.clients, 6)
     self.assertNotIn("late", sum(results.true_groups.clusters, ()))
-    self.assertLen(results.client_curve("kmeans"), 6)
+    self.assertLen(results.client_accuracy("kmeans"), 6)
     self.assertEqual(results.new_client("kmeans", "later"), ("0 1", 0.76))
     clusters, accuracy = results.new_client("pretrain", "late")
     self.assertEqual(clusters, "")
@@ -145,7 +145,7 @@ class ResultsTest(parameterized.TestCase):
     results = self._read(sample_run.sample_run(3, (), client_ids=ids))
 
     self.assertEqual([client["client_id"] for client in results.clients], list(ids))
-    self.assertEqual(tuple(results.client_curve("fedavg")), ids)
+    self.assertEqual(tuple(results.client_accuracy("fedavg")), ids)
     self.assertEqual(results.true_groups.clusters, (("01", "1e3"), ("2",)))
 
   def test_partition_in_words(self):

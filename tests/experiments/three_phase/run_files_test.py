@@ -12,7 +12,6 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from experiments.three_phase import run_files
 from fl_clustering.engine import cost as cost_lib
-from fl_clustering.engine import objectives
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import num_clusters
 from fl_clustering.three_phase import result as result_lib
@@ -33,13 +32,12 @@ def _client(client_id):
   return types.SimpleNamespace(client_id=client_id, test=range(10))
 
 
-_MODEL = types.SimpleNamespace(label_scale=None, num_classes=2, class_weights=None)
 _TASK = types.SimpleNamespace(
     clients=(_client("a"), _client("b")), client_ids=("a", "b"),
-    new_clients=(_client("c"),), model=_MODEL,
+    new_clients=(_client("c"),),
 )
 _NO_NEW_TASK = types.SimpleNamespace(
-    clients=_TASK.clients, client_ids=_TASK.client_ids, new_clients=(), model=_MODEL,
+    clients=_TASK.clients, client_ids=_TASK.client_ids, new_clients=(),
 )
 _CONFIG = types.SimpleNamespace(
     pretrain_rounds=2, cluster_rounds=3, chosen_methods=("moving",)
@@ -50,7 +48,7 @@ def _result(choice=None):
   method = result_lib.MethodResult(
       assignment=cluster_assignment.ClusterAssignment((("a", "b"), ("b", "x"))),
       vectors=np.zeros((2, 3), np.float32),
-      best_quality=np.array([0.25, 0.5]),
+      best_accuracy=np.array([0.25, 0.5]),
       clients=_right(1, 2),
       clients_blended=_right(3, 4),
       global_mean=_right(5)[0],
@@ -82,7 +80,7 @@ class EvaluationRowsTest(absltest.TestCase):
     super().setUp()
     self.values = {
         (row.method, row.cluster, row.metric): row.value
-        for row in run_files.evaluation_rows(objectives.of(_MODEL), _result())
+        for row in run_files.evaluation_rows(_result())
     }
 
   def test_metrics_of_phase_1_s_model(self):
