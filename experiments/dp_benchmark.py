@@ -16,11 +16,11 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
 from experiments.private import cells
 from experiments.private import config as config_lib
 from experiments.private import data

@@ -30,12 +30,12 @@ def _draw(num_rows, num_classes, seed=0):
   return rng.integers(num_classes, size=num_rows), rng.dirichlet(np.ones(num_classes), num_rows)
 
 
-def _task(*labels, num_classes=2, num_sites=0, is_regression=False, has_tables=True):
+def _task(*labels, num_classes=2, is_regression=False, has_tables=True):
   clients = [types.SimpleNamespace(test=types.SimpleNamespace(labels=np.array(own)))
              for own in labels]
   counts = np.bincount(np.concatenate(labels), minlength=num_classes)
   return types.SimpleNamespace(
-      clients=clients, num_sites=num_sites, is_regression=is_regression,
+      clients=clients, is_regression=is_regression,
       table_format="format" if has_tables else None, train_label_counts=counts,
   )
 
@@ -98,18 +98,14 @@ class MetricTest(parameterized.TestCase):
   def test_the_rarest_class_decides(self, labels, expected):
     self.assertEqual(judging.default_metric(_task(labels)), expected)
 
-  def test_images_and_sites_have_the_accuracy_and_numbers_the_error(self):
+  def test_images_have_the_accuracy_and_numbers_the_error(self):
     labels = [0] * 9 + [1]
     self.assertEqual(judging.default_metric(_task(labels, has_tables=False)), "accuracy")
-    at_sites = _task(labels, num_sites=2)
-    at_sites.train_label_counts = None
-    self.assertEqual(judging.default_metric(at_sites), "accuracy")
     self.assertEqual(judging.default_metric(_task(labels, is_regression=True)), "mse")
 
   @parameterized.parameters(
       ("auroc", _task([0, 1], is_regression=True), "be mse for a regression, got 'auroc'"),
       ("mse", _task([0, 1]), "be accuracy or .* for classes, got 'mse'"),
-      ("log_loss", _task([0, 1], num_sites=1), "clients at sites"),
       ("auprc", _task([0, 1], [0, 0], [1, 1]), "which 1 of 3 clients have"),
   )
   def test_what_can_not_be(self, metric, task, message):

@@ -326,8 +326,8 @@ def _draw_key(
 
 
 def label_mix(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns the clients' training labels, by size and by cluster; None without any here."""
-  if results.num_sites or results.is_regression:
+  """Returns the clients' training labels, by size and by cluster; None without any."""
+  if results.is_regression:
     return None
   by_size = sorted(results.clients, key=lambda c: (-c["num_train"], c["client_id"]))
   shown = _at_most(by_size, _MAX_BARS, _BARS_OF_MORE)

@@ -130,9 +130,7 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   metrics = results.client_metrics(method)
   names = results.scale.averages if results.is_regression else {
       "accuracy": "accuracy", "recall": "balanced accuracy",
-      **({} if results.num_sites else {
-          name: judging.METRICS[name].label for name in judging.OF_OUTPUTS
-      }),
+      **{name: judging.METRICS[name].label for name in judging.OF_OUTPUTS},
   }
   in_first = metrics[results.clients[0]["client_id"]]
   # Runs of earlier versions have fewer.

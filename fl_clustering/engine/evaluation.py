@@ -114,17 +114,16 @@ def build_tallies(model: model_lib.Model) -> tff.Computation:
 
 
 def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
-  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples at one site.
+  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples.
 
   Returns the files' positions.
   """
   lists: list[list[int]] = []
-  size, site = 0, None
-  for position in sorted(range(len(files)), key=lambda position: files[position].site):
-    file = files[position]
-    if file.site != site or size + file.num_examples > JOB_EXAMPLES:
+  size = 0
+  for position, file in enumerate(files):
+    if not lists or size + file.num_examples > JOB_EXAMPLES:
       lists.append([])
-      size, site = 0, file.site
+      size = 0
     lists[-1].append(position)
     size += file.num_examples
   return lists
@@ -181,8 +180,6 @@ def outputs(
     model: model_lib.Model, vectors: Any, requests: Sequence[Request]
 ) -> list[list[Outputs]]:
   """Returns what models return for every example; arguments as of `tallies`.
-
-  Files at sites must not be asked for: their rows stay there.
 
   Returns:
     Per request and file, its labels and the model's outputs.

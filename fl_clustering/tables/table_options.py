@@ -8,8 +8,8 @@ import functools
 import math
 from typing import Any, Mapping, Sequence
 
+from clustering_basics import options as options_lib
 from clustering_basics import validate
-from fl_clustering import options as options_lib
 from fl_clustering.tables import cells
 
 # What a missing cell is, by the names of `missing`.

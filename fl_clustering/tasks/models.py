@@ -10,8 +10,8 @@ import dataclasses
 import functools
 from typing import Any, Mapping
 
+from clustering_basics import options as options_lib
 from clustering_basics import validate
-from fl_clustering import options as options_lib
 from fl_clustering.tables import label_scale as label_scale_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import convolutions

@@ -7,7 +7,7 @@ class (Laplace's rule of succession), so that none is zero.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,14 +32,13 @@ class Baseline:
 
 
 def of_task(task: federated_task.FederatedTask) -> Baseline | None:
-  """Returns the baseline of a task of tables; None of other data, or where sites keep labels."""
-  if task.table_format is None or task.num_sites:
+  """Returns the baseline of a task of tables; None of other data."""
+  if task.table_format is None:
     return None
   objective = objectives.of(task.model)
   outputs = []
   for client in task.clients:
-    train: Any = client.train.labels  # type: ignore[union-attr]
-    test: Any = client.test.labels  # type: ignore[union-attr]
+    train, test = client.train.labels, client.test.labels
     if task.is_regression:
       output = np.array([train.mean(dtype=np.float64)], np.float32)
     else:

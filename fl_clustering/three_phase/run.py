@@ -50,10 +50,10 @@ from fl_clustering.three_phase import stages
 if TYPE_CHECKING:
   import numpy as np
 
-  from fl_clustering import config as config_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
+  from fl_clustering.three_phase import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +180,7 @@ def run(
     tolerated: Sequence[type[BaseException]] = (),
     failed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> result_lib.ThreePhaseResult:
-  """Runs all three phases. TFF's context must be set, see `runtime.py`.
+  """Runs all three phases. TFF's context must be set, see `runtime/`.
 
   Args:
     task: The clients and their data, as `config` describes them.
@@ -199,7 +199,7 @@ def run(
   if task.is_regression:
     config.check_regression()
   metric = judging.metric_of(config.primary_metric, task)
-  of_tables = task.table_format is not None and not task.num_sites
+  of_tables = task.table_format is not None
   with_outputs = judging.METRICS[metric].of_outputs or of_tables and not task.is_regression
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)

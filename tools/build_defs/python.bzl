@@ -1,6 +1,6 @@
 """Macros for Python targets: each needs only a file's name and its dependencies.
 
-Dependencies are labels, such as ":config" or "//fl_clustering:runtime", or names of
+Dependencies are labels, such as ":config" or "//fl_clustering/points:privacy", or names of
 packages in requirements.txt, such as "numpy".  A target has the name of its file.  Every
 target depends on the __init__.py of its folder, the target ":package".
 """

@@ -133,19 +133,6 @@ class ReportTest(parameterized.TestCase):
     with open(results.finished.join("report.html"), encoding="utf-8") as file:
       self.assertIn("the best mean AUROC on the clients&#x27; test rows,", file.read())
 
-  def test_clients_at_sites(self):
-    folder, page = self._write(("label_mix.png",), label_column="num", num_sites=2)
-
-    for name in ("profiles.png", "label_mix.png"):
-      self.assertNotIn(name, os.listdir(os.path.join(folder, "figures")))
-    self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: digits</h1>", page)
-    self.assertIn("test examples of 6 clients at 2 sites.", page)
-    self.assertIn("The files stay at the sites.", page)
-    self.assertIn("the best mean accuracy on the clients&#x27; test rows,", page)
-    self.assertNotIn("most frequent class", page)
-    for text in ("at 2 sites", "the sites"):
-      self.assertNotIn(text, self.page)
-
   def test_one_cluster_has_no_profile(self):
     folder, _ = self._write(without=("profiles.csv",), label_column="num")
 
