@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import file_format
-from clustering_basics import model_folder
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
 from fl_clustering.points import secure_sums
