@@ -127,13 +127,11 @@ def _clients(
     validation: Which of the clients' training rows are for validation, bool of shape (num_train,)
       by id; other clients have none.
   """
-  is_regression = tables.format.options.is_regression
   for client_id in _usable(is_test):
     table = tables.read(client_id)
     assert table.labels is not None  # `check_classes` has seen some.
-    labels = table.labels.astype(np.float32) if is_regression else table.labels
     train, test = (
-        examples_lib.converted(client_id, table.features[rows], labels[rows], "float32")
+        examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
         for rows in (~is_test[client_id], is_test[client_id])
     )
     mask, held = validation.get(client_id), None
