@@ -1,62 +1,43 @@
-"""Macros for Python targets: each needs only a file's name and its dependencies.
+"""Macros for Python targets: one library per folder, its programs, and its tests.
 
-Dependencies are labels, such as ":config" or "//fl_clustering/points:privacy", or names of
-packages in requirements.txt, such as "numpy".  A target has the name of its file.  Every
-target depends on the __init__.py of its folder, the target ":package".
+A library has all files of its folder and the folder's name, so a new file needs no line.  The
+packages of requirements.txt come with the interpreter, and are no dependencies.
 """
 
-load("@python_env//:requirements.bzl", "requirement")
+def library(deps = []):
+    """Declares a py_library of all files of a folder, with the folder's name.
 
-def _package():
-    """Declares ":package" if the folder has an __init__.py; it depends on the parent's."""
-    if not native.glob(["__init__.py"]):
-        return []
-    if not native.existing_rule("package"):
-        parent = native.package_name().rpartition("/")[0]
+    Args:
+      deps: Labels of the folders that its files import.
+    """
+    parent, _, name = native.package_name().rpartition("/")
+    if native.glob(["__init__.py"]):
         native.py_library(
             name = "package",
             srcs = ["__init__.py"],
             deps = ["//{}:package".format(parent)] if parent else [],
         )
-    return [":package"]
-
-def _labels(deps):
-    return _package() + [
-        dep if dep[0] in ":/@" else requirement(dep)
-        for dep in deps
-    ]
-
-def modules(deps_by_name, testonly = False):
-    """Declares a py_library for each file, and ":modules", which depends on all of them.
-
-    Args:
-      deps_by_name: Maps a file's name, without its extension, to its dependencies.
-      testonly: Whether only tests may use the targets.
-    """
+        deps = deps + [":package"]
     native.py_library(
-        name = "modules",
-        testonly = testonly,
-        deps = [":" + name for name in deps_by_name],
+        name = name,
+        srcs = native.glob(["*.py"], exclude = ["__init__.py"]),
+        data = native.glob(["*.csv", "*.txt"]),
+        deps = deps,
     )
-    for name, deps in deps_by_name.items():
-        native.py_library(
-            name = name,
-            srcs = [name + ".py"],
-            testonly = testonly,
-            deps = _labels(deps),
-        )
 
-def programs(deps_by_name):
-    """Declares a py_binary for each file.
+def programs(names, deps = {}):
+    """Declares a py_binary for each of some files of the folder's library.
 
     Args:
-      deps_by_name: Maps a file's name, without its extension, to its dependencies.
+      names: The files' names, without their extension.
+      deps: From a name to labels that this program alone needs, such as another environment.
     """
-    for name, deps in deps_by_name.items():
+    library_of_folder = ":" + native.package_name().split("/")[-1]
+    for name in names:
         native.py_binary(
             name = name,
             srcs = [name + ".py"],
-            deps = _labels(deps),
+            deps = [library_of_folder] + deps.get(name, []),
         )
 
 # Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
@@ -67,64 +48,73 @@ _JOINED_TESTS = {
     "of_points": ["tests.kmeans", "tests.multiview", "tests.points"],
 }
 
-def tests(name, srcs, deps, size = "medium", data = []):
-    """Declares one py_test that runs test files in one process, which imports packages once.
-
-    `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or methods of that name.  What
-    is in `_JOINED_TESTS` is no part of `//...` by itself.
-
-    Args:
-      name: Name of the target.
-      srcs: The files, such as `glob(["*_test.py"])`.
-      deps: What the files import.
-      size: Bazel's test size, which limits how long the test may take.
-      data: Labels of files that the tests read.
-    """
-    folder = native.package_name().replace("/", ".")
-    joined = [one for folders in _JOINED_TESTS.values() for one in folders]
+def _run(name, modules, deps, size, **options):
+    """Declares a py_test that runs modules, and all of packages, in one process."""
     native.py_test(
         name = name,
         size = size,
-        srcs = srcs + ["//tests:run_files.py"],
+        srcs = ["//tests:run_files.py"],
         main = "//tests:run_files.py",
-        args = ["{}.{}".format(folder, src[:-len(".py")]) for src in sorted(srcs)],
-        data = data,
-        tags = ["manual"] if name == folder.split(".")[-1] and folder in joined else [],
-        deps = _labels(["absl-py"] + deps),
+        args = modules,
+        deps = deps,
+        **options
     )
+
+def tests(deps = [], data = [], size = "medium", alone = []):
+    """Declares a py_test of a folder's test files, which run in one process.
+
+    It has the folder's name.  `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or
+    methods of that name.  What is in `_JOINED_TESTS` is no part of `//...` by itself.
+
+    Args:
+      deps: Labels of the folders that the files import; of a test folder, its ":files".
+      data: Labels of files that the tests read.
+      size: Bazel's test size, which limits how long the test may take.
+      alone: Names of files, without extension, that have a py_test, and a process, of their own.
+    """
+    folder = native.package_name().replace("/", ".")
+    joined = [one for folders in _JOINED_TESTS.values() for one in folders]
+    native.py_library(
+        name = "files",
+        testonly = True,
+        srcs = native.glob(["*.py"], exclude = ["run_files.py"] + [one + ".py" for one in alone]),
+        data = data + native.glob(["*.csv"]),
+        deps = deps,
+    )
+    _run(
+        folder.split(".")[-1],
+        [folder + "." + one[:-len(".py")] for one in native.glob(["*_test.py"]) if one[:-len(".py")] not in alone],
+        [":files"],
+        size,
+        tags = ["manual"] if folder in joined else [],
+    )
+    for one in alone:
+        native.py_library(
+            name = one + "_file",
+            testonly = True,
+            srcs = [one + ".py"],
+        )
+        _run(one, [folder + "." + one], [":files", ":" + one + "_file"], size)
 
 def joined_tests():
     """Declares the tests of `_JOINED_TESTS`."""
     for name, folders in _JOINED_TESTS.items():
-        native.py_test(
-            name = name,
-            size = "large",
-            srcs = ["//tests:run_files.py"],
-            main = "//tests:run_files.py",
-            args = folders,
-            deps = _labels(["absl-py"] + ["//" + one.replace(".", "/") for one in folders]),
-        )
+        _run(name, folders, ["//{}:files".format(one.replace(".", "/")) for one in folders], "large")
 
-def repeated_tests(name, modules_by_target):
+def repeated_tests(name, modules):
     """Declares a test that runs some files of other tests once more, as .ci/run does.
 
     It is no part of `//...`.
 
     Args:
       name: Name of the target.
-      modules_by_target: Maps the label of a target of `tests`, such as "//tests/kmeans", to the
-        names of those of its files that are run, without their extension.
+      modules: From a folder of tests, such as "tests/kmeans", to the names of those of its files
+        that are run, without their extension.
     """
-    native.py_test(
-        name = name,
-        size = "large",
-        srcs = ["//tests:run_files.py"],
-        main = "//tests:run_files.py",
-        args = [
-            "{}.{}".format(target[2:].partition(":")[0].replace("/", "."), module)
-            for target, modules in modules_by_target.items()
-            for module in modules
-        ],
+    _run(
+        name,
+        ["{}.{}".format(folder.replace("/", "."), one) for folder, files in modules.items() for one in files],
+        ["//{}:files".format(folder) for folder in modules],
+        "large",
         tags = ["manual"],
-        deps = _labels(["absl-py"] + modules_by_target.keys()),
     )
