@@ -3,9 +3,8 @@
 Every node of the tree holds its points; they are hashed when it branches.  The whole
 tree is built and kept, as in Google's code, before its leaves are read.  (This takes most
 of its memory, 14 GB at 1,000,000 x 100, and much of its time: at 100,000 x 100,
-a tree that drops its inner nodes takes about a third of the time.)  Labels and loss
-visit one point after the other.  This is the plain way to write the algorithm;
-`dp_clustering_benchmark` measures ours against it.
+a tree that drops its inner nodes takes about a third of the time.)  This is the plain
+way to write the algorithm; `speed` measures ours against it.
 """
 
 import dataclasses
@@ -100,13 +99,3 @@ def coreset(
     coreset_points.append(mean * (radius / max(radius, float(np.linalg.norm(mean)))))
     weights.append(leaf.private_count)
   return np.array(coreset_points), np.array(weights)
-
-
-def labels_and_loss(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, float]:
-  """Returns the nearest center of every point, and the sum of squared distances."""
-  labels, loss = [], 0.0
-  for point in points:
-    squares = ((centers - point) ** 2).sum(axis=1)
-    labels.append(int(squares.argmin()))
-    loss += squares.min()
-  return np.array(labels), loss

@@ -22,7 +22,7 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import findings
 from experiments.grouping_study import results as results_lib
-from fl_clustering import config as run_config
+from fl_clustering.three_phase import config as run_config
 
 LAWS = ("alike", "luck")
 _ACCURACY, _OF_SEED, _OF_METHOD, _OF_GROUPS = 0.8, 0.02, 0.005, 0.1

@@ -1,138 +1,191 @@
 """Private k-means against published losses: the area under the loss over epsilon.
 
-  bazel run bench:private_kmeans_league -- --data_dir=uci --output_dir=league
+  bazel run bench:private_kmeans_league -- --data_dir=uci --csv=league.csv
 
 The contestants are both of our methods (`lsh` is Google's algorithm), IBM's diffprivlib,
-scikit-learn without privacy, and what PE-means published of itself and of Google's code.  A run has
-one loss for every data set, method and epsilon.  If the program was ended, it goes on where it was
-with --resume.  All 20 runs take about an hour on two cores, most of it in diffprivlib.
+scikit-learn without privacy, and what PE-means (2026, https://arxiv.org/abs/2606.00342) published
+of itself and of Google's code in paper_tables.ipynb of https://github.com/t3humphries/PE-means,
+commit e67d051.  The data sets, K, epsilon, delta and the measure are theirs: the mean loss per
+point at each epsilon, integrated by trapezoids.  Of the 34 data sets, these 14 can be made again
+from a library or from UCI's files.  They are centered and scaled to the unit ball, and the number
+of points is public, both of which is not private, as there.  Above 32 dimensions, the better of
+PE-means' two forms may be the one with projections.  Its code adds the same draw of noise to all
+coordinates of a sum, so it is less private than stated.  diffprivlib needs no delta, and spends
+more than its epsilon.  Our noise is secure and can't be repeated.  All 20 runs take about an hour
+on two cores, most of it in diffprivlib.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
+import csv
 import dataclasses
-import functools
-from typing import Any
+import math
+import os
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from absl import flags
+import numpy as np
 
-from bench.league import cells
+from clustering_basics import atomic_file
+from clustering_basics import randomness
 from clustering_basics import validate
-from experiment_shell import experiment
-from experiment_shell import finished_run
-from experiment_shell import lazy_module
+from dp_clustering import metrics
 from experiment_shell import output_folder
 from experiment_shell import path_flag
-from experiment_shell import run_flags
-from experiment_shell import study
-from experiments import option_flags
-from experiments.private import cells as benchmark_cells
+from experiment_shell import text_table
+from experiments.private import data as data_lib
 from experiments.private import diffprivlib_process
 from experiments.private import methods as methods_lib
-from fl_clustering import options
+from experiments.private import uci
 
-report = lazy_module.LazyModule("bench.league.report")
-
-flags.adopt_module_key_flags(run_flags)
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+METHODS = ("sklearn", "diffprivlib", "lsh", "refine")
+# Their noise is secure, so it has no seed.
+_OURS = ("lsh", "refine")
+_HEADER = ("dataset", "method", "epsilon", "run", "loss")
 
 
 @dataclasses.dataclass(frozen=True)
-class LeagueConfig:
-  """The settings of a league, checked when made."""
+class Published:
+  """A row of the published table: a data set, and the areas of the methods that were run on it."""
 
-  datasets: tuple[str, ...] = options.option(
-      str, "Comma-separated, of: " + ", ".join(cells.PUBLISHED) + ".", tuple(cells.PUBLISHED),
-      several=True, values=cells.PUBLISHED,
-  )
-  methods: tuple[str, ...] = options.option(
-      str, "Comma-separated, of: " + ", ".join(cells.METHODS) + ".", cells.METHODS, several=True,
-      values=cells.METHODS,
-  )
-  runs: int = options.option(
-      int, "Runs of each method for each data set and epsilon.", 20,
-      rule=functools.partial(validate.integer, 1),
-  )
-  seed: int = options.option(
-      int, "Seed of scikit-learn and diffprivlib; the noise of our methods is secure.", 0,
-      rule=functools.partial(validate.integer, 0),
-  )
+  num_points: int
+  dim: int
+  k: int
+  areas: dict[str, float]
 
-  def __post_init__(self) -> None:
-    for name in ("datasets", "methods"):
-      values = getattr(self, name)
-      if len(set(values)) != len(values):
-        raise validate.error(name, "name nothing twice", list(values))
-      if not values:
-        raise validate.error(name, "have at least one value", [])
-    options.check(self)
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
+  @property
+  def pe_means(self) -> float:
+    """The area of the better form of PE-means, as the paper compares."""
+    return min(self.areas[name] for name in ("pe_means", "hdpe_means") if name in self.areas)
 
 
-option_flags.define(LeagueConfig)
+def _published() -> dict[str, Published]:
+  path = os.path.join(os.path.dirname(__file__), "pe_means_published.csv")
+  with open(path, encoding="utf-8", newline="") as file:
+    rows = list(csv.DictReader(file))
+  return {
+      row.pop("dataset"): Published(
+          int(row.pop("n")), int(row.pop("d")), int(row.pop("k")),
+          {name: float(area) for name, area in row.items() if area},
+      )
+      for row in rows
+  }
+
+
+PUBLISHED: Mapping[str, Published] = _published()
+
+flags.DEFINE_list("datasets", list(PUBLISHED), "Comma-separated, of: " + ", ".join(PUBLISHED) + ".")
+flags.DEFINE_list("methods", list(METHODS), "Comma-separated, of: " + ", ".join(METHODS) + ".")
+flags.DEFINE_integer(
+    "runs", 20, "Runs of each method for each data set and epsilon.", lower_bound=1)
+flags.DEFINE_integer("seed", 0, "Seed of scikit-learn and diffprivlib.", lower_bound=0)
 path_flag.define(
-    "data_dir", None,
-    "Folder with UCI's letter-recognition.data (or .gz). Default: OpenML's.")
+    "data_dir", None, "Folder with UCI's letter-recognition.data (or .gz). Default: OpenML's.")
 path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib. Default: the one that Bazel makes, if any.")
+path_flag.define_output("csv", "File for the loss of every run, as CSV. Default: no file.")
 
 
-def _config() -> LeagueConfig:
-  found = LeagueConfig(**option_flags.given(LeagueConfig))
-  for name, used_by, chosen in (
-      ("data_dir", "letter", found.datasets), ("diffprivlib_python", "diffprivlib", found.methods)
-  ):
-    if flags.FLAGS[name].value is not None and used_by not in chosen:
-      raise validate.error(name, f"be left out without {used_by}", flags.FLAGS[name].value)
-  return found
+def load_dataset(name: str, data_dir: str | None = None) -> data_lib.BenchmarkDataset:
+  """Returns a data set, by its key in `PUBLISHED`; `uci.Unavailable` if it can't be had."""
+  from sklearn import datasets  # Imported late: bad flags should fail at once.
 
-
-class League(experiment.Experiment):
-  """The league."""
-
-  name = "private_kmeans_league"
-  program = "private_kmeans_league"
-  files = (cells.MEASUREMENTS,)
-  versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
-  report = "bench.league.report"
-  failures = (diffprivlib_process.ProcessEnded,)
-  config = staticmethod(_config)
-  check_recorded = staticmethod(benchmark_cells.check_recorded)
-
-  def load(
-      self, config: LeagueConfig, recorded: Any, stack: contextlib.ExitStack
-  ) -> experiment.Inputs:
-    methods = methods_lib.load(config.methods, flags.FLAGS.diffprivlib_python, stack)
-    datasets, missing = cells.load_datasets(config.datasets, flags.FLAGS.data_dir)
-    skipped = {**missing, **methods.skipped}
-    if not datasets:
-      reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-      raise validate.error(
-          "datasets", f"name one that is available here ({reasons})", list(config.datasets)
-      )
-    document = {
-        "datasets": {name: dataset.describe() for name, dataset in datasets.items()},
-        "methods": list(methods.by_name),
-        "skipped": skipped,
-        "diffprivlib_versions": methods.diffprivlib_versions,
-    }
-    lines = [f"left out: {name}: {reason}" for name, reason in skipped.items()]
-    return experiment.Inputs((datasets, methods.by_name), document, tuple(lines))
-
-  def measure(
-      self, config: LeagueConfig, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> dict[str, Any]:
-    datasets, methods = inputs.data
-    table = study.Study(folder, cells.MEASUREMENTS, cells.KEYS, cells.VALUES)
-    table.run(
-        cells.cells(datasets, methods, config.runs),
-        cells.build_measure(datasets, methods, config.seed),
+  published, source = PUBLISHED[name], "scikit-learn"
+  if name == "letter":
+    points, source = uci.load_letter(data_dir)
+  elif name == "iris":
+    points = datasets.load_iris().data
+  else:
+    points, *_ = datasets.make_blobs(
+        published.num_points, published.dim, centers=published.k, random_state=1
     )
-    return report.summary(finished_run.FinishedRun(folder.path))
+    points = np.round(points, 4)  # Theirs come from a file with four decimals.
+  return data_lib.BenchmarkDataset(
+      name, data_lib.centered_and_scaled(points), source, public_num_points=len(points)
+  )
+
+
+def area(losses: Sequence[float]) -> float:
+  """Returns the area under the losses at `EPSILONS`; a single one holds for all of them."""
+  values = np.array(losses if len(losses) > 1 else [*losses] * len(EPSILONS))
+  return float(np.diff(EPSILONS) @ (values[1:] + values[:-1]) / 2)
+
+
+def losses(
+    dataset: data_lib.BenchmarkDataset, name: str, method: Callable[..., Any], run: int, seed: int
+) -> Iterator[tuple[float, float]]:
+  """Yields the epsilons and mean losses per point of one run of a method."""
+  delta = len(dataset.points) ** -1.1
+  for epsilon in (math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS:
+    purpose = f"league: {dataset.name}, {name}, {epsilon!r}"
+    own_seed = int(randomness.generator(seed, purpose, run).integers(2**31))
+    centers = method(
+        dataset, PUBLISHED[dataset.name].k, epsilon, delta, None if name in _OURS else own_seed
+    )
+    _, loss = metrics.nonprivate_labels_and_loss(dataset.points, centers, data_lib.RADIUS)
+    yield epsilon, loss / len(dataset.points)
+
+
+def _row(name: str, areas: Mapping[str, Sequence[float]]) -> list[str]:
+  """Returns a data set's row of the table, from its areas by method, of one run each."""
+  published = PUBLISHED[name]
+  shown = [
+      f"{np.mean(of_runs):.4f} ± {np.std(of_runs, ddof=1) if len(of_runs) > 1 else 0:.4f}"
+      for of_runs in areas.values()
+  ]
+  return [
+      name, str(published.num_points), str(published.dim), str(published.k), *shown,
+      f"{published.areas['google']:.4f}", f"{published.pe_means:.4f}",
+  ]
+
+
+def _check_flags() -> None:
+  for name, allowed in (("datasets", PUBLISHED), ("methods", METHODS)):
+    values = flags.FLAGS[name].value
+    if not values or len(set(values)) != len(values):
+      raise validate.error(name, "have at least one value, and none twice", values)
+    for value in values:
+      validate.one_of(allowed, **{name: value})
+
+
+def main() -> None:
+  given, rows = flags.FLAGS, []
+  # From a data set and a method to the areas of its runs.
+  areas: dict[str, dict[str, list[float]]] = {}
+  with contextlib.ExitStack() as stack:
+    with launch.input_errors():
+      _check_flags()
+      methods = methods_lib.load(given.methods, given.diffprivlib_python, stack)
+    left_out, datasets = dict(methods.skipped), []
+    for name in given.datasets:
+      try:
+        datasets.append(load_dataset(name, given.data_dir))
+      except uci.Unavailable as e:
+        left_out[name] = str(e)
+    for name, reason in left_out.items():
+      print(f"left out: {name}: {reason}")
+    for run in range(given.runs):
+      for dataset in datasets:
+        for name, method in methods.by_name.items():
+          try:
+            found = dict(losses(dataset, name, method, run, given.seed))
+          except diffprivlib_process.ProcessEnded as e:
+            raise launch.RunFailed(str(e)) from e
+          of_method = areas.setdefault(dataset.name, {}).setdefault(name, [])
+          of_method.append(area(list(found.values())))
+          rows += [[dataset.name, name, epsilon, run, loss] for epsilon, loss in found.items()]
+          if given.csv is not None:
+            atomic_file.write_text(given.csv, output_folder.csv_text(_HEADER, rows))
+  header = ["data set", "points", "d", "k", *methods.by_name, "Google's (published)"]
+  header.append("PE-means' best (published)")
+  print(text_table.text_table(header, [_row(name, of_name) for name, of_name in areas.items()]))
+  if "refine" in methods.by_name:
+    won = sum(np.mean(of["refine"]) < PUBLISHED[name].pe_means for name, of in areas.items())
+    print(f"refine has a smaller area than PE-means on {won} of {len(areas)} data sets")
 
 
 if __name__ == "__main__":
-  launch.run(League().main)
+  launch.run(main)

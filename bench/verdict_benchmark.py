@@ -29,12 +29,12 @@ import tqdm
 from bench import null_studies
 from clustering_basics import validate
 from experiment_shell import lazy_module
-from fl_clustering import config as config_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import stages

@@ -16,12 +16,10 @@ import importlib
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any, BinaryIO, Mapping, Sequence, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,19 +59,6 @@ def last_line(errors: BinaryIO) -> str:
   return f"{last} ({raised[1]}, line {raised[2]})" if raised else last
 
 
-def forget_peak(pid: int) -> None:
-  """Resets a process's peak of memory to what it holds now."""
-  with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
-    file.write("5")
-
-
-def peak_megabytes(pid: int) -> float:
-  """Returns the most resident memory that a process had since `forget_peak` or its start."""
-  with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-    (peak,) = (line.split()[1] for line in file if line.startswith("VmHWM:"))
-  return int(peak) * 1024 / 1e6
-
-
 def serving(
     module: str, python: str | None = None, imported_before: Sequence[str] = ()
 ) -> list[str]:
@@ -94,16 +79,12 @@ class ChildProcess:
   """A process that answers requests; a context manager that ends it."""
 
   def __init__(
-      self,
-      command: Sequence[str],
-      variables: Mapping[str, str] | None = None,
-      folder: str | None = None,
+      self, command: Sequence[str], variables: Mapping[str, str] | None = None
   ) -> None:
     """Starts the process; OSError if it can't be started.
 
     Args:
       variables: Environment variables beside this program's.
-      folder: Its working folder; this program's by default.
     """
     self._unread = b""
     self._errors = tempfile.TemporaryFile()
@@ -113,7 +94,6 @@ class ChildProcess:
           stdin=subprocess.PIPE,
           stdout=subprocess.PIPE,
           stderr=self._errors,
-          cwd=folder,
           # Ctrl-C is for the program, which ends its processes.
           start_new_session=True,
           env={
@@ -159,13 +139,9 @@ class ChildProcess:
     *lines, self._unread = self._unread.split(b"\n")
     return [json.loads(line) for line in lines]
 
-  def answer(self, seconds: float | None = None) -> Any:
-    """Returns the next answer; `Failed` if there is none in so many seconds."""
-    end = None if seconds is None else time.monotonic() + seconds
+  def answer(self) -> Any:
+    """Returns the next answer; `Failed` if there is none."""
     while b"\n" not in self._unread:
-      left = None if end is None else max(0.0, end - time.monotonic())
-      if not select.select([self], [], [], left)[0]:
-        raise Failed(f"no answer in {seconds:g} s")
       if not self._receive():
         ending = self.ending()
         raise Failed("it closed its output" if ending is None else f"it ended with {ending}")
@@ -191,14 +167,6 @@ class ChildProcess:
       return []  # Its number may be that of another process by now.
     root = psutil.Process(self.pid)
     return [root, *root.children(recursive=True)]
-
-  def peak_megabytes(self) -> float:
-    """Returns the sum of the highest memory of the process and of all that it has started."""
-    total = 0.0
-    for process in self._family():
-      with contextlib.suppress(OSError, ValueError):  # It ended, or has no memory anymore.
-        total += peak_megabytes(process.pid)
-    return total
 
   def close(self) -> None:
     """Ends the process and all that it has started."""

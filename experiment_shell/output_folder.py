@@ -32,20 +32,12 @@ def json_text(value: Any) -> str:
   return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def csv_text(
-    header: Iterable[str], rows: Iterable[Iterable[Any]],
-    last_columns: Mapping[str, str] | None = None,
-) -> str:
-  """Returns a table as the text of a CSV file.
-
-  Args:
-    last_columns: Further columns with the same value in every row, a dict by name.
-  """
-  last_columns = last_columns or {}
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+  """Returns a table as the text of a CSV file."""
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
-  writer.writerow((*header, *last_columns))
-  writer.writerows((*row, *last_columns.values()) for row in rows)
+  writer.writerow(header)
+  writer.writerows(rows)
   return text.getvalue()
 
 

@@ -16,11 +16,11 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
 from experiments.private import cells
 from experiments.private import config as config_lib
 from experiments.private import data
@@ -37,7 +37,7 @@ path_flag.define(
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
 path_flag.define(
     "diffprivlib_python", None,
-    "Path of a Python with IBM's diffprivlib (requirements-diffprivlib.txt). Default: the one "
+    "Path of a Python with IBM's diffprivlib (requirements/diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
 
 HELP = program_help.Help(

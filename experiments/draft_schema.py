@@ -14,7 +14,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import path_flag
-from experiments import table_flags
+from experiments.own_tables import table_flags
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import schema as schema_lib
 

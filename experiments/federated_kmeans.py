@@ -1,38 +1,32 @@
 """Federated k-means: the papers' experiments, or the clusters of your own clients' data.
 
-Your data are those of a folder, or stay at sites: workers that own their clients.
-
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
   bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes \\
       --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
-  bazel run experiments:federated_kmeans -- --workers=host:8000,other:8000 \\
-      --num_clusters=3
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
 import contextlib
-import functools
 import re
 from typing import Any, Mapping
 
 from absl import flags
 
+from clustering_basics import options
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
-from experiments import option_flags
+from experiments.own_tables import table_flags
 from experiments import reports
-from experiments import table_flags
-from experiments import worker_flags
-from fl_clustering.distribution import worker_lost
-from fl_clustering import options
+from fl_clustering import runtime
 from fl_clustering.tables import table_options
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
@@ -40,14 +34,14 @@ data = lazy_module.LazyModule("experiments.kmeans.data")
 own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 
-for _module in (run_flags, table_flags, worker_flags):
+for _module in (run_flags, table_flags):
   flags.adopt_module_key_flags(_module)
 
 # The papers' experiments.
 option_flags.define(config_lib.PaperConfig)
 path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
 
-# Your own data: of --data_dir, or of --workers that own their clients.
+# Your own data: of --data_dir.
 option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
@@ -58,8 +52,7 @@ path_flag.define(
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
-    "(--data_dir, without --epsilon). It or --num_clusters must be given with --workers that own "
-    "their clients.")
+    "(--data_dir, without --epsilon).")
 
 HELP = program_help.Help(
     {
@@ -67,7 +60,6 @@ HELP = program_help.Help(
         "tables": ("columns", "categories", "missing"),
         "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
         "privacy": ("epsilon", "delta", "radius"),
-        "machines": ("workers",),
         "output": run_flags.NAMES[:2],
     },
     {
@@ -75,26 +67,15 @@ HELP = program_help.Help(
         "tables": table_flags.NAMES,
         "methods": ("n_init", "min_count"),
         "privacy": ("max_points", "trust", "min_clients"),
-        "machines": worker_flags.NAMES,
         "output": run_flags.NAMES,
     },
 )
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")
-_WITH_SITES = "give --num_clusters or --k_range, and no --data_dir"
-
-
-def _are_at_sites() -> bool:
-  """Returns whether the user's own data are those of workers, which own their clients."""
-  given = flags.FLAGS
-  asked = given.num_clusters is not None or given.k_range is not None
-  return bool(worker_flags.addresses()) and asked and given.data_dir is None
-
 
 def _paper_config() -> config_lib.PaperConfig:
-  at_sites = ", --num_clusters or --k_range" if worker_flags.addresses() else ""
-  option_flags.check_left_out(_OF_OWN_DATA, f"without --data_dir{at_sites}")
+  option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
   config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
   if "real" not in config.figures:
     option_flags.check_left_out(("dataset",), "without the figure `real`")
@@ -121,22 +102,10 @@ def _own_data_config() -> config_lib.OwnDataConfig:
   return config_lib.OwnDataConfig(**_own_settings(), tables=tables)
 
 
-def _sites_config() -> config_lib.OwnDataConfig:
-  for names, rule in (
-      (_OF_PAPERS, "with points of sites (--workers and --num_clusters or --k_range)"),
-      (("missing",), "with points of sites, which can't fill in missing cells"),
-      (table_flags.NAMES, "with points of sites, where `bazel run tools:site` takes it"),
-      # The rows are not moved into the radius there, and the noise would be this machine's.
-      (("epsilon",), "with points of sites, where no client bounds its rows or adds noise"),
-  ):
-    option_flags.check_left_out(names, rule)
-  return config_lib.OwnDataConfig(**_own_settings())
-
-
 class _Kmeans(experiment.Experiment):
   program = "federated_kmeans"
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-  failures = (worker_lost.WorkerLost,)
+  failures = (runtime.WorkerLost,)
 
 
 class Paper(_Kmeans):
@@ -159,9 +128,7 @@ class Paper(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    cells.measure_all(
-        config, inputs.data, folder, functools.partial(worker_flags.open_runtime, _WITH_SITES)
-    )
+    cells.measure_all(config, inputs.data, folder)
     return results.summary(results.read(finished_run.FinishedRun(folder.path)))
 
 
@@ -172,7 +139,7 @@ class OwnData(_Kmeans):
   files = (
       config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
   )
-  folders: tuple[str, ...] = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
+  folders = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
   report = reports.MODULES[name]
   # A finished run is told from one on other data.
   rechecks_finished = True
@@ -185,34 +152,14 @@ class OwnData(_Kmeans):
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
-    open_workers = functools.partial(worker_flags.open_workers, _WITH_SITES)
-    return inputs.data.run(
-        lambda source: own_data.measure(config, source, folder, open_workers)
-    )
+    return own_data.measure(config, inputs.data, folder)
 
   def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:
     return recorded is not None and recorded["config"].get("epsilon") is not None
 
 
-class Sites(OwnData):
-  """The clusters of clients that stay at sites."""
-
-  name = "federated_kmeans_sites"
-  folders = ("figures", config_lib.MODEL)
-  report = reports.MODULES[name]
-  config = staticmethod(_sites_config)
-
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    return own_data.load_sites(config, recorded, stack)
-
-
 def main() -> None:
-  if _are_at_sites():
-    Sites().main()
-  elif flags.FLAGS.data_dir is not None:
-    OwnData().main()
-  else:
-    Paper().main()
+  (Paper() if flags.FLAGS.data_dir is None else OwnData()).main()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from clustering_basics import validate
 from experiment_shell import lazy_module
 from experiment_shell import path_flag
 from experiment_shell import program_help
-from experiments import table_flags
+from experiments.own_tables import table_flags
 from fl_clustering.tables import table_options
 
 finished_run = lazy_module.LazyModule("experiment_shell.finished_run")

@@ -21,18 +21,18 @@ from absl import logging
 
 from experiment_shell import experiment
 from experiment_shell import lazy_module
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
 from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments import reports
-from fl_clustering.distribution import worker_lost
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases
+from fl_clustering import runtime
 from fl_clustering.tasks import schema as schema_lib
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
@@ -92,7 +92,7 @@ class PrivateClusters(experiment.Experiment):
   folders = (releases.JOURNAL, "released", "simulation")
   versions_of = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
   report = reports.MODULES[name]
-  failures = (worker_lost.WorkerLost,)
+  failures = (runtime.WorkerLost,)
   check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> config_lib.PrivateClustersConfig:

@@ -5,8 +5,8 @@
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
---dirichlet_alpha and --num_groups follow from --settings.  --workers and its options, --reuse and
---dataset=auto are refused, and so are --control_repeats and --method_repeats but for 0.
+--dirichlet_alpha and --num_groups follow from --settings.  --reuse and --dataset=auto are refused,
+and so are --control_repeats and --method_repeats but for 0.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -24,6 +24,7 @@ from clustering_basics import core_count
 from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
+from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import program_help
 from experiments.grouping_study import cells
@@ -31,11 +32,9 @@ from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
-from experiments import option_flags
 from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags
-from experiments import worker_flags
 from fl_clustering.tables import problems
 
 flags.adopt_module_key_flags(three_phase_flags)
@@ -60,8 +59,8 @@ for _name, _value in {
 }.items():
   flags.FLAGS.set_default(_name, _value)
 
-# A study has checkpoints of its own, and computes on this machine.
-_NOT_FOR_STUDIES = ("reuse", *worker_flags.NAMES)
+# A study has checkpoints of its own.
+_NOT_FOR_STUDIES = ("reuse",)
 
 HELP = program_help.Help(
     {

@@ -18,33 +18,24 @@ from experiment_shell import finished_run
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiments import reports
-from experiments import site_runs
 from experiments.three_phase import comparison
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from experiments.three_phase import results
-from experiments import worker_flags
-from fl_clustering.distribution import worker_lost
+from fl_clustering import runtime
 
 checkpoint = lazy_module.LazyModule("fl_clustering.three_phase.checkpoint")
 divergence = lazy_module.LazyModule("fl_clustering.engine.divergence")
 measure = lazy_module.LazyModule("experiments.three_phase.measure")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
-site_data = lazy_module.LazyModule("experiments.three_phase.site_data")
 
-flags.adopt_module_key_flags(worker_flags)
 flags.adopt_module_key_flags(experiment_flags)
 
 
 def _lines(config: Any, task: Any) -> tuple[str, ...]:
-  clients = results.clients_text(len(task.clients), task.num_sites)
+  clients = results.clients_text(len(task.clients))
   new = f", {len(task.new_clients):,} new" if task.new_clients else ""
   metric = data.metric_line(task)
   return (f"data: {task.source}, {clients}{new}", *filter(None, [metric]))
-
-
-def _open_runtime() -> contextlib.AbstractContextManager:
-  return worker_flags.open_runtime("give --dataset=files and no --data_dir")
 
 
 @contextlib.contextmanager
@@ -67,7 +58,7 @@ def _ends(folder: output_folder.OutputFolder) -> Iterator[None]:
 
 
 class ThreePhase(experiment.Experiment):
-  """The experiment on data of this machine."""
+  """The experiment of three phases."""
 
   name = "three_phase_emnist"
   program = "three_phase_emnist"
@@ -78,7 +69,7 @@ class ThreePhase(experiment.Experiment):
   folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
   versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
   report = reports.MODULES[name]
-  failures = (worker_lost.WorkerLost,)
+  failures = (runtime.WorkerLost,)
   check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> Any:
@@ -100,13 +91,10 @@ class ThreePhase(experiment.Experiment):
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
   ) -> Mapping[str, Any]:
     with _ends(folder):
-      return measure.run(config, inputs.data, folder, _open_runtime, flags.FLAGS.reuse)
+      return measure.run(config, inputs.data, folder, flags.FLAGS.reuse)
 
   def result_text(self, finished: finished_run.FinishedRun) -> str:
-    text = comparison.comparison_text(finished.summary)
-    if results.Results(finished).num_sites:
-      text += site_runs.without_text(finished)
-    return text
+    return comparison.comparison_text(finished.summary)
 
   def advice(self, recorded: Any, path: str, config: Any) -> str:
     stages = data.stages_in_common(recorded["config"], config)
@@ -118,47 +106,8 @@ class ThreePhase(experiment.Experiment):
     )
 
 
-class AtSites(ThreePhase):
-  """The experiment on the clients of sites."""
-
-  def __init__(self, stack: contextlib.ExitStack) -> None:
-    """Connects to the sites.
-
-    Args:
-      stack: TFF computes at the sites as long as it is open.
-    """
-    with launch.input_errors():
-      experiment_flags.check_at_sites()
-      self._opened = site_runs.open_sites(stack)
-    self._settings = experiment_flags.settings()
-
-  def config(self) -> Any:
-    resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
-    return site_data.config_of(self._settings, self._opened.sites, resumed)
-
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del stack
-    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
-    try:
-      inputs = site_data.load(self._opened, self._settings, recorded)
-    except worker_lost.WorkerLost as e:
-      raise launch.RunFailed(str(e)) from e
-    lines = (*_lines(config, inputs.task), *inputs.opened.site_lines)
-    return experiment.Inputs(inputs, inputs.describe(), lines)
-
-  def check_recorded(self, recorded: Any, document: Mapping[str, Any]) -> None:
-    """Does nothing, as `load` checks it."""
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    with _ends(folder):
-      return site_data.measure_all(inputs.data, self._settings, folder, flags.FLAGS.reuse)
-
-
 def main() -> None:
-  with contextlib.ExitStack() as stack:
-    (AtSites(stack) if experiment_flags.are_at_sites() else ThreePhase()).main()
+  ThreePhase().main()
 
 
 def start() -> None:

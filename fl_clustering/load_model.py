@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Iterator, Mapping
 
 import numpy as np
 
+from clustering_basics import model_folder
 from clustering_basics import validate
 from fl_clustering.kmeans import model as kmeans_model
-from fl_clustering import model_folder
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
 from fl_clustering.points import secure_sums

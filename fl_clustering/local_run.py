@@ -9,8 +9,8 @@ from fl_clustering import runtime
 from fl_clustering.three_phase import run as run_lib
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result
   from fl_clustering.three_phase import stages
 

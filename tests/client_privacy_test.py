@@ -6,10 +6,10 @@ import dp_accounting
 from dp_accounting import pld
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import participation
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 
 
 def _spent(**settings):

@@ -4,8 +4,8 @@ import types
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.three_phase import config as config_lib
 
 _Config = config_lib.ThreePhaseConfig
 

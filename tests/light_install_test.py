@@ -46,9 +46,9 @@ for top in {_PACKAGES}:
     except flags.DuplicateFlagError:
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
-      # Workers are for Linux.  Without a name, it is raised on purpose.
+      # TFF's worker is for Linux.  Without a name, it is raised on purpose.
       known = {extras.FEDERATED}
-      if ".distribution." in module.name:
+      if ".runtime." in module.name:
         known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)

@@ -9,9 +9,9 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from clustering_basics import model_folder
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
-from fl_clustering import model_folder
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import columns
 from fl_clustering.tables import table_format

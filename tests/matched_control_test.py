@@ -5,9 +5,9 @@ import types
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import matched_control
 
 _STEPS = {"a": 1, "b": 2, "c": 30}

@@ -18,12 +18,12 @@ if typing.TYPE_CHECKING:
   # What the notebooks import: Bazel must know it.
   # pylint: disable=unused-import
   from dp_clustering import private_kmeans
-  from fl_clustering import config
   from fl_clustering import local_run
   from fl_clustering.engine import metrics
   from fl_clustering.kmeans import estimator
   from fl_clustering.methods import one_shot
   from fl_clustering.tasks import registry
+  from fl_clustering.three_phase import config
   from fl_clustering.three_phase import summary
   # pylint: enable=unused-import
 

@@ -59,7 +59,7 @@ class PackagingTest(absltest.TestCase):
     version = re.search(r'^version = "(.*)"$', _read("pyproject.toml"), re.M)[1]
 
     self.assertIn(f"\nversion: {version}\n", _read("CITATION.cff"))
-    self.assertRegex(_read("CHANGELOG.md"), rf"(?m)^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$")
+    self.assertRegex(_read("docs/CHANGELOG.md"), rf"(?m)^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import warnings
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
@@ -20,6 +19,7 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds as rounds_lib
 from fl_clustering.three_phase import stages
 from tests import run_recorder

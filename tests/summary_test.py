@@ -5,9 +5,9 @@ import types
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import summary
 

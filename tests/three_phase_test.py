@@ -10,7 +10,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
@@ -25,6 +24,7 @@ from fl_clustering.tasks import held_out
 from fl_clustering.tasks import own_clients
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages

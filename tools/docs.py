@@ -34,7 +34,10 @@ def main() -> None:
   os.chdir(os.environ["BUILD_WORKSPACE_DIRECTORY"])
   with tempfile.TemporaryDirectory() as folder:
     _copy_pages(folder)
-    command = [interpreter.PATH, "-I", "-m", "mkdocs", "build", "--strict", *sys.argv[1:]]
+    command = [
+        interpreter.PATH, "-I", "-m", "mkdocs", "build", "--strict",
+        "--config-file=tools/mkdocs.yml", *sys.argv[1:],
+    ]
     code = subprocess.run(command, env={**os.environ, "DOCS_DIR": folder}).returncode
   if not code:
     print(f"site: {os.path.abspath('site/index.html')}")

@@ -18,9 +18,9 @@ from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as run_results
-from fl_clustering import config as run_config
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import config as run_config
 
 HEADER = (
     "method", "accuracy, mean ± sd", "gain over FedAvg", "gain over fine-tuning", "groups found in",

@@ -31,7 +31,7 @@ print_installed() {
 install_by_uv() {
   python3 -m venv "$work/env" &&
     "$work/env/bin/pip" --disable-pip-version-check install --no-deps --require-hashes \
-      -r "$root/requirements-uv.txt" &&
+      -r "$root/requirements/uv.txt" &&
     UV_PYTHON_INSTALL_DIR=$cache/python "$work/env/bin/uv" --no-cache python install \
       --no-bin --managed-python 3.11 &&
     print_installed

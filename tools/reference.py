@@ -20,8 +20,7 @@ PROGRAMS = (
     "experiments:dp_benchmark", "experiments:draft_schema", "experiments:federated_kmeans",
     "experiments:get_clients", "experiments:multi_view", "experiments:predict",
     "experiments:private_clusters", "experiments:report", "experiments:study",
-    "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo", "tools:site",
-    "tools:worker",
+    "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo",
 )
 
 # From how presets' names begin to their program; the first that fits.
@@ -62,10 +61,7 @@ print(json.dumps(found))
 # Modules whose flags belong to several programs.
 _TOPICS = {
     "experiment_shell.run_flags": "The run's folder",
-    "experiments.table_flags": "Tables",
-    "experiments.worker_flags": "Workers and sites",
-    "experiments.token_flag": "The token of workers",
-    "tools.lending": "Lending a machine",
+    "experiments.own_tables.table_flags": "Tables",
 }
 
 CLASSES = {
@@ -87,15 +83,15 @@ CLASSES = {
         "fl_clustering.multiview.multiview_config.PointPrivacy",
     ),
     "Three phases": (
-        "fl_clustering.config.ThreePhaseConfig",
+        "fl_clustering.three_phase.config.ThreePhaseConfig",
         "fl_clustering.local_run",
         "fl_clustering.tasks.own_clients",
         "fl_clustering.tasks.keras_model",
         "fl_clustering.three_phase.summary",
     ),
-    "A method of your own": ("fl_clustering.methods.method", "fl_clustering.options.option"),
+    "A method of your own": ("fl_clustering.methods.method", "clustering_basics.options.option"),
     "Saved models": ("fl_clustering.load_model",),
-    "Where TFF computes": ("fl_clustering.runtime.LocalRuntime",),
+    "Where TFF computes": ("fl_clustering.runtime.local_runtime.LocalRuntime",),
 }
 
 
@@ -200,9 +196,7 @@ def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
   for experiment, module in sorted(reports.MODULES.items()):
-    # Two experiments of one report leave other files.
-    at_sites = experiment.endswith("_sites")
-    files = getattr(importlib.import_module(module), "FILES_OF_SITES" if at_sites else "FILES")
+    files = importlib.import_module(module).FILES
     rows = ((f"`{name}`", _cell(content)) for name, content in files.items())
     text += f"## {experiment}\n\n{_table(('file or folder', 'content'), rows)}\n"
   return text

@@ -24,9 +24,9 @@ from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
 
 if TYPE_CHECKING:
-  from fl_clustering import config as run_config
   from fl_clustering.engine import cost
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as run_config
   from fl_clustering.three_phase import result as result_lib
 
 RESULTS = "results.csv"

@@ -4,12 +4,12 @@ import dataclasses
 import functools
 from typing import Any, Mapping
 
+from clustering_basics import options
 from clustering_basics import validate
 from experiments.grouping_study import settings as settings_lib
-from fl_clustering import config as run_config
-from fl_clustering import options
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
+from fl_clustering.three_phase import config as run_config
 
 SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
 # Those of a study that names none.

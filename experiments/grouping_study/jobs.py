@@ -11,12 +11,10 @@ import selectors
 from typing import Any, Callable, Iterator, Sequence
 
 from experiment_shell import child_process
-from experiment_shell import lazy_module
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from fl_clustering.methods import registry as method_registry
-
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
+from fl_clustering import runtime
 
 _VARIABLES = {
     # As many threads whatever the number of processes, so the same sums.

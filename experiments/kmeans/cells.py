@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from typing import Any, Callable, ContextManager, Iterable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 from sklearn import metrics
@@ -15,6 +15,7 @@ from experiment_shell import study
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import data as data_lib
 from experiments.kmeans import methods
+from fl_clustering import runtime
 
 KEYS = ("data", "seed", "method")
 VALUES = (
@@ -201,7 +202,7 @@ def measure_dispatch() -> dict[str, Any]:
 
 def measure_all(
     config: config_lib.PaperConfig, draw: Callable[[str, int], data_lib.LabelledClients],
-    folder: output_folder.OutputFolder, open_runtime: Callable[[], ContextManager],
+    folder: output_folder.OutputFolder,
 ) -> None:
   """Measures the cells that have no row yet, and the dispatch of TFF; writes the files.
 
@@ -213,7 +214,7 @@ def measure_all(
   table = study.Study(folder, config_lib.MEASUREMENTS, KEYS, VALUES)
   # One thread: for so few points scikit-learn's several are ten times slower where other
   # programs run too, and add up in an order that changes from run to run.
-  with open_runtime(), threadpoolctl.threadpool_limits(1):
+  with runtime.LocalRuntime(), threadpoolctl.threadpool_limits(1):
     table.run(cells(config.figures, config.seeds), build_measure(draw))
     dispatch = measure_dispatch()
   folder.write_text(config_lib.TIMING, output_folder.json_text(dispatch))

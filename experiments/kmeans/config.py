@@ -4,9 +4,9 @@ import dataclasses
 import functools
 from typing import Any, Mapping
 
+from clustering_basics import model_folder
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import model_folder
-from fl_clustering import options
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import table_options
@@ -27,7 +27,6 @@ FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
-_OF_OWN_DATA = "--data_dir, or --workers that own their clients"
 _NEEDED_WITH_EPSILON = ("delta", "radius", "num_clusters")
 _OF_EPSILON = ("delta", "radius", "max_points", "trust", "min_clients")
 
@@ -76,31 +75,30 @@ class OwnDataConfig:
   """Everything that changes the clusters of the user's own data."""
 
   num_clusters: int | None = options.option(
-      int, f"Number of clusters ({_OF_OWN_DATA}).", None, rule=_AT_LEAST_ONE
+      int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE
   )
   # The least and the largest number to try, if `num_clusters` is None.
   k_range: tuple[int, int] | None = None
   algorithm: str = options.option(
-      str, f"The algorithm ({_OF_OWN_DATA}).", "sums", values=kmeans_config.ALGORITHMS,
+      str, "The algorithm (--data_dir).", "sums", values=kmeans_config.ALGORITHMS,
       default_text="sums",
   )
   n_init: int | None = options.option(
       int,
-      f"Restarts; the best one is kept ({_OF_OWN_DATA}; not for --algorithm=sums, which needs "
+      "Restarts; the best one is kept (--data_dir; not for --algorithm=sums, which needs "
       "none).",
       None, default_text="the algorithm's",
   )
   min_count: int | None = options.option(
       int,
-      "Smallest number of points that a sum over all clients is asked of, for --algorithm=sums: "
-      "with sites, of all sites together, so what a site adds to it may be one row. Smallest "
-      "number of points whose mean may leave a client, for algorithms whose clients send means "
-      f"({_OF_OWN_DATA}).",
+      "Smallest number of points that a sum over all clients is asked of, for --algorithm=sums. "
+      "Smallest number of points whose mean may leave a client, for algorithms whose clients send "
+      "means (--data_dir).",
       None, default_text="1 with --algorithm=sums, 2 with those that send means",
   )
   standardize: bool = options.option(
       bool,
-      f"Scale every column to mean 0 and variance 1 over all clients first ({_OF_OWN_DATA}).",
+      "Scale every column to mean 0 and variance 1 over all clients first (--data_dir).",
       False, default_text="no",
   )
   epsilon: float | None = options.option(

@@ -1,17 +1,10 @@
-"""The user's own data: a number of clusters, centroids, profiles and every client's clusters.
-
-The clients are those of a folder or of sites.  No row leaves a site, so that what needs the rows'
-clusters comes from one round of sums there, and the rows' clusters themselves are not written.
-"""
+"""The user's own data: a number of clusters, centroids, profiles and every client's clusters."""
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import re
-from typing import (
-    Any, Callable, ContextManager, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING,
-)
+from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 from absl import logging
 import numpy as np
@@ -23,9 +16,8 @@ from experiment_shell import launch
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
 from experiment_shell import study
-from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
-from experiments import site_runs
+from experiments.own_tables import cluster_profiles
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
@@ -40,9 +32,6 @@ if TYPE_CHECKING:
 estimator = lazy_module.LazyModule("fl_clustering.kmeans.estimator")
 federated_clusterer = lazy_module.LazyModule("fl_clustering.points.federated_clusterer")
 load_model = lazy_module.LazyModule("fl_clustering.load_model")
-point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
-point_grid = lazy_module.LazyModule("dp_clustering.point_grid")
-tnp = lazy_module.LazyModule("tensorflow.experimental.numpy")
 
 # Of a file's name, without what is added to it.
 _MOST_BYTES = 200
@@ -108,122 +97,56 @@ def assignments_name(client_id: str) -> str:
   return f"{name}.csv"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Folder:
-  tables: client_tables.ClientTables
-  open_study = study.Study
-  last_columns = None
-
-  @property
-  def format(self) -> Any:
-    return self.tables.format
-
-  @property
-  def num_points(self) -> int:
-    return sum(self.tables.num_rows.values())
-
-  @contextlib.contextmanager
-  def open_clients(
-      self, config: config_lib.OwnDataConfig, open_workers: Callable[[], ContextManager]
-  ) -> "Iterator[secure_sums_lib.ClientPoints]":
-    """Gives the clients' points to those who compute for them, the workers if there are any."""
-    # Data that the flags don't fit are bad input, not a failed run.
-    needs_tff = config.kmeans(num_clusters=1).needs_tff
-    with (
-        open_workers(), federated_clusterer.open_clients(needs_tff, in_files=True) as hold_points,
-        launch.input_errors(),
-    ):
-      yield estimator.hold(self.tables.features(), config.privacy, hold_points)
-
-  def _assign(
-      self, model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder
-  ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Writes a file per client with its rows' clusters; yields ids, features and clusters."""
-    os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
-    for client_id, table, predicted in model.predict_tables(self.tables):
-      clusters = predicted["cluster"]
-      ids = {} if table.row_ids is None else {"id": table.row_ids}
-      folder.write_text(
-          f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
-          output_folder.csv_text(
-              ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
-          ),
-      )
-      yield client_id, table.features, clusters
-
-  def describe_clusters(
-      self, fit: "federated_clusterer_lib.Fit", unused_clients: "secure_sums_lib.ClientPoints",
-      model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder, min_count: int,
-  ) -> tuple[cluster_profiles.Profiles | None, dict[str, Any]]:
-    """Writes assignments; returns profiles, and more of the summary.
-
-    There is nothing of this of a private fit: all of it depends on single rows.  Clusters of fewer
-    than `min_count` rows have no profile.
-    """
-    if fit.privacy_spent is not None:
-      return None, {}
-    sizes_by_client = {}
-
-    def assigned() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-      for client_id, features, clusters in self._assign(model, folder):
-        sizes_by_client[client_id] = np.bincount(clusters, minlength=len(fit.centroids)).tolist()
-        yield features, clusters
-
-    names = self.tables.feature_names
-    profiles = cluster_profiles.measure(assigned(), len(fit.centroids), len(names))
-    return profiles.of_at_least(min_count), {"points_by_client": sizes_by_client}
-
-  def run(self, measure: "Callable[[_Folder], dict[str, Any]]") -> dict[str, Any]:
-    return measure(self)
+@contextlib.contextmanager
+def _open_clients(
+    config: config_lib.OwnDataConfig, tables: client_tables.ClientTables
+) -> "Iterator[secure_sums_lib.ClientPoints]":
+  """Gives the clients' points to those who compute for them."""
+  # Data that the flags don't fit are bad input, not a failed run.
+  needs_tff = config.kmeans(num_clusters=1).needs_tff
+  with (
+      federated_clusterer.open_clients(needs_tff, in_files=True) as hold_points,
+      launch.input_errors(),
+  ):
+    yield estimator.hold(tables.features(), config.privacy, hold_points)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _AtSites:
-  opened: site_runs.OpenSites
+def _assign(
+    tables: client_tables.ClientTables, model: "load_model_lib.SavedKMeans",
+    folder: output_folder.OutputFolder,
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+  """Writes a file per client with its rows' clusters; yields ids, features and clusters."""
+  os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
+  for client_id, table, predicted in model.predict_tables(tables):
+    clusters = predicted["cluster"]
+    ids = {} if table.row_ids is None else {"id": table.row_ids}
+    folder.write_text(
+        f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
+        output_folder.csv_text(
+            ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
+        ),
+    )
+    yield client_id, table.features, clusters
 
-  @property
-  def format(self) -> Any:
-    return self.opened.sites.format
 
-  @property
-  def num_points(self) -> int:
-    return sum(self.opened.sites.num_rows.values())
+def _describe_clusters(
+    tables: client_tables.ClientTables, model: "load_model_lib.SavedKMeans",
+    folder: output_folder.OutputFolder, min_count: int,
+) -> tuple[cluster_profiles.Profiles, dict[str, list[int]]]:
+  """Writes assignments; returns profiles, and every client's numbers of rows by cluster.
 
-  @property
-  def last_columns(self) -> dict[str, str]:
-    return self.opened.last_columns
+  Clusters of fewer than `min_count` rows have no profile.
+  """
+  sizes_by_client = {}
+  num_clusters = len(model.centroids)
 
-  def open_study(self, *columns: Any) -> study.Study:
-    return site_runs.SitesStudy(self.opened, *columns)
+  def assigned() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for client_id, features, clusters in _assign(tables, model, folder):
+      sizes_by_client[client_id] = np.bincount(clusters, minlength=num_clusters).tolist()
+      yield features, clusters
 
-  @contextlib.contextmanager
-  def open_clients(
-      self, unused_config: config_lib.OwnDataConfig,
-      unused_open_workers: Callable[[], ContextManager],
-  ) -> "Iterator[secure_sums_lib.ClientPoints]":
-    with launch.input_errors():
-      yield point_files.at_sites(self.opened.sites)
-
-  def describe_clusters(
-      self, fit: "federated_clusterer_lib.Fit", clients: "secure_sums_lib.ClientPoints",
-      unused_model: "load_model_lib.SavedKMeans", unused_folder: output_folder.OutputFolder,
-      min_count: int,
-  ) -> tuple[cluster_profiles.Profiles, dict[str, Any]]:
-
-    def assign(query: Mapping[str, Any], points: Any) -> Any:
-      return point_grid.nearest(tnp, points, query["origins"])
-
-    scaling = fit.model.scaling
-    origins = scaling.apply(fit.centroids)
-    files: Any = clients.scaled(scaling)  # Those of sites have files.
-    sums = point_files.cluster_sums(files, origins, assign, min_count)
-    profiles = cluster_profiles.of_sums(scaling, origins, sums)
-    return profiles.of_at_least(min_count), {
-        "num_points": profiles.counts.tolist(), site_runs.MISSING: self.opened.summary()
-    }
-
-  def run(self, measure: "Callable[[_AtSites], dict[str, Any]]") -> dict[str, Any]:
-    return site_runs.run(self.opened, lambda opened: measure(_AtSites(opened)))
+  profiles = cluster_profiles.measure(assigned(), num_clusters, len(tables.feature_names))
+  return profiles.of_at_least(min_count), sizes_by_client
 
 
 def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str, Any]:
@@ -301,32 +224,9 @@ def load(
   if tables.format.levels_told:
     data_line += f"; levels: {tables.format.levels_told}"
   return experiment.Inputs(
-      _Folder(tables), {"data": described, "warnings": list(tables.warnings)},
+      tables, {"data": described, "warnings": list(tables.warnings)},
       (data_line, *(f"warning: {text}" for text in tables.warnings)),
   )
-
-
-def load_sites(
-    config: config_lib.OwnDataConfig, recorded: Mapping[str, Any] | None,
-    stack: contextlib.ExitStack,
-) -> experiment.Inputs:
-  """Connects to the sites, and checks what they say of themselves.
-
-  Args:
-    recorded: The `config.json` of a run to resume, or None.
-    stack: TFF computes at the sites as long as it is open.
-
-  Raises:
-    launch.InputError: If a site can't be used.
-    ValueError: If they don't go together, have other rows than those of the run to resume, or
-      have too few.
-  """
-  opened = site_runs.open_sites(stack, "tables")
-  described = opened.describe_tables()
-  if recorded is not None:
-    opened = opened.resuming(recorded["data"], described)
-  config.check_enough_points(sum(opened.sites.num_rows.values()))
-  return experiment.Inputs(_AtSites(opened), {"data": described}, opened.lines)
 
 
 def _select(
@@ -375,14 +275,10 @@ def _round_table(fit: "federated_clusterer_lib.Fit") -> _Table:
 
 
 def measure(
-    config: config_lib.OwnDataConfig, source: _Folder | _AtSites,
-    folder: output_folder.OutputFolder, open_workers: Callable[[], ContextManager],
+    config: config_lib.OwnDataConfig, tables: client_tables.ClientTables,
+    folder: output_folder.OutputFolder,
 ) -> dict[str, Any]:
-  """Finds the clusters of the clients that take part, and writes the files; returns the summary.
-
-  Args:
-    open_workers: Opens the workers where TFF computes, if there are any.  Sites are open.
-  """
+  """Finds the clusters of the clients' rows, and writes the files; returns the summary."""
   if config.privacy is not None and folder.recorded is not None:
     logging.warning(
         "The interrupted run may have released something. This fit draws new noise, so that the "
@@ -391,37 +287,41 @@ def measure(
   with contextlib.ExitStack() as stack:
     if config.privacy is not None:
       stack.enter_context(clustering_params.content_raises_nothing())
-    clients = stack.enter_context(source.open_clients(config, open_workers))
+    clients = stack.enter_context(_open_clients(config, tables))
     if config.num_clusters is not None and config.privacy is not None:
       fit = estimator.fit(config.kmeans(config.num_clusters), clients)
     else:
-      selection = source.open_study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
+      selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, clients, selection)
-  model = load_model.SavedKMeans(fit.model, source.format)
+  model = load_model.SavedKMeans(fit.model, tables.format)
   fit.warn_of_few_points()
-  profiles, more = source.describe_clusters(fit, clients, model, folder, config.min_count_of_sums)
-  names, centroids, sizes = source.format.encoding.feature_names, fit.centroids, None
-  tables: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}
+  names, centroids, sizes = tables.feature_names, fit.centroids, None
+  written: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}
   summary: dict[str, Any] = {"num_clusters": len(fit.centroids), "rounds": fit.num_rounds}
-  if profiles is None:
-    summary["privacy"] = dict(fit.privacy_spent or {})
+  if fit.privacy_spent is not None:
+    # All of what follows depends on single rows.
+    summary["privacy"] = dict(fit.privacy_spent)
   else:
+    profiles, sizes_by_client = _describe_clusters(
+        tables, model, folder, config.min_count_of_sums
+    )
     sizes = profiles.counts
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
-    tables[config_lib.PROFILES] = cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
+    written[config_lib.PROFILES] = cluster_profiles.HEADER, cluster_profiles.rows(profiles, names)
     assert fit.loss is not None  # Only that of a private fit is.
     summary |= {
         "inertia": fit.loss,
         "share_explained": _share_explained(
-            fit.loss, profiles, source.num_points, config.standardize
+            fit.loss, profiles, sum(tables.num_rows.values()), config.standardize
         ),
         "simplified_silhouette": fit.silhouette,
     }
     if fit.num_centers_on_few_points is not None:
       summary["num_centers_on_few_points"] = fit.num_centers_on_few_points
-  tables[config_lib.CENTROIDS] = cluster_profiles.centroid_table(centroids, names, sizes)
-  for name, table in tables.items():
-    folder.write_text(name, output_folder.csv_text(*table, source.last_columns))
+    summary["points_by_client"] = sizes_by_client
+  written[config_lib.CENTROIDS] = cluster_profiles.centroid_table(centroids, names, sizes)
+  for name, table in written.items():
+    folder.write_text(name, output_folder.csv_text(*table))
   model.save(folder.join(config_lib.MODEL))
-  return {**summary, **more}
+  return summary

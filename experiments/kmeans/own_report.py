@@ -1,4 +1,4 @@
-"""The report on the user's own data, of a folder or of sites, drawn from a finished run."""
+"""The report on the user's own data, drawn from a finished run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
-from experiments import site_runs
+from experiments.own_tables import cluster_profiles
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -40,11 +39,6 @@ _FILES_OF_PRIVATE = {
     config_lib.ROUNDS: "the rounds of the fit: bytes that a client receives and sends",
     output_folder.SUMMARY: "number of clusters, and what is guaranteed",
     output_folder.CONFIG: "all settings, seed, versions, the clients' names",
-}
-FILES_OF_SITES = {
-    **FILES,
-    output_folder.SUMMARY: "number of clusters, scores, cluster sizes, sites that were left out",
-    output_folder.CONFIG: "all settings, seed, versions, the sites' clients and fingerprints",
 }
 _MOST_COLUMNS = 12
 _MOST_CLIENTS = 30
@@ -183,14 +177,6 @@ def _privacy_notes(finished: finished_run.FinishedRun) -> list[str]:
     return _private_notes(finished.settings, finished.summary["privacy"])
   config = config_lib.OwnDataConfig.from_json(finished.settings)
   min_count = getattr(config.kmeans(config.candidates[0]).algorithm, "min_count", None)
-  if site_runs.are_in(finished):
-    return [
-        site_runs.shares_text(finished.document["data"]),
-        "No site sent a row as such.",
-        f"{privacy_box.leaves_site(config.algorithm, min_count)} {site_runs.SUMS_TEXT}",
-        site_runs.MOMENTS_TEXT,
-        "This run added no noise.",
-    ]
   return [
       privacy_box.leaves_client(config.algorithm, min_count),
       "This run added no noise. One machine played the server and all clients, so whoever ran it "
@@ -209,15 +195,12 @@ def warnings(finished: finished_run.FinishedRun) -> list[tuple[str, ...]]:
       found.get("num_centers_on_few_points"), found["num_clusters"]
   )
   doubts = [("The number of clusters", text) for text in _doubts(finished)]
-  return [
-      *site_runs.warnings(finished), *few, *doubts, *finished.warnings,
-      *_budget_warnings(finished),
-  ]
+  return [*few, *doubts, *finished.warnings, *_budget_warnings(finished)]
 
 
 def result_text(finished: finished_run.FinishedRun) -> str:
   """Returns what the program prints: the scores, their unit, and how K was chosen."""
-  lines = [_scores_text(finished) + site_runs.without_text(finished)]
+  lines = [_scores_text(finished)]
   if not _is_private(finished):
     lines.append(_inertia_text(finished))
   selection = _selection(finished)
@@ -231,8 +214,6 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _num_points(finished: finished_run.FinishedRun) -> int:
-  if site_runs.are_in(finished):
-    return sum(finished.summary["num_points"])
   return sum(finished.document["data"]["clients"].values())
 
 
@@ -270,34 +251,23 @@ def _scores_text(finished: finished_run.FinishedRun) -> str:
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the figures and writes the page, last."""
   found, described = finished.summary, finished.document["data"]
-  scores, who, rounds = _scores_text(finished), "client", _counted(found["rounds"], "round")
-  unset: list[Any] = [None]
-  files, findings, size = _FILES_OF_PRIVATE, [], ""
+  files, findings, size, quality = _FILES_OF_PRIVATE, [], "", ""
   if not _is_private(finished):
-    findings, size = [_inertia_text(finished)], f"{_num_points(finished):,} points, "
-  if site_runs.are_in(finished):
-    clients = site_runs.clients_text(finished, described)
-    finding = f"{scores}. The silhouette is at most 1. The fit took {rounds}."
-    who, files = "site", FILES_OF_SITES
-    unset.append({})
-    after = [html_page.paragraph(site_runs.PREDICT_TEXT)]
-  else:
-    clients, quality = _counted(len(described["clients"]), "client"), ""
-    if not _is_private(finished):
-      quality, files = " (at most 1)", FILES
-    finding = f"{scores}{quality}, after {rounds}."
-    after = _clients_tables(finished)
-  settings = {name: value for name, value in finished.settings.items() if value not in unset}
+    files, findings, quality = FILES, [_inertia_text(finished)], " (at most 1)"
+    size = f"{_num_points(finished):,} points, "
+  clients = _counted(len(described["clients"]), "client")
+  rounds = _counted(found["rounds"], "round")
+  settings = {name: value for name, value in finished.settings.items() if value is not None}
   report_sections.write(finished, report_sections.Report(
       title=f"{_counted(found['num_clusters'], 'cluster')} in the points of {clients}",
       subtitle=f"{size}{_counted(len(described['features']), 'column')}.",
       verdict=[],
-      findings=[finding, *findings],
+      findings=[f"{_scores_text(finished)}{quality}, after {rounds}.", *findings],
       warnings=warnings(finished),
-      notes={f"What leaves a {who}": _privacy_notes(finished)},
+      notes={"What leaves a client": _privacy_notes(finished)},
       sections={
           "Number of clusters": _selection_blocks(finished),
-          "Clusters": [*_cluster_blocks(finished), *after],
+          "Clusters": [*_cluster_blocks(finished), *_clients_tables(finished)],
       },
       settings=report_sections.settings_section(
           "Settings and versions", {"Settings": settings, "Versions": finished.versions}

@@ -66,22 +66,6 @@ def trust_text(trust: str) -> str:
   return f"{_TRUST[trust]} A secure sum must hide the single messages."
 
 
-def leaves_site(algorithm: str, min_count: int | None = None) -> str:
-  """Returns what leaves a site whose clients' totals are added up there, without noise."""
-  if algorithm == "sums":
-    text = (
-        f"This machine got every site's totals over its clients: {_TOTALS} "
-        f"{privacy_lib.EXACT_TOTALS}"
-    )
-    if min_count in (None, 1):
-      return text
-    return (
-        f"{text} Sums were asked of at least {min_count} points of all sites together; a site's "
-        "part may be of one."
-    )
-  return leaves_client(algorithm, min_count)
-
-
 def leaves_client(algorithm: str, min_count: int | None = None) -> str:
   """Returns what leaves a client without noise.
 

@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from typing import Any
 
+from clustering_basics import model_folder
+from clustering_basics import options
 from clustering_basics import validate
 from experiments.multiview import data
-from fl_clustering import model_folder
-from fl_clustering import options
 from fl_clustering.multiview import multiview_config
 from fl_clustering.tables import table_options
 
@@ -50,8 +50,8 @@ class MultiViewStudyConfig:
       int, "Number of seeds, one after another.", 5, rule=_AT_LEAST_ONE, flag="seeds"
   )
   num_clusters: int | None = options.option(
-      int, "Number of clusters (--data_dir; must be given with --workers that own their clients).",
-      None, rule=_AT_LEAST_ONE, default_text="as many as there are classes in `labels`",
+      int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE,
+      default_text="as many as there are classes in `labels`",
   )
   alpha: float = options.option(
       float, "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.",
@@ -71,8 +71,7 @@ class MultiViewStudyConfig:
   min_count: int = options.option(
       int,
       "Smallest number of points that a sum over all clients is asked of, for federated multi-view "
-      "k-means. With sites it counts the rows of all sites together, so what a site adds to a sum "
-      "may be one row.",
+      "k-means.",
       multiview_config.MultiViewConfig.min_count, rule=_AT_LEAST_ONE,
   )
   tables: table_options.TableOptions = table_options.TableOptions()

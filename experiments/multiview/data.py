@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import os
-from typing import Any, Mapping, Sequence, TYPE_CHECKING, cast
+from typing import Any, Mapping, Sequence, cast
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from fl_clustering.tables import problems
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from fl_clustering.tasks import digits as mnist_digits
-
-if TYPE_CHECKING:
-  from fl_clustering.distribution import sites as sites_lib
 
 # The tutorial's data, which are drawn anew for every seed.
 DEMONSTRATION = "simulated_dha"
@@ -108,23 +105,20 @@ def _check_variation(views: Mapping[str, np.ndarray]) -> None:
       )
 
 
-def num_clusters_of(
-    given: int | None, tables: "view_tables.ViewTables | sites_lib.Sites"
-) -> int:
+def _num_clusters_of(given: int | None, tables: view_tables.ViewTables) -> int:
   """Returns how many clusters to look for in the user's own data.
 
   Args:
-    given: What the user says, or None; not None at sites.
+    given: What the user says, or None.
 
   Raises:
     ValueError: If there are fewer points, or no classes and the user says nothing.
   """
   num_points = sum(tables.num_rows.values())
   if given is None:
-    labels = getattr(tables, "labels", None)
-    if labels is None:
+    if tables.labels is None:
       raise ValueError("`num_clusters` must be given for sites without labels, got none.")
-    return len(labels.classes)
+    return len(tables.labels.classes)
   if given > num_points:
     raise validate.error(
         "num_clusters", f"be at most the {num_points} points of all sites", given
@@ -146,7 +140,7 @@ def load_folder(
     OSError: If a file can't be read.
   """
   tables = view_tables.open_folder(data_dir, options).filled()
-  num_clusters = num_clusters_of(num_clusters, tables)
+  num_clusters = _num_clusters_of(num_clusters, tables)
   features = np.concatenate([tables.read(client_id).features for client_id in tables.client_ids])
   ends = np.cumsum(tables.format.widths)[:-1]
   pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))

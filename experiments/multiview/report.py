@@ -1,24 +1,20 @@
-"""Draws a finished multi-view experiment: figures, and one page with findings and tables.
-
-Of views that stay at their sites nothing is scored, and the page says what left a site.
-"""
+"""Draws a finished multi-view experiment: figures, and one page with findings and tables."""
 
 from __future__ import annotations
 
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Mapping
 
 from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
 from experiments.multiview import cells
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import results as results_lib
 from experiments.multiview import simulated_dha
-from experiments import site_runs
+from experiments.own_tables import cluster_profiles
 from fl_clustering.points import privacy as privacy_lib
 
 _TITLE = "Federated multi-view k-means"
@@ -41,14 +37,6 @@ FILES = {
     output_folder.CONFIG: "all settings, seeds, versions, the data actually used",
 }
 
-FILES_OF_SITES = {
-    **FILES,
-    config_lib.MEASUREMENTS: "one row per seed and method: rounds, view weights, objective by "
-    "round",
-    output_folder.SUMMARY: "the tables as numbers, sites that were left out",
-    output_folder.CONFIG: "all settings, seeds, versions, the sites' clients and fingerprints",
-}
-
 _DEMONSTRATION_NOTES = (
     "The tutorial's gain over local models comes from an unweighted mean over three sites, one "
     "of which has 25 points. The row weighted by the sites' sizes shows how much of it is left.",
@@ -68,16 +56,6 @@ _PRIVACY_NOTES = (
     "experiment does not use it.",
 )
 
-_PRIVACY_NOTES_OF_SITES = (
-    "No site sent a row as such.",
-    "In each round, a client answers with integers: sums over its points for every cluster and "
-    "view. The first centers and the columns' means and deviations come from such totals, too. "
-    + site_runs.SUMS_TEXT,
-    site_runs.MOMENTS_TEXT,
-    "This run added no noise. A total can show a point: a cluster that has one point at a site is "
-    "that point.",
-)
-
 
 def _compared(ours: float, other: float, what: str) -> str:
   difference = ours - other
@@ -92,7 +70,7 @@ def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   few = model and privacy_lib.few_points_warnings(
       model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
   )
-  return [*site_runs.warnings(run), *(few or ()), *run.warnings]
+  return [*(few or ()), *run.warnings]
 
 
 def _min_count_notes(run: finished_run.FinishedRun) -> list[str]:
@@ -227,23 +205,17 @@ def _demonstration_blocks(results: results_lib.Results) -> list[html_page.Html]:
   ]
 
 
-def _model_sections(
-    run: finished_run.FinishedRun, files: Sequence[str], *blocks: html_page.Html
-) -> dict[str, list[html_page.Html]]:
-  """Returns the section of the saved model.
-
-  Args:
-    files: The names of the tables that say more of it.
-    *blocks: Further blocks, after the figure.
-  """
+def _model_blocks(run: finished_run.FinishedRun) -> list[html_page.Html]:
+  """Returns what there is to say of the saved model."""
   table = run.rows(config_lib.PROFILES, ("feature",))
   about = html_page.paragraph(
       f"The folder {config_lib.MODEL} has one fit: equal weights, seed {run.settings['seed']}. "
-      f"{', '.join(files)} and this figure are of the same fit. "
+      f"{config_lib.CLUSTERS}, {config_lib.CENTROIDS}, {config_lib.PROFILES} and this figure are "
+      "of the same fit. "
       f"{cluster_profiles.about(run.settings)}"
   )
   pictures = report_sections.write_figures(run.path, (cluster_profiles.FIGURE,), table)
-  return {"Clusters of the saved model": [about, *pictures, *blocks]}
+  return [about, *pictures]
 
 
 def _settings_section(run: finished_run.FinishedRun) -> html_page.Html:
@@ -270,8 +242,7 @@ def _sections(
     title = "The tutorial's simulated DHA: its claims and our measurements"
     sections[title] = _demonstration_blocks(results[data_lib.DEMONSTRATION])
   if run.settings["datasets"] == [data_lib.OWN]:
-    files = (config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES)
-    sections |= _model_sections(run, files)
+    sections["Clusters of the saved model"] = _model_blocks(run)
   return sections
 
 
@@ -292,41 +263,8 @@ def _setting(settings: Mapping[str, Any], names: Collection[str]) -> str:
   return " ".join(found)
 
 
-def _write_report_of_sites(run: finished_run.FinishedRun) -> None:
-  results, settings = results_lib.read(run)[data_lib.OWN], run.settings
-  clients = site_runs.clients_text(run, run.document["data"][data_lib.OWN])
-  report_sections.write(run, report_sections.Report(
-      title=_TITLE,
-      subtitle=f"{clients}. Seeds: {settings['num_seeds']} from {settings['seed']}.",
-      verdict=[],
-      findings=[
-          f"{settings['num_clusters']} clusters in {len(results.view_names)} views of {clients}. "
-          "Classes don't leave their sites, so nothing is scored."
-      ],
-      warnings=_warnings(run),
-      notes={
-          "What leaves a site": [
-              site_runs.shares_text(run.document["data"][data_lib.OWN]), *_PRIVACY_NOTES_OF_SITES,
-              *_min_count_notes(run),
-          ]
-      },
-      sections={
-          results.name: _dataset_blocks(run, results),
-          **_model_sections(
-              run, (config_lib.CENTROIDS, config_lib.PROFILES),
-              html_page.paragraph(site_runs.PREDICT_TEXT),
-          ),
-      },
-      settings=_settings_section(run),
-      files=FILES_OF_SITES,
-  ))
-
-
 def write_report(run: finished_run.FinishedRun) -> None:
   """Draws the figures and writes report.html, last."""
-  if site_runs.are_in(run):
-    _write_report_of_sites(run)
-    return
   results, settings = results_lib.read(run), run.settings
   sentences = [sentence for one in results.values() for sentence in _findings(one)]
   if not sentences:
@@ -346,5 +284,5 @@ def write_report(run: finished_run.FinishedRun) -> None:
 
 
 def result_text(run: finished_run.FinishedRun) -> str:
-  """Returns the table for the terminal, and how many sites it is without."""
-  return results_lib.text(results_lib.read(run)) + site_runs.without_text(run).lstrip("; ")
+  """Returns the table for the terminal."""
+  return results_lib.text(results_lib.read(run))

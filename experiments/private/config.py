@@ -4,11 +4,11 @@ import dataclasses
 import functools
 from typing import Any
 
+from clustering_basics import options
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from experiments.private import data
 from experiments.private import methods
-from fl_clustering import options
 
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 _BUDGET = functools.partial(

@@ -31,7 +31,6 @@ from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import releases as releases_lib
-from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
 
 _KEYS = ("method", "epsilon", "seed")
@@ -109,7 +108,6 @@ def _scores(
       continue
     arrays: list[np.ndarray] = []
     for part in parts:
-      assert isinstance(part, examples_lib.Examples)  # There are no sites here.
       arrays += [part.features, part.labels.astype(np.int32)]
     found.append([float(value) for value in of_client(vectors, *arrays)])
   slots, accuracies, tuned = np.array(found).T

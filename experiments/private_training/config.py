@@ -7,8 +7,8 @@ import functools
 import math
 from typing import Any
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tasks import models

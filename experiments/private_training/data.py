@@ -30,8 +30,8 @@ class Clients:
     document: What `config.json` says of the data.
   """
 
-  train: Mapping[str, examples_lib.AnyExamples]
-  test: Mapping[str, examples_lib.AnyExamples]
+  train: Mapping[str, examples_lib.Examples]
+  test: Mapping[str, examples_lib.Examples]
   true_groups: Mapping[str, int] | None
   model: model_lib.Model
   source: str

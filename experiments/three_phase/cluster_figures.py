@@ -325,10 +325,8 @@ def _draw_key(
     text.set_parse_math(False)
 
 
-def label_mix(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns the clients' training labels, by size and by cluster; None without any here."""
-  if results.num_sites:
-    return None
+def label_mix(results: results_lib.Results) -> figure_style.Figure:
+  """Returns the clients' training labels, by size and by cluster."""
   by_size = sorted(results.clients, key=lambda c: (-c["num_train"], c["client_id"]))
   shown = _at_most(by_size, _MAX_BARS, _BARS_OF_MORE)
   # A client in overlapping clusters has no single place in their order.

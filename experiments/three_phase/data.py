@@ -3,23 +3,22 @@
 import contextlib
 import hashlib
 import os
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping
 
 import numpy as np
 
 from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import problems
 from fl_clustering.tasks import emnist
-from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import judging
 
 # In `config.json`: from the names of methods to digests of their files.
@@ -40,10 +39,7 @@ def config_of(
   dataset, tables = settings["dataset"], settings["tables"]
   reads_tables = task_registry.DATASETS[dataset].reads_tables
   if reads_tables and data_dir is None:
-    raise validate.error(
-        "data_dir", "name the folder with the clients' files, or `workers` the sites that have "
-        "them", None,
-    )
+    raise validate.error("data_dir", "name the folder with the clients' files", None)
   test_share = settings.get("test_share")
   task_registry.check_tables(dataset, tables, test_share)
   if reads_tables:
@@ -51,8 +47,7 @@ def config_of(
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
       )
-    rows = files.open_folder(data_dir, tables)
-    found = files.num_clients(rows, test_share, settings["seed"])
+    found = files.num_clients(data_dir, tables, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
   return config_lib.ThreePhaseConfig(**settings)
 
@@ -163,7 +158,6 @@ def metric_line(task: federated_task.FederatedTask) -> str:
   if judging.metric_of(task) == judging.ACCURACY:
     return ""
   counts = task.train_label_counts
-  assert counts is not None
   return (
       "methods are compared by balanced accuracy, as the rarest class has "
       f"{counts.min() / counts.sum():.1%} of the training rows"
@@ -187,7 +181,6 @@ def describe(
           },
           "num_clients": len(task.clients),
           "num_new_clients": len(task.new_clients),
-          "num_sites": task.num_sites,
           "num_classes": task.num_classes,
           "class_names": task.class_names and list(task.class_names),
           "input_shape": list(task.model.input_shape),
@@ -236,10 +229,9 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
   """Raises a ValueError if the run to resume had other data or other code of an own method."""
   check_own_methods(recorded, document)
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
-    argument = "workers" if document["dataset"]["num_sites"] else "data_dir"
     digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
     got = problems.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
-    raise ValueError(f"`{argument}` must give the same data as in the run to resume, got {got}.")
+    raise ValueError(f"`data_dir` must give the same data as in the run to resume, got {got}.")
 
 
 def stages_in_common(
@@ -270,8 +262,6 @@ def stages_in_common(
 
 def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:
   """Returns whether all of the global test set is clients' own test data."""
-  if isinstance(task.global_test, tuple):
-    return True
   of_clients: set[bytes] = set()
   for client in task.all_clients:
     of_clients.update(_fingerprints(client.test))
@@ -286,19 +276,10 @@ def _fingerprints(examples: Any) -> set[bytes]:
   }
 
 
-def _label_counts(examples: examples_lib.AnyExamples, num_classes: int) -> Sequence[Any]:
-  """Returns how many examples of each label there are; empty text for what a site knows alone."""
-  if isinstance(examples, examples_lib.RemoteExamples):
-    return [""] * num_classes
-  return np.bincount(examples.labels, minlength=num_classes).tolist()
-
-
-def clients_text(
-    task: federated_task.FederatedTask, last_columns: Mapping[str, str] | None = None
-) -> str:
+def clients_text(task: federated_task.FederatedTask) -> str:
   """Returns `clients.csv`: every client's true group, examples and training labels.
 
-  New clients are listed last, with 1 as `new`; `last_columns` as of `output_folder.csv_text`.
+  New clients are listed last, with 1 as `new`.
   """
   header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
   header += [f"train_label_{label}" for label in range(task.num_classes)]
@@ -311,8 +292,8 @@ def clients_text(
           len(client.train),
           0 if client.validation is None else len(client.validation),
           len(client.test),
-          *_label_counts(client.train, task.num_classes),
+          *np.bincount(client.train.labels, minlength=task.num_classes),
       ]
       for client in task.all_clients
   ]
-  return output_folder.csv_text(header, rows, last_columns)
+  return output_folder.csv_text(header, rows)

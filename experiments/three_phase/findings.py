@@ -100,7 +100,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   num_comparisons, repeats = basis["num_comparisons"], basis["control_repeats"]
   yield (
       f"This rests on {summary['num_test_examples']['clients']:,} test examples of "
-      f"{results_lib.clients_text(results.num_clients, results.num_sites)}."
+      f"{results_lib.clients_text(results.num_clients)}."
   )
   yield from _metric_sentence(results)
   if results.num_clients == 1:
@@ -215,7 +215,7 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
 
 def _balance_sentence(results: results_lib.Results) -> str | None:
   """Returns what accuracy is reached without any feature of a table, None if not known."""
-  if not results.has_tables or results.num_sites:
+  if not results.has_tables:
     return None
   return (
       f"A client's most frequent class has {results.mean_majority_share:.0%} of its training rows, "
@@ -321,12 +321,6 @@ def privacy_notes(results: results_lib.Results) -> list[str]:
       "When phase 1 ends, the server sees every client's own model weights in the clear. "
       "Weights can reveal a client's data."
   )
-  if results.num_sites:
-    seen = (
-        "The files stay at the sites. The server gets sums over the training rows of all training "
-        "clients, of the features and their squares, which scale the features; and for every "
-        f"client, how many test rows of each class a model gives to each class. {seen}"
-    )
   if results.finished.has("client_weights.npz"):
     seen += " The file client_weights.npz holds them."
   sees_more = (_SEES_MORE.get(name) for name in results_lib.ordered_methods(results.summary))

@@ -4,17 +4,14 @@ from typing import Any
 
 from absl import flags
 
-from clustering_basics import validate
+from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments import option_flags
-from experiments import table_flags
-from experiments import worker_flags
-from fl_clustering import config as config_lib
-from fl_clustering.methods import registry as method_registry
+from experiments.own_tables import table_flags
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import config as config_lib
 
 flags.adopt_module_key_flags(run_flags)
 
@@ -24,9 +21,8 @@ path_flag.define(
     "phase 1 with the same settings, are copied and not trained again.")
 path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files; default: the clients are those of the sites that "
-    "--workers names), of the IDX files (idx), or TFF's cache folder (emnist, auto; default "
-    "~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
+    "auto; default ~/.tff).")
 table_flags.define_of_labels()
 flags.adopt_module_key_flags(table_flags)
 
@@ -60,7 +56,6 @@ HELP = program_help.Help(
         "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
         "methods": ("methods", "num_clusters"),
         "privacy": ("aggregator",),
-        "machines": ("workers",),
         "output": ("output_dir", "resume"),
     },
     {
@@ -79,50 +74,17 @@ HELP = program_help.Help(
             "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
             "control_repeats", "method_repeats", "target_accuracy",
         ),
-        "machines": worker_flags.NAMES,
         "output": (*run_flags.NAMES, "reuse"),
     },
 )
 
 
-def _reads_tables() -> bool:
-  return task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
-
-
-def are_at_sites() -> bool:
-  """Returns whether the workers own the clients."""
-  return _reads_tables() and bool(worker_flags.addresses()) and flags.FLAGS.data_dir is None
-
-
-def _check_workers() -> None:
-  """Raises a ValueError if a method needs its clients' own files on this machine."""
-  names = flags.FLAGS.methods if worker_flags.addresses() else ()
-  for name in names:
-    if name in method_registry.METHODS and method_registry.METHODS[name].simulates_privacy:
-      raise validate.error(
-          "workers", f"be left out with the method {name}", ",".join(worker_flags.addresses())
-      )
-
-
 def settings() -> dict[str, Any]:
   """Returns the settings of a `ThreePhaseConfig` that are given or have a default as flags."""
-  _check_workers()
   given = table_flags.given()
-  tables = table_options.TableOptions(**given) if given or _reads_tables() else None
+  reads_tables = task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
+  tables = table_options.TableOptions(**given) if given or reads_tables else None
   of_choices = {
       name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
   }
   return {**option_flags.given(config_lib.ThreePhaseConfig), **of_choices, "tables": tables}
-
-
-def check_at_sites() -> None:
-  """Raises a ValueError if a flag was given that sites say for themselves, or can't follow."""
-  _check_workers()
-  given = table_flags.given()
-  if flags.FLAGS.num_clients is not None:
-    given["num_clients"] = flags.FLAGS.num_clients
-  for name, value in given.items():
-    why = "can't fill in missing cells" if name == "missing" else "say it"
-    raise validate.error(
-        name, f"be left out without `data_dir`, where the sites that `workers` names {why}", value
-    )

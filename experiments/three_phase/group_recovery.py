@@ -7,8 +7,8 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
 # Local epochs that are tried besides the run's own.

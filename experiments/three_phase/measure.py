@@ -1,16 +1,16 @@
 """Measures a run: its three phases, with a progress bar."""
 
-import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from clustering_basics import model_folder
 from experiments.three_phase import data
 from experiments.three_phase import group_recovery
 from experiments.three_phase import profiles
 from experiments.three_phase import results as results_lib
 from experiments.three_phase import run_files
-from fl_clustering import model_folder
+from fl_clustering import runtime
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import run as run_lib
@@ -19,38 +19,35 @@ from fl_clustering.three_phase import summary as summary_lib
 
 if TYPE_CHECKING:
   from experiment_shell import output_folder
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
 
 
 def run(
     config: "config_lib.ThreePhaseConfig",
     task: "federated_task.FederatedTask",
     folder: "output_folder.OutputFolder",
-    open_runtime: Callable[[], contextlib.AbstractContextManager],
     reuse: str | None = None,
-    last_columns: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
   """Runs all three phases, from their checkpoints if there are any; returns the summary.
 
   Args:
     folder: The run's folder, which is started.
     reuse: The folder of another run whose stages are used where they fit.
-    last_columns: As of `output_folder.csv_text`, for every table.
 
   Raises:
     checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
     runtime.WorkerLost: If TFF's worker process ends.
   """
-  folder.write_text("clients.csv", data.clients_text(task, last_columns))
+  folder.write_text("clients.csv", data.clients_text(task))
   checkpoints = checkpoint.Checkpoints(
       folder.join("checkpoints"), reuse and os.path.join(reuse, "checkpoints")
   )
   client_data = folder.join("client_data")
   os.makedirs(client_data, exist_ok=True)
-  with run_files.RunFiles(folder, config, last_columns) as files:
-    with open_runtime(), progress_bar.ProgressBar() as bar:
+  with run_files.RunFiles(folder, config) as files:
+    with runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
       result = run_lib.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(task, result, recovery)
@@ -58,8 +55,7 @@ def run(
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.model_options)
     saved.save(folder.join(model_folder.MODEL))
-    # At sites, the profile of a small cluster would tell of its clients' rows.
-    if len(saved.vectors) > 1 and not task.num_sites:
+    if len(saved.vectors) > 1:
       folder.write_text(results_lib.PROFILES, profiles.profiles_text(task, saved))
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)

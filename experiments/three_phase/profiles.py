@@ -1,16 +1,15 @@
 """What the clusters of a run on tables are like, from the training rows of their clients."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Iterator, cast
+from typing import TYPE_CHECKING, Iterator
 
 import numpy as np
 
 from experiment_shell import output_folder
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
   from fl_clustering.tables import table_format
-  from fl_clustering.tasks import examples as examples_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import saved_clusters
 
@@ -55,10 +54,7 @@ def profiles_text(
   def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for client in task.clients:
       parts = [part for part in (client.train, client.validation) if part is not None]
-      # They are never at a site.
-      features = np.concatenate([
-          cast("examples_lib.Examples", part).features.astype(np.float64) for part in parts
-      ])
+      features = np.concatenate([part.features.astype(np.float64) for part in parts])
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 

@@ -1,18 +1,17 @@
 """The report of a three-phase run: its figures, and the page around them."""
 
+from clustering_basics import model_folder
 from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
-from experiments import cluster_profiles
-from experiments import site_runs
+from experiments.own_tables import cluster_profiles
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
 from experiments.three_phase import results as results_lib
-from fl_clustering import model_folder
 
 FIRST_FIGURES = (
     report_sections.Figure(
@@ -95,31 +94,22 @@ FILES = {
 
 def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
-  if (results.saved["num_clusters"] < 2) if results.num_sites else not results.profiles:
+  if not results.profiles:
     return []
   rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
-  if results.num_sites:
-    profiles = []
-    about = (
-        "The means of the features in each cluster are not shown, since the files stay at the sites."
-    )
-  else:
-    profiles = report_sections.write_figures(
-        results.finished.path, (cluster_profiles.FIGURE,), results.profiles
-    )
-    about = (
-        "The figure shows the training rows of the clients in each cluster; "
-        f"{results_lib.PROFILES} has all features, with the spread. "
-        f"{cluster_profiles.about(results.settings)}"
-    )
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "
           f"{results_lib.method_label(results.saved['method'])}. Of the methods that group "
           f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
-          f"clients' {rows}, which may be chance. {about}"
+          f"clients' {rows}, which may be chance. "
+          "The figure shows the training rows of the clients in each cluster; "
+          f"{results_lib.PROFILES} has all features, with the spread. "
+          f"{cluster_profiles.about(results.settings)}"
       ),
-      *profiles,
+      *report_sections.write_figures(
+          results.finished.path, (cluster_profiles.FIGURE,), results.profiles
+      ),
       detail_tables.saved_clusters_table(results),
   ]
 
@@ -134,7 +124,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
   # What is missing is noticed before anything is written.
   dataset, model = results.dataset, run.document["model"]
   settings, seed = results.settings, results.summary["seed"]
-  clients = results_lib.clients_text(results.num_clients, results.num_sites)
+  clients = results_lib.clients_text(results.num_clients)
   partition = "" if results.has_tables else f" Partition: {results.partition}."
   report_sections.write(run, report_sections.Report(
       title=f"Three-phase clustering of {clients}: {dataset['name']}",
@@ -145,9 +135,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
       ),
       verdict=[findings.verdict(results)],
       findings=findings.notes(results),
-      warnings=[
-          *(site_runs.warnings(run) if results.num_sites else ()), *findings.warnings(results)
-      ],
+      warnings=findings.warnings(results),
       notes={"What the server sees": findings.privacy_notes(results)},
       sections={
           "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),

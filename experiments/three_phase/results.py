@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 
+from clustering_basics import model_folder
 from experiment_shell import finished_run
 from experiment_shell import scores
-from fl_clustering import model_folder
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry as method_registry
@@ -93,16 +93,9 @@ def metric_label(summary: Mapping[str, Any]) -> str:
   return metric(summary).replace("_", " ")
 
 
-def clients_text(num_clients: int, num_sites: int = 0) -> str:
-  """Returns a number of clients in words, such as `1 client`, or `5 clients at 2 sites`.
-
-  Args:
-    num_sites: The number of sites that own them; 0 if they are on one machine.
-  """
-  text = f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
-  if num_sites:
-    text += f" at {num_sites:,} {'site' if num_sites == 1 else 'sites'}"
-  return text
+def clients_text(num_clients: int) -> str:
+  """Returns a number of clients in words, such as `1 client`."""
+  return f"{num_clients:,} {'client' if num_clients == 1 else 'clients'}"
 
 
 def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_rounds: int) -> int:
@@ -166,7 +159,7 @@ class Results:
   @property
   def data_line(self) -> str:
     """The data, in one line for figures."""
-    parts = [self.dataset["name"], clients_text(self.num_clients, self.num_sites)]
+    parts = [self.dataset["name"], clients_text(self.num_clients)]
     # The clients of tables are as they were given.
     return ", ".join(parts if self.has_tables else [*parts, self.partition])
 
@@ -174,11 +167,6 @@ class Results:
   def has_tables(self) -> bool:
     """Whether the examples are rows of clients' tables."""
     return self.settings["tables"] is not None
-
-  @property
-  def num_sites(self) -> int:
-    """The number of sites that own the clients; 0 if their data were on one machine."""
-    return self.dataset["num_sites"]
 
   @property
   def tests_on_clients(self) -> bool:
@@ -243,10 +231,7 @@ class Results:
     return statistics.fmean(max(of_client) / sum(of_client) for of_client in counts)
 
   def label_counts(self, client: Mapping[str, Any]) -> list[int]:
-    """Returns how many training examples of each label a row of `clients` has.
-
-    Sites keep these numbers to themselves, so it must not be called for clients of theirs.
-    """
+    """Returns how many training examples of each label a row of `clients` has."""
     return [client[f"train_label_{label}"] for label in range(self.dataset["num_classes"])]
 
   @property

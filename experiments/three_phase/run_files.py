@@ -1,13 +1,12 @@
 """The files of a three-phase run that are written while it runs and after its last phase."""
 
-import asyncio
 import csv
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 import numpy as np
-import tensorflow_federated as tff
+import tensorflow as tf
 
 from experiment_shell import output_folder
 from experiments.three_phase import results as results_lib
@@ -17,11 +16,11 @@ from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import cost as cost_lib
   from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.methods import cluster_assignment
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
 _EVALUATE = "evaluate"
@@ -75,8 +74,7 @@ def _cells(values: Iterable[Any]) -> list[Any]:
 
 
 def client_metrics_text(
-    task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult",
-    last_columns: Mapping[str, str] | None = None,
+    task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult"
 ) -> str:
   """Returns `client_metrics.csv`: every client's metrics under every model it gets.
 
@@ -118,7 +116,7 @@ def client_metrics_text(
     add(new, method, task.new_clients, r.new_client_clusters, r.new_clients)
   metrics = _metrics(result.pretrain.clients[:1])
   header = ["phase", "method", "client_id", "clusters", "num_test", *metrics]
-  return output_folder.csv_text(header, rows, last_columns)
+  return output_folder.csv_text(header, rows)
 
 
 class RunFiles(stages.RunObserver):
@@ -128,18 +126,16 @@ class RunFiles(stages.RunObserver):
   """
 
   def __init__(
-      self, folder: output_folder.OutputFolder, config: "config_lib.ThreePhaseConfig",
-      last_columns: Mapping[str, str] | None = None,
+      self, folder: output_folder.OutputFolder, config: "config_lib.ThreePhaseConfig"
   ):
-    """Starts the files; `last_columns` are as of `output_folder.csv_text`, for every table."""
+    """Starts the files."""
     self._folder = folder
     self._config = config
-    self._last_columns = last_columns or {}
     self._metrics = open(
         folder.join("metrics.csv"), "w", encoding="utf-8", newline="", buffering=1
     )
     self._csv = csv.writer(self._metrics, lineterminator="\n")
-    self._csv.writerow((*stages.Row._fields, *self._last_columns))
+    self._csv.writerow(stages.Row._fields)
     shutil.rmtree(folder.join("tensorboard"), ignore_errors=True)
     self._tensorboard: dict[str, Any] = {}
     self._rounds_before: dict[str, int] = {}
@@ -155,17 +151,14 @@ class RunFiles(stages.RunObserver):
         stage, num_rounds, self._config.pretrain_rounds, self._config.cluster_rounds
     )
 
-  def _write_metrics(self, rows: Sequence[stages.Row]) -> None:
-    self._csv.writerows((*row, *self._last_columns.values()) for row in rows)
-
   def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     # Repeats have nothing to tell.
     if not rows:
       return
-    self._write_metrics(rows)
+    self._csv.writerows(rows)
     self._metrics.flush()
     if stage not in self._tensorboard:
-      self._tensorboard[stage] = tff.program.TensorBoardReleaseManager(
+      self._tensorboard[stage] = tf.summary.create_file_writer(
           self._folder.join(os.path.join("tensorboard", stage))
       )
     scalars = {row.metric: row.value for row in rows if row.cluster == ""}
@@ -175,8 +168,9 @@ class RunFiles(stages.RunObserver):
       scalars.update(
           (f"cluster_{row.cluster}/{row.metric}", row.value) for row in of_clusters
       )
-    step = self._rounds_before[stage] + round_num
-    asyncio.run(self._tensorboard[stage].release(scalars, step))
+    with self._tensorboard[stage].as_default(self._rounds_before[stage] + round_num):
+      for name, value in scalars.items():
+        tf.summary.scalar(name, value)
 
   def clients_grouped(
       self, client_weights: "client_weights_lib.ClientWeights",
@@ -207,10 +201,8 @@ class RunFiles(stages.RunObserver):
     Args:
       recovery: What `group_recovery.recovery_rows` returned for it.
     """
-    self._write_metrics(evaluation_rows(result))
-    self._folder.write_text(
-        "client_metrics.csv", client_metrics_text(task, result, self._last_columns)
-    )
+    self._csv.writerows(evaluation_rows(result))
+    self._folder.write_text("client_metrics.csv", client_metrics_text(task, result))
     # A method may have moved clients since they were grouped.
     self._write_assignments({
         name: result.methods[name].assignment for name in self._config.chosen_methods
@@ -222,5 +214,5 @@ class RunFiles(stages.RunObserver):
 
   def _write_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes dicts with the same keys as a CSV file."""
-    text = output_folder.csv_text(rows[0], [row.values() for row in rows], self._last_columns)
+    text = output_folder.csv_text(rows[0], [row.values() for row in rows])
     self._folder.write_text(name, text)

@@ -15,8 +15,8 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 
 # The functions import TensorFlow Federated, which takes seconds, and the accounting: the
 # flags read this module's registry and must answer at once.

@@ -2,7 +2,7 @@
 
 A TFF client's value is the *path* of its data, and the client's computation reads
 the file.  So no data go through TFF's messages, as with a real device, and it is
-the fastest way to run a simulation (see `bench/engine_benchmark.py`).
+the fastest way to run a simulation (see `bench/speed.py`).
 
 File format: rows of numbers of one type, one example each: its features, then its label.
 So files that stand one after the other are a file again.
@@ -32,13 +32,11 @@ class ExampleFile:
   Attributes:
     path: Where it is, as TFF clients are told.  TFF would send text as ASCII.
     num_examples: How many it holds.
-    site: The address of the site that has it; "" if this machine has it.
     what: Whose examples they are, in words.
   """
 
   path: bytes
   num_examples: int
-  site: str = ""
   what: str = "rows"
 
 
@@ -72,26 +70,13 @@ def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
-  return ExampleFile(os.fsencode(path), len(examples), what=what)
-
-
-def _at_site(examples: examples_lib.RemoteExamples) -> ExampleFile:
-  return ExampleFile(os.fsencode(examples.path), examples.num_examples, examples.site)
-
-
-def _client_file(path: str, examples: examples_lib.AnyExamples, what: str) -> ExampleFile:
-  """Returns the file of a client's examples, which are written unless a site has them."""
-  if isinstance(examples, examples_lib.RemoteExamples):
-    return _at_site(examples)
-  return _write(path, examples, what)
+  return ExampleFile(os.fsencode(path), len(examples), what)
 
 
 def _global_test_files(
-    directory: str, examples: examples_lib.Examples | tuple[examples_lib.RemoteExamples, ...]
+    directory: str, examples: examples_lib.Examples
 ) -> tuple[ExampleFile, ...]:
-  """Returns the files of the global test set, which is cut and written likewise."""
-  if isinstance(examples, tuple):
-    return tuple(map(_at_site, examples))
+  """Returns the files of the global test set, which is cut."""
   starts = range(0, len(examples), GLOBAL_TEST_FILE_EXAMPLES)
   return tuple(
       _write(
@@ -103,10 +88,10 @@ def _global_test_files(
 
 
 def write_examples(
-    train: Mapping[str, examples_lib.AnyExamples], test: Mapping[str, examples_lib.AnyExamples],
+    train: Mapping[str, examples_lib.Examples], test: Mapping[str, examples_lib.Examples],
     directory: str,
 ) -> ClientFiles:
-  """Writes clients' examples to files, but for those that are at sites.
+  """Writes clients' examples to files.
 
   Files are named by position, as ids may hold any character.  Those of an earlier run are
   overwritten.  The file of a client without examples is empty.
@@ -123,10 +108,8 @@ def write_examples(
   for i, client_id in enumerate(train):
     name = os.path.join(os.path.abspath(directory), f"client_{i:05d}")
     of_client = f"rows of client {client_id!r}"
-    files.train[client_id] = _client_file(
-        name + ".train", train[client_id], f"training {of_client}"
-    )
-    files.test[client_id] = _client_file(name + ".test", test[client_id], f"test {of_client}")
+    files.train[client_id] = _write(name + ".train", train[client_id], f"training {of_client}")
+    files.test[client_id] = _write(name + ".test", test[client_id], f"test {of_client}")
   return files
 
 
@@ -139,7 +122,7 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
   )
   directory = os.path.abspath(directory)
   validation = {
-      client.client_id: _client_file(
+      client.client_id: _write(
           os.path.join(directory, f"client_{i:05d}.validation"), client.validation,
           f"validation rows of client {client.client_id!r}",
       )

@@ -4,16 +4,13 @@ The heads of `heads.py` train the members and return weighted sums, which the se
 
 Where the members' own models are asked for, heads return these.  The server takes the sums in the
 same order, so that the clusters' models are the same to the last bit.
-
-Where members are at sites, TFF adds up at every site what its heads return, for one cluster after
-the other, so that no part of the sum over a site's members leaves it.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -87,9 +84,17 @@ class ClusterTraining:
       self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[Losses]]:
     """Does what `Engine.train` does; a cluster without members that take part keeps its model."""
-    is_at_sites = any(file.site for file in self._files.values())
-    sums = self._sums_of_sites if is_at_sites else self._sums_of_heads
-    return _new_models(vectors, *sums(vectors, clusters, round_), round_.number)
+    heads = heads_lib.plan_heads(clusters, self._files)
+    jobs, members_of_job = self._jobs(heads, round_)
+    results = model_jobs.results(
+        heads_lib.build_sums(self._model, self._local_training), vectors, jobs,
+        [vectors.shape[1]] * len(jobs),
+    )
+    head_results = (
+        (weighted_sum, total, dict(zip(members, map(float, losses))))
+        for (weighted_sum, total, losses), members in zip(results, members_of_job)
+    )
+    return _new_models(vectors, heads, head_results, round_.number)
 
   def train_members(
       self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
@@ -159,48 +164,6 @@ class ClusterTraining:
           "num_epochs": round_.num_epochs,
       })
     return jobs, members_of_job
-
-  def _sums_of_heads(
-      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
-  ) -> tuple[list[heads_lib.Head], Iterator[_HeadResult]]:
-    """Returns the heads, and what each returns."""
-    heads = heads_lib.plan_heads(clusters, self._files)
-    jobs, members_of_job = self._jobs(heads, round_)
-    results = model_jobs.results(
-        heads_lib.build_sums(self._model, self._local_training), vectors, jobs,
-        [vectors.shape[1]] * len(jobs),
-    )
-    return heads, (
-        (weighted_sum, total, dict(zip(members, map(float, losses))))
-        for (weighted_sum, total, losses), members in zip(results, members_of_job)
-    )
-
-  def _sums_of_sites(
-      self, vectors: np.ndarray, clusters: Clusters, round_: participation.Round
-  ) -> tuple[list[heads_lib.Head], Iterator[_HeadResult]]:
-    """Returns a head of all members that take part per cluster, and the sum over all sites."""
-    place = {client_id: i for i, client_id in enumerate(self._files)}
-    wholes, jobs_of = [], {}
-    for cluster, members in enumerate(clusters):
-      jobs, members_of_job = self._jobs(heads_lib.plan_heads((members,), self._files), round_)
-      sent = [
-          collections.OrderedDict(
-              places=np.array([place[m] for m in of_job], np.int32),
-              **{name: job[name] for name, _ in heads_lib.MEMBER_FIELDS},
-          )
-          for job, of_job in zip(jobs, members_of_job) if of_job
-      ]
-      if sent:
-        wholes.append(heads_lib.Head(cluster, tuple(sum(members_of_job, []))))
-        jobs_of[cluster] = sent
-    add_up = heads_lib.build_site_sums(self._model, self._local_training, len(place))
-
-    def result(whole: heads_lib.Head) -> _HeadResult:
-      weighted_sum, total, losses = add_up(vectors[whole.cluster], jobs_of[whole.cluster])
-      return weighted_sum, total, {m: float(losses[place[m]]) for m in whole.members}
-
-    # One after the other: with a cluster for every client, all sums are as large as all models.
-    return wholes, map(result, wholes)
 
   def _own_models(
       self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round

@@ -111,17 +111,16 @@ def build_confusions(model: model_lib.Model) -> tff.Computation:
 
 
 def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
-  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples at one site.
+  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples.
 
   Returns the files' positions.
   """
   lists: list[list[int]] = []
-  size, site = 0, None
-  for position in sorted(range(len(files)), key=lambda position: files[position].site):
-    file = files[position]
-    if file.site != site or size + file.num_examples > JOB_EXAMPLES:
+  size = 0
+  for position, file in enumerate(files):
+    if not lists or size + file.num_examples > JOB_EXAMPLES:
       lists.append([])
-      size, site = 0, file.site
+      size = 0
     lists[-1].append(position)
     size += file.num_examples
   return lists

@@ -6,7 +6,6 @@ back, however many clients there are.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import math
@@ -49,23 +48,13 @@ class Head:
   members: tuple[str, ...]
 
 
-def _by_site(
-    members: Sequence[str], files: Mapping[str, client_files.ExampleFile]
-) -> list[list[str]]:
-  """Returns the members whose files are at one site together."""
-  of_site = collections.defaultdict(list)
-  for member in members:
-    of_site[files[member].site].append(member)
-  return list(of_site.values())
-
-
 def plan_heads(
     clusters: Sequence[Sequence[str]], files: Mapping[str, client_files.ExampleFile]
 ) -> list[Head]:
   """Cuts clusters into heads of about equal work, the largest first.
 
-  The plan depends on the clusters and on where the files are, not on the machine that
-  computes, so that sums are taken in the same order everywhere.
+  The plan does not depend on the machine that computes, so that sums are taken in the same order
+  everywhere.
 
   Args:
     clusters: Per cluster the ids of its members.
@@ -80,12 +69,13 @@ def plan_heads(
   limit = sum(work(members) for members in clusters) / num_parts
   heads = []
   for cluster, members in enumerate(clusters):
-    for of_site in _by_site(members, files):
-      num_heads = min(len(of_site), math.ceil(work(of_site) / limit))
-      # Dealing the clients out by size keeps the heads of a cluster alike.
-      by_size = sorted(of_site, key=lambda m: -files[m].num_examples)
-      for i in range(num_heads):
-        heads.append(Head(cluster, tuple(by_size[i::num_heads])))
+    if not members:
+      continue
+    num_heads = min(len(members), math.ceil(work(members) / limit))
+    # Dealing the clients out by size keeps the heads of a cluster alike.
+    by_size = sorted(members, key=lambda m: -files[m].num_examples)
+    for i in range(num_heads):
+      heads.append(Head(cluster, tuple(by_size[i::num_heads])))
   return sorted(heads, key=lambda head: -work(head.members))
 
 
@@ -161,39 +151,3 @@ def build_own_models(
     return vectors.stack(), losses.stack()
 
   return model_jobs.on_models(train_all, model.num_parameters, *MEMBER_FIELDS)
-
-
-@functools.cache
-def build_site_sums(
-    model: model_lib.Model, local_training: client_update_lib.LocalTraining, num_clients: int
-) -> tff.Computation:
-  """Returns the TFF computation of one cluster's round, which adds up what its heads return.
-
-  Args:
-    model: The model.
-    local_training: How a client trains.
-    num_clients: Number of clients of the task.  A job has the field `places` too, its members'
-      positions among them.
-
-  Returns:
-    The computation `(vector@SERVER, {job}@CLIENTS) -> (weighted sum of the members'
-    parameters, their number of examples, losses)@SERVER`.  The losses, of shape
-    (num_clients,), are at the members' places and zero elsewhere.
-  """
-  sum_up = _build_sum_up(model, local_training)
-  vector_type = tff.TensorType(np.float32, [model.num_parameters])
-  job_type = model_jobs.job_type(("places", tff.TensorType(np.int32, [None])), *MEMBER_FIELDS)
-
-  @tff.tensorflow.computation(vector_type, job_type)
-  def train(vector: tf.Tensor, job: Any) -> tuple:
-    weighted_sum, num_examples, losses = sum_up(vector, job)
-    places = job["places"][:, tf.newaxis]
-    return weighted_sum, num_examples, tf.scatter_nd(places, losses, [num_clients])
-
-  @tff.federated_computation(
-      tff.FederatedType(vector_type, tff.SERVER), tff.FederatedType(job_type, tff.CLIENTS)
-  )
-  def add_up(vector: Any, jobs: Any) -> Any:
-    return tff.federated_sum(tff.federated_map(train, (tff.federated_broadcast(vector), jobs)))
-
-  return add_up

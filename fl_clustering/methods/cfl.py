@@ -42,8 +42,8 @@ from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.engine import participation
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import hierarchical

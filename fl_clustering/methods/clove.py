@@ -29,8 +29,8 @@ from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import single_thread_kmeans
-from fl_clustering import options
 from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients

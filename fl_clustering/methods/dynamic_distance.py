@@ -25,7 +25,7 @@ from typing import Collection, Iterator, Mapping, TYPE_CHECKING
 import numpy as np
 import tqdm
 
-from fl_clustering import options
+from clustering_basics import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping

@@ -24,8 +24,8 @@ from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.engine import personalization
 from fl_clustering.methods import method
 from fl_clustering.methods import personal

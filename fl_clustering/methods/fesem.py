@@ -26,7 +26,7 @@ from typing import Iterable, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering import options
+from clustering_basics import options
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import single_thread_kmeans
-from fl_clustering import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping

@@ -14,8 +14,8 @@ from typing import Any, Callable, Protocol, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.methods import client_weights as client_weights_lib
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping

@@ -32,8 +32,8 @@ from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method

@@ -35,8 +35,8 @@ from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 import numpy as np
 import tqdm
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import hierarchical

@@ -29,8 +29,8 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.engine import participation
 from fl_clustering.methods import grouping
 from fl_clustering.methods import method

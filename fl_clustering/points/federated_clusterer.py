@@ -24,6 +24,7 @@ from dp_clustering import data_frames
 from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
+from fl_clustering import runtime
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
@@ -31,11 +32,7 @@ if TYPE_CHECKING:
 
 def _has_tff_context() -> bool:
   """Returns whether the caller has set a TFF context, which takes TFF to be imported."""
-  if "tensorflow_federated" not in sys.modules:
-    return False
-  from fl_clustering import runtime  # pylint: disable=g-import-not-at-top
-
-  return runtime.has_context_of_the_caller()
+  return "tensorflow_federated" in sys.modules and runtime.has_context_of_the_caller()
 
 
 def _check_tff() -> None:
@@ -52,7 +49,7 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
   """Returns what gives points to those who compute: TFF's clients, or this process.
 
   TFF's clients compute in the caller's context, if there is one, such as a
-  `fl_clustering.runtime.LocalRuntime` or workers.  Without one this process computes, without TFF,
+  `fl_clustering.runtime.LocalRuntime`.  Without one this process computes, without TFF,
   or a runtime that ends with the block if TFF is needed.
 
   Args:
@@ -68,10 +65,7 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
       return
     _check_tff()
     # TensorFlow Federated takes seconds to import.
-    # pylint: disable=g-import-not-at-top
-    from fl_clustering import runtime
-    from fl_clustering.points import point_files
-    # pylint: enable=g-import-not-at-top
+    from fl_clustering.points import point_files  # pylint: disable=g-import-not-at-top
 
     with runtime.of_the_caller_or_own():
       yield functools.partial(point_files.write_files, directory=folder)

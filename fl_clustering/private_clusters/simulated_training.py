@@ -12,7 +12,6 @@ import os
 from typing import Sequence, TYPE_CHECKING
 
 from clustering_basics import randomness
-from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import progress as progress_lib
@@ -50,11 +49,6 @@ class SimulatedTraining:
       books.ledger.record(release.name, release.mu, release.sensitivity, release.std)
     if self._made is None:
       files = {client_id: engine.files.train[client_id] for client_id in engine.client_ids}
-      for client_id, file in files.items():
-        if file.site:
-          raise validate.error(
-              "client_ids", "be of this machine for private training", f"{client_id} at {file.site}"
-          )
       folder = os.path.join(engine.data_dir, f"private_clusters_{settings.num_clusters}")
       os.makedirs(folder, exist_ok=True)
       self._made = fitting.Run(

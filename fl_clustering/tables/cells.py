@@ -1,7 +1,6 @@
 """Cells of tables as text: which are missing, and which are numbers, as people write them.
 
-It imports no NumPy, which has threads: options need this, and a worker reads them before it leaves
-the network, when it must have only one.
+It imports no NumPy, which takes time: options need this.
 """
 
 from __future__ import annotations

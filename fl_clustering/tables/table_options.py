@@ -7,8 +7,8 @@ import dataclasses
 import functools
 from typing import Any, Mapping, Sequence
 
+from clustering_basics import options as options_lib
 from clustering_basics import validate
-from fl_clustering import options as options_lib
 from fl_clustering.tables import cells
 
 # What a missing cell is, by the names of `missing`.

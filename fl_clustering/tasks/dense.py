@@ -10,8 +10,8 @@ import itertools
 import math
 from typing import Any, ClassVar, Sequence
 
+from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.tasks import model as model_lib
 
 # More make no sense in a client, and a slip of the hand shall not fill the memory.

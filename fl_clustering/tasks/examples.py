@@ -1,13 +1,12 @@
-"""Labelled examples: arrays on this machine, or at a site that never lets them go."""
+"""Labelled examples."""
 
 import dataclasses
 import hashlib
-from typing import Any, Iterable, Sequence
+from typing import Iterable, Sequence
 
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.distribution import site_paths
 
 # From the type of the features to the number of labels that it can tell apart: a client's
 # file holds an example's label beside its features, in their type.
@@ -16,7 +15,7 @@ MAX_CLASSES = {"uint8": 2**8, "float32": 2**24, "int32": 2**31 - 1}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-  """Labelled examples on this machine.
+  """Labelled examples.
 
   Attributes:
     features: Of shape (num_examples, ...).  uint8 are images of shape (num_examples, height,
@@ -53,11 +52,6 @@ class Examples:
     return len(self.labels)
 
   @property
-  def site(self) -> str:
-    """The address of the site that has them: "", this machine."""
-    return ""
-
-  @property
   def feature_shape(self) -> tuple[int, ...]:
     """The shape of one example's features."""
     return self.features.shape[1:]
@@ -83,45 +77,10 @@ class Examples:
     return Examples(self.features[indices], self.labels[indices])
 
 
-def _check_type(name: str, array: Any, types: Iterable[str], text: str) -> None:
+def _check_type(name: str, array: object, types: Iterable[str], text: str) -> None:
   if not isinstance(array, np.ndarray) or not any(array.dtype == kind for kind in types):
     kind = getattr(array, "dtype", type(array).__name__)
     raise TypeError(f"`{name}` must be a NumPy array of {text}, got {kind}.")
-
-
-@dataclasses.dataclass(frozen=True)
-class RemoteExamples:
-  """Labelled examples that are at a site and never on this machine.
-
-  Attributes:
-    path: A `site_paths` path of a file as in `engine/client_files.py`.
-    dtype: The name of the features' type, a key of `MAX_CLASSES`.
-    label_bound: What all labels are below, as the site has made sure.
-    digest: Text that is another one for other examples.
-  """
-
-  path: str
-  num_examples: int
-  feature_shape: tuple[int, ...]
-  dtype: str
-  label_bound: int
-  digest: str
-
-  def __len__(self) -> int:
-    return self.num_examples
-
-  @property
-  def site(self) -> str:
-    """The address of the site that has them."""
-    path = site_paths.parse(self.path)
-    return path.address if path else ""
-
-  def update_digest(self, digest: "hashlib._Hash") -> None:
-    """Updates a digest with what stands for the examples."""
-    digest.update(repr((self.digest, self.num_examples)).encode())
-
-
-AnyExamples = Examples | RemoteExamples
 
 
 def converted(owner: str, features: np.ndarray, labels: np.ndarray, dtype: str) -> Examples:
@@ -136,11 +95,9 @@ def converted(owner: str, features: np.ndarray, labels: np.ndarray, dtype: str) 
     raise ValueError(f"{str(e)[:-1]} for {owner!r}.") from e
 
 
-def pooled(parts: Iterable[Any]) -> Any:
-  """Returns `Examples` together, in order; `RemoteExamples` stay apart, as a tuple."""
+def pooled(parts: Iterable[Examples]) -> Examples:
+  """Returns examples together, in order."""
   parts = tuple(parts)
-  if isinstance(parts[0], RemoteExamples):
-    return parts
   return Examples(
       np.concatenate([part.features for part in parts]),
       np.concatenate([part.labels for part in parts]),

@@ -6,7 +6,7 @@ each other are an error here and not in a later round of training.
 
 import dataclasses
 import hashlib
-from typing import Any, Mapping, cast
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fl_clustering.tasks import model as model_lib
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClientData:
-  """One client's examples, both parts on this machine or both at a site.
+  """One client's examples.
 
   Attributes:
     client_id: The name by which the client is known everywhere.
@@ -27,10 +27,10 @@ class ClientData:
   """
 
   client_id: str
-  train: examples_lib.AnyExamples
-  test: examples_lib.AnyExamples
+  train: examples_lib.Examples
+  test: examples_lib.Examples
   group: int | None = None
-  validation: examples_lib.AnyExamples | None = None
+  validation: examples_lib.Examples | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,8 +41,7 @@ class FederatedTask:
     name: The data set really used, such as "digits".
     source: One line: what data this is, from where, in which version.
     partition: How the clients came to their data, such as "dirichlet".
-    global_test: Test examples that belong to no one client; a tuple if they are the clients' own,
-      each at its site.
+    global_test: Test examples that belong to no one client.
     global_test_source: One line: where `global_test` is from.
     num_classes: Labels are below this number.
     partition_options: The options that the partition used, by name.
@@ -61,7 +60,7 @@ class FederatedTask:
   source: str
   partition: str
   clients: tuple[ClientData, ...]
-  global_test: examples_lib.Examples | tuple[examples_lib.RemoteExamples, ...]
+  global_test: examples_lib.Examples
   global_test_source: str
   num_classes: int
   model: model_lib.Model
@@ -97,8 +96,7 @@ class FederatedTask:
       self._check_examples(client.test, "test", f"client {client.client_id!r}")
       if client.validation is not None:
         self._check_examples(client.validation, "validation", f"client {client.client_id!r}")
-    for part in self.global_test_parts:
-      self._check_examples(part, "global_test", "the task")
+    self._check_examples(self.global_test, "global_test", "the task")
 
   def _check_names(self, name: str, length: int) -> None:
     names = getattr(self, name)
@@ -123,7 +121,7 @@ class FederatedTask:
     for client in self.all_clients if not without else ():
       validate.integer(0, group=client.group)
 
-  def _check_examples(self, examples: examples_lib.AnyExamples, name: str, owner: str) -> None:
+  def _check_examples(self, examples: examples_lib.Examples, name: str, owner: str) -> None:
     if not len(examples):
       raise validate.error(name, f"hold at least one example for {owner}", 0)
     shape = examples.feature_shape
@@ -160,11 +158,6 @@ class FederatedTask:
     return (*self.clients, *self.new_clients)
 
   @property
-  def global_test_parts(self) -> tuple[examples_lib.AnyExamples, ...]:
-    """The global test set in parts, of which each is in one place."""
-    return self.global_test if isinstance(self.global_test, tuple) else (self.global_test,)
-
-  @property
   def true_groups(self) -> dict[str, int] | None:
     """The number of every client's true group by client id; None if unknown."""
     groups = {
@@ -173,20 +166,12 @@ class FederatedTask:
     return groups or None
 
   @property
-  def train_label_counts(self) -> np.ndarray | None:
-    """How many training examples each class has, (C,); None where sites know."""
-    if self.num_sites:
-      return None
+  def train_label_counts(self) -> np.ndarray:
+    """How many training examples each class has, (C,)."""
     counts = np.zeros(self.num_classes, np.int64)
     for client in self.clients:
-      labels = cast(examples_lib.Examples, client.train).labels
-      counts += np.bincount(labels, minlength=self.num_classes)
+      counts += np.bincount(client.train.labels, minlength=self.num_classes)
     return counts
-
-  @property
-  def num_sites(self) -> int:
-    """The number of sites at which the clients' examples are; 0 if this machine has them."""
-    return len({client.train.site for client in self.all_clients} - {""})
 
   @property
   def num_parameters(self) -> int:
@@ -211,7 +196,7 @@ class FederatedTask:
   @property
   def num_global_test_examples(self) -> int:
     """The number of examples in the global test set."""
-    return sum(map(len, self.global_test_parts))
+    return len(self.global_test)
 
   def fingerprint(self) -> str:
     """Returns a SHA-256 (hex) of all data, ids and groups.
@@ -226,6 +211,5 @@ class FederatedTask:
       for examples in (client.train, client.test, client.validation):
         if examples is not None:
           examples.update_digest(digest)
-    for part in self.global_test_parts:
-      part.update_digest(digest)
+    self.global_test.update_digest(digest)
     return digest.hexdigest()

@@ -1,14 +1,13 @@
-"""A task of a user's own clients: a table for each, in a folder or at the clients' sites.
+"""A task of a user's own clients: a folder with a table for each.
 
 The features are scaled to mean zero and variance one.  Means and variances come from sums over
 the training rows of the clients that train, and so do the means that missing cells become: no
 row for testing, and no new client, has a part in them.
 """
 
-import dataclasses
 import functools
 import os
-from typing import Collection, Mapping
+from typing import Iterator, Mapping
 
 import numpy as np
 import psutil
@@ -19,61 +18,12 @@ from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import task_options
 
 DEFAULT_TEST_SHARE = held_out.TEST_SHARE
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _FolderRows(client_rows.ClientRows):
-  """Tables in a folder of this machine."""
-
-  tables: client_tables.ClientTables
-
-  @property
-  def digests(self) -> Mapping[str, str]:
-    return self.tables.digests
-
-  @property
-  def warnings(self) -> tuple[str, ...]:
-    return tuple(f"{text}." for text in self.tables.warnings)
-
-  def told_tests(self) -> held_out.TestRows | None:
-    if self.format.options.split_column is None:
-      return None
-    masks = {}
-    for client_id in self.num_rows:
-      is_test = self.tables.read(client_id).is_test
-      assert is_test is not None  # There is a split column.
-      masks[client_id] = is_test
-    return held_out.TestRows.of_masks(masks)
-
-  def make_clients(
-      self, tests: held_out.TestRows, usable: Collection[str], training: Collection[str],
-      validation: Mapping[str, np.ndarray],
-  ) -> client_rows.Made:
-
-    def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
-      return ~tests.masks[client_id] & np.full(len(table.rows), client_id in training)
-
-    tables = self.tables.filled(trains).standardized(trains)
-    _check_memory(sum(self.num_rows.values()) * len(tables.feature_names))
-    clients = []
-    for client_id in usable:
-      table, is_test = tables.read(client_id), tests.masks[client_id]
-      assert table.labels is not None  # `check_classes` has seen some.
-      train, test = (
-          examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
-          for rows in (~is_test, is_test)
-      )
-      mask, held = validation.get(client_id), None
-      if mask is not None and mask.any():
-        train, held = train.take(~mask), train.take(mask)
-      clients.append(federated_task.ClientData(client_id, train, test, validation=held))
-    return tuple(clients), tables.format
 
 
 def _check_memory(num_cells: int) -> None:
@@ -100,17 +50,17 @@ def check_options(
 
 # A run asks for the number of clients before it loads them.
 @functools.lru_cache(maxsize=1)
-def open_folder(data_dir: str | None, tables: table_options.TableOptions) -> client_rows.ClientRows:
-  """Returns the rows of the tables in a folder, which have been looked at.
+def open_folder(
+    data_dir: str | None, options: table_options.TableOptions
+) -> client_tables.ClientTables:
+  """Returns the tables in a folder, which have been looked at.
 
   Raises:
     ValueError: If there is no folder, or a file can't be used.
   """
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  opened = client_tables.open_folder(data_dir, tables)
-  where = f"in {os.path.basename(os.path.abspath(data_dir))}"
-  return _FolderRows("data_dir", data_dir, where, opened.format, opened.num_rows, opened)
+  return client_tables.open_folder(data_dir, options)
 
 
 def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
@@ -121,18 +71,34 @@ def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
   return classes
 
 
-def _test_rows(
-    rows: client_rows.ClientRows, test_share: float | None, seed: int,
+def _test_masks(
+    tables: client_tables.ClientTables, test_share: float | None, seed: int,
     fold: held_out.Fold | None = None,
-) -> held_out.TestRows:
-  return rows.told_tests() or held_out.draw_rows(rows.num_rows, test_share, seed, fold)
+) -> dict[str, np.ndarray]:
+  """Returns which rows of the clients are for testing, bool of shape (n,) by client id."""
+  if tables.format.options.split_column is None:
+    return held_out.draw_rows(tables.num_rows, test_share, seed, fold)
+  masks = {}
+  for client_id in tables.num_rows:
+    is_test = tables.read(client_id).is_test
+    assert is_test is not None  # There is a split column.
+    masks[client_id] = is_test
+  return masks
 
 
-def num_clients(rows: client_rows.ClientRows, test_share: float | None, seed: int) -> int:
-  """Returns the number of clients that have rows for training and for testing.
+def _usable(is_test: Mapping[str, np.ndarray]) -> list[str]:
+  """Returns the ids of the clients that can be trained and tested, in order."""
+  return [client_id for client_id, mask in is_test.items() if mask.any() and not mask.all()]
+
+
+def num_clients(
+    data_dir: str | None, options: table_options.TableOptions, test_share: float | None, seed: int
+) -> int:
+  """Returns the number of clients of a folder that have rows for training and for testing.
 
   Args:
-    rows: The clients' rows.
+    data_dir: The folder.
+    options: How its files are read.
     test_share: The share of every client's rows that is for testing, or None.
     seed: Decides which rows these are.
 
@@ -140,44 +106,75 @@ def num_clients(rows: client_rows.ClientRows, test_share: float | None, seed: in
     ValueError: If there are less than two, the tables have no classes, or a column says which
       rows are for testing and a share too.
   """
-  check_options(rows.format.options, test_share)
-  found = len(_test_rows(rows, test_share, seed).usable(rows.num_rows))
+  tables = open_folder(data_dir, options)
+  check_options(tables.format.options, test_share)
+  found = len(_usable(_test_masks(tables, test_share, seed)))
   if found < 2:
     raise ValueError(
-        f"`{rows.argument}` must hold two clients or more with rows for training and for testing, "
-        f"got {found} in {rows.place!r}; {columns_lib.SEVERAL_CLIENTS}."
+        "`data_dir` must hold two clients or more with rows for training and for testing, "
+        f"got {found} in {data_dir!r}; {columns_lib.SEVERAL_CLIENTS}."
     )
   return found
 
 
-def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
-  """Returns the task of the clients' tables; call it where TFF computes at their sites, if any.
+def _clients(
+    tables: client_tables.ClientTables, is_test: Mapping[str, np.ndarray],
+    validation: Mapping[str, np.ndarray],
+) -> Iterator[federated_task.ClientData]:
+  """Yields the clients that can be trained and tested, of standardized tables.
 
-  From sites, it is the task of the same tables in a folder but for rounding.
+  Args:
+    validation: Which of the clients' training rows are for validation, bool of shape (num_train,)
+      by id; other clients have none.
+  """
+  for client_id in _usable(is_test):
+    table = tables.read(client_id)
+    assert table.labels is not None  # `check_classes` has seen some.
+    train, test = (
+        examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
+        for rows in (~is_test[client_id], is_test[client_id])
+    )
+    mask, held = validation.get(client_id), None
+    if mask is not None and mask.any():
+      train, held = train.take(~mask), train.take(mask)
+    yield federated_task.ClientData(client_id, train, test, validation=held)
+
+
+def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
+  """Returns the task of the clients' tables.
 
   Raises:
     ValueError: If the files, or what they hold, can't be used, or too many clients can't be
       trained and tested.
-    runtime.WorkerLost: If a site is lost and does not come back.
   """
-  rows = options.rows
-  if rows is None:
-    rows = open_folder(options.data_dir, options.tables or table_options.TableOptions())
-  classes = check_classes(rows.format)
+  tables = open_folder(options.data_dir, options.tables or table_options.TableOptions())
+  num_rows = tables.num_rows
+  classes = check_classes(tables.format)
   # Before the features are known, since the new clients have no part in their means.
-  tests = _test_rows(rows, options.test_share, options.seed, options.fold)
-  usable = tests.usable(rows.num_rows)
-  warnings = (*held_out.left_out_warnings(list(rows.num_rows), usable), *rows.warnings)
+  is_test = _test_masks(tables, options.test_share, options.seed, options.fold)
+  usable = _usable(is_test)
+  warnings = (
+      *held_out.left_out_warnings(list(num_rows), usable),
+      *(f"{text}." for text in tables.warnings),
+  )
   new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
   training = {client_id for i, client_id in enumerate(usable) if i not in new}
-  num_train = {c: rows.num_rows[c] - tests.counts[c] for c in usable if c in training}
+  num_train = {c: int((~is_test[c]).sum()) for c in usable if c in training}
   validation = held_out.draw_validation(num_train, options.validation_share, options.seed)
-  clients, format_ = rows.make_clients(tests, usable, training, validation)
+
+  def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
+    return ~is_test[client_id] & np.full(len(table.rows), client_id in training)
+
+  tables = tables.filled(trains).standardized(trains)
+  _check_memory(sum(num_rows.values()) * len(tables.feature_names))
+  clients = tuple(_clients(tables, is_test, validation))
+  format_ = tables.format
   names, levels = format_.encoding.feature_names, format_.levels_told
+  where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
-          f"{sum(rows.num_rows[c] for c in usable):,} rows of tables {rows.where}: {len(names)} "
+          f"{sum(num_rows[c] for c in usable):,} rows of tables in {where}: {len(names)} "
           f"features, and {len(classes)} classes in the column {format_.options.label_column} "
           f"({problems.listed(classes)}){levels and f'; levels: {levels}'}"
       ),
@@ -191,5 +188,5 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       class_names=classes,
       feature_names=names,
       table_format=format_,
-      row_digests=rows.digests,
+      row_digests=tables.digests,
   )

@@ -7,7 +7,7 @@ models do, they decide, and the test examples only judge.
 """
 
 import dataclasses
-from typing import Container, Mapping, Sequence, cast
+from typing import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -60,32 +60,10 @@ def _mask(length: int, positions: np.ndarray) -> np.ndarray:
   return mask
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TestRows:
-  """Which rows of the clients' tables are for testing.
-
-  Attributes:
-    masks: bool of shape (n,) by client id; of shape (0,) where only the client's site knows.
-    counts: How many they are, by client id.
-  """
-
-  masks: Mapping[str, np.ndarray]
-  counts: Mapping[str, int]
-
-  @classmethod
-  def of_masks(cls, masks: Mapping[str, np.ndarray]) -> "TestRows":
-    """Returns the rows of masks that are known."""
-    return cls(masks, {client_id: int(mask.sum()) for client_id, mask in masks.items()})
-
-  def usable(self, num_rows: Mapping[str, int]) -> list[str]:
-    """Returns the ids of the clients that can be trained and tested, of so many rows, in order."""
-    return [client_id for client_id, num in num_rows.items() if 0 < self.counts[client_id] < num]
-
-
 def draw_rows(
     num_rows: Mapping[str, int], test_share: float | None, seed: int, fold: Fold | None = None
-) -> TestRows:
-  """Returns which rows of the clients are for testing where no column says so.
+) -> dict[str, np.ndarray]:
+  """Returns which rows of the clients are for testing where no column says so, bool by client id.
 
   At least one of a client's rows is: a share of them, or the default one for None.  A fold takes
   the place of the share for clients with two rows or more.
@@ -99,7 +77,7 @@ def draw_rows(
       num_test = _num_test(num, TEST_SHARE if test_share is None else test_share)
       positions = rng.choice(num, num_test, replace=False)
     masks[client_id] = _mask(num, positions)
-  return TestRows.of_masks(masks)
+  return masks
 
 
 def split_client(
@@ -180,9 +158,8 @@ def with_validation(
     mask = masks[client.client_id]
     if not mask.any():
       return client
-    examples = cast(examples_lib.Examples, client.train)
     return dataclasses.replace(
-        client, train=examples.take(~mask), validation=examples.take(mask)
+        client, train=client.train.take(~mask), validation=client.train.take(mask)
     )
 
   return dataclasses.replace(task, clients=tuple(map(split, task.clients)))

@@ -9,8 +9,8 @@ example's features), and is called as (input_shape, num_classes, input_dtype) to
 import functools
 from typing import Any, Mapping
 
+from clustering_basics import options as options_lib
 from clustering_basics import validate
-from fl_clustering import options as options_lib
 from fl_clustering.tasks import convolutions
 from fl_clustering.tasks import dense
 from fl_clustering.tasks import model as model_lib

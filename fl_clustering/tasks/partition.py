@@ -21,9 +21,9 @@ from typing import Any, Callable, ClassVar, Mapping, Sequence
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering import options
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out

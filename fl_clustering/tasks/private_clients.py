@@ -110,7 +110,7 @@ class _Rows:
     is_test = rows.parts == _SPLIT.index("test")
     if schema.split_column is None and len(is_test):
       drawn = held_out.draw_rows({client_id: len(is_test)}, schema.test_share, seed)
-      is_test = drawn.masks[client_id]
+      is_test = drawn[client_id]
     everything = examples_lib.Examples(rows.features, rows.labels)
     return everything.take(~is_test), everything.take(is_test)
 

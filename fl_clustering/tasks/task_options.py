@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any, Mapping
 
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import client_rows
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import model as model_lib
@@ -19,7 +18,6 @@ class TaskOptions:
     dataset: A name in `registry.DATASETS`.
     data_dir: Folder with the data (`idx`, `files`), cache folder (`emnist`); None for the
       default cache folder.
-    rows: The clients' rows, where they are in no folder (`files`).
     partition: A name in `registry.PARTITION_NAMES`; None for the data set's own default.
     model: A name in `models.MODELS`.
     seed: Decides who gets what.
@@ -39,7 +37,6 @@ class TaskOptions:
 
   dataset: str = "auto"
   data_dir: str | None = None
-  rows: client_rows.ClientRows | None = None
   num_clients: int = 100
   partition: str | None = None
   model: str = "cnn_small"
@@ -55,7 +52,7 @@ class TaskOptions:
   examples_per_client: int | None = None
 
   def build_model(
-      self, examples: examples_lib.AnyExamples, num_classes: int
+      self, examples: examples_lib.Examples, num_classes: int
   ) -> model_lib.Model:
     """Returns the model that is asked for, for examples of the kind that it gets."""
     return models.build(

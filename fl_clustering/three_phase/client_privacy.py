@@ -15,7 +15,7 @@ from typing import Any, TYPE_CHECKING
 from fl_clustering.engine import participation
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
+  from fl_clustering.three_phase import config as config_lib
 
 _COVERS = (
     "the global models of phase 1, for whoever sees those and nothing else; not the "

@@ -13,8 +13,8 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
 NAME = "fedavg_matched"

@@ -20,9 +20,9 @@ from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
 
 STAGE = "pretrain"
 _LEAF = "aggregator_"

@@ -19,8 +19,8 @@ from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import stages
 
 # Rounds of different repeats have different numbers, and so other random numbers.  More

@@ -25,8 +25,8 @@ from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.three_phase import config as config_lib
 
 # More models, such as those of thousands of clients, are not kept in memory.
 MOST_MODELS_KEPT = 200

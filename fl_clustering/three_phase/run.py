@@ -50,10 +50,10 @@ from fl_clustering.three_phase import stages
 if TYPE_CHECKING:
   import numpy as np
 
-  from fl_clustering import config as config_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
+  from fl_clustering.three_phase import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ def run(
     tolerated: Sequence[type[BaseException]] = (),
     failed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> result_lib.ThreePhaseResult:
-  """Runs all three phases. TFF's context must be set, see `runtime.py`.
+  """Runs all three phases. TFF's context must be set, see `runtime/`.
 
   Args:
     task: The clients and their data, as `config` describes them.

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import model_folder
 from clustering_basics import validate
-from fl_clustering import model_folder
 from fl_clustering.methods import registry
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import problems
@@ -30,9 +30,9 @@ from fl_clustering.three_phase import judging
 if TYPE_CHECKING:
   import pandas as pd
 
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.tasks import model as model_lib
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
 # Mean features in the data's units, by the clusters that have rows, and by name.

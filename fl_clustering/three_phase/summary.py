@@ -16,8 +16,8 @@ from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
-  from fl_clustering import config as config_lib
   from fl_clustering.tasks import federated_task
+  from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
 

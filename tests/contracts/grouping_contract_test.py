@@ -9,7 +9,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import options as options_lib
+from clustering_basics import options as options_lib
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import registry
 

@@ -11,8 +11,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import config as config_lib
-from fl_clustering import options
+from clustering_basics import options
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import client_files
 from fl_clustering.engine import cost
@@ -25,6 +24,7 @@ from fl_clustering.methods import registry
 from fl_clustering.private_clusters import progress as progress_lib
 from fl_clustering.private_clusters import simulated_training
 from fl_clustering.private_clusters import training
+from fl_clustering.three_phase import config as config_lib
 
 _IDS = ("f", "a", "e", "b", "d", "c")
 _PLACES = (*_IDS, "new", "newer")
@@ -304,7 +304,7 @@ class RegistryTest(absltest.TestCase):
 
   def test_needs_nothing_that_takes_long_to_import(self):
     program = (
-        "import sys; from fl_clustering import config; "
+        "import sys; from fl_clustering.three_phase import config; "
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -7,11 +7,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering import config as config_lib
-from fl_clustering import options
+from clustering_basics import options
 from fl_clustering import runtime
 from fl_clustering.methods import registry
 from fl_clustering.tasks import held_out
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
 from tests import nightly
 from tests import own_tasks

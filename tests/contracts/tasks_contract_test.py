@@ -12,7 +12,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering import options as options_lib
+from clustering_basics import options as options_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist

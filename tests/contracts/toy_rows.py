@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 from sklearn import datasets
 
-from fl_clustering import options
+from clustering_basics import options
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry

@@ -12,8 +12,8 @@ from absl.testing import absltest
 from clustering_basics import core_count
 from tests.docs import pages
 
-# Of other programs: Docker and Slurm.
-_FOREIGN = {"exclusive", "network"}
+# Of other programs: Docker.
+_FOREIGN = {"network"}
 # Every program has them: those of absl.
 _EVERYWHERE = {"flagfile", "help", "helpfull"}
 
@@ -51,9 +51,9 @@ from absl.testing import flagsaver
 from experiment_shell import command_line
 
 
-# Returns why flags don't fit each other; "" if they do, or for want of files, sites and values.
+# Returns why flags don't fit each other; "" if they do, or for want of files and values.
 def refused(experiment, arguments):
-  if any(text in one for one in arguments for text in ("--workers=", "$")):
+  if any("$" in one for one in arguments):
     return ""
   try:
     experiment().config()
@@ -128,7 +128,7 @@ class CommandsTest(absltest.TestCase):
 
   def test_flags_in_the_text_exist(self):
     there = {name for names, _ in self.found for name in names} | _FOREIGN | _EVERYWHERE
-    for path in pages.paths():
+    for path in set(pages.paths()) - {"CHANGELOG.md"}:  # It tells of flags that are gone.
       unknown = {
           name for name in pages.named_flags(pages.read(path))
           if name not in there and name.removeprefix("no") not in there

@@ -35,7 +35,7 @@ class LinksTest(absltest.TestCase):
         self.assertStartsWith(linked, "docs/", path)
 
   def test_navigation_has_every_page_once(self):
-    listed = re.findall(r"^ +- (?:.*: )?(\S+\.(?:md|ipynb))$", pages.read("mkdocs.yml"), re.M)
+    listed = re.findall(r"^ +- (?:.*: )?(\S+\.(?:md|ipynb))$", pages.read("tools/mkdocs.yml"), re.M)
     there = glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/**/*.ipynb", recursive=True)
     self.assertCountEqual(listed, [os.path.relpath(path, "docs") for path in there])
 

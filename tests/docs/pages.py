@@ -53,17 +53,16 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _command(line: str) -> tuple[str, list[str]] | None:
-  if not re.search(r"bazelw? run |python -m |slurm\.sh |^docker run | -m experiments", line):
+  if not re.search(r"bazelw? run |python -m |^docker run | -m experiments", line):
     return None
   words = shlex.split(line.removesuffix(" &"), comments=True)
   if "run" in words and words[max(words.index("run") - 1, 0)].endswith(("bazelw", "bazel")):
     label, rest = words[words.index("run") + 1], words[words.index("run") + 2:]
     arguments = rest[1:] if rest[:1] == ["--"] else rest
     return label.replace(":", ".").replace("/", "."), arguments
-  for before in ("-m", "docs/workers/slurm.sh"):
-    if before in words:
-      position = words.index(before) + 1
-      return words[position], words[position + 1:]
+  if "-m" in words:
+    position = words.index("-m") + 1
+    return words[position], words[position + 1:]
   return None
 
 

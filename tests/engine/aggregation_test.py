@@ -5,8 +5,8 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow_federated as tff
 
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
+from fl_clustering.three_phase import config as config_lib
 
 _LENGTH = 200_000
 

@@ -56,18 +56,10 @@ def _everyone(num_epochs=1):
   return participation.Round(3, _task.client_ids, num_epochs)
 
 
-def _files_of(sizes, sites=None):
+def _files_of(sizes):
   return {
-      client_id: client_files.ExampleFile(client_id, size, (sites or {}).get(client_id, ""))
-      for client_id, size in sizes.items()
+      client_id: client_files.ExampleFile(client_id, size) for client_id, size in sizes.items()
   }
-
-
-class _Uncopied(np.ndarray):
-  """Models whose copy they are themselves, so that it is seen when each of them is written."""
-
-  def copy(self):
-    return self
 
 
 class PlanHeadsTest(absltest.TestCase):
@@ -96,14 +88,6 @@ class PlanHeadsTest(absltest.TestCase):
     sizes = {"a": 1, "b": 50, "c": 3}
     planned = heads.plan_heads((("a",), ("b",), ("c",)), _files_of(sizes))
     self.assertEqual([head.members for head in planned], [("b",), ("c",), ("a",)])
-
-  def test_no_head_has_members_of_two_sites(self):
-    sizes = {str(i): 10 for i in range(40)}
-    sites = {client_id: "even" if int(client_id) % 2 else "odd" for client_id in sizes}
-    planned = heads.plan_heads((tuple(sizes), ("0", "1")), _files_of(sizes, sites))
-    self.assertLen([m for head in planned for m in head.members], 42)
-    for head in planned:
-      self.assertLen({sites[m] for m in head.members}, 1)
 
 
 class ClusterTrainingTest(absltest.TestCase):
@@ -154,26 +138,6 @@ class ClusterTrainingTest(absltest.TestCase):
     copy = starts.copy()
     _training().train(starts, (("a",),), participation.Round(1, ("a",), 1))
     np.testing.assert_array_equal(starts, copy)
-
-  def test_one_sum_of_all_sites_is_held_at_a_time(self):
-    # tests/integration:sites_test has real sites.
-    train = {c: client_files.ExampleFile(f"site:here:1/{c}", 9, "here:1") for c in _task.client_ids}
-    training = cluster_training.ClusterTraining(
-        _task, client_files.ClientFiles(train, {}, ()), _OPTIONS, _SEED
-    )
-    vectors = np.zeros((3, _task.model.num_parameters), np.float32).view(_Uncopied)
-    written = []
-
-    def add_up(vector, jobs):
-      del jobs
-      written.append(np.count_nonzero(vectors.any(axis=1)))
-      return np.full(vector.shape, 8, np.float32), 4, np.zeros(len(_task.client_ids))
-
-    with mock.patch.object(heads, "build_site_sums", return_value=add_up):
-      training.train(vectors, (("a",), ("b",), ("d",)), participation.Round(1, ("a", "d"), 1))
-    # `b` does not take part.  The first model was there before the last sum was asked for.
-    self.assertEqual(written, [0, 1])
-    np.testing.assert_array_equal(vectors[:, 0], [2, 0, 2])
 
   def test_divergence_names_cluster_and_client(self):
     options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)

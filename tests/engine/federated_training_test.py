@@ -8,13 +8,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
+from fl_clustering.three_phase import config as config_lib
 from tests import small_task
 
 _OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)

@@ -17,13 +17,10 @@ from tests.experiment_shell import nfs
 
 class CsvTextTest(absltest.TestCase):
 
-  def test_last_columns_are_the_same_in_every_row(self):
-    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)], {"site": "n"})
+  def test_is_csv(self):
+    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)])
 
-    self.assertEqual(text, 'a,b,site\n1,,n\n"x,y",2,n\n')
-
-  def test_without_last_columns(self):
-    self.assertEqual(output_folder.csv_text(("a", "b"), [(1, 2)]), "a,b\n1,2\n")
+    self.assertEqual(text, 'a,b\n1,\n"x,y",2\n')
 
 
 class OutputFolderTest(parameterized.TestCase):

@@ -7,7 +7,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.three_phase import flags as experiment_flags
-from fl_clustering import config as config_lib
+from fl_clustering.three_phase import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
@@ -76,12 +76,6 @@ class BadInputTest(parameterized.TestCase):
        "`reuse` must be the folder of a run.*/no/such/folder"),
       ("impossible_angle", ["--methods=pacfl", "--pacfl_angle=91"], "`pacfl_angle` must"),
       ("no_budget", ["--methods=dp_fedavg", "--client_epsilon=0"], "`client_epsilon` must"),
-      ("workers_without_the_clients_files", ["--methods=private_ifca", "--workers=localhost:1"],
-       "`workers` must be left out with the method private_ifca, got 'localhost:1'"),
-      ("token_for_no_worker", ["--token_file=/no/such/file"],
-       "token_file.* must be left out without `workers`, got '/no/such/file'"),
-      ("token_that_is_missing", ["--workers=localhost:1", "--token_file=/no/such/file"],
-       r"`token_file` must be a file that can be read \(.*\), got '/no/such/file'"),
       ("option_of_another_method", ["--methods=cfl", "--ifca_start=random"],
        "`ifca_start` must be given only with the method ifca"),
       ("impossible_norm", ["--methods=cfl", "--cfl_ratio=0"], "`cfl_ratio` must be .* > 0"),
@@ -91,21 +85,6 @@ class BadInputTest(parameterized.TestCase):
     result = program.run(*flags, f"--output_dir={self.folder}/run")
 
     self._check(result, message)
-    self.assertFalse(os.path.exists(f"{self.folder}/run"))
-
-  @parameterized.named_parameters(
-      ("empty", b"", 0o600, "hold a secret"),
-      ("read_by_others", b"secret", 0o644, "be a file for its owner alone"),
-  )
-  def test_token_file(self, content, mode, rule):
-    path = self.create_tempfile("token", content, mode="wb").full_path
-    os.chmod(path, mode)
-
-    result = program.run(
-        "--workers=localhost:1", f"--token_file={path}", f"--output_dir={self.folder}/run"
-    )
-
-    self._check(result, f"`token_file` must {rule}")
     self.assertFalse(os.path.exists(f"{self.folder}/run"))
 
   @parameterized.named_parameters(

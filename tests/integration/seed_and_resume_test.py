@@ -11,7 +11,7 @@ import psutil
 
 from experiments.three_phase import report
 from fl_clustering import runtime
-from fl_clustering.distribution import worker_watch
+from fl_clustering.runtime import worker_watch
 from fl_clustering.three_phase import checkpoint
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process

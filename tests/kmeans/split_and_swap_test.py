@@ -8,13 +8,13 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import datasets
 
-from bench import kmeans_families
 from clustering_basics import single_thread_kmeans
 from dp_clustering import point_grid
 from dp_clustering import private_sums
 from experiments.kmeans import data
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
+from tests.kmeans import kmeans_families
 
 _STEPS = point_grid.POINT_STEPS
 

@@ -7,7 +7,6 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import metrics
@@ -15,6 +14,7 @@ from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import summary
 from tests import run_recorder

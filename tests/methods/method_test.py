@@ -5,7 +5,6 @@ import dataclasses
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -15,6 +14,7 @@ from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import registry
+from fl_clustering.three_phase import config as config_lib
 
 _IDS = ("a", "b", "c")
 _ROUND = participation.Round(7, ("a", "c"), 2)

@@ -7,7 +7,6 @@ import unittest
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
@@ -16,6 +15,7 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering.tasks import models
+from fl_clustering.three_phase import config as config_lib
 from tests import small_task
 from tests.engine import numpy_sgd
 

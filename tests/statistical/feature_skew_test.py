@@ -28,12 +28,12 @@ from scipy import ndimage
 from scipy import stats
 from sklearn import model_selection
 
-from fl_clustering import config as config_lib
 from fl_clustering import runtime
 from fl_clustering.engine import metrics
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
 
 _MNIST_DIR = flags.DEFINE_string("mnist_dir", None, "Folder with MNIST's IDX files.")

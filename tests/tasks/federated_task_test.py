@@ -36,51 +36,6 @@ def _task(**changes):
   return federated_task.FederatedTask(**{**fields, **changes})
 
 
-def _remote(num_examples=3, digest="a", **changes):
-  fields = {
-      "path": f"site:host:1/{digest}.train", "num_examples": num_examples,
-      "feature_shape": (10, 10, 1), "dtype": "uint8", "label_bound": 3, "digest": digest,
-  }
-  return examples_lib.RemoteExamples(**{**fields, **changes})
-
-
-def _remote_task(train=_remote(), test=_remote(2, "b")):
-  return _task(
-      clients=(federated_task.ClientData("b", train, test),),
-      global_test=(test,),
-  )
-
-
-class RemoteExamplesTest(parameterized.TestCase):
-
-  def test_a_task_of_examples_at_a_site(self):
-    task = _remote_task()
-    self.assertEqual((task.num_train_examples, task.num_client_test_examples), (3, 2))
-    both = dataclasses.replace(task, global_test=(_remote(2), _remote(5)))
-    self.assertEqual(both.num_global_test_examples, 7)
-
-  @parameterized.named_parameters(
-      ("no_examples", {"num_examples": 0}, "`train` must hold at least one example"),
-      ("shape", {"feature_shape": (7,)}, r"`train` must .*\(10, 10, 1\).*'b', got \(7,\)"),
-      ("type", {"dtype": "float32"}, "`train` must .* type uint8 .* got 'float32'"),
-      ("labels", {"label_bound": 4}, "`train` must hold labels < num_classes=3 .* got 3"),
-  )
-  def test_is_refused(self, changes, message):
-    with self.assertRaisesRegex(ValueError, message):
-      _remote_task(_remote(**changes))
-
-  def test_fingerprint_is_that_of_the_data_and_not_of_the_place(self):
-    elsewhere = _remote(path="site:other:2/a.train")
-    self.assertEqual(_remote_task().fingerprint(), _remote_task(elsewhere).fingerprint())
-    prints = [
-        task.fingerprint() for task in (
-            _remote_task(), _remote_task(_remote(digest="c")), _remote_task(_remote(4)),
-            _remote_task(test=_remote(2, "c")),
-        )
-    ]
-    self.assertLen(set(prints), 4)
-
-
 class ExamplesTest(absltest.TestCase):
 
   def test_takes_images_and_tables(self):

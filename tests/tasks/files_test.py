@@ -84,7 +84,7 @@ class FilesTest(parameterized.TestCase):
     self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
     self.assertStartsWith(task.source, "48 rows of tables")
     options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
-    self.assertEqual(files.num_clients(files.open_folder(self.folder, options), None, 0), 4)
+    self.assertEqual(files.num_clients(self.folder, options, None, 0), 4)
 
   def test_the_clients_whose_rows_changed_are_known(self):
     before = self._load().row_digests

@@ -4,8 +4,8 @@ from absl.testing import parameterized
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import settings
-from fl_clustering import config as run_config
 from fl_clustering.tasks import held_out
+from fl_clustering.three_phase import config as run_config
 from tests.experiments.grouping_study import sample_study
 
 

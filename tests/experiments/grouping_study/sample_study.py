@@ -8,7 +8,7 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
-from fl_clustering import config as run_config
+from fl_clustering.three_phase import config as run_config
 
 METHODS = ("kmeans", "ifca")
 # Accuracy of FedAvg, and what the others have more, by setting.

@@ -12,15 +12,14 @@ import numpy as np
 
 from experiments.three_phase import data
 from experiments.three_phase import flags
-from fl_clustering import config as config_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
 from tests.tasks import data_files
 
 _CONFIG = config_lib.ThreePhaseConfig(
@@ -126,7 +125,7 @@ class DataTest(parameterized.TestCase):
   def test_clients_whose_files_changed_are_named(self, before, got):
     def document(fingerprint, digests):
       return {
-          "dataset": {"fingerprint": fingerprint, "name": "files", "num_sites": 0},
+          "dataset": {"fingerprint": fingerprint, "name": "files"},
           "sha256_by_client": digests,
       }
 
@@ -254,20 +253,6 @@ class DataTest(parameterized.TestCase):
     described = data.describe(_CONFIG, task, None)["dataset"]
     self.assertEqual(described["validation_examples"], sum(n for _, n, _ in expected))
     self.assertGreater(described["validation_examples"], 0)
-
-  def test_clients_at_sites_keep_the_counts_of_their_labels(self):
-    remote = examples_lib.RemoteExamples("site:host:1/a", 5, (28, 28, 1), "uint8", 10, "a")
-    clients = tuple(
-        federated_task.ClientData(name, remote, remote) for name in self.task.client_ids
-    )
-    task = dataclasses.replace(
-        self.task, clients=clients, global_test=(remote,)
-    )
-
-    for row in data.clients_text(task).splitlines()[1:]:
-      self.assertEqual(row.split(",")[2:], ["0", "5", "0", "5", *[""] * 10])
-    found = data.describe(_CONFIG, task, None)["dataset"]
-    self.assertEqual((found["num_sites"], found["global_test_is_clients"]), (1, True))
 
   def test_new_clients_are_marked_and_last(self):
     task = held_out.hold_out(self.task, 2, seed=0)

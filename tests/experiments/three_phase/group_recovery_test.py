@@ -6,8 +6,8 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments.three_phase import group_recovery
-from fl_clustering import config as config_lib
 from fl_clustering.methods import client_weights
+from fl_clustering.three_phase import config as config_lib
 
 _GROUPS = {"a": 0, "b": 1, "c": 0, "d": 1}
 

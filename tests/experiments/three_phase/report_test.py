@@ -117,18 +117,6 @@ class ReportTest(parameterized.TestCase):
     self.assertNotIn("The folder model holds", self.page)
     self.assertIn('<p class="subtitle">invented digits. Partition: rotated (2 groups', self.page)
 
-  def test_clients_at_sites(self):
-    folder, page = self._write(("label_mix.png",), label_column="num", num_sites=2)
-
-    for name in ("profiles.png", "label_mix.png"):
-      self.assertNotIn(name, os.listdir(os.path.join(folder, "figures")))
-    self.assertIn("<h1>Three-phase clustering of 6 clients at 2 sites: digits</h1>", page)
-    self.assertIn("test examples of 6 clients at 2 sites.", page)
-    self.assertIn("The files stay at the sites.", page)
-    self.assertIn("the best mean accuracy on the clients&#x27; test rows,", page)
-    self.assertNotIn("most frequent class", page)
-    for text in ("at 2 sites", "the sites"):
-      self.assertNotIn(text, self.page)
 
   def test_one_cluster_has_no_profile(self):
     folder, _ = self._write(without=("profiles.csv",), label_column="num")

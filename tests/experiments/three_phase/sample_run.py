@@ -9,7 +9,7 @@ from typing import Optional
 import numpy as np
 
 from experiment_shell import finished_run
-from experiments import cluster_profiles
+from experiments.own_tables import cluster_profiles
 from experiments.three_phase import results as results_lib
 
 GROUPINGS = ("kmeans", "dynamic_distance")
@@ -71,7 +71,6 @@ class SampleRun:
   validation_examples: int = 0
   class_names: Optional[tuple[str, ...]] = None
   label_column: Optional[str] = None
-  num_sites: int = 0
 
   @property
   def methods(self):
@@ -225,8 +224,6 @@ def summary(run):
   }
   if run.new_client_ids:
     document["pretrain"]["new_clients"] = _clients(_new_accuracies(run, "pretrain"))
-  if run.num_sites:
-    document["missing_sites"] = {"addresses": [], "clients": []}
   if run.privacy:
     document["privacy"] = run.privacy
   return document
@@ -255,7 +252,6 @@ def _config(run):
       "partition": "rotated" if run.true_groups else "dirichlet",
       "dirichlet_alpha": 0.5,
       "num_groups": 2 if run.true_groups else None,
-      "num_sites": run.num_sites,
       "num_classes": run.num_classes,
       "class_names": run.class_names,
       "global_test_source": "invented as well",
@@ -343,7 +339,7 @@ def write(run, folder):
       ["client_id", "group", "new", "num_train", "num_test",
        *(f"train_label_{label}" for label in range(run.num_classes))],
       [[client_id, i % 2 if run.true_groups else "", int(client_id in run.new_client_ids),
-        counts[i].sum(), 10, *([""] * run.num_classes if run.num_sites else counts[i])]
+        counts[i].sum(), 10, *counts[i]]
        for i, client_id in enumerate(all_ids)],
   )
   _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],

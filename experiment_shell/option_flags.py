@@ -1,0 +1,125 @@
+"""Flags that follow from options: those of a configuration, and those of its choices."""
+
+from typing import Any, Iterable, Mapping
+
+from absl import flags
+
+from clustering_basics import options
+from clustering_basics import validate
+
+# The flags belong to the modules that call `define`, for `--help`.
+flags.disclaim_key_flags()
+
+_DEFINE = {
+    bool: flags.DEFINE_bool, float: flags.DEFINE_float, int: flags.DEFINE_integer,
+    str: flags.DEFINE_string,
+}
+
+
+class _NumberOrWord(flags.ArgumentParser):
+  """Parses a flag whose value is an integer or a word."""
+
+  def __init__(self, word: str) -> None:
+    self.syntactic_help = f"an integer or {word}"
+    self._word = word
+
+  def parse(self, argument: int | str) -> int | str:
+    if isinstance(argument, int) or argument == self._word:
+      return argument
+    try:
+      return int(argument)
+    except ValueError as e:
+      raise ValueError(f"must be {self.syntactic_help}, got {argument!r}") from e
+
+  def flag_type(self) -> str:
+    return self.syntactic_help
+
+
+def _text(value: Any) -> str:
+  return f"{value:g}" if isinstance(value, float) else f"{value}"
+
+
+def define_one(option: options.Option, default: Any, about: str) -> None:
+  """Defines the flag of an option."""
+  name = option.flag_name
+  if option.several:
+    flags.DEFINE_list(name, default and ",".join(map(_text, default)), about)
+  elif option.values is not None:
+    flags.DEFINE_enum(name, default, list(option.values), about)
+  elif option.word is not None:
+    flags.DEFINE(_NumberOrWord(option.word), name, default, f"{about} Or `{option.word}`.")
+  else:
+    _DEFINE[option.kind](name, default, about)
+
+
+def _with_special(about: str, name: str, special: Mapping[str, Any], where: str) -> str:
+  return f"{about} {where}: {_text(special[name])}." if name in special else about
+
+
+def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> None:
+  """Defines a flag for every option of a configuration, a dataclass.
+
+  Args:
+    special: The defaults of another kind of run, by name.  As flags, such options have no value
+      unless it is given.
+    where: What kind of run that is, in words.
+  """
+  for name, option in options.of(settings).items():
+    if option.default_text is None and name not in special:
+      define_one(option, option.default, option.about)
+    else:
+      text = option.default_text or _text(option.default)
+      about = f"{option.about} Default: {text}."
+      define_one(option, None, _with_special(about, name, special, where))
+
+
+def define_of_choices(
+    by_name: Mapping[str, Mapping[str, options.Option]], special: Mapping[str, Any] = {},
+    where: str = "",
+) -> None:
+  """Defines a flag for every option of a registry, as `options.by_name` returns them.
+
+  Args:
+    by_name: The options.
+    special: As of `define`.
+    where: Likewise.
+  """
+  for name, users in by_name.items():
+    about = _with_special(options.describe(users), name, special, where)
+    define_one(next(iter(users.values())), None, about)
+
+
+def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:
+  try:
+    return tuple(map(option.kind, filter(None, texts)))
+  except ValueError as e:
+    rule = "be whole numbers" if option.kind is int else "be numbers"
+    raise validate.error(option.flag_name, rule, ",".join(texts)) from e
+
+
+def given(settings: type) -> dict[str, Any]:
+  """Returns the values of a configuration's options that have one as flags, by name.
+
+  Raises:
+    ValueError: If a list is not one of numbers.
+  """
+  values = {}
+  for name, option in options.of(settings).items():
+    value = getattr(flags.FLAGS, option.flag_name)
+    if value is not None:
+      values[name] = _several(option, value) if option.several else value
+  return values
+
+
+def check_left_out(names: Iterable[str], rule: str, form: str = "{!r}") -> None:
+  """Raises a ValueError if one of these flags is given.
+
+  Args:
+    rule: What follows "must be left out", such as "without --data_dir".
+    form: How the message shows a value.
+  """
+  for name in names:
+    if flags.FLAGS[name].present:
+      value = getattr(flags.FLAGS, name)
+      shown = form.format(",".join(value) if isinstance(value, list) else value)
+      raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")

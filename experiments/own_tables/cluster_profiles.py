@@ -1,0 +1,226 @@
+"""What clusters of rows are like: mean and spread of every feature, in the data's units."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+
+import numpy as np
+
+from experiment_shell import figure_shapes
+from experiment_shell import figure_style
+from experiment_shell import report_sections
+from experiment_shell import scores as scores_lib
+from fl_clustering.points import grid_scaling
+from fl_clustering.tables import table_options
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
+# More features or clusters don't fit on a page.
+_MOST_FEATURES = 15
+_MOST_CLUSTERS = 12
+_MOST_CHARACTERS = 36
+# Of the numbers' size: a range in which the rounding of their sum would show.
+_NARROW = 1e-12
+# Inches of a character, a row, and the colour bar with its labels.
+_CHARACTER, _ROW, _COLOR_BAR = 0.08, 0.34, 1.5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Profiles:
+  """Moments of K clusters of rows with d features.
+
+  Attributes:
+    counts: Numbers of rows, of shape (K,).
+    means: Of shape (K, d); NaN for a cluster without rows.
+    deviations: Standard deviations, of shape (K, d), likewise.
+    overall_mean: Of all rows, of shape (d,).
+    overall_deviation: Likewise.
+  """
+
+  counts: np.ndarray
+  means: np.ndarray
+  deviations: np.ndarray
+  overall_mean: np.ndarray
+  overall_deviation: np.ndarray
+
+  @property
+  def varies(self) -> np.ndarray:
+    """Which features are not constant but for rounding, booleans of shape (d,)."""
+    return self.overall_deviation > grid_scaling.rounding(self.overall_mean)
+
+  @property
+  def shares_explained(self) -> np.ndarray:
+    """The share of every feature's variance that is between the clusters, of shape (d,)."""
+    variance = self.overall_deviation**2
+    offsets = np.nan_to_num(self.means - self.overall_mean)
+    between = self.counts @ offsets**2 / self.counts.sum()
+    shares = np.divide(between, variance, out=np.zeros_like(variance), where=self.varies)
+    return np.minimum(shares, 1)
+
+  def of_at_least(self, min_count: int) -> Profiles:
+    """Returns the profiles in which clusters of fewer rows count as ones without rows."""
+    is_left_out = self.counts < min_count
+    return dataclasses.replace(
+        self,
+        counts=np.where(is_left_out, 0, self.counts),
+        means=np.where(is_left_out[:, np.newaxis], np.nan, self.means),
+        deviations=np.where(is_left_out[:, np.newaxis], np.nan, self.deviations),
+    )
+
+
+# The count, mean and sum of squared deviations of rows.
+_Moments = tuple[int, np.ndarray, np.ndarray]
+
+
+def _merged(first: _Moments, second: _Moments) -> _Moments:
+  """Returns the moments of two groups of rows together."""
+  n, mean, squares = first
+  m, other_mean, other_squares = second
+  if not n:
+    return second
+  offset = other_mean - mean
+  return n + m, mean + offset * m / (n + m), squares + other_squares + offset**2 * n * m / (n + m)
+
+
+def measure(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]], num_clusters: int, num_features: int
+) -> Profiles:
+  """Returns the profiles of rows that come in blocks: features (n, d) and clusters (n,)."""
+  nothing = (0, np.zeros(num_features), np.zeros(num_features))
+  moments = [nothing] * num_clusters
+  for features, clusters in blocks:
+    for cluster in np.unique(clusters):
+      rows = features[clusters == cluster]
+      # The sum of equal decimals, or of nearly equal ones, divided by their number, can be a number
+      # that is not between them.
+      offsets = rows - rows[0]
+      is_narrow = np.abs(offsets).max(axis=0) <= _NARROW * np.abs(rows[0])
+      mean = np.where(is_narrow, rows[0] + offsets.mean(axis=0), rows.mean(axis=0))
+      found = (len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
+      moments[cluster] = _merged(moments[cluster], found)
+  overall = nothing
+  for found in moments:
+    overall = _merged(overall, found)
+  counts = np.array([n for n, _, _ in moments])
+  is_empty = (counts == 0)[:, np.newaxis]
+  means = np.where(is_empty, np.nan, [mean for _, mean, _ in moments])
+  squares = np.where(is_empty, np.nan, [squares for _, _, squares in moments])
+  return Profiles(
+      counts,
+      means,
+      np.sqrt(squares / np.maximum(counts, 1)[:, np.newaxis]),
+      overall[1],
+      np.sqrt(overall[2] / max(overall[0], 1)),
+  )
+
+
+def rows(
+    profiles: Profiles, names: Sequence[str]
+) -> Iterator[tuple[int, int, str, float, float, float]]:
+  """Yields the rows of a table with `HEADER`; features that tell clusters apart come first."""
+  shares = profiles.shares_explained
+  for cluster, count in enumerate(profiles.counts):
+    for feature in np.argsort(-shares, kind="stable"):
+      if count:
+        yield (
+            cluster, int(count), names[feature], float(profiles.means[cluster, feature]),
+            float(profiles.deviations[cluster, feature]), float(shares[feature]),
+        )
+
+
+def centroid_table(
+    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
+) -> tuple[tuple[str, ...], Iterator[tuple]]:
+  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
+  columns = {} if sizes is None else {"num_points": sizes}
+  rows = (
+      (k, *(column[k] for column in columns.values()), *map(float, c))
+      for k, c in enumerate(centroids)
+  )
+  return ("cluster", *columns, *names), rows
+
+
+def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
+  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+  weights = counts / counts.sum()
+  overall = means @ weights
+  offsets = means - overall[:, np.newaxis]
+  deviation = np.sqrt((deviations**2 + offsets**2) @ weights)
+  unit = np.where(deviation > grid_scaling.rounding(overall), deviation, np.inf)
+  return offsets / unit[:, np.newaxis]
+
+
+def _are_wide(columns: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
+  """Returns whether texts in columns don't fit beside each other, right of the names."""
+  widest = max(len(text) for column in columns for text in column)
+  room = figure_style.WIDTH - _COLOR_BAR - _CHARACTER * max(map(len, names))
+  return len(columns) * _CHARACTER * widest > room
+
+
+def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
+  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
+  found = scores_lib.table(table, HEADER, "cluster")
+  features = found["feature"].unique()[:_MOST_FEATURES]
+  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
+  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
+  means, deviations, sizes_by_feature = (
+      cells[column].loc[features]
+      for column in ("mean", "standard_deviation", "num_rows")
+  )
+  counts = sizes_by_feature.iloc[0].astype(int)
+  scores = means.copy()
+  scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
+  means, scores, counts = means[clusters], scores[clusters], counts[clusters]
+  names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  sizes = [f"{count:,}" for count in counts]
+  numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
+  # Texts are upright where they would overlap, and the rows as high as the texts.
+  rotation, height, separator = 0, _ROW, "\n"
+  if _are_wide([(size, *column) for size, column in zip(sizes, zip(*numbers))], names):
+    longest = max(len(number) for row in numbers for number in row)
+    rotation, height, separator = 90, max(_ROW, _CHARACTER * longest), ": "
+  figure = figure_style.new_figure(1.4 + height * len(features))
+  axes = figure.add_subplot()
+  limit = max(1.0, scores.abs().to_numpy().max())
+  scores.index = names
+  image = figure_shapes.heat_map(
+      axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
+  )
+  labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
+  axes.set_xticks(range(len(clusters)), labels, rotation=rotation)
+  axes.set_xlabel("cluster, and its number of rows")
+  figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
+  figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
+  return figure
+
+
+def about(settings: Mapping[str, Any]) -> str:
+  """Returns what is in profiles and what is not, from a run's settings, in sentences."""
+  tables, min_count = settings["tables"], settings.get("min_count") or 1
+  roles = [
+      f"{name} ({role})"
+      for role in ("exclude", "id_column", "label_column", "split_column", "client_column")
+      for name in ([tables[role]] if isinstance(tables.get(role), str) else tables.get(role, ()))
+  ]
+  left_out = [f"the columns {', '.join(roles)}"] if roles else []
+  if "columns" in tables:
+    left_out.append("all but those of --columns")
+  if min_count > 1:
+    left_out.append(f"clusters of fewer than {min_count} rows")
+  texts = ["Means and spreads are in the data's units, also where a fit standardizes columns."]
+  if left_out:
+    texts.append(f"Left out are {report_sections.listed(left_out)}.")
+  if tables.get("missing", table_options.ERROR) != table_options.ERROR:
+    texts.append("A missing cell counts as its column's mean.")
+  return " ".join(texts)
+
+
+FIGURE = report_sections.Figure(
+    "profiles.png", draw, "Means of the clusters by column",
+    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
+    "have it. Colours say how far a mean is from that of all rows. Shown are the columns that tell "
+    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters.",
+)

@@ -1,0 +1,28 @@
+"""Where TensorFlow Federated computes: `LocalRuntime`, and what ends a call of it."""
+
+import importlib
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+  from fl_clustering.runtime.context import ClientFileUnreadable
+  from fl_clustering.runtime.local_runtime import has_context_of_the_caller
+  from fl_clustering.runtime.local_runtime import LocalRuntime
+  from fl_clustering.runtime.local_runtime import num_cores
+  from fl_clustering.runtime.local_runtime import of_the_caller_or_own
+  from fl_clustering.runtime.worker_lost import WorkerLost
+
+# TFF takes seconds to import, and programs name `WorkerLost` before they need it.
+_MODULES = {
+    "ClientFileUnreadable": "fl_clustering.runtime.context",
+    "WorkerLost": "fl_clustering.runtime.worker_lost",
+    **dict.fromkeys(
+        ("LocalRuntime", "has_context_of_the_caller", "num_cores", "of_the_caller_or_own"),
+        "fl_clustering.runtime.local_runtime",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+  if name not in _MODULES:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,0 +1,148 @@
+"""Tests for experiments.own_tables.cluster_profiles."""
+
+import dataclasses
+
+from absl.testing import absltest
+import numpy as np
+
+from experiments.own_tables import cluster_profiles
+
+
+class ClusterProfilesTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    rng = np.random.default_rng(0)
+    # Far from zero, where sums of squares would lose the spread.
+    self.features = 1e7 + rng.standard_normal((90, 3)) * [1, 2, 0]
+    self.clusters = np.repeat([0, 2, 3], 30)
+    self.features[:, 1] += 10 * self.clusters
+    blocks = [(self.features[:7], self.clusters[:7]), (self.features[7:], self.clusters[7:])]
+    self.profiles = cluster_profiles.measure(blocks, 4, 3)
+
+  def test_moments_are_those_of_all_rows(self):
+    np.testing.assert_array_equal(self.profiles.counts, [30, 0, 30, 30])
+    for cluster in (0, 2, 3):
+      rows = self.features[self.clusters == cluster]
+      np.testing.assert_allclose(self.profiles.means[cluster], rows.mean(axis=0), rtol=1e-14)
+      np.testing.assert_allclose(
+          self.profiles.deviations[cluster], rows.std(axis=0), rtol=1e-6, atol=1e-6
+      )
+    self.assertTrue(np.isnan(self.profiles.means[1]).all())
+    np.testing.assert_allclose(
+        self.profiles.overall_deviation, self.features.std(axis=0), rtol=1e-6, atol=1e-6
+    )
+
+  def test_clusters_of_fewer_rows_can_be_left_out(self):
+    same = self.profiles.of_at_least(1)
+    for name in ("counts", "means", "deviations"):
+      np.testing.assert_array_equal(getattr(same, name), getattr(self.profiles, name))
+    counts = np.array([30, 0, 4, 30])
+    left = dataclasses.replace(self.profiles, counts=counts).of_at_least(5)
+    np.testing.assert_array_equal(left.counts, [30, 0, 0, 30])
+    self.assertTrue(np.isnan(left.means[2]).all() and np.isnan(left.deviations[2]).all())
+    np.testing.assert_array_equal(left.means[3], self.profiles.means[3])
+    rows = list(cluster_profiles.rows(left, ["a", "b", "c"]))
+    self.assertEqual({row[0] for row in rows}, {0, 3})
+
+  def test_the_share_explained_is_that_between_clusters(self):
+    column = self.features[:, 1] - 1e7
+    means = np.array([column[self.clusters == k].mean() for k in self.clusters])
+    expected = means.var() / column.var()
+    shares = self.profiles.shares_explained
+    self.assertAlmostEqual(shares[1], expected, places=6)
+    self.assertLess(shares[0], 0.2)
+    self.assertLess(shares[2], 1e-6)
+
+  def test_a_constant_column_has_no_variance(self):
+    # The sum of equal decimals, divided by their number, is another number.
+    for value, num_rows in ((0.1, 10), (-1 / 3, 1000), (1e5 + 0.7, 99)):
+      features = np.full((num_rows, 1), value)
+      clusters = np.arange(num_rows) % 3
+      blocks = [(features[:7], clusters[:7]), (features[7:], clusters[7:])]
+      found = cluster_profiles.measure(blocks, 4, 1)
+      np.testing.assert_array_equal(found.means[:3], np.full((3, 1), value))
+      self.assertFalse(found.deviations[:3].any())
+      self.assertEqual((found.overall_mean, found.overall_deviation), (value, 0))
+      self.assertEqual(found.shares_explained, 0)
+
+  def test_shares_are_parts_of_one_whatever_rounding_leaves(self):
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(3, size=300)
+    values = rng.uniform(1, 2, 200) * 10.0 ** rng.integers(-90, 90, 200)
+    places = np.append(rng.integers(-2, 3, (296, 200)), [[-2] * 200, [2] * 200] * 2, axis=0)
+    constant = values + places * np.spacing(values)
+    # Of the other half, clusters explain all.
+    features = np.append(constant, values * clusters[:, np.newaxis], axis=1)
+    found = cluster_profiles.measure([(features, clusters)], 3, 400)
+    shares = found.shares_explained
+    np.testing.assert_array_equal(shares[:200], 0)
+    np.testing.assert_allclose(shares[200:], 1, rtol=1e-6)
+    self.assertLessEqual(shares.max(), 1)
+    self.assertFalse(cluster_profiles._scores(  # pylint: disable=protected-access
+        found.means.T, found.deviations.T, found.counts
+    )[:200].any())
+
+  def test_what_profiles_leave_out_is_said(self):
+    units = "Means and spreads are in the data's units, also where a fit standardizes columns."
+    self.assertEqual(cluster_profiles.about({"tables": {}}), units)
+    self.assertEqual(
+        cluster_profiles.about({
+            "tables": {
+                "exclude": ["town", "zip"], "id_column": "key", "columns": ["a", "b"],
+                "missing": "mean",
+            },
+            "min_count": 5,
+        }),
+        f"{units} Left out are the columns town (exclude), zip (exclude), key (id_column), all but "
+        "those of --columns and clusters of fewer than 5 rows. A missing cell counts as its "
+        "column's mean.",
+    )
+
+  def test_features_that_tell_clusters_apart_come_first(self):
+    rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
+    self.assertEqual([row[0] for row in rows], [0, 0, 0, 2, 2, 2, 3, 3, 3])
+    self.assertEqual([row[2] for row in rows[:3]], ["b", "a", "c"])
+
+  def test_the_figure_shows_means(self):
+    rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
+    figure = cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in rows])
+    axes = figure.axes[0]
+    self.assertEqual([t.get_text() for t in axes.get_yticklabels()], ["b", "a", "c"])
+    self.assertLen(axes.texts, 9)
+    self.assertEqual(axes.get_xticklabels()[1].get_text(), "2\n30")
+
+  def _figure(self, num_clusters, count, name="a"):
+    values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
+    return cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+
+  def test_colours_are_relative_to_the_clusters_that_are_not_shown_too(self):
+    values = [(k, 10, "a", 100.0 * (k == 12), 1.0, 0.5) for k in range(13)]
+    figure = cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+    shown = figure.axes[0].images[0].get_array()
+    mean = 100 / 13
+    expected = -mean / np.sqrt(1 + (12 * mean**2 + (100 - mean) ** 2) / 13)
+    np.testing.assert_allclose(shown, np.full((1, 12), expected))
+    self.assertLen(figure.axes[0].texts, 12)
+
+  def test_texts_do_not_overlap(self):
+    for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
+      figure = self._figure(num_clusters, count, "a feature with a name that is too long for it")
+      figure.draw_without_rendering()
+      axes = figure.axes[0]
+      for texts in (axes.texts, axes.get_xticklabels()):
+        boxes = [text.get_window_extent() for text in texts]
+        for left, right in zip(boxes, boxes[1:]):
+          self.assertLess(left.x1, right.x0, (num_clusters, count))
+
+  def test_a_name_is_no_formula_and_long_ones_keep_their_ends(self):
+    figure = self._figure(2, 10, "$x^{$ of a feature with a name that is too long: number 17")
+    figure.draw_without_rendering()
+    self.assertEqual(
+        [t.get_text() for t in figure.axes[0].get_yticklabels()],
+        ["$x^{$ of a featur... long: number 17"],
+    )
+
+
+if __name__ == "__main__":
+  absltest.main()

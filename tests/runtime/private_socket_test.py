@@ -1,0 +1,204 @@
+"""Who reaches the worker of a `LocalRuntime`."""
+
+import gc
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from unittest import mock
+
+from absl.testing import absltest
+import psutil
+import tensorflow_federated as tff
+
+from fl_clustering import runtime
+from fl_clustering.runtime import private_socket
+from fl_clustering.runtime import worker_process
+from tests.runtime import scripts
+
+_TIMEOUT_SECONDS = 120  # The machine may be busy.
+# A program per signal, all forked from one that has imported TensorFlow Federated: makes a runtime,
+# says who it is, where its socket and who its processes are, and waits.
+_PROGRAMS = """
+import os, sys
+from fl_clustering.runtime import local_runtime
+programs = []
+for _ in range(int(sys.argv[1])):
+  programs.append(os.fork())
+  if not programs[-1]:
+    local = local_runtime.LocalRuntime(num_cores=1)
+    print(os.getpid(), local._socket.pid, local.worker_pid, local._socket.path, flush=True)
+    sys.stdin.readline()
+    sys.exit()
+for program in programs:
+  os.waitpid(program, 0)
+"""
+# Run in another network namespace than the worker's, or in none of its own.
+_CONNECT = """
+import socket, sys
+try:
+  socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+except OSError as e:
+  print(type(e).__name__)
+else:
+  print("connected")
+"""
+
+
+def _listeners():
+  """Returns the addresses and ports of this namespace at which anyone listens."""
+  found = set()
+  for name in ("tcp", "tcp6"):
+    with open(f"/proc/self/net/{name}", encoding="ascii") as file:
+      fields = [line.split() for line in file.readlines()[1:]]
+    found |= {(name, each[1], each[9]) for each in fields if each[3] == "0A"}
+  return found
+
+
+def _inodes(pid):
+  """Returns the sockets that a process has open."""
+  found = set()
+  for fd in os.listdir(f"/proc/{pid}/fd"):
+    try:
+      target = os.readlink(f"/proc/{pid}/fd/{fd}")
+    except FileNotFoundError:
+      continue
+    if target.startswith("socket:["):
+      found.add(target[len("socket:["):-1])
+  return found
+
+
+def _ends(pid):
+  """Returns whether a process ends, after a while."""
+  deadline = time.monotonic() + _TIMEOUT_SECONDS
+  while time.monotonic() < deadline:
+    try:
+      if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        return True
+    except psutil.NoSuchProcess:
+      return True
+    time.sleep(0.02)
+  return False
+
+
+def _is_removed(folder):
+  deadline = time.monotonic() + _TIMEOUT_SECONDS
+  while os.path.exists(folder) and time.monotonic() < deadline:
+    time.sleep(0.02)
+  return not os.path.exists(folder)
+
+
+class LocalRuntimeTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    scripts.skip_where_refused(self)
+
+  def test_nobody_else_reaches_the_worker(self):
+    with runtime.LocalRuntime(num_cores=1) as local:
+      # Other programs of this machine may open ports meanwhile.
+      ours = _inodes(local.worker_pid) | _inodes(local._socket.pid)
+      self.assertNotEmpty(ours)
+      self.assertEmpty([each for each in _listeners() if each[2] in ours])
+      addresses = {
+          address.address
+          for addresses in psutil.net_if_addrs().values()
+          for address in addresses
+          if address.family == socket.AF_INET
+      }
+      for address in addresses | {"127.0.0.1"}:
+        self.assertEqual(self._connect(address), "ConnectionRefusedError", address)
+      self.assertEqual(self._connect("127.0.0.1", "isolation.isolate()"), "ConnectionRefusedError")
+      # In the worker's own one, it would be reached.
+      within = self._connect("127.0.0.1", f"isolation.join({local.worker_pid})")
+      self.assertEqual(within, "connected")
+
+  def _connect(self, address, before=""):
+    script = f"from fl_clustering.runtime import isolation\n{before}\n{_CONNECT}"
+    result = subprocess.run(
+        [sys.executable, "-c", script, address, str(private_socket.PORT)], check=False,
+        capture_output=True, text=True, env=scripts.environment(),
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    return result.stdout.strip()
+
+  def test_the_socket_is_for_this_user_alone_and_ends_with_the_runtime(self):
+    with runtime.LocalRuntime(num_cores=1) as local:
+      path = local._socket.path
+      found, folder = os.stat(path), os.stat(os.path.dirname(path))
+      self.assertTrue(stat.S_ISSOCK(found.st_mode))
+      self.assertEqual([stat.S_IMODE(each.st_mode) for each in (found, folder)], [0o600, 0o700])
+      self.assertEqual([found.st_uid, folder.st_uid], [os.getuid()] * 2)
+      pids = local.worker_pid, local._socket.pid
+    self.assertFalse(os.path.exists(os.path.dirname(path)))
+    for pid in pids:
+      self.assertFalse(psutil.pid_exists(pid))
+
+  def test_a_long_path_of_temporary_files(self):
+    folder = os.path.join(self.create_tempdir().full_path, "x" * 100)
+    os.mkdir(folder)
+    with mock.patch.object(tempfile, "tempdir", folder), runtime.LocalRuntime(num_cores=1):
+      self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
+
+  def test_many_runtimes_leave_nothing(self):
+    def open_files():
+      gc.collect()  # TFF's event loops.
+      return len(os.listdir("/proc/self/fd"))
+
+    with runtime.LocalRuntime(num_cores=1):  # What gRPC keeps.
+      pass
+    files_before, children_before = open_files(), psutil.Process().children()
+    for _ in range(4):
+      with runtime.LocalRuntime(num_cores=1):
+        self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
+    # Fewer: what earlier tests left may go meanwhile.
+    self.assertLessEqual(open_files(), files_before)
+    self.assertEqual(psutil.Process().children(), children_before)
+
+  def test_nothing_is_left_of_a_program_that_was_ended(self):
+    numbers = signal.SIGKILL, signal.SIGINT, signal.SIGTERM
+    programs = self.enter_context(subprocess.Popen(
+        [sys.executable, "-c", _PROGRAMS, str(len(numbers))], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=scripts.environment(),
+    ))
+    for number, line in zip(numbers, programs.stdout):
+      program, *pids, path = line.rstrip("\n").split(" ", 3)
+      os.kill(int(program), number)
+      for pid in (program, *pids):
+        self.assertTrue(_ends(int(pid)), number)
+      self.assertTrue(_is_removed(os.path.dirname(path)), number)
+    self.assertEqual(programs.wait(_TIMEOUT_SECONDS), 0)
+
+  def test_a_worker_that_was_killed_leaves_no_folder(self):
+    with runtime.LocalRuntime(num_cores=1) as local:
+      os.kill(local.worker_pid, signal.SIGKILL)
+    self.assertFalse(os.path.exists(os.path.dirname(local._socket.path)))
+
+  def test_a_worker_never_starts_outside(self):
+    process = worker_process.start(1, 1, network=2**22 + 1)  # No process has such a number.
+    self.assertEqual(process.wait(_TIMEOUT_SECONDS), 1)
+
+
+class RefusedTest(absltest.TestCase):
+
+  def test_nothing_is_left_where_namespaces_are_not_allowed(self):
+    result = scripts.run("""
+import os, tempfile
+from fl_clustering.runtime import private_socket
+from tests.runtime import bare_machine
+bare_machine.refuse_unshare()
+with tempfile.TemporaryDirectory() as tempfile.tempdir:
+  try:
+    private_socket.PrivateSocket()
+  except OSError as e:
+    print(e.strerror, os.listdir(tempfile.tempdir))
+""")
+    self.assertEqual(result.stdout, "Operation not permitted []\n", result.stderr)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,30 @@
+"""Runs Python code in processes of its own, in tests."""
+
+import os
+import subprocess
+import sys
+
+_TIMEOUT_SECONDS = 120
+
+
+def environment():
+  """Returns the environment of a program that finds this project's modules."""
+  found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+  found.pop("TF_CPP_MIN_LOG_LEVEL", None)  # TensorFlow sets it when a test imports it.
+  return found
+
+
+def run(script):
+  """Runs Python code in a process of its own; returns its `subprocess.CompletedProcess`."""
+  return subprocess.run(
+      [sys.executable, "-c", script], check=False, capture_output=True, text=True,
+      env=environment(), timeout=_TIMEOUT_SECONDS,
+  )
+
+
+def skip_where_refused(test, enter="isolate"):
+  """Skips a test on a machine that does not allow what a function of `isolation` does."""
+  result = run(f"from fl_clustering.runtime import isolation\nisolation.{enter}()")
+  if result.returncode:
+    reason = result.stderr.strip().rpartition("\n")[2]
+    test.skipTest(f"this machine refuses `isolation.{enter}()`: {reason}")

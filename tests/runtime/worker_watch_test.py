@@ -1,0 +1,81 @@
+import os
+import signal
+import subprocess
+import sys
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from fl_clustering.runtime import worker_watch
+
+# Computes until it is told to wait.
+_PROGRAM = """
+import sys, time
+while time.process_time() < 0.2:
+  pass
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def _count(*polls):
+  """Returns how many idle polls there are at the end of `polls`, as of `IdlePolls.add`."""
+  idle_polls = worker_watch.IdlePolls()
+  for poll in polls:
+    idle_polls.add(*poll)
+  return idle_polls.count
+
+
+class IdlePollsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("between_calls", [(3, 3, 70)] * 9, 0),
+      ("in_a_call", [(4, 3, 70)] * 9, 8),
+      ("in_a_call_that_computes", [(4, 3, 70 + i) for i in range(9)], 0),
+      ("in_calls_that_end", [(4 + i, 3 + i, 70) for i in range(9)], 0),
+      ("after_it_computed_again", [(4, 3, 70)] * 9 + [(4, 3, 71)] * 3, 2),
+      ("after_another_call", [(4, 3, 70)] * 9 + [(5, 4, 70)] * 3, 2),
+      ("after_a_pause", [(4, 3, 70)] * 9 + [(4, 4, 70)] * 5 + [(5, 4, 70)] * 3, 2),
+      ("in_one_of_two_calls", [(5, 3, 70)] * 2 + [(5, 4, 70)] * 3, 2),
+  )
+  def test_count(self, polls, expected):
+    self.assertEqual(_count(*polls), expected)
+
+
+class WorkerWatchTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )
+    self.addCleanup(self.process.communicate)
+    self.addCleanup(self.process.kill)
+
+  def test_activity(self):
+    self.assertEqual(self.process.stdout.readline(), "done\n")
+    state, ticks = worker_watch.activity(self.process.pid)
+    self.assertIn(state, "RS")
+    self.assertGreaterEqual(ticks, 0.2 * os.sysconf("SC_CLK_TCK") - 1)
+
+    self.process.send_signal(signal.SIGSTOP)
+    os.waitpid(self.process.pid, os.WUNTRACED)
+    self.assertEqual(worker_watch.activity(self.process.pid)[0], "T")
+
+  def test_a_process_that_waits_during_a_call_is_ended(self):
+    self.assertEqual(self.process.stdout.readline(), "done\n")
+    self.enter_context(mock.patch.object(worker_watch, "_POLL_SECONDS", 0.01))
+    self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 5))
+    watch = worker_watch.WorkerWatch(self.process)
+    self.addCleanup(watch.close)
+
+    code = watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+
+    self.assertEqual(code, -signal.SIGKILL)
+    self.assertEqual(watch.reason, "computed nothing for 0.05 s, and was ended")
+
+
+if __name__ == "__main__":
+  absltest.main()

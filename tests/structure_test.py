@@ -1,0 +1,105 @@
+"""Who imports whom: no circle of folders, and TensorFlow Federated in its rooms only."""
+
+import ast
+import collections
+import glob
+import graphlib
+import os
+
+from absl.testing import absltest
+
+# From the top.  `bench` is imported by none, and `dp_clustering/demo` is a program.
+_PROGRAMS = ("bench", "tools", "experiments", "dp_clustering/demo")
+_LIBRARIES = ("fl_clustering", "dp_clustering", "clustering_basics")
+_SHELL = "experiment_shell"
+# Where a change of TFF's interface can be felt.
+_ROOMS_OF_TFF = (
+    "bench/", "fl_clustering/engine/", "fl_clustering/private_clusters/", "fl_clustering/runtime/",
+)
+_FILES_OF_TFF = (
+    "fl_clustering/kmeans/rounds.py", "fl_clustering/points/point_files.py",
+    "fl_clustering/tasks/emnist.py",
+)
+
+
+def _imported(node):
+  """Returns the names that a node of a syntax tree imports: modules, or what is in them."""
+  if isinstance(node, ast.Import):
+    return [alias.name for alias in node.names]
+  if isinstance(node, ast.ImportFrom):
+    return [f"{node.module}.{alias.name}" for alias in node.names]
+  if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "LazyModule":
+    return [node.args[0].value]
+  return []
+
+
+def _imports():
+  """Returns the names that every file imports, by path, wherever in the file it does."""
+  found = {}
+  for package in ("bench", "tools", "experiments", *_LIBRARIES, _SHELL):
+    for path in glob.glob(f"{package}/**/*.py", recursive=True):
+      with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+      found[path] = [name for node in ast.walk(tree) for name in _imported(node)]
+  return found
+
+
+def _folder(name):
+  """Returns the folder of a module, or of one with something in it; None if it is not ours."""
+  path = name.replace(".", "/")
+  for module in (path, os.path.dirname(path)):
+    if os.path.isfile(f"{module}.py"):
+      return os.path.dirname(module)
+    if os.path.isfile(f"{module}/__init__.py"):
+      return module
+  return None
+
+
+def _package(folder):
+  """Returns which of the packages a folder is in."""
+  packages = (*_PROGRAMS, *_LIBRARIES, _SHELL)
+  return next(name for name in packages if f"{folder}/".startswith(f"{name}/"))
+
+
+class StructureTest(absltest.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.imports = _imports()
+    cls.folders = collections.defaultdict(set)
+    for path, names in cls.imports.items():
+      folder = os.path.dirname(path)
+      cls.folders[folder] |= {_folder(name) for name in names} - {None, folder}
+
+  def test_there_is_no_circle_of_folders(self):
+    self.assertIn("fl_clustering/points", self.folders["fl_clustering/kmeans"])
+    graphlib.TopologicalSorter(self.folders).prepare()
+
+  def test_packages_import_those_below(self):
+    for folder, imported in self.folders.items():
+      own = _package(folder)
+      if own in _PROGRAMS:
+        allowed = {own, *_PROGRAMS[_PROGRAMS.index(own) + 1:], *_LIBRARIES, _SHELL}
+      elif own == _SHELL:
+        allowed = {own, "clustering_basics"}
+      else:
+        allowed = {own, *_LIBRARIES[_LIBRARIES.index(own) + 1:]}
+      self.assertContainsSubset(set(map(_package, imported)), allowed, folder)
+
+  def test_programs_are_imported_by_none_in_their_folders(self):
+    for folder, imported in self.folders.items():
+      if folder.startswith("experiments/"):
+        self.assertNotIn("experiments", imported, folder)
+
+  def test_tff_is_known_in_its_rooms_only(self):
+    knowing = {
+        path for path, names in self.imports.items()
+        if any(name.split(".")[0] == "tensorflow_federated" for name in names)
+    }
+    outside = {path for path in knowing if not path.startswith(_ROOMS_OF_TFF)}
+    self.assertEqual(outside, set(_FILES_OF_TFF))
+
+
+if __name__ == "__main__":
+  absltest.main()
