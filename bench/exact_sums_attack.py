@@ -1,10 +1,10 @@
 """Names rows from the exact totals of fits: what secure sums alone don't hide.
 
-  bazel run bench:exact_sums_attack -- --min_counts=1,5,20 --csv=attack.csv
+  bazel run bench:exact_sums_attack -- --csv=attack.csv
 
-The fits are real ones, of scikit-learn's data with standardised columns; all other settings but
-`min_count` are the defaults.  What the server asks and the totals that it gets are recorded, and
-`rows_from_sums` names rows from these and the scaling, which is the server's.  A fit for several K
+The fits are real ones, of scikit-learn's data with standardised columns; all other settings are the
+defaults.  What the server asks and the totals that it gets are recorded, and `rows_from_sums` names
+rows from these and the scaling, which is the server's.  A fit for several K
 is one for each, and the attack has the questions of all.  Of a site, it has the site's own totals,
 as every program sees them.  Afterwards the named rows are compared with the real ones: a row is
 right if it is one of them, on the grid of the fit, which has 2^25 steps to its radius.  The ceiling
@@ -35,8 +35,6 @@ from fl_clustering.points import secure_sums
 kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
 multiview_lib = lazy_module.LazyModule("fl_clustering.multiview")
 
-_MIN_COUNTS = flags.DEFINE_list(
-    "min_counts", ["1"], "Values of `min_count`: the least number of rows that a sum is asked of.")
 _SEEDS = flags.DEFINE_integer(
     "seeds", 3, "Runs of every fit, of other seeds and splits over the clients.", lower_bound=1)
 _ONLY = flags.DEFINE_string(
@@ -48,7 +46,7 @@ _LOADERS = {
     "wine / 7": lambda: datasets.load_wine().data / 7,  # Of many decimals.
     "breast cancer": lambda: datasets.load_breast_cancer().data,
 }
-_HEADER = ("fit", "min_count", "seed", "named", "right", "false", "ceiling", "of")
+_HEADER = ("fit", "seed", "named", "right", "false", "ceiling", "of")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,18 +128,17 @@ def _rows(case: _Case) -> np.ndarray:
   return _LOADERS[case.data]()
 
 
-def _fit(case: _Case, clients: dict[str, np.ndarray], min_count: int, seed: int) -> None:
+def _fit(case: _Case, clients: dict[str, np.ndarray], seed: int) -> None:
   for k in case.num_clusters:
     if case.view_widths:
       ends = np.cumsum(case.view_widths)[:-1]
       views = {client_id: np.split(own, ends, axis=1) for client_id, own in clients.items()}
       multiview_lib.FederatedMultiViewKMeans(
-          k, min_count=min_count, compute_labels=False, random_state=seed
+          k, compute_labels=False, random_state=seed
       ).fit(views)
     else:
       kmeans_lib.FederatedKMeans(
-          k, kmeans_lib.Sums(min_count=min_count), standardize=True, compute_labels=False,
-          random_state=seed,
+          k, standardize=True, compute_labels=False, random_state=seed
       ).fit(clients)
 
 
@@ -159,7 +156,7 @@ def _num_right(named: np.ndarray, rows: np.ndarray) -> int:
   return (collections.Counter(map(tuple, named.tolist())) & real).total()
 
 
-def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int, int]:
+def _attack(case: _Case, seed: int) -> tuple[int, int, int, int]:
   """Returns how many rows are named, how many of these are right, the ceiling, and all rows."""
   rows = np.random.default_rng(seed).permutation(_rows(case))
   shares = np.array_split(rows, case.num_clients)
@@ -167,7 +164,7 @@ def _attack(case: _Case, min_count: int, seed: int) -> tuple[int, int, int, int]
   sites = list(clients)[: case.num_attacked]
   records: list[_Record] = []
   with _recording(records, sites):
-    _fit(case, clients, min_count, seed)
+    _fit(case, clients, seed)
   records = _on_one_grid(records)
   scaling = records[0].scaling
   counts = np.zeros(4, int)
@@ -187,26 +184,19 @@ def main() -> None:
     cases = [case for case in _CASES if _ONLY.value in case.name]
     if not cases:
       raise validate.error("only", "be a part of a fit's name", _ONLY.value)
-    most, given = min(len(_rows(case)) for case in cases), _MIN_COUNTS.value
-    if not given or not all(text.isdecimal() and 1 <= int(text) <= most for text in given):
-      rule = f"be numbers from 1 to {most}, the rows of the smallest data"
-      raise validate.error("min_counts", rule, ",".join(given))
   results = []
-  print(f"{'':61} {'min_count':>9} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} "
+  print(f"{'':61} {'seed':>4} {'named':>5} {'right':>5} {'false':>5} "
         f"{'ceiling':>7} {'of':>4} {'s':>6}")
   for case in cases:
-    for min_count in map(int, given):
-      for seed in range(_SEEDS.value):
-        start = time.perf_counter()
-        named, right, ceiling, num_rows = _attack(case, min_count, seed)
-        seconds = time.perf_counter() - start
-        print(f"{case.name:61} {min_count:9} {seed:4} {named:5} {right:5} {named - right:5} "
-              f"{ceiling:7} {num_rows:4} {seconds:6.1f}", flush=True)
-        results.append(
-            [case.name, min_count, seed, named, right, named - right, ceiling, num_rows]
-        )
-        if flags.FLAGS.csv is not None:
-          atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
+    for seed in range(_SEEDS.value):
+      start = time.perf_counter()
+      named, right, ceiling, num_rows = _attack(case, seed)
+      seconds = time.perf_counter() - start
+      print(f"{case.name:61} {seed:4} {named:5} {right:5} {named - right:5} {ceiling:7} "
+            f"{num_rows:4} {seconds:6.1f}", flush=True)
+      results.append([case.name, seed, named, right, named - right, ceiling, num_rows])
+      if flags.FLAGS.csv is not None:
+        atomic_file.write_text(flags.FLAGS.csv, output_folder.csv_text(_HEADER, results))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
@@ -70,7 +71,9 @@ def claims(law: str, num_seeds: int, folder: str, rng: np.random.Generator) -> C
       }
       rows.append([group.setting, group.seed, group.fold, method, *values.values()])
   texts = {
-      output_folder.CONFIG: output_folder.json_text({"config": study.to_json()}),
+      output_folder.CONFIG: output_folder.json_text(
+          file_format.stamped({"config": study.to_json()})
+      ),
       cells.RESULTS: output_folder.csv_text(cells.HEADERS[cells.RESULTS], rows),
   }
   for name, text in texts.items():

@@ -140,7 +140,7 @@ def _agreeing(questions: Sequence[Question]) -> list[Question]:
   which they don't have this count and sum are left out.
   """
   agreeing, wholes = [], []
-  nothing: tuple[int, ...] = ()  # Of questions for counts.
+  nothing: tuple[int, ...] = ()  # Of questions without residuals.
   for question in questions:
     query, totals = question.query, question.totals
     if "centers" in query.arrays and "counts" in query.split(totals):

@@ -1,7 +1,7 @@
 """A model as a folder of plain files: JSON for what people read, NPZ for numbers, no pickle.
 
   model/
-    model.json    kind, version of the format, columns, classes, assignments
+    model.json    format, kind, columns, classes, assignments
     arrays.npz    centroids or parameters
 
 `load_model.load_model` makes an object of it that predicts.
@@ -14,12 +14,10 @@ from typing import Any, Mapping
 import numpy as np
 
 from clustering_basics import atomic_file
+from clustering_basics import file_format
 
 # The folder's name inside a run's.
 MODEL = "model"
-# What this code writes, and all that it can read.
-VERSION = 1
-
 # What people read of it.
 DOCUMENT = "model.json"
 
@@ -32,7 +30,7 @@ def write(
   """Writes a model into a folder, which is made; the document must be fit for JSON."""
   os.makedirs(directory, exist_ok=True)
   atomic_file.write_arrays(os.path.join(directory, _ARRAYS), arrays)
-  document = {"kind": kind, "version": VERSION, **document}
+  document = file_format.stamped({"kind": kind, **document})
   text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
   atomic_file.write_text(os.path.join(directory, DOCUMENT), text)
 
@@ -55,20 +53,17 @@ def read(directory: str) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
   """Returns the kind, the document and the arrays of a model.
 
   Raises:
-    ValueError: If a file is damaged, or of another version.
+    ValueError: If a file is damaged, or of another format.
     OSError: If a file is missing.
   """
   path = os.path.join(directory, DOCUMENT)
   try:
     with open(path, encoding="utf-8") as file:
       document = json.load(file)
-    kind, version = document.pop("kind"), document.pop("version")
+    kind = document.pop("kind")
+    file_format.check(document)
   except (ValueError, TypeError, AttributeError, KeyError) as e:
     raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e
-  if version != VERSION:
-    raise ValueError(
-        f"`run` must hold a model of version {VERSION}, got version {version} in {path!r}."
-    )
   path = os.path.join(directory, _ARRAYS)
   try:
     return kind, document, atomic_file.read_arrays(path)

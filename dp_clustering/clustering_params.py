@@ -164,8 +164,8 @@ def unmasked(values: Any) -> np.ndarray:
   with warnings.catch_warnings():
     warnings.filterwarnings("ignore", ".*converting a masked element to nan", UserWarning)
     array = np.asarray(values)
-  mask = np.ma.getmask(values)
-  return np.where(mask, np.nan, array) if np.any(mask) else array
+  is_masked = isinstance(values, np.ma.MaskedArray) and np.any(values.mask)
+  return np.where(values.mask, np.nan, array) if is_masked else array
 
 
 def numeric_array(name: str, values: Any, num_dims: int) -> np.ndarray:

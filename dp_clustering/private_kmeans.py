@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn import base
 from sklearn.metrics import pairwise
 from sklearn.utils import validation
@@ -91,10 +92,10 @@ class PrivateKMeans(
 
     It refuses what scikit-learn refuses with a message that shows rows.
     """
-    if data_frames.is_sparse(points):
+    if sparse.issparse(points):
       return points
     try:
-      array = clustering_params.unmasked(data_frames.numbers(points, "`X`"))
+      array = clustering_params.unmasked(points)
     except ValueError:
       raise ValueError("`X` must have rows of one length, got rows of several.") from None
     if array.dtype.kind == "c":

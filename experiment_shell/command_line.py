@@ -20,14 +20,9 @@ def _lines(path: str) -> list[str]:
   """Returns what a flag file gives: its lines but for comments and empty ones."""
   try:
     with open(path, encoding="utf-8-sig") as file:
-      text = file.read()
-  except UnicodeDecodeError as e:
-    raise validate.error(_FILE, "be in UTF-8, and not in UTF-16 or another encoding", path) from e
-  except OSError as e:
-    raise validate.error(_FILE, f"be a file that can be read ({e.strerror})", path) from e
-  if "\0" in text:
-    raise validate.error(_FILE, "be a text file in UTF-8, and not in UTF-16", path)
-  lines = map(str.strip, text.split("\n"))
+      lines = [line.strip() for line in file]
+  except (OSError, UnicodeDecodeError) as e:
+    raise validate.error(_FILE, f"be a text file in UTF-8 that can be read ({e})", path) from e
   return [line for line in lines if line and not line.startswith(("#", "//"))]
 
 

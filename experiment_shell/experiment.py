@@ -47,10 +47,6 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
   return found
 
 
-# Digests of what a run began with, which earlier versions did not write and no report needs.
-_NOT_REPORTED = ("sha256_by_client", "own_methods")
-
-
 class Experiment:
   """An experiment; a subclass says what is specific to it.
 
@@ -184,11 +180,6 @@ class Experiment:
       }
       if recorded is not None:
         self.check_recorded(recorded, document)
-        missing = [
-            name for name in inputs.document if name not in recorded and name not in _NOT_REPORTED
-        ]
-        if missing:  # The report needs all of it.
-          raise KeyError(missing[0])
     except (KeyError, TypeError, AttributeError) as e:
       if recorded is None:
         raise
@@ -204,7 +195,7 @@ class Experiment:
         folder.write_text(output_folder.SUMMARY, output_folder.json_text(summary))
         # The report comes last, since a folder with a report is a finished run.
         report.write_report(finished_run.FinishedRun(folder.path))
-    except finished_run.DamagedFile as e:  # Of an earlier version, or edited.
+    except finished_run.DamagedFile as e:  # Someone has edited it.
       raise launch.InputError(str(e)) from e
 
   def _print_result(self, folder: output_folder.OutputFolder) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any, Collection, Iterator, Mapping, NoReturn
 
+from clustering_basics import file_format
 from experiment_shell import output_folder
 from experiment_shell import study
 
@@ -75,14 +76,17 @@ class FinishedRun:
     return content
 
   def check(self) -> None:
-    """Raises a `DamagedFile` unless `config.json` and `summary.json` hold a JSON object each."""
-    for name in (output_folder.CONFIG, output_folder.SUMMARY):
-      self._object(name)
+    """Raises a `DamagedFile` unless `config.json` and `summary.json` can be read."""
+    self.document  # pylint: disable=pointless-statement
+    self.summary  # pylint: disable=pointless-statement
 
   @functools.cached_property
   def document(self) -> dict[str, Any]:
     """The content of `config.json`: settings, data, versions."""
-    return self._object(output_folder.CONFIG)
+    document = self._object(output_folder.CONFIG)
+    with _damage(self.join(output_folder.CONFIG)):
+      file_format.check(document)
+    return document
 
   @functools.cached_property
   def summary(self) -> dict[str, Any]:

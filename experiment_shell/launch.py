@@ -6,7 +6,7 @@ It works like `absl.app.run`, with these differences:
 * A failure while running ends it with one line and code 1.
 * Ctrl-C ends it with one line and code 130, and SIGTERM with code 143, as if the signal had killed
   it.
-* It leaves no temporary files, however it ends.  Where there is no room for them, it says so.
+* It leaves no temporary files, however it ends.
 * What standard output's encoding lacks is printed as escapes.
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
@@ -20,14 +20,11 @@ even while it still imports the rest.
 """
 
 import contextlib
-import errno
 import io
 import logging as std_logging
 import os
 import select
-import stat
 import sys
-import tempfile
 from typing import Callable, Iterator
 
 # First, so that Ctrl-C works while the others are imported.
@@ -44,14 +41,12 @@ from absl import flags
 from absl import logging
 
 from clustering_basics import extras
-from clustering_basics import validate
 from experiment_shell import command_line
 from experiment_shell import program_help
 
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
-_OF_FULL_DISKS = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 class InputError(Exception):
@@ -81,27 +76,10 @@ def run_errors(output_dir: str, *kinds: type[Exception]) -> Iterator[None]:
   expected: tuple[type[Exception], ...] = (OSError, MemoryError, *kinds)
   try:
     yield
-  except Exception as e:
-    sentences = [_output_problem(e) or (str(e) if isinstance(e, expected) else "")]
-    sentences.append(_room_for_temporary_files(e))
-    if not any(sentences):
-      raise
-    text = "".join(f"{sentence.rstrip('.')}. " for sentence in sentences if sentence)
+  except expected as e:
     raise RunFailed(
-        f"{text}Results so far are in {output_dir}; --resume continues from there."
+        f"{str(e).rstrip('.')}. Results so far are in {output_dir}; --resume continues from there."
     ) from e
-
-
-def _room_for_temporary_files(error: Exception) -> str:
-  """Returns in a sentence that a lack of it may be behind an error, or ""."""
-  try:
-    temporary_folder.check()
-  except ValueError as e:
-    return str(e)
-  # What was there may be deleted by now.
-  if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
-    return f"It may lack for temporary files, in {tempfile.gettempdir()}"
-  return ""
 
 
 def _flush_output() -> None:
@@ -109,19 +87,6 @@ def _flush_output() -> None:
     sys.stdout.flush()
   except OSError as e:
     raise RunFailed(f"standard output can't be written ({e.strerror}).") from e
-
-
-def _output_problem(error: BaseException | None) -> str:
-  """Returns in words that standard output can't be written if the error comes of it, else ""."""
-  while error is not None and getattr(error, "errno", None) not in _OF_FULL_DISKS:
-    error = error.__cause__ or error.__context__
-  # No pipe or terminal is full.
-  if error is not None and not stat.S_ISFIFO(os.fstat(1).st_mode) and not os.isatty(1):
-    try:
-      print(flush=True)  # The buffer may have dropped what could not be written.
-    except OSError as e:
-      return f"standard output can't be written ({e.strerror})."
-  return ""
 
 
 def _drop_output() -> None:
@@ -163,9 +128,6 @@ def _end_after(error: BaseException) -> None:
     sys.exit(_READER_GONE)
   if isinstance(error, RunFailed):
     _end(f"error: {error}", _FAILED)
-  problem = _output_problem(error)
-  if problem:
-    _end(f"error: {problem}", _FAILED)
   if isinstance(error, InputError):
     _end(f"error: {error}", _BAD_INPUT)
   missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
@@ -174,9 +136,6 @@ def _end_after(error: BaseException) -> None:
 
 
 def _parse_flags(help_: program_help.Help | None) -> list[str]:
-  with input_errors():
-    for argument in sys.argv[1:]:
-      validate.utf_8(arguments=argument)
   app.define_help_flags()
   if help_ is not None:
     program_help.define_flags(help_)

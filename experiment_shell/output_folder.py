@@ -16,6 +16,7 @@ import weakref
 from absl import logging
 
 from clustering_basics import atomic_file
+from clustering_basics import file_format
 from clustering_basics import validate
 
 CONFIG = "config.json"
@@ -147,6 +148,7 @@ class OutputFolder:
       with open(self.join(CONFIG), encoding="utf-8") as f:
         recorded = json.load(f)
       recorded["config"].items()
+      file_format.check(recorded)
       return recorded
     except (ValueError, KeyError, TypeError, AttributeError) as e:
       raise self.damaged(e) from e
@@ -165,30 +167,19 @@ class OutputFolder:
     """
     if self._there is None:
       return
-    recorded = self._there["config"]
-    strange = [name for name in recorded if name not in config]
-    # An earlier version of this program may have had more settings.  A run of it can be resumed
-    # if they had no value.
-    had_more = set(config) <= set(recorded) and (
-        self.recorded is None or all(recorded[name] is None for name in strange)
-    )
-    if strange and not had_more:
-      ours = experiment is not None and self._there.get("experiment") == experiment
-      if not ours or self.recorded is not None:
-        rule = (
-            "a run of this version of the program for --resume" if ours
-            else "a run of this program for --resume or --overwrite"
-        )
-        raise ValueError(
-            f"`output_dir` must hold {rule}, got {self.path!r} with the setting {strange[0]!r}."
-        )
+    if self._there.get("experiment") != experiment:
+      raise ValueError(
+          "`output_dir` must hold a run of this program for --resume or --overwrite, got "
+          f"{self.path!r}."
+      )
     if self.recorded is None:
       return
-    for name, value in config.items():
-      if recorded.get(name) != value:
+    recorded = self.recorded["config"]
+    for name in dict.fromkeys((*config, *recorded)):
+      if recorded.get(name) != config.get(name):
         raise OtherConfig(
             f"`{name}` must be {recorded.get(name)!r}, as in the run to resume, got "
-            f"{value!r}."
+            f"{config.get(name)!r}."
         )
 
   def start(
@@ -205,7 +196,7 @@ class OutputFolder:
 
     Args:
       document: The content of `config.json`, a dict with the settings under "config" and
-        the versions, if they are recorded, under "versions".
+        the versions under "versions".
       is_charged: Whether the run that is there must not be removed; as of
         `experiment.Experiment.is_charged`.
 
@@ -225,9 +216,9 @@ class OutputFolder:
           )
         # This also removes what an interrupted --overwrite left of another run.
         self._clear()
-        self.write_text(CONFIG, json_text(document))
+        self.write_text(CONFIG, json_text(file_format.stamped(document)))
       else:
-        self._record_resumption(self.recorded, document)
+        self._record_resumption(self.recorded, document.get("versions", {}))
         for name in (REPORT, SUMMARY):
           with contextlib.suppress(FileNotFoundError):
             os.remove(self.join(name))
@@ -272,49 +263,30 @@ class OutputFolder:
           f"`output_dir` must not be in use by another run, got {self.path!r}."
       )
 
-  def _record_resumption(self, found: dict[str, Any], document: Mapping[str, Any]) -> None:
-    """Adds what is new to `config.json`: settings without a value, and other versions.
-
-    Args:
-      found: What `config.json` says.
-      document: What it would say of a new run.
-    """
-    settings = {name: None for name, value in document["config"].items() if value is None}
-    recorded = {**found, "config": {**settings, **found["config"]}}
-    before, now = recorded.get("versions"), document.get("versions")
-    changes = version_changes(before, now) if before and now else ""
-    if changes:
-      logging.warning(
-          "The run is resumed with other versions: %s. Its numbers may differ from those of an "
-          "uninterrupted run.", changes,
-      )
-      others = recorded.get(RESUMED_WITH, [])
-      if now not in others:
-        recorded[RESUMED_WITH] = [*others, now]
-    if recorded != found:
-      self.write_text(CONFIG, json_text(recorded))
-      self.recorded = recorded
+  def _record_resumption(self, recorded: dict[str, Any], now: Mapping[str, str]) -> None:
+    """Adds the versions with which the run goes on to `config.json`, if they are others."""
+    changes = version_changes(recorded.get("versions", {}), now)
+    if not changes:
+      return
+    logging.warning(
+        "The run is resumed with other versions: %s. Its numbers may differ from those of an "
+        "uninterrupted run.", changes,
+    )
+    others = recorded.get(RESUMED_WITH, [])
+    if now not in others:
+      self.recorded = {**recorded, RESUMED_WITH: [*others, now]}
+      self.write_text(CONFIG, json_text(self.recorded))
 
   def _clear(self) -> None:
     # The user's own files stay.  The settings go last: as long as they exist, the rest can
     # be recognized as part of their run.
-    names = sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG)
-    folders = [name for name in names if self._is_folder(name)]
-    foreign = [name for name in folders if name not in self._folders]
-    if foreign:
-      raise ValueError(
-          "`output_dir` must hold a run of this program for --resume or --overwrite, got "
-          f"{self.path!r} with {foreign[0]!r}, which is a folder."
-      )
-    for name in names:
-      if name in folders:
-        shutil.rmtree(self.join(name))
+    for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
+      path = self.join(name)
+      # Of a link, only the link is the run's own.
+      if name in self._folders and not os.path.islink(path):
+        shutil.rmtree(path)
       else:
-        os.remove(self.join(name))
-
-  def _is_folder(self, name: str) -> bool:
-    # Of a link, only the link is the run's own.
-    return os.path.isdir(self.join(name)) and not os.path.islink(self.join(name))
+        os.remove(path)
 
   def write_text(self, name: str, text: str) -> None:
     """Writes the text to a file in the folder, wholly or not at all."""

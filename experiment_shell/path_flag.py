@@ -39,34 +39,15 @@ class _OutputParser(_PathParser):
     return path
 
 
-class _RenamedParser(flags.ArgumentParser):
-
-  def __init__(self, name: str, successor: str) -> None:
-    super().__init__()
-    self._name = name
-    self._successor = successor
-
-  def parse(self, argument: str) -> str:
-    raise ValueError(f"--{self._name} is called --{self._successor} now")
-
-
 def define(
-    name: str,
-    default: str | None,
-    about: str,
-    flag_values: flags.FlagValues = flags.FLAGS,
-    former_name: str | None = None,
+    name: str, default: str | None, about: str, flag_values: flags.FlagValues = flags.FLAGS
 ) -> None:
   """Defines a flag that is the path of a file or folder.
 
   Args:
     flag_values: Where it is defined.
-    former_name: Its name in earlier versions, which is refused with a message that says so.
   """
   flags.DEFINE(_PathParser(), name, default, about, flag_values)
-  if former_name is not None:
-    parser = _RenamedParser(former_name, name)
-    flags.DEFINE(parser, former_name, None, f"It is called --{name} now.", flag_values)
 
 
 def define_output(name: str, about: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:

@@ -60,7 +60,7 @@ def _directory() -> str:
   return os.path.abspath(os.environ.get(_VARIABLE) or tempfile.gettempdir())
 
 
-def check() -> None:
+def _check() -> None:
   """Raises a ValueError unless there is room for temporary files."""
   folder = _directory()
   validate.utf_8(**{_VARIABLE: folder})  # Or else TensorFlow can't use it.
@@ -116,7 +116,7 @@ def own() -> Iterator[None]:
     ValueError: If there is no room for them.
   """
   path = _make()
-  check()  # Now, as folders that were left may have filled it.
+  _check()  # Now, as folders that were left may have filled it.
   if path is None:
     yield
     return

@@ -47,8 +47,7 @@ path_flag.define(
     "data_dir", None,
     "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
     "any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ), with the same columns in "
-    "each.",
-    former_name="data")
+    "each.")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
@@ -63,7 +62,7 @@ HELP = program_help.Help(
         "output": run_flags.NAMES[:2],
     },
     {
-        "data": ("dataset", "cache_dir", "seed", "data"),
+        "data": ("dataset", "cache_dir", "seed"),
         "tables": table_flags.NAMES,
         "methods": ("n_init", "min_count"),
         "privacy": ("max_points", "trust", "min_clients"),

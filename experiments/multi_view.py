@@ -24,7 +24,6 @@ from experiment_shell import run_flags
 from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
-from experiments.multiview import simulated_dha
 from experiments.own_tables import table_flags
 from experiments import reports
 from fl_clustering import runtime
@@ -50,8 +49,7 @@ path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
     "view (CSV with any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ) and the rows "
-    "in the same order. A file `labels` with classes, if there is one, is used for scores only.",
-    former_name="sites_dir")
+    "in the same order. A file `labels` with classes, if there is one, is used for scores only.")
 
 HELP = program_help.Help(
     {
@@ -59,11 +57,10 @@ HELP = program_help.Help(
         "tables": ("categories", "missing"),
         "training": ("n_init", "num_rounds"),
         "methods": ("num_clusters", "alpha"),
-        "privacy": ("min_count",),
         "output": run_flags.NAMES[:2],
     },
     {
-        "data": ("features_dir", "dirichlet_alpha", "seed", "sites_dir"),
+        "data": ("features_dir", "dirichlet_alpha", "seed"),
         "tables": _TABLE_FLAGS,
         "training": ("tol",),
         "output": run_flags.NAMES,
@@ -113,10 +110,6 @@ class MultiView(experiment.Experiment):
         config.datasets, config.tables, config.num_clusters, flags.FLAGS.features_dir,
         flags.FLAGS.data_dir,
     )
-    for name, one in loaded.datasets.items():
-      config.check_enough_points(one.num_points, "all sites" if name == data.OWN else name)
-    if loaded.with_demonstration:
-      config.check_enough_points(simulated_dha.NUM_POINTS, data.DEMONSTRATION)
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     for tables in (one.tables for one in loaded.datasets.values() if one.tables is not None):

@@ -37,9 +37,7 @@ def _finished_run() -> tuple[finished_run.FinishedRun, str]:
     raise _damaged(e.name, e.reason, path) from e
   experiment = run.document.get("experiment")
   if experiment not in reports.MODULES:
-    raise validate.error(
-        "run", f"name its experiment in {output_folder.CONFIG}, which runs of earlier versions "
-        "don't", path)
+    raise validate.error("run", f"name its experiment in {output_folder.CONFIG}", path)
   return run, experiment
 
 

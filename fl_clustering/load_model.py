@@ -138,7 +138,7 @@ class SavedKMeans(SavedModel):
     model = kmeans_model.KMeansModel(
         arrays["centroids"],
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=document.get("radius"),  # Models of earlier versions have none.
+        radius=document["radius"],
     )
     return cls(model, table_format.TableFormat.from_json(document["tables"]))
 

@@ -9,7 +9,7 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
-from clustering_basics import model_folder
+from clustering_basics import file_format
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
 from fl_clustering.points import secure_sums
@@ -46,7 +46,8 @@ class LoadModelTest(parameterized.TestCase):
     with open(path, encoding="utf-8") as file:
       document = json.load(file)
     document = {
-        name: value for name, value in {**document, **changes}.items() if value is not None
+        name: value for name, value in {**document, **changes}.items()
+        if value is not None or name not in changes
     }
     with open(path, "w", encoding="utf-8") as file:
       json.dump(document, file)
@@ -93,16 +94,19 @@ class LoadModelTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("broken JSON", b'{"kind": "fed', "model.json': Unterminated string"),
       ("no object", b"[1]", "model.json': "),
-      ("no kind", b'{"version": 1}', "model.json': 'kind'"),
+      ("no kind", b'{"format": 2}', "model.json': 'kind'"),
       ("no text", b"\xff\xfe", "model.json': 'utf-8' codec"),
   )
   def test_a_damaged_document(self, content, message):
     self._overwrite("model.json", content)
     self.assertRegex(self._refused(), f"`run` must hold a model that can be read, got '.*{message}")
 
-  def test_another_version(self):
-    self._edit(version=model_folder.VERSION + 1)
-    self.assertRegex(self._refused(), "must hold a model of version 1, got version 2 in '")
+  def test_another_format(self):
+    for format_, found in ((None, 1), (file_format.FORMAT + 1, file_format.FORMAT + 1)):
+      self._edit(format=format_)
+      self.assertRegex(
+          self._refused(), f"must hold a model that can be read, .*of format {found}, and this"
+      )
 
   def test_an_unknown_kind(self):
     self._edit(kind="oracle")

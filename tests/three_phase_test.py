@@ -237,13 +237,13 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_repeats_differ_in_their_random_numbers(self):
     result, recorder = _recorded_run({
-        "methods": ("kmeans", "ifca", "private_ifca"), "num_clusters": 2, "ifca_start": "random",
+        "methods": ("kmeans", "ifca"), "num_clusters": 2, "ifca_start": "random",
         "control_repeats": 3,
     })
 
     self.assertEqual(
         {name: accuracy.shape for name, accuracy in result.repeats.items()},
-        {"fedavg": (3, 5), "kmeans": (2, 5), "ifca": (2, 5), "private_ifca": (2, 5)},
+        {"fedavg": (3, 5), "kmeans": (2, 5), "ifca": (2, 5)},
     )
     for name, accuracy in result.repeats.items():
       trained = [metrics.accuracy(result.methods[name].clients), *accuracy]

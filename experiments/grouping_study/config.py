@@ -18,8 +18,6 @@ METHODS = tuple(
 )
 # The personal models of a study that names none: a pull, and a mixture that is learned.
 PERSONAL = ("ditto", "apfl")
-# Settings of CFL that earlier versions had.
-_EARLIER = ("cfl_eps1", "cfl_eps2", "cfl_norm")
 # Only these data sets name what was used, also when a study is resumed elsewhere.
 _UNNAMED = "auto"
 
@@ -117,16 +115,9 @@ class StudyConfig:
   def from_json(cls, values: Mapping[str, Any]) -> "StudyConfig":
     """Returns the settings that `to_json` made the dict from.
 
-    Args:
-      values: The dict.  Of an earlier version, it may have more settings without a value, CFL's
-        former ones, and no validation share.
-
     Raises:
       KeyError, TypeError or ValueError: If it is none.
     """
     own = {name: values[name] for name in ("num_seeds", "num_folds")}
-    of_run = {"validation_share": 0.0} | {
-        name: value for name, value in values.items()
-        if value is not None and name not in ("settings", *own, *_EARLIER)
-    }
+    of_run = {name: value for name, value in values.items() if name not in ("settings", *own)}
     return cls(run_config.ThreePhaseConfig(**of_run), tuple(values["settings"]), **own)

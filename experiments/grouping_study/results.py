@@ -56,10 +56,7 @@ class Results:
   @functools.cached_property
   def rows(self) -> list[dict[str, Any]]:
     """The rows of `results.csv`."""
-    rows = self.run.rows(cells.RESULTS, cells.TEXT_COLUMNS)
-    for row in rows:
-      row.setdefault(cells.VALIDATION, None)  # Earlier versions don't write it.
-    return rows
+    return self.run.rows(cells.RESULTS, cells.TEXT_COLUMNS)
 
   @functools.cached_property
   def failures(self) -> list[dict[str, Any]]:

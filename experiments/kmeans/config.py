@@ -91,10 +91,9 @@ class OwnDataConfig:
   )
   min_count: int | None = options.option(
       int,
-      "Smallest number of points that a sum over all clients is asked of, for --algorithm=sums. "
       "Smallest number of points whose mean may leave a client, for algorithms whose clients send "
       "means (--data_dir).",
-      None, default_text="1 with --algorithm=sums, 2 with those that send means",
+      None, default_text="2",
   )
   standardize: bool = options.option(
       bool,
@@ -177,8 +176,6 @@ class OwnDataConfig:
     if self.algorithm != "sums":
       rule = f"be left out with `algorithm`={self.algorithm!r}"
       raise validate.error("epsilon", rule, self.epsilon)
-    if self.min_count not in (None, 1):
-      raise validate.error("min_count", "be 1 with `epsilon`", self.min_count)
     for name in _NEEDED_WITH_EPSILON:
       if getattr(self, name) is None:
         raise validate.error(name, "be given with `epsilon`", None)
@@ -204,22 +201,13 @@ class OwnDataConfig:
     first, last = self.k_range or _DEFAULT_RANGE
     return tuple(range(first, last + 1))
 
-  @property
-  def min_count_of_sums(self) -> int:
-    """The least number of points that a sum over all clients is asked of."""
-    return self.min_count or 1 if self.algorithm == "sums" else 1
-
   def check_enough_points(self, num_points: int) -> None:
-    """Raises a ValueError unless there are as many points as clusters to try, and `min_count`."""
+    """Raises a ValueError unless there are as many points as clusters to try."""
     # The number of points of a private fit is secret, and may be too small.
     if self.privacy is None and self.candidates[-1] > num_points:
       name = "k_range" if self.num_clusters is None else "num_clusters"
       raise validate.error(
           name, f"be at most the {num_points} points of all clients", self.candidates[-1]
-      )
-    if self.privacy is None and self.min_count_of_sums > num_points:
-      raise validate.error(
-          "min_count", f"be at most the {num_points} points of all clients", self.min_count
       )
 
   def check_enough_clients(self, num_clients: int) -> None:

@@ -131,12 +131,9 @@ def _assign(
 
 def _describe_clusters(
     tables: client_tables.ClientTables, model: "load_model_lib.SavedKMeans",
-    folder: output_folder.OutputFolder, min_count: int,
+    folder: output_folder.OutputFolder,
 ) -> tuple[cluster_profiles.Profiles, dict[str, list[int]]]:
-  """Writes assignments; returns profiles, and every client's numbers of rows by cluster.
-
-  Clusters of fewer than `min_count` rows have no profile.
-  """
+  """Writes assignments; returns profiles, and every client's numbers of rows by cluster."""
   sizes_by_client = {}
   num_clusters = len(model.centroids)
 
@@ -146,7 +143,7 @@ def _describe_clusters(
       yield features, clusters
 
   profiles = cluster_profiles.measure(assigned(), num_clusters, len(tables.feature_names))
-  return profiles.of_at_least(min_count), sizes_by_client
+  return profiles, sizes_by_client
 
 
 def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str, Any]:
@@ -166,8 +163,6 @@ def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str,
 
 def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -> None:
   """Raises a ValueError that names a client whose rows are others than in the run to resume."""
-  if _DIGESTS not in recorded:  # The run is one of an earlier version, or private.
-    described = {name: value for name, value in described.items() if name != _DIGESTS}
   if recorded == described:
     return
   got = problems.changed(recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {}))
@@ -214,7 +209,7 @@ def load(
   described = _describe(tables, is_private)
   # Before the next check, which other data may fail too.
   if recorded is not None:
-    _check_recorded(recorded.get("data") or {}, described)
+    _check_recorded(recorded["data"], described)
   config.check_enough_clients(len(tables.client_ids))
   config.check_enough_points(sum(tables.num_rows.values()))
   data_line = f"data: {len(tables.client_ids)} clients in {folder}"
@@ -254,14 +249,11 @@ def _select(
 
 
 def _share_explained(
-    inertia: float, profiles: cluster_profiles.Profiles, num_points: int, standardize: bool
+    inertia: float, profiles: cluster_profiles.Profiles, standardize: bool
 ) -> float | None:
-  """Returns the share of the points' variance that an inertia doesn't leave; None if unknown."""
-  # Rows of clusters that have too few of them are in no profile.
-  if profiles.counts.sum() < num_points:
-    return None
+  """Returns the share of the points' variance that an inertia doesn't leave; None without any."""
   variances = 1.0 if standardize else profiles.overall_deviation**2
-  total = num_points * (profiles.varies * variances).sum()
+  total = profiles.counts.sum() * (profiles.varies * variances).sum()
   return max(0.0, 1 - inertia / total) if total else None
 
 
@@ -302,9 +294,7 @@ def measure(
     # All of what follows depends on single rows.
     summary["privacy"] = dict(fit.privacy_spent)
   else:
-    profiles, sizes_by_client = _describe_clusters(
-        tables, model, folder, config.min_count_of_sums
-    )
+    profiles, sizes_by_client = _describe_clusters(tables, model, folder)
     sizes = profiles.counts
     # Whatever the algorithm's last step was, the file holds the means of the clusters' points.
     centroids = np.where(sizes[:, np.newaxis] > 0, profiles.means, fit.centroids)
@@ -312,9 +302,7 @@ def measure(
     assert fit.loss is not None  # Only that of a private fit is.
     summary |= {
         "inertia": fit.loss,
-        "share_explained": _share_explained(
-            fit.loss, profiles, sum(tables.num_rows.values()), config.standardize
-        ),
+        "share_explained": _share_explained(fit.loss, profiles, config.standardize),
         "simplified_silhouette": fit.silhouette,
     }
     if fit.num_centers_on_few_points is not None:

@@ -33,9 +33,6 @@ FILES = {
 _FILES_OF_PRIVATE = {
     **FILES,
     config_lib.CENTROIDS: "the private centroids in the data's units",
-    # Runs of earlier versions have them.
-    config_lib.ASSIGNMENTS: "NOT private: a file for each client alone, with the cluster of each "
-    "of its rows",
     config_lib.ROUNDS: "the rounds of the fit: bytes that a client receives and sends",
     output_folder.SUMMARY: "number of clusters, and what is guaranteed",
     output_folder.CONFIG: "all settings, seed, versions, the clients' names",
@@ -226,7 +223,7 @@ def _inertia_text(finished: finished_run.FinishedRun) -> str:
       "The inertia is the squared distance to the nearest centroid, summed over "
       f"{_num_points(finished):,} points, in {unit}."
   )
-  share = finished.summary.get("share_explained")  # Earlier runs have none.
+  share = finished.summary["share_explained"]
   if share is None:
     return text
   return f"{text} The clusters explain {share:.1%} of the points' variance."

@@ -71,16 +71,10 @@ def leaves_client(algorithm: str, min_count: int | None = None) -> str:
 
   Args:
     algorithm: One of `--algorithm`.
-    min_count: The least number of points whose mean leaves a client, or with `sums` of those that
-      a sum over all clients is asked of; None where there is none.
+    min_count: The least number of points whose mean leaves a client; None where there is none.
   """
-  if min_count is None or (algorithm, min_count) == ("sums", 1):
+  if min_count is None:
     return _LEAVES[algorithm]
-  if algorithm == "sums":
-    return (
-        f"{_LEAVES[algorithm]} No sum was asked of fewer than {min_count} points, after their "
-        "counts; differences of two sums may be of fewer."
-    )
   return (
       f"{_LEAVES[algorithm]} No mean of fewer than {min_count} points leaves a client, and none "
       "that equals one of its rows."

@@ -68,12 +68,6 @@ class MultiViewStudyConfig:
       float, "A restart ends when a round lowers the objective by less than this share of it.",
       multiview_config.MultiViewConfig.tol,
   )
-  min_count: int = options.option(
-      int,
-      "Smallest number of points that a sum over all clients is asked of, for federated multi-view "
-      "k-means.",
-      multiview_config.MultiViewConfig.min_count, rule=_AT_LEAST_ONE,
-  )
   tables: table_options.TableOptions = table_options.TableOptions()
 
   def __post_init__(self) -> None:
@@ -100,14 +94,7 @@ class MultiViewStudyConfig:
         "n_init": self.n_init,
         "num_rounds": self.num_rounds,
         "tol": self.tol,
-        "min_count": self.min_count,
     }
-
-  def check_enough_points(self, num_points: int, whose: str) -> None:
-    """Raises a ValueError if there are fewer points than `min_count`."""
-    if self.min_count > num_points:
-      rule = f"be at most the {num_points} points of {whose}"
-      raise validate.error("min_count", rule, self.min_count)
 
   @property
   def seeds(self) -> range:

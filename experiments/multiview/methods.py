@@ -84,18 +84,6 @@ def score(labels: np.ndarray | None, clusters: np.ndarray) -> Outcome:
   )
 
 
-def mean_score(
-    labels: Sequence[np.ndarray], clusters: Sequence[np.ndarray],
-    weights: Sequence[float] | None = None,
-) -> Outcome:
-  """Returns the clients' mean scores, by default with equal weights."""
-  by_client: Any = [score(*pair) for pair in zip(labels, clusters)]
-  return Outcome(
-      nmi=float(np.average([one.nmi for one in by_client], weights=weights)),
-      ari=float(np.average([one.ari for one in by_client], weights=weights)),
-  )
-
-
 def count_points(
     labels: np.ndarray, clusters: np.ndarray, num_clusters: int
 ) -> dict[int, tuple[int, ...]]:
@@ -160,12 +148,17 @@ def concatenated(problem: Problem) -> Outcome:
 
 
 def local_only(problem: Problem) -> Outcome:
-  """Clusters every client's points alone; the mean score over the clients' points."""
+  """Clusters every client's points alone; the mean score, weighted by the clients' numbers of points."""
   points, labels = problem.side_by_side(), np.asarray(problem.labels)
   shares = [share for share in problem.shares.values() if len(share)]
-  clusters = [_kmeans(points[share], problem.num_clusters, problem.seed) for share in shares]
-  return mean_score(
-      [labels[share] for share in shares], clusters, [len(share) for share in shares]
+  by_client: Any = [
+      score(labels[share], _kmeans(points[share], problem.num_clusters, problem.seed))
+      for share in shares
+  ]
+  sizes = [len(share) for share in shares]
+  return Outcome(
+      nmi=float(np.average([one.nmi for one in by_client], weights=sizes)),
+      ari=float(np.average([one.ari for one in by_client], weights=sizes)),
   )
 
 

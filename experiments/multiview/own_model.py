@@ -56,7 +56,6 @@ def write(
   predicted = list(model.predict_tables(tables))
   clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
   profiles = cluster_profiles.measure(clusters, data.num_clusters, len(names))
-  profiles = profiles.of_at_least(config.min_count)
   _write_clusters(folder, predicted)
   for name, table in (
       (config_lib.PROFILES, (cluster_profiles.HEADER, cluster_profiles.rows(profiles, names))),

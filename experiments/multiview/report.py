@@ -37,14 +37,6 @@ FILES = {
     output_folder.CONFIG: "all settings, seeds, versions, the data actually used",
 }
 
-_DEMONSTRATION_NOTES = (
-    "The tutorial's gain over local models comes from an unweighted mean over three sites, one "
-    "of which has 25 points. The row weighted by the sites' sizes shows how much of it is left.",
-    "The printed program is not federated: a site draws new centers in every round and never "
-    "uses those it receives, and centers of unrelated clusters are averaged by their index. "
-    "Its Laplace noise has no bounded sensitivity and no accounting, so it gives no "
-    "differential privacy.",
-)
 
 _PRIVACY_NOTES = (
     "In each round, a client sends integers: sums over its points for every cluster and view. "
@@ -68,20 +60,9 @@ def _compared(ours: float, other: float, what: str) -> str:
 def _warnings(run: finished_run.FinishedRun) -> list[tuple[str, ...]]:
   model = run.summary.get(config_lib.MODEL)  # Only of the user's own data.
   few = model and privacy_lib.few_points_warnings(
-      model.get("num_centers_on_few_points"), model["num_clusters"]  # Earlier runs have none.
+      model["num_centers_on_few_points"], model["num_clusters"]
   )
   return [*(few or ()), *run.warnings]
-
-
-def _min_count_notes(run: finished_run.FinishedRun) -> list[str]:
-  """Returns what `min_count` meant in a run, if it was given."""
-  min_count = run.settings.get("min_count", 1)  # Earlier runs have none.
-  if min_count == 1:
-    return []
-  return [
-      f"No sum over all clients was asked of fewer than {min_count} points, after their counts; "
-      "differences of two sums may be of fewer."
-  ]
 
 
 def verdict(results: results_lib.Results) -> str | None:
@@ -197,11 +178,9 @@ def _dataset_blocks(
 def _demonstration_blocks(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.table(
-          *results_lib.demonstration_table(results), "Claimed: printed in the tutorial. The first "
-          "two of the three sites share points; scores are over all sites' points, as in the "
-          "tutorial"
+          *results_lib.demonstration_table(results), "Claimed: printed in the tutorial, of its own "
+          "local and federated programs. The first two of the three sites share points"
       ),
-      *map(html_page.paragraph, _DEMONSTRATION_NOTES),
   ]
 
 
@@ -276,7 +255,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
       verdict=sentences[:1],
       findings=sentences[1:],
       warnings=[*_warnings(run), *left_out],
-      notes={"What the server sees": [*_PRIVACY_NOTES, *_min_count_notes(run)]},
+      notes={"What the server sees": _PRIVACY_NOTES},
       sections=_sections(run, results),
       settings=_settings_section(run),
       files=FILES,

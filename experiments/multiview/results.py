@@ -205,8 +205,7 @@ def demonstration_table(results: Results) -> tuple[list[str], list[list[str]]]:
   ]
   rows = []
   for name, row in simulated_dha.ROWS.items():
-    claim = simulated_dha.CLAIMS.get(row.claim or "")
-    claimed = [scores_lib.ABSENT] * 2 if claim is None else [str(value) for value in claim]
+    claimed = [scores_lib.ABSENT] * 2 if row.claim is None else [*map(str, row.claim)]
     one = results.outcomes(name, cells.AS_GIVEN)[seed]
     over_seeds = [
         scores_lib.text(results.score(name, cells.AS_GIVEN, quantity)) for quantity in _QUANTITIES

@@ -60,16 +60,6 @@ class Profiles:
     shares = np.divide(between, variance, out=np.zeros_like(variance), where=self.varies)
     return np.minimum(shares, 1)
 
-  def of_at_least(self, min_count: int) -> Profiles:
-    """Returns the profiles in which clusters of fewer rows count as ones without rows."""
-    is_left_out = self.counts < min_count
-    return dataclasses.replace(
-        self,
-        counts=np.where(is_left_out, 0, self.counts),
-        means=np.where(is_left_out[:, np.newaxis], np.nan, self.means),
-        deviations=np.where(is_left_out[:, np.newaxis], np.nan, self.deviations),
-    )
-
 
 # The count, mean and sum of squared deviations of rows.
 _Moments = tuple[int, np.ndarray, np.ndarray]
@@ -199,7 +189,7 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
 
 def about(settings: Mapping[str, Any]) -> str:
   """Returns what is in profiles and what is not, from a run's settings, in sentences."""
-  tables, min_count = settings["tables"], settings.get("min_count") or 1
+  tables = settings["tables"]
   roles = [
       f"{name} ({role})"
       for role in ("exclude", "id_column", "label_column", "split_column", "client_column")
@@ -208,8 +198,6 @@ def about(settings: Mapping[str, Any]) -> str:
   left_out = [f"the columns {', '.join(roles)}"] if roles else []
   if "columns" in tables:
     left_out.append("all but those of --columns")
-  if min_count > 1:
-    left_out.append(f"clusters of fewer than {min_count} rows")
   texts = ["Means and spreads are in the data's units, also where a fit standardizes columns."]
   if left_out:
     texts.append(f"Left out are {report_sections.listed(left_out)}.")

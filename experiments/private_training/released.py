@@ -11,6 +11,7 @@ import numpy as np
 import tqdm
 
 from clustering_basics import atomic_file
+from clustering_basics import file_format
 from dp_clustering import privacy_calculator
 from experiment_shell import output_folder
 from experiments.private_training import results
@@ -156,7 +157,7 @@ def write(
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
       results.LEDGER: output_folder.csv_text(header, rows),
-      output_folder.CONFIG: output_folder.json_text({"config": config}),
+      output_folder.CONFIG: output_folder.json_text(file_format.stamped({"config": config})),
       output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
   }
   for name, text in texts.items():

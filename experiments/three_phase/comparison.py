@@ -166,7 +166,7 @@ def detectable_text(summary: Mapping[str, Any]) -> str:
   if not summary["comparison"]["control_repeats"]:
     return ""
   found = [
-      summary["methods"][name]["gain"].get("detectable")  # Runs of earlier versions have none.
+      summary["methods"][name]["gain"]["detectable"]
       for name in results_lib.chosen_methods(summary)
   ]
   unit = gain_unit(summary)

@@ -211,8 +211,7 @@ def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
 def changed_own_method(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> str:
   """Returns the name of a method whose file is not that of another run; "" without any."""
   before, now = (one.get(_OWN_METHODS, {}) for one in (recorded, document))
-  # Earlier versions recorded none.
-  return next((name for name, digest in now.items() if before.get(name, digest) != digest), "")
+  return next((name for name, digest in now.items() if before.get(name) != digest), "")
 
 
 def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
@@ -242,10 +241,7 @@ def stages_in_common(
   Args:
     recorded: The run's settings, as in its `config.json`.
   """
-  try:
-    before = config_lib.ThreePhaseConfig(**recorded)
-  except (TypeError, ValueError):  # Of an earlier version of this program.
-    return []
+  before = config_lib.ThreePhaseConfig(**recorded)
   if before.training_settings() != config.training_settings():
     return []
   if before.cluster_rounds != config.cluster_rounds:

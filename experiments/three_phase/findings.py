@@ -22,7 +22,6 @@ _PROJECT = pathlib.Path(__file__).resolve().parents[2]
 _SEES_MORE = {
     "ifca": "For IFCA it also sees which model fits each client best.",
     "cfl": "For CFL it also sees every client's update in every round.",
-    "cfl_as_copied": "For CFL it also sees every client's update in every round.",
     "fesem": "For FeSEM it also sees every client's own weights in every round.",
     "pacfl": "For PACFL it also sees directions of every client's raw data: the first one of a "
     "label can look like the client's average example of that label.",
@@ -112,7 +111,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
   yield f"It is said with intervals at {basis['level']:.0%}{together}."
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
   if repeats:
-    of_methods = basis.get("method_repeats")  # Runs of earlier versions have none.
+    of_methods = basis["method_repeats"]
     is_judged = of_methods and results_lib.chosen_methods(summary)
     again = f", and so was every method, start included ({of_methods:,})" if is_judged else ""
     yield (

@@ -68,7 +68,7 @@ HELP = program_help.Help(
             *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
             "batch_size",
         ),
-        "privacy": (*config_lib.OPTIONS["aggregator"], "client_epsilon", "client_delta"),
+        "privacy": (*config_lib.OPTIONS["aggregator"],),
         "methods": (
             *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
             "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],

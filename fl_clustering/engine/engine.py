@@ -58,7 +58,6 @@ class Engine:
     num_examples: Every client's number of training examples, new clients included.
     files: Where each client's data are.
     model: The task's model.
-    data_dir: The folder of the clients' files.
     seed: The run's seed.
     schedule: The run's rounds, for methods that plan for all of them; None if none does.
     cost: What the clients have done so far.
@@ -87,7 +86,6 @@ class Engine:
     self.files = client_files.write_client_files(task, data_dir)
     self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
     self.model = task.model
-    self.data_dir = data_dir
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()

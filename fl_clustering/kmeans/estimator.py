@@ -7,7 +7,6 @@ from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
-from clustering_basics import callers_line
 from clustering_basics import validate
 from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
@@ -52,16 +51,16 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
 
   With the default algorithm, `sums`, the server receives secure sums over the clients, and
   nothing else; on one machine they are simulated, see `fit`.  They are exact: many rows follow from
-  them, though not whose they are, and a center of one point is that point.  `Sums(min_count=5)` asks
-  for no sum of fewer than five points; with `privacy` the sums are differentially private.  With the
-  algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`, `child_parent`) it receives every client's own
-  means of at least `min_count` points, with their counts.  That is weak protection: rows can be found
-  from the differences between rounds.  They are here to compare with.
+  them, though not whose they are, and a center of one point is that point.  With `privacy` the sums
+  are differentially private.  With the algorithms that gather (`fkm_lloyd`, `fkm`, `kfed`,
+  `child_parent`) it receives every client's own means of at least `min_count` points, with their
+  counts.  That is weak protection: rows can be found from the differences between rounds.  They are
+  here to compare with.
 
-  One client is a table: an array of shape (n, d), a frame of pandas, polars or Arrow, or a list
-  of rows.  Frames' columns go by name: if they come in another order at another client, they are
-  put right.  With `privacy`, a client may have no rows, and rows may hold anything that is a
-  number or stands for a missing one; see `dp_clustering.clustering_params.map_to_ball`.
+  One client is a table: an array of shape (n, d), a frame of pandas, or a list of rows.  Frames'
+  columns go by name: if they come in another order at another client, they are put right.  With
+  `privacy`, a client may have no rows, and rows may hold anything that is a number or stands for a
+  missing one; see `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives distances in the data's units, with `standardize` in standard deviations of
   the fit.  The score is minus the sum of their squares.
@@ -92,17 +91,6 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       self,
       n_clusters: int,
       algorithm: str | kmeans_config.Algorithm = "sums",
-      n_init: int | None = None,
-      num_rounds: int | None = None,
-      tol: float | None = None,
-      min_count: int | None = None,
-      fkm_rounds: int | None = None,
-      server_init: str | None = None,
-      local_iterations: int | None = None,
-      local_clusters: int | None = None,
-      lloyd_rounds: int | None = None,
-      weight_by_counts: bool | None = None,
-      shuffle: bool | None = None,
       privacy: privacy_lib.Privacy | None = None,
       standardize: bool = False,
       compute_labels: bool | None = None,
@@ -110,10 +98,6 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       random_state: int = 0,
   ) -> None:
     """Stores the settings; `fit` checks them.
-
-    Deprecated are `n_init`, `num_rounds`, `tol`, `min_count`, `fkm_rounds`, `server_init`,
-    `local_iterations`, `local_clusters`, `lloyd_rounds`, `weight_by_counts` and `shuffle`: options of
-    a named algorithm, which now belong to its class.
 
     Args:
       n_clusters: Number of clusters, K: at least 1, at most the number of all points.
@@ -138,17 +122,6 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     """
     self.n_clusters = n_clusters
     self.algorithm = algorithm
-    self.n_init = n_init
-    self.num_rounds = num_rounds
-    self.tol = tol
-    self.min_count = min_count
-    self.fkm_rounds = fkm_rounds
-    self.server_init = server_init
-    self.local_iterations = local_iterations
-    self.local_clusters = local_clusters
-    self.lloyd_rounds = lloyd_rounds
-    self.weight_by_counts = weight_by_counts
-    self.shuffle = shuffle
     self.privacy = privacy
     self.standardize = standardize
     self.compute_labels = compute_labels
@@ -158,15 +131,6 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _config(self) -> kmeans_config.KMeansConfig:
     settings = self._settings()
     validate.boolean(keep_history=settings.pop("keep_history"))
-    options = {name: settings.pop(name) for name in kmeans_config.OPTIONS}
-    settings["algorithm"] = algorithm = kmeans_config.algorithm_of(self.algorithm, **options)
-    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    if given:
-      new_form = f"{type(algorithm).__name__}({', '.join(given)})"
-      callers_line.warn(
-          "Options of an algorithm as arguments of FederatedKMeans are deprecated; give "
-          f"`algorithm`=fl_clustering.kmeans.{new_form} instead.", FutureWarning,
-      )
     return kmeans_config.KMeansConfig(**settings)
 
   def _fit(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, ClassVar, Mapping
+from typing import Any, Callable, Mapping
 
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
@@ -31,8 +31,6 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
     "shuffle": lambda value: validate.boolean(shuffle=value),
 }
-# The names of all options of all algorithms.
-OPTIONS = tuple(_CHECKS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,13 +47,12 @@ class Algorithm:
 
   name = ""
   n_init = 1
-  _checks: ClassVar[Mapping[str, Callable[[Any], None]]] = _CHECKS
 
   def __post_init__(self) -> None:
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
       if value is not None or field.default is not None:
-        self._checks[field.name](value)
+        _CHECKS[field.name](value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,23 +65,10 @@ class Sums(Algorithm):
       than K may be found; a center then occurs several times.  Eight more rounds find the scale,
       the final means and their inertia.  Default: 30.  With `privacy` it follows from the number of
       clusters, and must be left out.
-    min_count: The least number of points, those of all clients together, that a sum is asked of.
-      If it exceeds 1, counts are asked before every round of sums, in one round or more that
-      `num_rounds` doesn't count.  Clusters of fewer points get no center of their own; another
-      center then occurs again.  No sum that is asked, and no released number but counts, is over
-      fewer than `min_count` rows; differences of two sums may be, and show rows.  The server
-      keeps to it, and must be trusted to.  At least 1, at most the number of all points; must be 1
-      with `privacy`.
   """
 
   name = "sums"
-  # A total of all clients may be over one point; a client's own mean may not.
-  _checks = {
-      **_CHECKS, "min_count": lambda value: validate.integer(minimum=1, min_count=value)
-  }
-
   num_rounds: int | None = None
-  min_count: int = 1
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -201,32 +185,22 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 }
 
 
-def option_names(name: str) -> tuple[str, ...]:
-  """Returns the options of an algorithm."""
-  return tuple(field.name for field in dataclasses.fields(ALGORITHMS[name]))
-
-
-def algorithm_of(algorithm: Algorithm | str, **options: Any) -> Algorithm:
-  """Returns an algorithm by its name, or an algorithm as it is.
+def algorithm_of(name: str, **options: Any) -> Algorithm:
+  """Returns an algorithm by its name.
 
   Args:
-    **options: With a name, the options that differ from the defaults; None for the default.
+    **options: Those that differ from the defaults; None for the default.
 
   Raises:
     ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
   """
-  if isinstance(algorithm, Algorithm):
-    if type(algorithm) not in ALGORITHMS.values():
-      raise validate.error("algorithm", "be of one of " + ", ".join(
-          kind.__name__ for kind in ALGORITHMS.values()), algorithm)
-  else:
-    validate.one_of(ALGORITHMS, algorithm=algorithm)
-  given = {name: value for name, value in options.items() if value is not None}
-  known = () if isinstance(algorithm, Algorithm) else option_names(algorithm)
-  for name, value in given.items():
-    if name not in known:
-      raise validate.error(name, f"be left out with `algorithm`={algorithm!r}", value)
-  return algorithm if isinstance(algorithm, Algorithm) else ALGORITHMS[algorithm](**given)
+  validate.one_of(ALGORITHMS, algorithm=name)
+  given = {option: value for option, value in options.items() if value is not None}
+  known = {field.name for field in dataclasses.fields(ALGORITHMS[name])}
+  for option, value in given.items():
+    if option not in known:
+      raise validate.error(option, f"be left out with `algorithm`={name!r}", value)
+  return ALGORITHMS[name](**given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,7 +224,11 @@ class KMeansConfig:
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
-    object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
+    if not isinstance(self.algorithm, Algorithm):
+      object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
+    elif type(self.algorithm) not in ALGORITHMS.values():
+      kinds = ", ".join(kind.__name__ for kind in ALGORITHMS.values())
+      raise validate.error("algorithm", f"be of one of {kinds}", self.algorithm)
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
     if self.privacy is not None:
@@ -274,8 +252,6 @@ class KMeansConfig:
     # Fixed beforehand, so that it tells nothing.
     if self.algorithm.num_rounds is not None:
       raise validate.error("num_rounds", "be left out with `privacy`", self.algorithm.num_rounds)
-    if self.algorithm.min_count != 1:
-      raise validate.error("min_count", "be 1 with `privacy`", self.algorithm.min_count)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if not isinstance(self.privacy, (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)):

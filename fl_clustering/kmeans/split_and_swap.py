@@ -19,10 +19,6 @@ All sums are exact integers, so the inertia is exact, too: large common parts ca
 rounding, and a cluster of equal points has an inertia of zero.  For the same reason the sums
 of a cluster of one point are that point.  Whoever asks must be trusted with that.
 
-With a `min_count` above 1, counts are asked before every question (`least_counts`).  A cluster of
-fewer points loses its center, and one with a half of fewer points is asked about as a whole; the
-next round halves it at random.  Two sums may still differ in fewer points.
-
 References:
   Stuart P. Lloyd. Least Squares Quantization in PCM. IEEE Transactions on Information
   Theory, 1982. https://doi.org/10.1109/TIT.1982.1056489
@@ -36,17 +32,14 @@ from __future__ import annotations
 
 import dataclasses
 import fractions
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
 from dp_clustering import sum_query
-from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.kmeans import summary_kmeans
 
-# The stage of a round that asks for counts alone.
-COUNTS = "counts"
 # The server chooses K clusters among the halves of this many times K centers, and of at least
 # so many: a few clusters are easily chosen badly.
 _CENTERS_PER_CLUSTER = 3
@@ -60,6 +53,8 @@ _LEAST_LLOYD_GAIN = 1e-4
 # Rounds after a change of centers, for their means and halves to follow.
 _LLOYD_ROUNDS = 2
 _ROUNDS_OF_CYCLE = 2 * _LLOYD_ROUNDS
+# Of centers to each other, at a time: 32 MB.
+_BLOCK_DISTANCES = 2**22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,16 +62,16 @@ class Round:
   """What one round showed.
 
   Attributes:
-    stage: `split`, `lloyd`, `swap` or `settle`; or `COUNTS`.
+    stage: `split`, `lloyd`, `swap` or `settle`.
     centers: The means of the points of every center, in grid steps; float64 of shape (M, d).
-      Centers without points are left out.  With `COUNTS`, the centers that it asked about.
+      Centers without points are left out.
     inertia: Sum of the squared distances of the points to these means, in squared grid steps.
-      It is at least the inertia of the means as centers.  None with `COUNTS`.
+      It is at least the inertia of the means as centers.
   """
 
   stage: str
   centers: np.ndarray
-  inertia: float | None
+  inertia: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,8 +81,8 @@ class Result:
   Attributes:
     asked: On the grid; float64 of shape (M, d), with M at most k.
     centers: The means of the points nearest to each of `asked`, in grid steps; float64 of shape
-      (k, d).  Where there are fewer different points than k, or clusters were lost to few rounds
-      or to `min_count`, some centers occur several times.
+      (k, d).  Where there are fewer different points than k, or clusters were lost to few rounds,
+      some centers occur several times.
     inertia: As in the `Round` that the centers are from.
   """
 
@@ -219,26 +214,13 @@ class _Asker:
   """Asks in rounds, and keeps their record."""
 
   def __init__(
-      self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int,
-      min_count: int = 1,
+      self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int
   ) -> None:
     self._totals = totals
     self._total_square = total_square
-    self.min_count = min_count
-    # Rounds of sums that are left.
+    # Rounds that are left.
     self.num_left = max_rounds
     self.history: list[Round] = []
-
-  def _enough(self, query: sum_query.SumQuery) -> sum_query.SumQuery:
-    """Returns the query without cells and halves of fewer than `min_count` points."""
-    enough = least_counts.with_enough(self._totals, query, self.min_count)
-    self.history += [Round(COUNTS, centers, None) for centers in enough.asked]
-    arrays, upper = dict(enough.query.arrays), enough.counts["upper_counts"]
-    few = least_counts.are_few(upper, self.min_count)
-    few |= least_counts.are_few(enough.counts["counts"] - upper, self.min_count)
-    for name in ("directions", "thresholds"):
-      arrays[name] = np.where(few, 0.0, arrays[name])  # All of its points are lower ones.
-    return dataclasses.replace(enough.query, arrays=arrays)
 
   def ask(self, stage: str, nodes: _Nodes, with_losses: bool = False) -> _Answer:
     """Returns the `_Answer` to one round.
@@ -247,8 +229,6 @@ class _Asker:
       stage: See `Round`.
     """
     query = nodes.query(with_losses)
-    if self.min_count > 1:
-      query = self._enough(query)
     self.num_left -= 1
     parts = query.split(self._totals(query))
     filled = parts["counts"][:, 0] > 0
@@ -307,15 +287,11 @@ def _split_up(
   It stops in time for Lloyd's rounds on these centers and then on K.
   """
   answer = _lloyd(asker, "split", _undirected(np.zeros((1, dim)), rng), rng)
-  num_before = 0
   while (
       answer.inertia > 0 and len(answer.asked) < num_centers
       and asker.num_left > 2 * _LLOYD_ROUNDS
-      # Small cells are not split.
-      and (asker.min_count == 1 or len(answer.asked) > num_before)
   ):
-    num_before = len(answer.asked)
-    answer = asker.ask("split", _split(answer, num_centers - num_before, rng))
+    answer = asker.ask("split", _split(answer, num_centers - len(answer.asked), rng))
   return _lloyd(asker, "split", answer.nodes(rng), rng)
 
 
@@ -330,6 +306,31 @@ def _better(first: _Answer, second: _Answer) -> _Answer:
   return min(first, second, key=lambda answer: answer.inertia)
 
 
+def _without_neighbors(order: Iterable[int], centers: np.ndarray) -> list[int]:
+  """Returns the numbers of centers, in order, without the nearest one of each before it.
+
+  Args:
+    order: Numbers of centers.
+    centers: All of them, of shape (M, d).
+  """
+  squares = (centers**2).sum(axis=1)
+  blocks = []
+  size = max(1, _BLOCK_DISTANCES // len(centers))
+  for start in range(0, len(centers), size):
+    block = slice(start, start + size)
+    distances = squares[block, np.newaxis] + squares - 2 * centers[block] @ centers.T
+    np.fill_diagonal(distances[:, block], np.inf)
+    blocks.append(distances.argmin(axis=1))
+  neighbor = np.concatenate(blocks)
+  found: list[int] = []
+  spared: set[int] = set()
+  for center in order:
+    if center not in spared:
+      found.append(center)
+      spared.add(neighbor[center])
+  return found
+
+
 def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
   """Returns which k centers to keep, as a mask: without those of the least losses.
 
@@ -339,7 +340,7 @@ def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
   num_centers = len(answer.means)
   assert answer.losses is not None
   order = np.argsort(answer.losses, kind="stable")
-  first = least_counts.without_neighbors(order, answer.means)
+  first = _without_neighbors(order, answer.means)
   last = list(order[~np.isin(order, first)])
   kept = np.ones(num_centers, bool)
   kept[(first + last)[: max(0, num_centers - k)]] = False
@@ -378,7 +379,7 @@ def largest_num_centers(k: int) -> int:
 
 def sums_kmeans(
     totals: Callable[[sum_query.SumQuery], np.ndarray], dim: int, total_square: int, k: int,
-    rng: np.random.Generator, max_rounds: int = 30, min_count: int = 1,
+    rng: np.random.Generator, max_rounds: int = 30,
 ) -> Result:
   """Clusters points by k-means from exact sums over them.
 
@@ -386,12 +387,10 @@ def sums_kmeans(
     totals: Returns a query's totals, int64, such as `PooledPoints.totals`.
     dim: Number of coordinates of a point.
     total_square: Sum of the squared norms of the points in grid steps.
-    max_rounds: The largest number of rounds of sums, at least 6 and at least 5 + log2(k): each
+    max_rounds: The largest number of rounds, at least 6 and at least 5 + log2(k): each
       round after the sixth at most doubles the clusters.
-    min_count: The least number of points that a sum is asked of, at most that of all points.
-      If it exceeds 1, each round of sums comes after one or more rounds of counts.
   """
-  asker = _Asker(totals, total_square, max_rounds, min_count)
+  asker = _Asker(totals, total_square, max_rounds)
   answer = _split_up(asker, dim, largest_num_centers(k), rng)
   nodes = _undirected(_reduced(answer, k, rng), rng)
   answer = _lloyd(asker, "lloyd", nodes, rng)

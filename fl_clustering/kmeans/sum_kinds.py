@@ -12,7 +12,6 @@ from typing import Any, Mapping
 import numpy as np
 
 from dp_clustering import point_grid
-from dp_clustering import sum_query
 
 # The lower part of a large integer is below this; the higher part of one below 2^53 is below
 # 2^27.
@@ -108,31 +107,6 @@ class ChildSums:
     upper = xp.where(is_upper, 1.0, 0.0)
     parts = [xp.full_like(upper, 1.0), upper, residuals, upper * residuals, *losses]
     return nearest, xp.concatenate(parts, axis=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Counts:
-  """A kind of sum: how many points another kind would sum up, and nothing else of them.
-
-  The arrays of the query are those of the other kind, and so is the group of every point.
-
-  Attributes:
-    of: The other kind.  Of `ChildSums`, the points of the upper halves are counted, too.
-  """
-
-  of: sum_query.Kind
-
-  def widths(self, dim: int) -> dict[str, int]:
-    del dim
-    return {"counts": 1, "upper_counts": 1} if isinstance(self.of, ChildSums) else {"counts": 1}
-
-  def contributions(
-      self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
-  ) -> tuple[Any, Any]:
-    groups, values = self.of.contributions(xp, points, arrays)
-    if isinstance(self.of, ChildSums):
-      return groups, values[:, :2]
-    return groups, xp.full_like(values[:, :1], 1.0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The clients send totals of their points through secure sums, and nothing else.  Exact totals show
 rows to the server: a cluster that holds one point *is* that point, and so may be the difference of
-two totals.  A `min_count` avoids the former; only noise (`private_fit`) prevents both.
+two totals.  Only noise (`private_fit`) prevents that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from clustering_basics import randomness
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
@@ -42,12 +41,11 @@ def sum_of_squares(points: secure_sums.FederatedPoints) -> int:
 
 
 def _fine_means(
-    totals: _Totals, cells: np.ndarray, asked: np.ndarray, min_count: int
+    totals: _Totals, cells: np.ndarray, asked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the means of the points nearest to every center, in grid steps, and their counts.
 
-  They are exact in every column, also in one that is narrower than a step of the grid.  A point
-  may be rounded to another cell here, so counts are asked once more with a `min_count` above 1.
+  They are exact in every column, also in one that is narrower than a step of the grid.
 
   Args:
     totals: Of points in column steps.
@@ -57,23 +55,14 @@ def _fine_means(
   Returns:
     Arrays of shape (L, d) and (L,), with L at most M.
   """
-  query = least_counts.with_enough(
-      totals,
-      sum_query.SumQuery(
-          sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
-      ),
-      min_count,
-  ).query
+  query = sum_query.SumQuery(
+      sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
+  )
   parts = query.split(totals(query))
   filled = parts["counts"][:, 0] > 0
   sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
   counts = parts["counts"][filled]
   return (sums[filled] / counts).astype(np.float64) * cells, counts[:, 0]
-
-
-def _scores_query(centers: np.ndarray) -> sum_query.SumQuery:
-  """Returns the question at centers in grid steps, float64 of shape (K, d)."""
-  return sum_query.SumQuery(sum_kinds.Scores(), {"centers": np.rint(centers)})
 
 
 def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[float, float]:
@@ -83,7 +72,7 @@ def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[fl
     total_square: The sum of the squared norms of all points.
     centers: In grid steps, float64 of shape (K, d).
   """
-  query = _scores_query(centers)
+  query = sum_query.SumQuery(sum_kinds.Scores(), {"centers": np.rint(centers)})
   rounded, parts = query.arrays["centers"], query.split(totals(query))
   silhouettes = parts["silhouettes"].sum() / point_grid.CONTRIBUTION_STEPS
   counts = parts["counts"][:, 0]
@@ -119,11 +108,10 @@ def fit(
   """Fits centroids by `kmeans_config.Sums`, without `privacy`.
 
   Raises:
-    ValueError: If there are fewer points than clusters, or than `min_count`.
+    ValueError: If there are fewer points than clusters.
   """
-  min_count = config.algorithm.min_count
   grid = grid_scaling.find_grid(clients, config.standardize)
-  grid.check_enough(n_clusters=config.n_clusters, min_count=min_count)
+  grid.check_enough(config.n_clusters)
   points = secure_sums.FederatedPoints(
       grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
   )
@@ -143,22 +131,17 @@ def fit(
   result = split_and_swap.sums_kmeans(
       totals, points.dim, total_square, config.n_clusters,
       randomness.generator(config.seed, "k-means from sums"),
-      config.algorithm.num_rounds or kmeans_config.MOST_ROUNDS, min_count,
+      config.algorithm.num_rounds or kmeans_config.MOST_ROUNDS,
   )
-  means, counts = _fine_means(
-      functools.partial(totals_of, fine_points), cells, result.asked, min_count
-  )
-  # The points nearest to the final means are not quite those that the means are of.
-  kept = least_counts.with_enough(totals, _scores_query(means), min_count).kept
-  centers = np.resize(means[kept], (config.n_clusters, points.dim))
-  counts = np.resize(counts[kept], config.n_clusters)
+  means, counts = _fine_means(functools.partial(totals_of, fine_points), cells, result.asked)
+  centers = np.resize(means, (config.n_clusters, points.dim))
+  counts = np.resize(counts, config.n_clusters)
   inertia, silhouette = _scores(totals, total_square, centers)
   _warn_if_too_coarse(grid, inertia, config.standardize)
   unit, scaling = grid.step**2, grid.clients.scaling
   *history, last = (
       model_lib.RoundRecord(
-          step.stage, scaling.undo(step.centers),
-          None if step.inertia is None else step.inertia * unit, bytes_down, bytes_up,
+          step.stage, scaling.undo(step.centers), step.inertia * unit, bytes_down, bytes_up
       )
       for step, (bytes_down, bytes_up) in zip(result.history, message_bytes)
   )

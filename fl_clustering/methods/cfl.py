@@ -28,10 +28,6 @@ Where this differs from the paper, or the paper leaves a choice:
     program.
 *   Where only some clients take part in the round, all members of a cluster that is to be
     split are asked for an update.  It is split only if that holds with all updates, too.
-
-`cfl_as_copied` has the mistake of the authors' program, which others took over with it
-(issue 2 there): from the second split on, it takes a client's position *within the cluster*
-for its position among all clients.
 """
 
 from __future__ import annotations
@@ -145,8 +141,6 @@ _APPENDED = "split_appended"  # The new cluster, with the other half.
 _ROUND = "split_round"  # The round's number, and its number of epochs.
 _MODEL = "split_model"  # The model from which the clients' updates were.
 _DIRECTION = "split_direction"  # From the second half's mean direction to the first one's.
-# And one entry per cluster: whether it is of clients that are in no cluster.
-_LEFT_OUT = "is_left_out"
 
 
 def _first_memory(num_parameters: int) -> dict[str, np.ndarray]:
@@ -156,7 +150,6 @@ def _first_memory(num_parameters: int) -> dict[str, np.ndarray]:
       _ROUND: np.zeros((0, 2), np.int64),
       _MODEL: np.zeros((0, num_parameters), np.float32),
       _DIRECTION: np.zeros((0, num_parameters), np.float32),
-      _LEFT_OUT: np.zeros(1, bool),
   }
 
 
@@ -172,7 +165,6 @@ def _remember_split(
       _ROUND: (round_.number, round_.num_epochs),
       _MODEL: vector,
       _DIRECTION: (first - second).astype(np.float32),
-      _LEFT_OUT: False,
   }
   return {
       name: np.concatenate([array, np.asarray([row[name]], array.dtype)])
@@ -180,43 +172,7 @@ def _remember_split(
   }
 
 
-def _split(
-    state: method.ClusterState, cluster: int, halves: Sequence[Sequence[str]]
-) -> method.ClusterState:
-  """Returns the state with the first half in place of a cluster and the second appended."""
-  members = [*state.members, tuple(halves[1])]
-  members[cluster] = tuple(halves[0])
-  vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
-  return dataclasses.replace(state, vectors=vectors, members=tuple(members))
-
-
-def _with_left_out(
-    state: method.ClusterState, cluster: int, client_ids: Sequence[str]
-) -> method.ClusterState:
-  """Moves clients that a split left without a cluster to one that no one trains.
-
-  Args:
-    state: The state, of which one cluster was just split.
-    cluster: That cluster; its model is the one that these clients had.
-  """
-  is_left_out = state.memory[_LEFT_OUT]
-  trained = {c for k in np.flatnonzero(~is_left_out) for c in state.members[k]}
-  # Who was left out before may be in a cluster again.
-  members = [
-      tuple(c for c in one if c not in trained) if left_out else one
-      for one, left_out in zip(state.members, is_left_out)
-  ]
-  covered = {c for one in members for c in one}
-  left_out = tuple(c for c in client_ids if c not in covered)
-  vectors, memory = state.vectors, state.memory
-  if left_out:
-    members.append(left_out)
-    vectors = np.concatenate([vectors, vectors[[cluster]]])
-    memory = {**memory, _LEFT_OUT: np.append(is_left_out, True)}
-  return dataclasses.replace(state, vectors=vectors, members=tuple(members), memory=memory)
-
-
-def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> method.Method:
+def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   """Returns CFL.
 
   A cluster that is split keeps its place with the half of its first client.  Both halves go
@@ -227,9 +183,6 @@ def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> me
   more similar to its own.  The paper compares it with the most similar client of either
   half, for which the server would have to keep all updates.  Here it is the mean cosine
   over a half, for which the mean direction of its updates is enough.
-
-  Args:
-    as_copied: Whether it takes a client's position in a cluster for that among all clients.
   """
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
@@ -268,25 +221,19 @@ def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> me
     positions = halves_of(of_all)
     if positions is None:
       return state
-    of_members = list(of_all.values())
-    client_of_position = engine.client_ids if as_copied else members
-    halves = [[client_of_position[i] for i in part] for part in positions]
     memory = _remember_split(
-        state.memory, cluster, len(state.members), round_, vector, of_members, positions
+        state.memory, cluster, len(state.members), round_, vector, list(of_all.values()), positions
     )
-    split = _split(state, cluster, halves)
-    return _with_left_out(
-        dataclasses.replace(split, memory=memory), cluster, engine.client_ids
-    )
+    first, second = (tuple(members[i] for i in part) for part in positions)
+    after = [*state.members, second]
+    after[cluster] = first
+    vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
+    return method.ClusterState(vectors, tuple(after), memory)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
-    trained_by = [
-        () if left_out else members
-        for members, left_out in zip(state.members, state.memory[_LEFT_OUT])
-    ]
-    vectors, own, losses = engine.train_members(state.vectors, trained_by, round_)
+    vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     after = dataclasses.replace(state, vectors=vectors)
     for cluster, trained in enumerate(own):
       # One at a time, in place of the clients' weights: both of all are gigabytes.
@@ -315,18 +262,3 @@ def cfl(settings: Cfl, engine: engine_lib.Engine, as_copied: bool = False) -> me
     return new_clients.in_cluster(state.vectors, found)
 
   return method.Method(initialize, next_state, place)
-
-
-def cfl_as_copied(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
-  """Returns CFL with the mistake of the copied program.
-
-  This is reproduced: when a cluster of n clients is split, its halves are positions 0 to
-  n - 1, and the *first n of all clients* are put into the halves.  So from the second split
-  on, clients are in two clusters, and others are in none.
-
-  Not reproduced is that every client of the program has weights of its own, to which the
-  mean updates of all its clusters are added.  Here a cluster has one model; a client in
-  several clusters trains, and is scored with, each of theirs.  A client in none keeps the
-  model that it had last: such clients are in a cluster that no one trains.
-  """
-  return cfl(settings, engine, as_copied=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from typing import Collection, Iterator, Mapping, TYPE_CHECKING
+from typing import Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tqdm
@@ -40,61 +40,41 @@ MAX_MEMBERSHIPS = 10_000_000
 _MANY_CLIENTS = 500
 
 
-class _Graph:
-  """An undirected graph of n nodes.
-
-  A set of nodes is an int with a bit for every node, so that intersections are fast and
-  take n / 8 bytes.  Node 0 has the highest bit: of sets of equal size, the one with the
-  lowest nodes is the largest number.
-
-  Attributes:
-    num_nodes: n.
-    everyone: The set of all nodes.
-  """
-
-  def __init__(self, is_edge: np.ndarray):
-    """Takes the matrix of edges, bools of shape (n, n); the diagonal doesn't count."""
-    is_edge = is_edge | is_edge.T
-    np.fill_diagonal(is_edge, False)
-    self.num_nodes = len(is_edge)
-    self._shift = -self.num_nodes % 8  # NumPy fills the last byte with zeros.
-    self._adjacent = [self._set_of(row) for row in is_edge]
-    self.everyone = self._set_of(np.ones(self.num_nodes, bool))
-
-  def _set_of(self, is_member: np.ndarray) -> int:
-    return int.from_bytes(np.packbits(is_member).tobytes(), "big") >> self._shift
-
-  def adjacent(self, bit: int) -> int:
-    """Returns the neighbours of the node with this bit."""
-    return self._adjacent[self.num_nodes - bit.bit_length()]
-
-  def nodes(self, members: int) -> list[int]:
-    """Returns the nodes of a set, increasing."""
-    size = -(-self.num_nodes // 8)
-    packed = np.frombuffer((members << self._shift).to_bytes(size, "big"), np.uint8)
-    return np.flatnonzero(np.unpackbits(packed, count=self.num_nodes)).tolist()
+# A set of clients is an int with a bit for every client, so that intersections are fast and take
+# n / 8 bytes.  The first client has the highest bit: of sets of equal size, the one with the first
+# clients is the largest number.  A graph is every client's neighbours, so those of the client
+# with a bit are `graph[-bit.bit_length()]`.
+_Graph = Sequence[int]
 
 
-def _lowest(members: int) -> int:
-  """Returns the bit of a set's lowest node."""
+def _graph_of(is_edge: np.ndarray) -> _Graph:
+  """Returns the graph of a symmetric matrix, bools of shape (n, n); the diagonal doesn't count."""
+  is_edge = is_edge & ~np.eye(len(is_edge), dtype=bool)
+  # The digits of a binary number, as text.
+  return [int((row + np.uint8(ord("0"))).tobytes(), 2) for row in is_edge]
+
+
+def _first(members: int) -> int:
+  """Returns the bit of a set's first client."""
   return 1 << (members.bit_length() - 1)
 
 
 def _pivot_neighbours(graph: _Graph, candidates: int, excluded: int) -> int:
-  """Returns the neighbours of a node that has as many candidates among them as can be."""
+  """Returns the neighbours of a client that has as many candidates among them as can be."""
   best, most = 0, -1
   rest = candidates | excluded
   enough = candidates.bit_count()
   while rest:
-    bit = _lowest(rest)
+    bit = _first(rest)
     rest ^= bit
-    count = (candidates & graph.adjacent(bit)).bit_count()
+    adjacent = graph[-bit.bit_length()]
+    count = (candidates & adjacent).bit_count()
     if count > most:
-      best, most = bit, count
+      best, most = adjacent, count
       # No candidate is its own neighbour.
       if count >= enough - bool(bit & candidates):
         break
-  return graph.adjacent(best)
+  return best
 
 
 def _maximal_cliques(graph: _Graph) -> Iterator[int]:
@@ -111,15 +91,15 @@ def _maximal_cliques(graph: _Graph) -> Iterator[int]:
     levels.append([clique, candidates, excluded, to_try])
     return not candidates and not excluded
 
-  enter(0, graph.everyone, 0)
+  enter(0, (1 << len(graph)) - 1, 0)
   while levels:
     clique, candidates, excluded, to_try = level = levels[-1]
     if not to_try:
       levels.pop()
       continue
-    bit = _lowest(to_try)
+    bit = _first(to_try)
     level[1:] = candidates ^ bit, excluded | bit, to_try ^ bit
-    adjacent = graph.adjacent(bit)
+    adjacent = graph[-bit.bit_length()]
     if enter(clique | bit, candidates & adjacent, excluded & adjacent):
       yield clique | bit
 
@@ -129,8 +109,8 @@ def _enumerate(graph: _Graph, max_cliques: int) -> tuple[list[int], bool]:
   cliques: list[int] = []
   num_memberships = 0
   with tqdm.tqdm(
-      desc=f"maximal cliques of {graph.num_nodes:,} clients (at most {max_cliques:,})",
-      unit="clique", disable=graph.num_nodes < _MANY_CLIENTS,
+      desc=f"maximal cliques of {len(graph):,} clients (at most {max_cliques:,})",
+      unit="clique", disable=len(graph) < _MANY_CLIENTS,
   ) as bar:
     for clique in _maximal_cliques(graph):
       if len(cliques) == max_cliques or num_memberships > MAX_MEMBERSHIPS:
@@ -141,19 +121,19 @@ def _enumerate(graph: _Graph, max_cliques: int) -> tuple[list[int], bool]:
   return cliques, True
 
 
-def _grow(graph: _Graph, bit: int, uncovered: int) -> int:
-  """Returns a maximal clique that holds a node, and where it can uncovered ones."""
-  clique = bit
-  candidates = graph.adjacent(bit)
+def _grow(graph: _Graph, uncovered: int) -> int:
+  """Returns a maximal clique that holds the first uncovered client, and where it can others."""
+  clique = _first(uncovered)
+  candidates = graph[-clique.bit_length()]
   while candidates:
-    bit = _lowest(candidates & uncovered or candidates)
+    bit = _first(candidates & uncovered or candidates)
     clique |= bit
-    candidates &= graph.adjacent(bit)
+    candidates &= graph[-bit.bit_length()]
   return clique
 
 
 def _cover(graph: _Graph, cliques: list[int], max_cliques: int) -> list[int]:
-  """Returns maximal cliques that hold every node, at most `max_cliques` if possible.
+  """Returns maximal cliques that hold every client, at most `max_cliques` if possible.
 
   The greedy algorithm for set cover (Chvatal: "A greedy heuristic for the
   set-covering problem", Mathematics of Operations Research, 1979), then the largest
@@ -161,9 +141,8 @@ def _cover(graph: _Graph, cliques: list[int], max_cliques: int) -> list[int]:
 
   `cliques` are some or all of the graph's maximal ones.
   """
-  uncovered = graph.everyone
-  chosen = []
-  # By the number of uncovered nodes. It can only fall, so the first clique whose
+  uncovered, chosen = (1 << len(graph)) - 1, []
+  # By the number of uncovered clients. It can only fall, so the first clique whose
   # number is up to date is the best one.
   heap = [(-clique.bit_count(), -clique.bit_count(), -clique) for clique in cliques]
   heapq.heapify(heap)
@@ -176,7 +155,7 @@ def _cover(graph: _Graph, cliques: list[int], max_cliques: int) -> list[int]:
         break
       heapq.heapreplace(heap, (-best_gain, negative_size, negative))
     # Better only if the enumeration was cut short: those seen are much alike then.
-    grown = _grow(graph, _lowest(uncovered), uncovered)
+    grown = _grow(graph, uncovered)
     if best_gain >= (uncovered & grown).bit_count():
       chosen.append(-heapq.heappop(heap)[2])
     else:
@@ -189,31 +168,29 @@ def _cover(graph: _Graph, cliques: list[int], max_cliques: int) -> list[int]:
 
 
 def cluster_neighbours(
-    neighbours: Mapping[str, Collection[str]], max_clusters: int, max_cliques: int = _MAX_CLIQUES
-) -> cluster_assignment.ClusterAssignment:
+    is_edge: np.ndarray, max_clusters: int, max_cliques: int = _MAX_CLIQUES
+) -> tuple[list[list[int]], str | None]:
   """Returns the clusters of a neighbour graph.
 
   Up to `max_clusters` maximal cliques are all used. Beyond that, the clique with the
   most clients not yet covered is taken next, until all are covered. (Always the largest
   clique next often takes more than twice as many for a hundred clients.) The largest of
   the remaining ones follow, up to `max_clusters`.
-  Ties go to the clique that is larger as a whole, then to the lowest client ids. If
+  Ties go to the clique that is larger as a whole, then to the first clients. If
   that takes more than `max_clusters` before every client is in one, they are used
-  all the same. A warning says what was done.
+  all the same.
 
   Args:
-    neighbours: From every client's id to its neighbours' ids.
+    is_edge: Whether two clients are neighbours, a symmetric matrix of bools, (N, N).
     max_clusters: Most clusters, unless more are needed to hold every client.
     max_cliques: Bound on the number of cliques looked at. If there are more, the
       clusters are chosen among those, and among maximal cliques grown from clients
       that they leave out.
+
+  Returns:
+    The positions of every cluster's clients, and a warning if not all cliques are used.
   """
-  ids = sorted(neighbours)
-  node_of = {client_id: node for node, client_id in enumerate(ids)}
-  is_edge = np.zeros((len(ids), len(ids)), bool)
-  for node, client_id in enumerate(ids):
-    is_edge[node, [node_of[neighbour] for neighbour in neighbours[client_id]]] = True
-  graph = _Graph(is_edge)
+  graph = _graph_of(is_edge)
   cliques, are_all = _enumerate(graph, max_cliques)
   warning = None
   if not are_all or len(cliques) > max_clusters:
@@ -225,10 +202,8 @@ def cluster_neighbours(
     if len(chosen) > max_clusters:
       warning += " Fewer would leave clients without a cluster."
     cliques = chosen
-  return cluster_assignment.ClusterAssignment.from_clusters(
-      tuple(neighbours), [[ids[node] for node in graph.nodes(clique)] for clique in cliques],
-      warning,
-  )
+  texts = (f"{clique:0{len(graph)}b}".encode() for clique in cliques)
+  return [np.flatnonzero(np.frombuffer(t, np.uint8) == ord("1")).tolist() for t in texts], warning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,13 +242,8 @@ class DynamicDistance:
         client_weights, self.representation, "l2"
     )
     within = distances <= grouping.largest_distance_within(self.distance_threshold, distances)
-    rows = {
-        client_id: np.flatnonzero(row)
-        for client_id, row in zip(ids, distances_lib.square(within))
-    }
-    neighbours = {
-        client_id: [ids[i] for i in rows[client_id]]
-        for client_id in client_weights.client_ids
-    }
-    assignment = cluster_neighbours(neighbours, self.max_clusters)
+    clusters, warning = cluster_neighbours(distances_lib.square(within), self.max_clusters)
+    assignment = cluster_assignment.ClusterAssignment.from_clusters(
+        client_weights.client_ids, [[ids[i] for i in members] for members in clusters], warning
+    )
     return grouping.with_threshold_warning(assignment, self.distance_threshold)

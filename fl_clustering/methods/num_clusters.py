@@ -141,8 +141,9 @@ def from_distances(
   Raises:
     ValueError: If a distance is not finite.
   """
-  _check_finite(distances=distances)
-  _check_finite(cosine_distances=cosine_distances)
+  for name, array in (("distances", distances), ("cosine_distances", cosine_distances)):
+    if not np.isfinite(array).all():
+      raise validate.error(name, "be finite", float(array[~np.isfinite(array)][0]))
   if not len(distances):
     return NumClustersChoice({name: (0.0,) for name in CRITERIA}, criterion)
   points = distances_lib.euclidean_embedding(distances)
@@ -151,12 +152,6 @@ def from_distances(
   clients = _Clients(distances_lib.square(distances), cosine_distances, points)
   scores = {name: score(clients, ks, rng) for name, score in CRITERIA.items()}
   return NumClustersChoice(scores, criterion)
-
-
-def _check_finite(**argument: np.ndarray) -> None:
-  ((name, array),) = argument.items()
-  if not np.isfinite(array).all():
-    raise validate.error(name, "be finite", float(array[~np.isfinite(array)][0]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -220,24 +215,15 @@ def _stabilities(clients: _Clients, ks: range, rng: np.random.Generator) -> tupl
   of_clients, of_points = [], []
   labels = [_kmeans_labels(points, k, rng, _NUM_STARTS) for k in ks]
   for _ in range(NUM_SAMPLES):
-    counts = _bootstrap_counts(len(points), rng)
+    counts = np.bincount(rng.integers(len(points), size=len(points)), minlength=len(points))
     of_clients.append(_agreements(points, labels, counts, ks, rng))
     without_groups = points.std(axis=0) * rng.standard_normal(points.shape)
     their_labels = [_kmeans_labels(without_groups, k, rng, _STARTS_PER_SAMPLE) for k in ks]
     of_points.append(_agreements(without_groups, their_labels, counts, ks, rng))
   index, chance = np.mean(of_clients, axis=0), np.mean(of_points, axis=0)
-  return (_LEAST_STABILITY, *_beyond_chance(index, chance).tolist())
-
-
-def _beyond_chance(index: np.ndarray, chance: np.ndarray) -> np.ndarray:
-  """Returns (index - chance) / (1 - chance), at least -1; 0 where chance is perfect."""
+  # 0 where chance is perfect.
   beyond = np.divide(index - chance, 1 - chance, out=np.zeros(len(index)), where=chance < 1)
-  return np.maximum(beyond, -1)
-
-
-def _bootstrap_counts(num_clients: int, rng: np.random.Generator) -> np.ndarray:
-  """Returns how often each client is in a bootstrap sample."""
-  return np.bincount(rng.integers(num_clients, size=num_clients), minlength=num_clients)
+  return (_LEAST_STABILITY, *np.maximum(beyond, -1).tolist())
 
 
 def _agreements(

@@ -31,7 +31,6 @@ from fl_clustering.methods import kmeans
 from fl_clustering.methods import mr_mtl
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import pacfl
-from fl_clustering.methods import private_ifca
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
@@ -46,8 +45,6 @@ class MethodEntry(NamedTuple):
   Attributes:
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
     build: Makes the method of such settings.
-    simulates_privacy: Whether it trains as under a privacy budget.  Its clients then keep files
-      of their own, which must be on this machine.
     only_if_named: Whether studies run it only where it is named.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
@@ -55,7 +52,6 @@ class MethodEntry(NamedTuple):
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
-  simulates_privacy: bool = False
   only_if_named: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
@@ -67,14 +63,11 @@ METHODS = {
     "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
     "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
-    "cfl_as_copied": MethodEntry(cfl.Cfl, cfl.cfl_as_copied),
     "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
     "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
     "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, groups_by_features=True),
-    "private_ifca": MethodEntry(private_ifca.PrivateIfca, private_ifca.private_ifca, True, True),
-    "dp_fedavg": MethodEntry(private_ifca.DpFedavg, private_ifca.dp_fedavg, True, True),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report

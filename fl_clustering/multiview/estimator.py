@@ -32,10 +32,10 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   One client is a list of tables (n, d_h), one per view: the same views with the same columns
   at every client, and in each the client's n points in the same order.  A table is an array, a
-  frame of pandas, polars or Arrow, or a list of rows; alone, it is the only view.  Frames' columns
-  go by name: if they come in another order at another client, they are put right.  With
-  `privacy`, a client may have no rows, and rows may hold anything that is a number or stands for
-  a missing one; see `dp_clustering.clustering_params.map_to_ball`.
+  frame of pandas, or a list of rows; alone, it is the only view.  Frames' columns go by name: if
+  they come in another order at another client, they are put right.  With `privacy`, a client may
+  have no rows, and rows may hold anything that is a number or stands for a missing one; see
+  `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives what a point would add to the objective in every cluster, which is its
   distance to the center over all views, between 0 and the sum of the views' weights to the power
@@ -51,8 +51,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       one for the result (not with `privacy`).
     num_centers_on_few_points_: How many of the centers had fewer than five points in the round
       that they are from, also if none; None with `privacy`.
-    n_iter_: Number of rounds of the best restart, after those that found its first centers; with
-      a `min_count` above 1 also those that asked for counts, which have no record.
+    n_iter_: Number of rounds of the best restart, after those that found its first centers.
     labels_: The clusters of the points, an int array for every client, in the form of what `fit`
       was given: one array, a list, or a dict by client id.  They are computed from the points
       and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
@@ -75,7 +74,6 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       n_init: int | None = None,
       num_rounds: int | None = None,
       tol: float | None = None,
-      min_count: int = 1,
       standardize: bool = True,
       privacy: multiview_config.PointPrivacy | None = None,
       compute_labels: bool | None = None,
@@ -99,14 +97,6 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       tol: A restart ends when a round changes the objective by less than this share of
         it; 0 runs all rounds.  Must be 0 with `privacy`, and is then by default.  Default:
         1e-6.
-      min_count: The least number of points, those of all clients together, that a sum is asked
-        of.  If it exceeds 1, counts are asked before every round, in one round or more.  Clusters
-        of fewer points get no center of their own; another center then occurs again.  No sum that
-        is asked, and no released number but counts, is over fewer than `min_count` rows;
-        differences of two sums may be, and show rows.  Rows weigh as much as their kernels, so a
-        row much nearer to the center than the others may be nearly all of a sum.  The server
-        keeps to it, and must be trusted to.  At least 1, at most the number of all points; must
-        be 1 with `privacy`.
       standardize: Whether every column is brought to mean zero and variance one over all
         clients; False only centers the columns.  Must be False with `privacy`.
       privacy: A `PointPrivacy`, which adds noise to the sums of every round; None for
@@ -121,7 +111,6 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     self.n_init = n_init
     self.num_rounds = num_rounds
     self.tol = tol
-    self.min_count = min_count
     self.standardize = standardize
     self.privacy = privacy
     self.compute_labels = compute_labels

@@ -5,8 +5,7 @@ one client it is the central algorithm.  The view weights follow from the costs 
 the clients were sent.  No round raises the objective with `equal` and `mvkm`, up to the grid: the
 new weights are best for those costs, and the new centers lower each.
 
-The clients send totals of integers through secure sums, and nothing else.  With a `min_count`
-above 1, counts are asked at every model first, and clusters of fewer points lose their centers.
+The clients send totals of integers through secure sums, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import numpy as np
 
 from clustering_basics import randomness
 from dp_clustering import point_grid
-from dp_clustering import sum_query
-from fl_clustering.kmeans import least_counts
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import model as model_lib
@@ -49,7 +46,7 @@ def find_view_grid(
     ValueError: If there are too few points, or a view does not vary.
   """
   grid = grid_scaling.find_grid(clients, standardize=True)
-  grid.check_enough(n_clusters=config.n_clusters, min_count=config.min_count)
+  grid.check_enough(config.n_clusters)
   means, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
   varies = deviations > 0
   grid_factor = np.where(varies, grid.clients.scaling.factor, 1.0)
@@ -121,7 +118,6 @@ class _Problem:
     return split_and_swap.sums_kmeans(
         points.totals, points.dim, sums_fit.sum_of_squares(points), num_clusters,
         randomness.generator(self.config.seed, "first centers", restart),
-        min_count=self.config.min_count,
     ).centers
 
   def run(self, weigh: server_step.Weigh, restart: int) -> federated_clusterer.Fit:
@@ -135,10 +131,8 @@ class _Problem:
     )
     points = secure_sums.FederatedPoints(self.grid.clients, self.config.n_clusters)
     history: list[server_step.RoundRecord] = []
-    num_counts = 0
     for _ in range(self.config.num_rounds):
-      asked, sums, enough = self._ask(points, model)
-      num_counts += len(enough.asked)
+      asked, sums = model, self._ask(points, model)
       history.append(server_step.record(asked, sums))
       model = server_step.next_model(asked, sums, self.widths, weigh)
       if _has_converged(history, self.config.tol):
@@ -146,37 +140,23 @@ class _Problem:
     # The centers that the last round led to.
     clients, cells = self.grid.in_column_steps()
     fine_points = dataclasses.replace(points, clients=clients)
-    fine = self._with_enough(fine_points, server_step.fine_query(asked, cells, self.widths))
-    centers = server_step.fine_means(fine.query, fine_points.totals(fine.query))
-    model = server_step.kept(model, fine.kept)
-    final, final_sums, enough = self._ask(points, model)
-    last = server_step.record(final, final_sums)
-    num_counts += len(fine.asked) + len(enough.asked)
-    # Where there are fewer clusters than K, some occur several times.
-    rows = np.resize(enough.kept, self.config.n_clusters)
-    sizes = sums.counts[fine.kept][rows]
+    fine_query = server_step.fine_query(asked, cells, self.widths)
+    centers = server_step.fine_means(fine_query, fine_points.totals(fine_query))
+    last = server_step.record(model, self._ask(points, model))
     fitted_views = model_lib.FittedViews(
-        server_step.kept(model, rows), self.grid.clients.scaling,
-        self.grid.clients.scaling.undo(centers[rows]), self.widths,
+        model, self.grid.clients.scaling, self.grid.clients.scaling.undo(centers), self.widths
     )
     return federated_clusterer.Fit(
-        fitted_views, (*history, last), len(history) + num_counts, last.objective,
-        num_centers_on_few_points=int(np.count_nonzero(sizes < privacy_lib.FEW_POINTS)),
+        fitted_views, (*history, last), len(history), last.objective,
+        num_centers_on_few_points=int(np.count_nonzero(sums.counts < privacy_lib.FEW_POINTS)),
     )
-
-  def _with_enough(
-      self, points: secure_sums.FederatedPoints, query: sum_query.SumQuery
-  ) -> least_counts.Enough:
-    """Returns the question about clusters of at least `min_count` points."""
-    return least_counts.with_enough(points.totals, query, self.config.min_count)
 
   def _ask(
       self, points: secure_sums.FederatedPoints, model: server_step.MultiViewModel
-  ) -> tuple[server_step.MultiViewModel, server_step.KernelStatistics, least_counts.Enough]:
-    """Returns the model of the clusters that were asked about, their sums, and the question."""
-    enough = self._with_enough(points, model.query(self.widths))
-    sums = server_step.statistics(enough.query, points.totals(enough.query))
-    return server_step.kept(model, enough.kept), sums, enough
+  ) -> server_step.KernelStatistics:
+    """Returns the sums at a model."""
+    query = model.query(self.widths)
+    return server_step.statistics(query, points.totals(query))
 
   def own_costs(self) -> np.ndarray:
     """Returns the cost that every view reaches when it is clustered alone.

@@ -138,7 +138,6 @@ class MultiViewConfig:
   n_init: int = 5
   num_rounds: int = 50
   tol: float = 1e-6
-  min_count: int = 1
   standardize: bool = True
   privacy: PointPrivacy | None = None
   seed: int = 0
@@ -155,7 +154,6 @@ class MultiViewConfig:
     validate.integer(minimum=1, n_init=self.n_init)
     validate.integer(minimum=1, num_rounds=self.num_rounds)
     validate.not_negative(tol=self.tol)
-    validate.integer(minimum=1, min_count=self.min_count)
     validate.boolean(standardize=self.standardize)
     validate.integer(minimum=0, seed=self.seed)
     if self.privacy is not None:
@@ -168,8 +166,6 @@ class MultiViewConfig:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if self.tol:
       raise validate.error("tol", "be 0 with `privacy`", self.tol)
-    if self.min_count != 1:
-      raise validate.error("min_count", "be 1 with `privacy`", self.min_count)
     if self.n_init != 1:
       raise validate.error("n_init", "be 1 with `privacy`", self.n_init)
     if self.rule.needs_own_costs:

@@ -101,8 +101,7 @@ class RoundRecord:
   Attributes:
     objective: J, see `sums.py`.
     view_costs: The views' unweighted parts of J, of shape (H,).
-    cluster_sizes: Of shape (K,), whole numbers unless noise was added.  With a `min_count` there
-      may be fewer clusters.
+    cluster_sizes: Of shape (K,), whole numbers unless noise was added.
   """
 
   objective: float
@@ -163,11 +162,6 @@ def on_grid(centers: np.ndarray) -> np.ndarray:
   """Returns centers in grid steps as integers, in the ball that points are in."""
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return np.rint(centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1)))
-
-
-def kept(model: MultiViewModel, clusters: np.ndarray) -> MultiViewModel:
-  """Returns the model with these clusters alone, by their numbers."""
-  return dataclasses.replace(model, centers=model.centers[clusters])
 
 
 def next_model(

@@ -197,8 +197,8 @@ class FederatedClusterer(
   def _points_to_fit(self, clients: Any) -> tuple[given_clients.Clients, tuple[int, ...], Any]:
     """Returns the clients' points as `_fit` and the model take them, their widths and names."""
     tables = given_clients.tables_of(clients, has_views=self._has_views)
-    arrays, names = given_clients.aligned(tables)
-    points, widths = given_clients.points_of(arrays, self.privacy is not None)
+    tables, names = given_clients.aligned(tables)
+    points, widths = given_clients.points_of(tables, self.privacy is not None)
     by_view: Any = list(map(data_frames.name_array, names))
     if not self._has_views:
       (by_view,) = by_view
@@ -218,15 +218,10 @@ class FederatedClusterer(
     for view, names in enumerate(by_view):
       for client_id, views in tables.by_id.items():
         data_frames.check_order(views[view], names, tables.label(client_id, view))
-    arrays = tables.map_tables(data_frames.numbers)
     expected = self._widths if self._has_views else None  # Or else scikit-learn's words.
-    points, widths = given_clients.points_of(arrays, self.privacy is not None, expected)
+    points, widths = given_clients.points_of(tables, self.privacy is not None, expected)
     if not self._has_views:
       data_frames.check_width(self, widths[0])
-    elif widths != self._widths:
-      raise ValueError(
-          f"`X` must have {list(self._widths)} columns in its views, got {list(widths)}."
-      )
     return points
 
   def _settings(self) -> dict[str, Any]:
@@ -310,7 +305,7 @@ class FederatedClusterer(
     """Returns every client's distances, with the index of its frame if it gave one."""
     asked = getattr(self, "_sklearn_output_config", {}).get("transform")
     names = self.get_feature_names_out()
-    tables = given_clients.clients_of(given, is_one=lambda _: points.given_ids == (None,))
+    tables = given_clients.clients_of(given, has_views=self._has_views)
 
     def contained(client_id: Any) -> Any:
       distances = self._result.model.distances(points.by_id[client_id])

@@ -8,8 +8,8 @@ how many points, are of which order of magnitude.  Every sum is of integers, so 
 the same whatever the order, the number or the split of the clients.
 
 The histograms are counts, which may be of one number or one point; the sums of columns and of
-their squares are over all points.  So a `min_count` changes nothing here, and the grid's step,
-which a saved model keeps, tells the order of magnitude of the farthest point.
+their squares are over all points.  The grid's step, which a saved model keeps, tells the order of
+magnitude of the farthest point.
 """
 
 from __future__ import annotations
@@ -187,11 +187,11 @@ class Grid:
   num_points: int
   num_rounds: int
 
-  def check_enough(self, **least_points: int) -> None:
-    """Raises a ValueError that names the first argument that exceeds the number of points."""
-    for name, value in least_points.items():
-      if value > self.num_points:
-        raise validate.error(name, f"be at most the {self.num_points} points of all clients", value)
+  def check_enough(self, n_clusters: int) -> None:
+    """Raises a ValueError unless there are as many points as clusters."""
+    if n_clusters > self.num_points:
+      rule = f"be at most the {self.num_points} points of all clients"
+      raise validate.error("n_clusters", rule, n_clusters)
 
   def in_column_steps(self) -> tuple[secure_sums.ClientPoints, np.ndarray]:
     """Returns the clients in steps of every column's own, and these steps in grid steps.

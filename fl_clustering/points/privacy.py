@@ -196,8 +196,8 @@ def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str
   stand = "stands" if num_centers == 1 else "stand"
   return [(
       f"{num_centers} of {num_all} centers {stand} on fewer than {FEW_POINTS} points",
-      "Each such center may be a row, or show one to whoever knows the others. `min_count` avoids "
-      "such centers; only `privacy` protects rows.",
+      "Each such center may be a row, or show one to whoever knows the others. Only `privacy` "
+      "protects rows.",
   )]
 
 

@@ -25,8 +25,6 @@ from fl_clustering.tasks import model as model_lib
 # Integer steps to one.  Truncation makes no number larger; the factor has room for the rounding
 # of a float64 norm.
 STEPS = 2**20
-# Of an integer in a message.
-BYTES = 8
 _INSIDE = 1 - 2e-6
 SKETCH_DIM = 256
 _SKETCH_STEPS = 20

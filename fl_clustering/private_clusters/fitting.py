@@ -19,14 +19,13 @@ import dataclasses
 import functools
 import math
 import os
-from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering.engine import model_jobs
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
@@ -159,18 +158,6 @@ class Questions:
 
     return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
 
-  @functools.cached_property
-  def nonprivate_slots(self) -> Any:
-    """Tells every client's slot: not a question of the server, but what a simulation knows."""
-
-    @tf.function
-    def slot(public: Any, job: Any) -> tuple[tf.Tensor]:
-      client = job["client"]
-      examples = self._examples(client["train"])
-      return (client_messages.slot_of(self._model, public, client["sketch"], examples),)
-
-    return model_jobs.on_clients(slot, self.public_type, ("client", _CLIENT_TYPE))
-
 
 # Runs on the same model share them, such as those of a sweep over epsilon: TFF takes seconds to
 # trace and to compile them.
@@ -212,23 +199,22 @@ class Run:
         )
         for index, (client_id, file) in enumerate(files.train.items())
     }
-    self._client_values = clients
     self.clients = list(clients.values())
     self._grouping = grouping.Grouping(settings, model, _CLIENT_TYPE, clients)
-    self._door = self._door_to(self.clients)
+    self._door = self._new_door()
 
-  def _door_to(self, clients: Sequence[Mapping[str, Any]]) -> slot_sums.Door:
+  def _new_door(self) -> slot_sums.Door:
     settings = self._settings
-    return slot_sums.Door(clients, self._releases, settings.trust, settings.min_clients)
+    return slot_sums.Door(self.clients, self._releases, settings.trust, settings.min_clients)
 
   def with_releases(self, releases: releases_lib.Releases) -> Run:
     """Returns the same run with other books, such as those that an interruption left."""
     other = copy.copy(self)
     other._releases = releases
-    other._door = other._door_to(self.clients)
+    other._door = other._new_door()
     return other
 
-  def public(self, state: training.State, centers: np.ndarray) -> dict[str, Any]:
+  def _public(self, state: training.State, centers: np.ndarray) -> dict[str, Any]:
     """Returns what clients are told in the round after a state, and in the report."""
     is_locked = state.round_num < min(training.LOCKED_ROUNDS, self._settings.rounds)
     return collections.OrderedDict(
@@ -256,11 +242,9 @@ class Run:
       return training.first_clip_norm(counts)
     return training.unclipping_norm(counts)
 
-  def _round(
-      self, door: slot_sums.Door, number: int, public: Mapping[str, Any], num_clients: int
-  ) -> training.RoundSums | None:
+  def _round(self, number: int, public: Mapping[str, Any]) -> training.RoundSums | None:
     """Returns what a round releases; None if that was lost."""
-    found = door.ask(
+    found = self._door.ask(
         f"round {number}", self.questions.round_, public, self.questions.round_size,
         training.message_norm(), self._budget.round_,
     )
@@ -271,79 +255,45 @@ class Run:
     return training.RoundSums(
         slots[:, :-1], slots[:, -1] / training.COUNT_WEIGHT,
         float(found[-1]) / training.BIT_WEIGHT,
-        count_std * self._budget.noise_growth(num_clients),
+        count_std * self._budget.noise_growth(len(self.clients)),
     )
 
-  def start(self, num_participants: int | None = None) -> tuple[training.State, np.ndarray]:
+  def _start(self) -> tuple[training.State, np.ndarray]:
     """Groups the clients, and asks for the first clip norm.
-
-    Args:
-      num_participants: The number of clients in a round, if that is not all.
 
     Returns:
       The state before the first round, and the released centers of sketches, of shape (K, d).
     """
     num_clusters = self._settings.num_clusters
     state = training.State.first(
-        self._first_model(), num_clusters, num_participants or len(self.clients), clip_norm=1.0
+        self._first_model(), num_clusters, len(self.clients), clip_norm=1.0
     )
     centers = np.zeros((num_clusters, client_messages.SKETCH_DIM))
     if num_clusters > 1:
       centers = self._grouping.centers(self._door, self._releases, self._seed)
-    clip_norm = self._first_clip_norm(self.public(state, centers))
+    clip_norm = self._first_clip_norm(self._public(state, centers))
     state = dataclasses.replace(
         state, clip_norm=clip_norm, is_exact=not self._settings.is_private
     )
     return state, centers
 
-  def next(
-      self, state: training.State, centers: np.ndarray, client_ids: Sequence[str] | None = None
-  ) -> training.State:
-    """Returns the state after one more round.
-
-    Args:
-      client_ids: Who takes part, a public choice; None for all.  Whoever doesn't adds nothing
-        to the sum, as with a message of zeros, and pays for the round all the same.
-    """
-    if client_ids is None:
-      num_clients, door = len(self.clients), self._door
-    else:
-      num_clients = len(client_ids)
-      door = self._door_to([self._client_values[client_id] for client_id in client_ids])
-    sums = self._round(door, state.round_num + 1, self.public(state, centers), num_clients)
+  def _next(self, state: training.State, public: Mapping[str, Any]) -> training.State:
+    """Returns the state after one more round."""
+    sums = self._round(state.round_num + 1, public)
     if sums is None:
       return state.skipped()
     rng = randomness.generator(self._seed, "private clusters, revival", state.round_num)
-    return state.next(sums, num_clients, self._settings.rounds, rng)
+    return state.next(sums, len(self.clients), self._settings.rounds, rng)
 
   def states(self) -> Iterator[tuple[training.State, dict[str, Any]]]:
     """Yields the state before every round and after the last, and what clients are told of it."""
-    state, centers = self.start()
-    yield state, self.public(state, centers)
+    state, centers = self._start()
+    public = self._public(state, centers)
+    yield state, public
     for _ in range(self._settings.rounds):
-      state = self.next(state, centers)
-      yield state, self.public(state, centers)
-
-  def nonprivate_slots(self, public: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the slot that every client takes, by client id; only a simulation knows it."""
-    jobs = [{"client": client} for client in self.clients]
-    found = model_jobs.in_order(self.questions.nonprivate_slots, public, jobs)
-    return {client_id: int(slot) for client_id, (slot,) in zip(self._client_values, found)}
-
-  @property
-  def start_bytes(self) -> tuple[int, int]:
-    """How many bytes `start` sends to a client, and the client sends."""
-    down, up = self._grouping.message_bytes
-    return down + self.round_bytes[0], up + client_messages.BYTES * _NUM_NORMS
-
-  @property
-  def round_bytes(self) -> tuple[int, int]:
-    """How many bytes a round sends to a client, and the client sends."""
-    down = sum(
-        part.dtype.itemsize * math.prod(part.shape)
-        for _, part in tff.structure.iter_elements(self.questions.public_type)
-    )
-    return down, client_messages.BYTES * self.questions.round_size
+      state = self._next(state, public)
+      public = self._public(state, centers)
+      yield state, public
 
   def report(self, public: Mapping[str, Any]) -> Report:
     """Asks for the report and closes the ledger."""

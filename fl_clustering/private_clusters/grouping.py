@@ -92,11 +92,7 @@ class _SketchSums(private_fit.FederatedSums):
 
 
 class Grouping:
-  """Groups clients by their sketches.
-
-  Attributes:
-    message_bytes: How many bytes the grouping has sent to a client, and the client has sent.
-  """
+  """Groups clients by their sketches."""
 
   def __init__(
       self, settings: plan_lib.PrivateClusters, model: model_lib.Model, client_type: Any,
@@ -112,7 +108,6 @@ class Grouping:
     self._sum_of_sketches = build_sum_of_sketches(model, client_type)
     self._write_sketches = _build_writing(model, client_type)
     self._clients = clients
-    self.message_bytes = 0, 0
 
   def centers(
       self, door: slot_sums.Door, releases: releases_lib.Releases, seed: int
@@ -132,13 +127,7 @@ class Grouping:
         releases, files, settings.num_clusters, self._privacy(), releases, releases.ledger
     )
     rng = randomness.generator(seed, "private clusters, k-means")
-    centers = sums.private_centers(settings.num_clusters, budget.kmeans, rng)
-    of_mean = client_messages.BYTES * _DIM  # Sent as a sketch, and back as the mean.
-    self.message_bytes = (
-        of_mean + sum(down for down, _ in sums.message_bytes),
-        of_mean + sum(up for _, up in sums.message_bytes),
-    )
-    return centers
+    return sums.private_centers(settings.num_clusters, budget.kmeans, rng)
 
   def _privacy(self) -> privacy_lib.Privacy:
     """Returns the settings of k-means: one client is one point."""

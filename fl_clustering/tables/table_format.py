@@ -157,11 +157,6 @@ def level_of(text: str) -> str:
   return text.lower() if text.lower() in ("true", "false") else text
 
 
-def _names(saved: Iterable[str]) -> tuple[str, ...]:
-  """Returns saved levels or classes; earlier versions wrote 17 digits, and accents as they were."""
-  return tuple(level_of(cells.composed(name)) for name in saved)
-
-
 def sorted_levels(levels: Collection[str]) -> tuple[str, ...]:
   """Returns levels in order: numbers by size, then text by alphabet."""
   return tuple(sorted(
@@ -260,7 +255,7 @@ class TableFormat:
   def from_json(cls, document: Mapping[str, Any]) -> TableFormat:
     """Returns the format that `to_json` returned as a dict."""
     options = table_options.TableOptions.from_json(document["options"])
-    levels = {name: _names(found) for name, found in document["levels"].items()}
+    levels = {name: tuple(found) for name, found in document["levels"].items()}
     features = tuple(document["features"])
     arrays: dict[str, Any] = {name: _as_array(document[name]) for name in _ARRAYS}
     return cls(
@@ -272,8 +267,8 @@ class TableFormat:
             indicators=tuple(document["indicators"]),
             **arrays,
         ),
-        document["classes"] and _names(document["classes"]),
-        document.get("decimal"),  # Formats of earlier versions have none.
+        document["classes"] and tuple(document["classes"]),
+        document["decimal"],
     )
 
 

@@ -58,8 +58,7 @@ class SavedClusters:
     clusters: From every client's id to its clusters' positions.
     format: The format of the tables, with classes.
     model: The model's name and options, arguments of `models.build`.
-    global_vector: FedAvg's model, float32 of shape (P,); None if it failed, and in folders of
-      earlier versions.
+    global_vector: FedAvg's model, float32 of shape (P,); None if it failed.
   """
 
   KIND: ClassVar[str] = "three_phase"

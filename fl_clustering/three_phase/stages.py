@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import file_format
 from fl_clustering.three_phase import checkpoint
 
 if TYPE_CHECKING:
@@ -50,8 +51,11 @@ def metric_rows(
 
 
 def digest(*parts: Any) -> str:
-  """Returns a SHA-256 (hex) of what a stage starts from: arrays, or values that JSON can hold."""
-  found = hashlib.sha256()
+  """Returns a SHA-256 (hex) of what a stage starts from: arrays, or values that JSON can hold.
+
+  With another format of files it is another.
+  """
+  found = hashlib.sha256(str(file_format.FORMAT).encode())
   for part in parts:
     if isinstance(part, np.ndarray):
       found.update(repr((part.shape, part.dtype.str)).encode())

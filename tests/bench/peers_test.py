@@ -44,28 +44,28 @@ class PeersTest(parameterized.TestCase):
       np.testing.assert_array_equal(one, other)
 
   @nightly.only
-  @parameterized.parameters(("cnn_small", ("ours", "tff")), ("cnn", ("ours",)))
-  def test_the_weights_of_plain_tensorflow(self, model, peers):
-    job, path = self._written(model, 4, 2)
+  @parameterized.parameters(("cnn_small", "ours", 1e-5), ("cnn_small", "tff", 1e-3),
+                            ("cnn", "ours", 1e-3))
+  def test_the_weights_of_plain_tensorflow(self, model, peer, tolerance):
+    # A client has few steps: a rounding that decides about a maximum changes all that follow.
+    job, path = self._written(model, 100, 2)
     start = np.concatenate([p.ravel() for p in job.parameters])
     _, plain = run.measure("plain", path, self.folder)
+    _, found = run.measure(peer, path, self.folder)
 
-    self.assertGreater(np.abs(plain - start).max(), 1e-3)
-    for peer in peers:
-      np.testing.assert_allclose(
-          run.measure(peer, path, self.folder)[1], plain, rtol=0, atol=1e-5
-      )
+    self.assertGreater(np.abs(plain - start).max(), 1e-2)
+    np.testing.assert_allclose(found, plain, rtol=0, atol=tolerance)
 
   @nightly.only
   def test_a_peer_that_can_not_be_installed(self):
     with mock.patch.dict(os.environ, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}):
       printed = in_process.run_main(
-          run.main, "--model=cnn_small", "--num_clients=4", "--peers=fedjax,ours", "--launches=1",
+          run.main, "--model=cnn_small", "--peers=fedjax,ours", "--launches=1",
           "--rounds=1", f"--environments_dir={self.folder}",
       )
 
     self.assertRegex(printed, "fedjax +failed: ERROR: ")
-    self.assertRegex(printed, r"ours +[0-9.]+ +[0-9.]+ \(.*\) +[0-9.]+e-0[5-9]\n")
+    self.assertRegex(printed, r"ours +[0-9.]+ +[0-9.]+ \(.*\) +[0-9.]+e-0[6-9]\n")
 
   def test_unknown_peer(self):
     with self.assertRaisesRegex(launch.InputError, "`peers` must be one of ours, .*'fedml'"):

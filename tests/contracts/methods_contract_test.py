@@ -21,9 +21,6 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
-from fl_clustering.private_clusters import progress as progress_lib
-from fl_clustering.private_clusters import simulated_training
-from fl_clustering.private_clusters import training
 from fl_clustering.three_phase import config as config_lib
 
 _IDS = ("f", "a", "e", "b", "d", "c")
@@ -107,36 +104,6 @@ class _Engine:
     return found
 
 
-class _PrivateTraining:
-  """Likewise."""
-
-  def __init__(self, settings, engine):
-    del engine
-    self._num_clusters = settings.num_clusters
-
-  def noise_seed(self, rng):
-    return int(rng.integers(2**63))
-
-  def start(self, noise_seed, num_participants):
-    del noise_seed
-    state = training.State.first(
-        np.zeros(5, np.float32), self._num_clusters, num_participants, clip_norm=0.5
-    )
-    return progress_lib.Progress(state, np.ones((self._num_clusters, 2)), ())
-
-  def next(self, noise_seed, progress, round_):
-    del noise_seed, round_
-    state = dataclasses.replace(
-        progress.state, vectors=progress.state.vectors + np.float32(1),
-        round_num=progress.state.round_num + 1,
-    )
-    return dataclasses.replace(progress, state=state)
-
-  def nonprivate_slots(self, noise_seed, progress):
-    del noise_seed, progress
-    return {c: _IDS.index(c) % self._num_clusters for c in _IDS}
-
-
 class _TurnedEngine(_Engine):
   """The same clients in the opposite order."""
 
@@ -161,8 +128,7 @@ def _build(name, engine=_Engine()):
   config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)
   if name in registry.CONTROLS:
     return registry.CONTROLS[name](config, engine)
-  with mock.patch.object(simulated_training, "SimulatedTraining", _PrivateTraining):
-    return registry.entry(name).build(config.method_settings(name), engine)
+  return registry.entry(name).build(config.method_settings(name), engine)
 
 
 def _copy(state):
@@ -314,7 +280,7 @@ class RegistryTest(absltest.TestCase):
     ).stdout
     imported = set(output.split())
     self.assertContainsSubset({"fl_clustering", "numpy"}, imported)
-    slow = {"networkx", "pandas", "scipy", "sklearn", "tensorflow", "tensorflow_federated"}
+    slow = {"pandas", "scipy", "sklearn", "tensorflow", "tensorflow_federated"}
     self.assertEmpty(slow & imported)
 
 

@@ -15,7 +15,6 @@ import tensorflow as tf
 from clustering_basics import options as options_lib
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import digits
-from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import keras_model
 from fl_clustering.tasks import models
@@ -400,8 +399,7 @@ class DatasetContractTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    # A port where nobody answers: no test depends on the network.
-    self.enter_context(mock.patch.object(emnist, "URL", "http://127.0.0.1:9/emnist.lzma"))
+    self.enter_context(data_files.no_network())
     self.enter_context(mock.patch.object(digits, "load", return_value=self._digits))
     self.enter_context(toy_rows.registered())
 
@@ -459,7 +457,7 @@ class DatasetContractTest(parameterized.TestCase):
       return
     if dataset == "auto" and partition_name == registry.NATURAL:
       # Natural is EMNIST's, and that is not to be had here.
-      with self.assertRaises(emnist.EmnistUnavailable):
+      with self.assertRaisesRegex(ValueError, "`dataset` .*refused"):
         self._load(**options)
       return
     task = self._load(**options)

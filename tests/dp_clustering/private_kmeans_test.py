@@ -224,7 +224,7 @@ class PrivateKMeansTest(parameterized.TestCase):
       ("row", np.array([0.12345, 0.54321]), "`X` must be an array of 2 dimensions, got 1"),
       ("scalar", 0.12345, "`X` must be an array of 2 dimensions, got 0"),
       ("rows_as_objects", np.array([[0.12345], [0.54321, 0]], object), "dimensions, got 1"),
-      ("complex_frame", pd.DataFrame({"a": [0.12345 + 1j]}), "must hold real numbers"),
+      ("complex_frame", pd.DataFrame({"a": [0.12345 + 1j]}), "`X` must be real"),
   )
   def test_no_message_shows_a_row(self, points, message):
     with self.assertRaisesRegex((TypeError, ValueError), message) as raised:

@@ -73,12 +73,9 @@ class CommandLineTest(parameterized.TestCase):
     parsed = self._parsed(f"--flagfile={path}")
     self.assertEqual((parsed["fruits"], parsed["ripe"]), (["Größe", "温度"], True))
 
-  @parameterized.parameters(
-      ("utf-16", "a"), ("utf-16-le", "a"), ("utf-16-be", "a"), ("utf-32", "a"), ("latin-1", "ß"),
-      ("utf-16-le", "ß"),
-  )
-  def test_files_in_other_encodings_are_refused(self, encoding, value):
-    path = self._file(f"--fruits={value}\n".encode(encoding))
+  @parameterized.parameters("utf-16", "utf-32", "latin-1")
+  def test_files_in_other_encodings_are_refused(self, encoding):
+    path = self._file("--fruits=ß\n".encode(encoding))
     with self.assertRaisesRegex(ValueError, f"`flagfile` must be .* UTF-8.*{path}"):
       command_line.arguments([f"--flagfile={path}"])
 

@@ -1,8 +1,10 @@
+import json
 import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 
 
@@ -11,11 +13,14 @@ class FinishedRunTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self._path = self.create_tempdir().full_path
-    self._write("config.json", '{"config": {"seed": 3}, "versions": {"python": "3.11"}}')
+    self._write_config({"config": {"seed": 3}, "versions": {"python": "3.11"}})
 
   def _write(self, name, text):
     with open(os.path.join(self._path, name), "w", encoding="utf-8") as file:
       file.write(text)
+
+  def _write_config(self, document):
+    self._write("config.json", json.dumps(file_format.stamped(document)))
 
   def test_reads_settings_and_summary(self):
     self._write("summary.json", '{"loss": 0.5}')
@@ -98,10 +103,10 @@ class FinishedRunTest(parameterized.TestCase):
 
   def test_warns_of_the_versions_that_it_was_resumed_with(self):
     self.assertEqual(finished_run.FinishedRun(self._path).warnings, ())
-    self._write("config.json", """{
+    self._write_config({
         "versions": {"python": "3.11", "numpy": "1.25"},
-        "resumed_with": [{"python": "3.11", "numpy": "1.26"}, {"python": "3.12"}]
-    }""")
+        "resumed_with": [{"python": "3.11", "numpy": "1.26"}, {"python": "3.12"}],
+    })
 
     ((title, text),) = finished_run.FinishedRun(self._path).warnings
     self.assertEqual(title, "This run was resumed with other versions")
@@ -109,6 +114,15 @@ class FinishedRunTest(parameterized.TestCase):
         text, r"numpy 1.26 \(before: 1.25\); then python 3.12 \(before: 3.11\), no numpy "
         r"\(before: 1.25\)\. Its numbers may differ"
     )
+
+  def test_a_run_of_another_format_is_refused(self):
+    self._write("summary.json", "{}")
+    for document, found in (({}, 1), ({"format": file_format.FORMAT + 1}, file_format.FORMAT + 1)):
+      self._write("config.json", json.dumps({"config": {"seed": 3}, **document}))
+      with self.assertRaisesRegex(
+          finished_run.DamagedFile, f"config.json' can't be read .*of format {found}, .*reads format"
+      ):
+        finished_run.FinishedRun(self._path).check()
 
   def test_knows_which_files_there_are(self):
     finished = finished_run.FinishedRun(self._path)

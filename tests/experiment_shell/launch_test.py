@@ -20,7 +20,6 @@ from tests.experiment_shell import nfs
 _PROGRAM = """
 import errno
 import os
-import resource
 import time
 from absl import flags
 from experiment_shell import launch
@@ -41,10 +40,6 @@ def main():
   if fault == "disk":
     with launch.run_errors("/results/run"):
       raise OSError(errno.ENOSPC, "No space left on device")
-  if fault == "temporary_files":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # As on a full disk.
-    with launch.run_errors("/results/run"):
-      raise ArithmeticError("TensorFlow says nothing of a file.")
   if fault == "home":
     import matplotlib
     matplotlib.get_cachedir()
@@ -297,12 +292,6 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 2, result.stderr)
     self.assertRegex(result.stderr, r"^error: `TMPDIR` must .*UTF-8, got '.*caf.udce9'\.\n$")
 
-  @parameterized.parameters("temporary_files", "disk")
-  def test_room_for_temporary_files_ends(self, fault):
-    result = self._run(f"--fault={fault}", TMPDIR=self._folder)
-    self.assertEqual(result.returncode, 1, result.stderr)
-    self.assertRegex(result.stderr, rf"^error: .*{self._folder}.*/results/run.*--resume.*\n$")
-
   def test_no_home(self):
     result = self._run("--fault=home", HOME="/dev/null/home", TMPDIR=self._folder)
     self.assertEqual(result.returncode, 0, result.stderr)
@@ -367,25 +356,16 @@ class LaunchTest(parameterized.TestCase):
     self.assertIn("error: that of a worker. Results so far", result.stderr)
 
   @parameterized.named_parameters(
-      ("printing", ["--fault=lines"]),
-      ("printing_in_a_run", ["--fault=run_lines"]),
-      ("at_the_end", []),
-      ("help", ["--helpfull"]),
-      ("short_help", ["--help"]),
-      ("xml_help", ["--helpxml"]),
-      ("without_a_buffer", ["--fault=lines"], {"PYTHONUNBUFFERED": "1"}),
+      ("printing_in_a_run", ["--fault=run_lines"]), ("at_the_end", []), ("help", ["--helpfull"]),
   )
-  def test_output_to_a_full_disk(self, arguments, variables={}):
+  def test_output_to_a_full_disk(self, arguments):
     with open("/dev/full", "w", encoding="utf-8") as full:
       result = subprocess.run(
           [sys.executable, "-c", _PROGRAM, *arguments],
-          check=False, stdout=full, stderr=subprocess.PIPE, text=True,
-          env=_environment() | variables,
+          check=False, stdout=full, stderr=subprocess.PIPE, text=True, env=_environment(),
       )
-    self.assertEqual(result.returncode, 1)
-    self.assertStartsWith(
-        result.stderr, "error: standard output can't be written (No space left on device)."
-    )
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertRegex(result.stderr, "^error: .*No space left on device")
     self.assertLen(result.stderr.splitlines(), 1, result.stderr)
     self.assertEqual("--resume continues" in result.stderr, arguments == ["--fault=run_lines"])
 
@@ -401,13 +381,6 @@ class LaunchTest(parameterized.TestCase):
     result = self._run("--fault=bug")
     self.assertEqual(result.returncode, 1)
     self.assertIn("Traceback", result.stderr)
-
-  def test_an_argument_that_is_not_utf_8(self):
-    result = self._run(b"--fault=caf\xe9")
-    self.assertEqual(result.returncode, 2)
-    self.assertEqual(
-        result.stderr, r"error: `arguments` must be in UTF-8, got '--fault=caf\udce9'." + "\n"
-    )
 
   def test_help_is_no_error(self):
     result = self._run("--helpfull")

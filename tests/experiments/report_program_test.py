@@ -51,12 +51,15 @@ class ReportProgramTest(parameterized.TestCase):
 
     self._refused(f"be the folder of a finished run, with {name} in it")
 
-  def test_a_run_of_an_earlier_version_is_refused(self):
-    document = dict(self.run.document)
-    del document["experiment"]
-    self._write("config.json", json.dumps(document))
+  def test_a_run_of_another_format_is_refused(self):
+    self._write("config.json", json.dumps({**self.run.document, "format": 1}))
 
-    self._refused("name its experiment in config.json, which runs of earlier versions don't")
+    self._refused(r"hold a readable config.json \(it is of format 1, ")
+
+  def test_a_run_without_an_experiment_is_refused(self):
+    self._write("config.json", json.dumps({**self.run.document, "experiment": None}))
+
+    self._refused("name its experiment in config.json")
 
   @parameterized.parameters("{", "[]")
   def test_a_damaged_config_is_refused(self, text):

@@ -6,10 +6,17 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from clustering_basics import file_format
 from experiments.three_phase import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
+
+
+def _config(settings, **more):
+  """Returns the text of a run's `config.json`."""
+  document = {"experiment": "three_phase_emnist", "config": settings, **more}
+  return json.dumps(file_format.stamped(document))
 
 
 class BadInputTest(parameterized.TestCase):
@@ -75,7 +82,6 @@ class BadInputTest(parameterized.TestCase):
       ("nothing_to_reuse", ["--dataset=digits", "--reuse=/no/such/folder"],
        "`reuse` must be the folder of a run.*/no/such/folder"),
       ("impossible_angle", ["--methods=pacfl", "--pacfl_angle=91"], "`pacfl_angle` must"),
-      ("no_budget", ["--methods=dp_fedavg", "--client_epsilon=0"], "`client_epsilon` must"),
       ("option_of_another_method", ["--methods=cfl", "--ifca_start=random"],
        "`ifca_start` must be given only with the method ifca"),
       ("impossible_norm", ["--methods=cfl", "--cfl_ratio=0"], "`cfl_ratio` must be .* > 0"),
@@ -118,7 +124,7 @@ class BadInputTest(parameterized.TestCase):
     for flag in ("--output_dir", "--data_dir"):
       result = program.run(f"{flag}={self.folder}/" + os.fsdecode(b"caf\xe9"))
 
-      self._check(result, rf"^error: `arguments` must be in UTF-8, got '{flag}=.*caf.udce9'\.$")
+      self._check(result, rf"^error: flag {flag}=.*`path` must be in UTF-8, got .*caf")
     self.assertEmpty(os.listdir(self.folder))
 
   def test_nothing_to_resume(self):
@@ -145,7 +151,7 @@ class BadInputTest(parameterized.TestCase):
     self._check(result, "`reuse` must hold files and folders.*/pretrain.npz'")
 
   def test_a_run_does_not_reuse_what_it_overwrites(self):
-    self.create_tempfile(f"{self.folder}/run/config.json", json.dumps({"config": {}}))
+    self.create_tempfile(f"{self.folder}/run/config.json", _config({}))
     self.create_tempfile(f"{self.folder}/run/checkpoints/pretrain.npz", "hours of training")
     os.symlink(f"{self.folder}/run", f"{self.folder}/link")
 
@@ -160,13 +166,15 @@ class BadInputTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("damaged", '{"config"', "`output_dir` must hold a readable config.json"),
       ("without_data", None, "`output_dir` must hold a readable config.json.*'dataset'"),
-      ("of_another_program", '{"config": {"figure": "sse"}}',
-       "`output_dir` must hold a run of this program.*'figure'"),
+      ("of_another_program", json.dumps(file_format.stamped({"config": {}})),
+       "`output_dir` must hold a run of this program"),
+      ("of_another_format", '{"experiment": "three_phase_emnist", "config": {}}',
+       "`output_dir` must hold a readable config.json .*it is of format 1, "),
   )
   def test_a_run_that_is_none_of_this_program(self, text, message):
     if text is None:
       settings = config_lib.ThreePhaseConfig(dataset="idx", partition="iid", num_clients=8)
-      text = json.dumps({"config": settings.to_json()})
+      text = _config(settings.to_json())
     self.create_tempfile(f"{self.folder}/config.json", text)
 
     result = program.run(
@@ -178,7 +186,7 @@ class BadInputTest(parameterized.TestCase):
 
   def test_auto_without_the_data_that_it_chose(self):
     settings = config_lib.ThreePhaseConfig(**{**experiment_flags.OF_DIGITS, "num_clients": 8})
-    text = json.dumps({"config": settings.to_json(), "dataset": None})
+    text = _config(settings.to_json(), dataset=None)
     self.create_tempfile(f"{self.folder}/config.json", text)
 
     result = program.run(

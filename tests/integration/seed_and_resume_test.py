@@ -1,4 +1,5 @@
 import functools
+import json
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
+from clustering_basics import file_format
 from experiments.three_phase import report
 from fl_clustering import runtime
 from fl_clustering.runtime import worker_watch
@@ -242,7 +244,8 @@ class PrivateRunTest(absltest.TestCase):
     super().setUpClass()
     cls.folder = os.path.join(_base, "private")
     os.makedirs(os.path.join(cls.folder, "checkpoints"))
-    for name, text in (("config.json", '{"config": {}}'), ("checkpoints/pretrain.npz", "old")):
+    config = file_format.stamped({"experiment": "three_phase_emnist", "config": {}})
+    for name, text in (("config.json", json.dumps(config)), ("checkpoints/pretrain.npz", "old")):
       with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
         file.write(text)
     cls.refused = _run(cls.folder, *_DP)

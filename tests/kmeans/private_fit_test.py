@@ -255,7 +255,7 @@ class ContentTest(_PrivateTest):
 
   @parameterized.named_parameters(
       ("text", [["one", "two"]], TypeError, r"`clients\['1'\]` must hold real numbers"),
-      ("other columns", [[1.0, 2.0, 3.0]], ValueError, "same number of columns"),
+      ("other columns", [[1.0, 2.0, 3.0]], ValueError, "columns as the others"),
   )
   def test_types_and_shapes_are_refused_before_anything_is_sent(self, rows, error, message):
     with mock.patch.object(secure_sums.FederatedPoints, "totals") as totals:
@@ -264,7 +264,7 @@ class ContentTest(_PrivateTest):
     totals.assert_not_called()
 
   def test_the_number_of_columns_is_unknown(self):
-    with self.assertRaisesRegex(ValueError, "the same number of columns, at least one"):
+    with self.assertRaisesRegex(ValueError, "`clients` must have columns"):
       FederatedKMeans(3, privacy=_PRIVACY).fit([[], []])
 
   def test_a_point_however_far_counts_as_one_at_the_radius(self):

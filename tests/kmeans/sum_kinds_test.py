@@ -1,6 +1,5 @@
 """Tests for fl_clustering.kmeans.sum_kinds."""
 
-import dataclasses
 from unittest import mock
 
 from absl.testing import absltest
@@ -43,15 +42,6 @@ def _child_query(centers, with_losses):
 
 
 def _queries(centers):
-  queries = _queries_of_sums(centers)
-  counts = {
-      f"counts_of_{name}": dataclasses.replace(query, kind=sum_kinds.Counts(query.kind))
-      for name, query in queries.items()
-  }
-  return queries | counts
-
-
-def _queries_of_sums(centers):
   cells = np.linspace(0.3, 1, centers.shape[1])
   return {
       "start": sum_query.SumQuery(sum_kinds.Start(), {"origin": np.zeros((1, centers.shape[1]))}),
@@ -141,19 +131,6 @@ class OnePointAtATimeTest(absltest.TestCase):
     np.testing.assert_array_equal(totals["residuals"], residuals)
     found = totals["silhouettes"][:, 0] / point_grid.CONTRIBUTION_STEPS
     np.testing.assert_allclose(found, expected, atol=300 / point_grid.CONTRIBUTION_STEPS)
-
-
-class CountsTest(parameterized.TestCase):
-
-  @parameterized.parameters(*_queries_of_sums(_centers()))
-  def test_counts_are_those_of_the_sums_and_nothing_else(self, name):
-    queries = _queries(_centers())
-    found, sums = _totals(queries[f"counts_of_{name}"]), _totals(queries[name])
-    halves = ["upper_counts"] if name.startswith("children") else []
-    self.assertEqual(list(found), ["counts", *halves])
-    np.testing.assert_array_equal(found["counts"], sums["count" if name == "start" else "counts"])
-    for half in halves:
-      np.testing.assert_array_equal(found[half], sums[half])
 
 
 class TiesTest(parameterized.TestCase):

@@ -10,7 +10,6 @@ from fl_clustering.methods import controls
 from tests.methods import point_engine
 
 _SETTINGS = cfl.Cfl(cfl_ratio=0.4, cfl_gap=0.2)
-_BOTH = (cfl.cfl, cfl.cfl_as_copied)
 
 
 def _points(groups):
@@ -24,16 +23,16 @@ _QUARTERS = _points({(4, 2): "ag", (4, -2): "dh", (-4, 2): "be", (-4, -2): "cf"}
 _ONE_AND_A_HALF = _points({(4, 1): "ac", (4, -3): "e", (-4, 0): "bdf"})
 
 
-def _start(build, points, settings=_SETTINGS, new_client_ids=()):
+def _start(points, settings=_SETTINGS, new_client_ids=()):
   engine = point_engine.PointEngine(points, new_client_ids)
-  one = build(settings, engine)
+  one = cfl.cfl(settings, engine)
   state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
   return engine, one, state
 
 
-def _run(build, points, num_rounds, client_ids=None, **details):
+def _run(points, num_rounds, client_ids=None, **details):
   """Returns the engine, the method and all its states."""
-  engine, one, state = _start(build, points, **details)
+  engine, one, state = _start(points, **details)
   states = [state]
   for number in range(1, num_rounds + 1):
     round_ = participation.Round(number, client_ids or engine.client_ids, 3)
@@ -125,11 +124,10 @@ class BipartitionTest(absltest.TestCase):
     self.assertEqual(self._halves([0, 30, 62, 97]), ([0, 1], [2, 3]))
 
 
-class CflTest(parameterized.TestCase):
+class CflTest(absltest.TestCase):
 
-  @parameterized.parameters(*_BOTH)
-  def test_is_fedavg_while_nothing_splits(self, build):
-    engine, one, state = _start(build, _QUARTERS, cfl.Cfl(cfl_gap=2.0))
+  def test_is_fedavg_while_nothing_splits(self):
+    engine, one, state = _start(_QUARTERS, cfl.Cfl(cfl_gap=2.0))
     fedavg = controls.fedavg(None, engine)
     other = fedavg.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
     for number in (1, 2):
@@ -140,7 +138,7 @@ class CflTest(parameterized.TestCase):
       np.testing.assert_array_equal(state.vectors, other.vectors)
 
   def test_finds_four_groups(self):
-    _, _, states = _run(cfl.cfl, _QUARTERS, 12)
+    _, _, states = _run(_QUARTERS, 12)
     self.assertEqual(states[1].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
     # Both halves start from the model that was split.
     np.testing.assert_array_equal(states[1].vectors, [[0, 0, 10]] * 2)
@@ -158,28 +156,28 @@ class CflTest(parameterized.TestCase):
     )
 
   def test_clients_weigh_by_their_examples(self):
-    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    engine, one, state = _start(_QUARTERS)
     # The mean of all is 0 if all count alike; thus it is -1.6 in x, of updates of length 2.2.
     engine.num_examples.update(dict.fromkeys("bcef", 9))
     after, _ = one.next(state, participation.Round(7, engine.client_ids, 3))
     self.assertLen(after.members, 1)
 
   def test_few_clients_are_not_split(self):
-    _, _, states = _run(cfl.cfl, _QUARTERS, 12, settings=cfl.Cfl(0.4, 0.2, 5))
+    _, _, states = _run(_QUARTERS, 12, settings=cfl.Cfl(0.4, 0.2, 5))
     self.assertEqual(states[12].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
 
   def test_the_second_split_is_of_the_clusters_own_clients(self):
-    _, _, states = _run(cfl.cfl, _ONE_AND_A_HALF, 9)
+    _, _, states = _run(_ONE_AND_A_HALF, 9)
     self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
     self.assertEqual(states[9].members, (("a", "c"), ("b", "d", "f"), ("e",)))
 
   def test_few_take_part_in_the_round_of_a_cluster_that_is_large_enough(self):
-    _, one, state = _start(cfl.cfl, _QUARTERS, settings=cfl.Cfl(0.4, 0.2, cfl_min_clients=8))
+    _, one, state = _start(_QUARTERS, settings=cfl.Cfl(0.4, 0.2, cfl_min_clients=8))
     after, _ = one.next(state, participation.Round(7, ("a", "c", "e", "g"), 3))
     self.assertLen(after.members, 2)
 
   def test_all_members_are_asked_before_a_split(self):
-    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    engine, one, state = _start(_QUARTERS)
     engine.points["c"] += np.array([0, 0, 0.5], np.float32)
     # "a" and "g" pull in the opposite direction of "c".
     engine.num_examples["c"] = 2
@@ -195,7 +193,7 @@ class CflTest(parameterized.TestCase):
     np.testing.assert_allclose(after.vectors, [[0, 0, 10.125]] * 2, atol=1e-6)
 
   def test_no_split_if_all_members_see_it_otherwise(self):
-    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    engine, one, state = _start(_QUARTERS)
     moved = np.array([[0, -5, 10]], np.float32)
     state = type(state)(moved, state.members, state.memory)
     points = {"a": (4, -4.9, 10), "c": (-4, -5, 10)}
@@ -205,65 +203,16 @@ class CflTest(parameterized.TestCase):
     self.assertLen(after.members, 1)
 
   def test_nobody_is_asked_where_nothing_splits(self):
-    engine, one, state = _start(cfl.cfl, _QUARTERS)
+    engine, one, state = _start(_QUARTERS)
     one.next(state, participation.Round(7, ("a", "d", "g"), 3))
     self.assertEmpty(engine.trained_alone)
-
-
-class CopiedMistakeTest(absltest.TestCase):
-
-  def test_the_first_split_is_right(self):
-    _, _, right = _run(cfl.cfl, _QUARTERS, 4)
-    _, _, copied = _run(cfl.cfl_as_copied, _QUARTERS, 4)
-    self.assertEqual(copied[4].members, right[4].members)
-    np.testing.assert_array_equal(copied[4].vectors, right[4].vectors)
-
-  def test_positions_in_the_cluster_are_taken_for_clients(self):
-    engine, _, states = _run(cfl.cfl_as_copied, _ONE_AND_A_HALF, 9)
-    self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
-    # The halves of "ace" are the positions 0, 1 and 2: of all clients, "ab" and "c".
-    split = next(i for i, state in enumerate(states) if len(state.members) > 2)
-    self.assertEqual(
-        states[split].members, (("a", "b"), ("b", "d", "f"), ("c",), ("e",))
-    )
-    # "b" trains twice from now on, and "e" not at all.
-    self.assertEqual(engine.trained[-1], (("a", "b"), ("b", "d", "f"), ("c",), ()))
-    # It keeps the model that it had last.
-    np.testing.assert_array_equal(states[split].vectors[3], states[split].vectors[0])
-    np.testing.assert_array_equal(states[9].vectors[3], states[split].vectors[3])
-    self.assertGreater(np.abs(states[9].vectors[0] - states[split].vectors[0]).max(), 0.1)
-
-  def test_a_client_may_be_left_out_and_come_back(self):
-    points = _points({(5, 2): "ad", (5, -2): "g", (-3, 2): "bce", (-3, -2): "fh"})
-    engine, one, states = _run(cfl.cfl_as_copied, points, 1)
-    self.assertEqual(states[1].members, (("a", "d", "g"), tuple("bcefh")))
-    state = states[1]
-
-    def run_until_split(state, client_ids):
-      num_clusters = len(state.members)
-      for number in range(10):
-        state, _ = one.next(state, participation.Round(number, client_ids, 1))
-        if len(state.members) > num_clusters:
-          return state
-      self.fail("nothing was split")
-
-    state = run_until_split(state, ("a", "d", "g"))
-    self.assertEqual(state.members, (("a", "b"), tuple("bcefh"), ("c",), ("d", "g")))
-    left_out = state.vectors[3]
-    state = run_until_split(state, tuple("bcefh"))
-    # "d" is back, "f" and "h" are left out.
-    self.assertEqual(
-        state.members, (("a", "b"), ("a", "b", "c"), ("c",), ("g",), ("d", "e"), ("f", "h"))
-    )
-    np.testing.assert_array_equal(state.vectors[3], left_out)
-    np.testing.assert_array_equal(state.vectors[5], state.vectors[1])
 
 
 class NewClientsTest(absltest.TestCase):
 
   def test_follow_the_splits(self):
     new = {"x": (3.5, 3, 10), "y": (3, -2, 10), "z": (-3, 1, 10)}
-    engine, one, states = _run(cfl.cfl, {**_QUARTERS, **new}, 5, new_client_ids="xyz")
+    engine, one, states = _run({**_QUARTERS, **new}, 5, new_client_ids="xyz")
     self.assertEqual(
         states[5].members, (("a", "g"), ("b", "e"), ("d", "h"), ("c", "f"))
     )
@@ -285,14 +234,12 @@ class NewClientsTest(absltest.TestCase):
   def test_a_large_update_counts_no_more_than_another(self):
     # Without "c", which pulls far, "x" resembles "a" and "b".
     points = _points({(2, 0): "ab", (8, 40): "c", (-6, -20): "de"})
-    _, one, states = _run(cfl.cfl, {**points, "x": (8, -4, 10)}, 1, new_client_ids="x")
+    _, one, states = _run({**points, "x": (8, -4, 10)}, 1, new_client_ids="x")
     self.assertEqual(states[1].members, (("a", "b", "c"), ("d", "e")))
     self.assertEqual(one.place(None, states[1], ("x",)).clusters, ((0,),))
 
   def test_without_splits_there_is_one_cluster(self):
-    engine, one, state = _start(
-        cfl.cfl, {**_QUARTERS, "x": (4, 0, 10)}, new_client_ids="x"
-    )
+    engine, one, state = _start({**_QUARTERS, "x": (4, 0, 10)}, new_client_ids="x")
     self.assertEqual(one.place(None, state, ("x",)).clusters, ((0,),))
     self.assertEmpty(engine.trained_alone)
 

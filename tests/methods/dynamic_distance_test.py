@@ -5,10 +5,10 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import networkx
 import numpy as np
 
 from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import dynamic_distance
 
 # The article's example; its clusters are those of the article.
@@ -28,13 +28,43 @@ def _weights(vectors):
   return client_weights.ClientWeights(ids, vectors, np.zeros(vectors.shape[1], np.float32))
 
 
-def _neighbours(graph):
-  return {str(node): [str(other) for other in graph[node]] for node in graph}
+def _graph_of(*cliques):
+  """Returns from every client's id to its neighbours' ids, which share a clique with it."""
+  clients = sorted(set.union(*map(set, cliques)))
+  return {a: {b for one in cliques if a in one for b in one} - {a} for a in clients}
+
+
+def _random_graph(seed, num_clients, density):
+  rng = np.random.default_rng(seed)
+  is_edge = np.triu(rng.uniform(size=(num_clients, num_clients)) < density, 1)
+  is_edge |= is_edge.T
+  return {str(i): set(map(str, np.flatnonzero(row))) for i, row in enumerate(is_edge)}
+
+
+def _maximal_cliques(neighbours):
+  """Returns all maximal cliques, from those of one client more at a time."""
+  found = {frozenset()}
+  for client_id, near in neighbours.items():
+    new = {clique & near | {client_id} for clique in found}
+    found = {clique for clique in found if not clique <= near}
+    found |= {clique for clique in new if not any(clique < other for other in new)}
+  return found
+
+
+def _clusters(neighbours, *bounds, **more_bounds):
+  """Returns the clusters of a graph, from every client's id to its neighbours' ids."""
+  ids = sorted(neighbours)
+  is_edge = np.array([[one in neighbours[other] for one in ids] for other in ids])
+  clusters, warning = dynamic_distance.cluster_neighbours(is_edge, *bounds, **more_bounds)
+  return cluster_assignment.ClusterAssignment.from_clusters(
+      tuple(neighbours), [[ids[i] for i in members] for members in clusters], warning
+  )
 
 
 def _moon_moser(num_triples):
   """A graph of 3 * num_triples nodes with 3^num_triples maximal cliques."""
-  return _neighbours(networkx.complete_multipartite_graph(*[3] * num_triples))
+  ids = [f"{i:03d}" for i in range(3 * num_triples)]
+  return {a: {b for j, b in enumerate(ids) if j // 3 != i // 3} for i, a in enumerate(ids)}
 
 
 def _is_maximal_clique(neighbours, members):
@@ -46,20 +76,27 @@ def _is_maximal_clique(neighbours, members):
 
 class ClusterNeighboursTest(parameterized.TestCase):
 
+  @parameterized.product(seed=[0, 1, 2], density=[0.0, 0.1, 0.5, 0.9])
+  def test_are_all_maximal_cliques(self, seed, density):
+    neighbours = _random_graph(seed, 25, density)
+    assignment = _clusters(neighbours, max_clusters=1_000)
+    self.assertCountEqual(map(frozenset, assignment.clusters), _maximal_cliques(neighbours))
+    self.assertIsNone(assignment.warning)
+
   def test_article_example(self):
-    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=32)
+    assignment = _clusters(_ARTICLE, max_clusters=32)
     self.assertLen(assignment.clusters, 10)
     self.assertEqual(set(assignment.clusters), _ARTICLE_CLUSTERS)
     self.assertIsNone(assignment.warning)
 
   def test_order_is_that_of_the_clients(self):
-    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=32)
+    assignment = _clusters(_ARTICLE, max_clusters=32)
     self.assertEqual(
         assignment.clusters[:4], (("0",), ("1", "9"), ("1", "10"), ("2", "9"))
     )
 
   def test_as_many_cliques_as_allowed(self):
-    assignment = dynamic_distance.cluster_neighbours(_ARTICLE, max_clusters=10)
+    assignment = _clusters(_ARTICLE, max_clusters=10)
     self.assertEqual(set(assignment.clusters), _ARTICLE_CLUSTERS)
     self.assertIsNone(assignment.warning)
 
@@ -67,14 +104,12 @@ class ClusterNeighboursTest(parameterized.TestCase):
     reflexive = {client_id: [client_id, *others] for client_id, others in _ARTICLE.items()}
     for bounds in ((32,), (32, 1)):
       self.assertEqual(
-          dynamic_distance.cluster_neighbours(reflexive, *bounds),
-          dynamic_distance.cluster_neighbours(_ARTICLE, *bounds),
+          _clusters(reflexive, *bounds),
+          _clusters(_ARTICLE, *bounds),
       )
 
   def test_largest_cliques_first(self):
-    graph = networkx.Graph()
-    for clique in ("abc", "cde", "af", "cg", "ef", "fg"):
-      graph.add_edges_from(itertools.combinations(clique, 2))
+    graph = _graph_of("abc", "cde", "af", "cg", "ef", "fg")
     # After abc, cde, ef and fg hold two clients more, of which cde is the largest;
     # then fg holds the last two.
     cover = {"abc", "cde", "fg"}
@@ -87,23 +122,19 @@ class ClusterNeighboursTest(parameterized.TestCase):
     }
     for max_clusters, expected in by_budget.items():
       with self.subTest(max_clusters):
-        assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters)
+        assignment = _clusters(graph, max_clusters)
         self.assertEqual({"".join(sorted(m)) for m in assignment.clusters}, expected)
 
   def test_cover_counts_only_clients_not_yet_in_a_cluster(self):
-    graph = networkx.Graph()
-    for clique in ("abcd", "cde", "ef"):
-      graph.add_edges_from(itertools.combinations(clique, 2))
-    assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=2)
+    assignment = _clusters(_graph_of("abcd", "cde", "ef"), max_clusters=2)
     self.assertEqual({"".join(sorted(m)) for m in assignment.clusters}, {"abcd", "ef"})
 
   @parameterized.parameters(*range(5))
   def test_chosen_one_by_one(self, seed):
     """The same as a look at every clique for every choice."""
-    rng = np.random.default_rng(seed)
-    graph = networkx.from_numpy_array(np.triu(rng.uniform(size=(30, 30)) < 0.5, 1))
-    cliques = {tuple(sorted(map(str, c))) for c in networkx.find_cliques(graph)}
-    uncovered, expected = set(map(str, graph)), []
+    neighbours = _random_graph(seed, 30, 0.5)
+    cliques = {tuple(sorted(clique)) for clique in _maximal_cliques(neighbours)}
+    uncovered, expected = set(neighbours), []
     for _ in range(20):
       best = min(
           cliques.difference(expected),
@@ -112,7 +143,7 @@ class ClusterNeighboursTest(parameterized.TestCase):
       expected.append(best)
       uncovered.difference_update(best)
     self.assertEmpty(uncovered)
-    assignment = dynamic_distance.cluster_neighbours(_neighbours(graph), max_clusters=20)
+    assignment = _clusters(neighbours, max_clusters=20)
     self.assertEqual(
         {tuple(sorted(members)) for members in assignment.clusters}, set(expected)
     )
@@ -120,14 +151,14 @@ class ClusterNeighboursTest(parameterized.TestCase):
   def test_ties_go_to_the_lowest_client_id(self):
     # A square: of its four edges, ab and cd hold everyone, and ad is the next one.
     square = {"d": "ca", "c": "bd", "b": "ac", "a": "bd"}
-    assignment = dynamic_distance.cluster_neighbours(square, max_clusters=3)
+    assignment = _clusters(square, max_clusters=3)
     self.assertEqual(
         {frozenset(members) for members in assignment.clusters},
         {frozenset("ab"), frozenset("ad"), frozenset("cd")},
     )
 
   def test_warning_names_both_numbers(self):
-    assignment = dynamic_distance.cluster_neighbours(_moon_moser(3), max_clusters=5)
+    assignment = _clusters(_moon_moser(3), max_clusters=5)
     self.assertLen(assignment.clusters, 5)
     self.assertEqual(
         assignment.warning,
@@ -136,7 +167,7 @@ class ClusterNeighboursTest(parameterized.TestCase):
 
   def test_isolated_clients_are_clusters_past_the_bound(self):
     alone = {str(i): [] for i in range(6)}
-    assignment = dynamic_distance.cluster_neighbours(alone, max_clusters=4)
+    assignment = _clusters(alone, max_clusters=4)
     self.assertLen(assignment.clusters, 6)
     assignment.check_covers(tuple(alone))
     self.assertRegex(
@@ -146,13 +177,13 @@ class ClusterNeighboursTest(parameterized.TestCase):
     )
 
   def test_single_client(self):
-    assignment = dynamic_distance.cluster_neighbours({"a": []}, max_clusters=1)
+    assignment = _clusters({"a": []}, max_clusters=1)
     self.assertEqual(assignment.clusters, (("a",),))
 
   def test_exponentially_many_cliques(self):
     # 3^40 maximal cliques: an enumeration of all of them would not end.
     neighbours = _moon_moser(40)
-    assignment = dynamic_distance.cluster_neighbours(neighbours, max_clusters=32)
+    assignment = _clusters(neighbours, max_clusters=32)
     self.assertLen(assignment.clusters, 32)
     assignment.check_covers(tuple(neighbours))
     for members in assignment.clusters:
@@ -161,10 +192,8 @@ class ClusterNeighboursTest(parameterized.TestCase):
 
   @parameterized.parameters(0, 1, 2, 5, 50)
   def test_clients_not_seen_get_cliques_that_grow_from_them(self, max_cliques):
-    rng = np.random.default_rng(max_cliques)
-    graph = networkx.from_numpy_array(np.triu(rng.uniform(size=(40, 40)) < 0.4, 1))
-    neighbours = _neighbours(graph)
-    assignment = dynamic_distance.cluster_neighbours(neighbours, 10, max_cliques)
+    neighbours = _random_graph(max_cliques, 40, 0.4)
+    assignment = _clusters(neighbours, 10, max_cliques)
     assignment.check_covers(tuple(neighbours))
     for members in assignment.clusters:
       self.assertTrue(_is_maximal_clique(neighbours, members))
@@ -173,11 +202,11 @@ class ClusterNeighboursTest(parameterized.TestCase):
   def test_long_cliques_are_bounded_together(self):
     dense = _moon_moser(20)
     with self.subTest("unbounded"):
-      assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
+      assignment = _clusters(dense, 4, 1_000)
       self.assertRegex(assignment.warning, "more than 1000 maximal")
     with mock.patch.object(dynamic_distance, "MAX_MEMBERSHIPS", 400):
       # 20 members each: the bound is passed with the 21st.
-      assignment = dynamic_distance.cluster_neighbours(dense, 4, 1_000)
+      assignment = _clusters(dense, 4, 1_000)
       self.assertRegex(assignment.warning, "more than 21 maximal")
       assignment.check_covers(tuple(dense))
 

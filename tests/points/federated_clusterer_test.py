@@ -19,19 +19,11 @@ from fl_clustering import multiview
 from fl_clustering import runtime
 from tests import nightly
 
-_WORDING = "The message is of this project's form: the argument, the rule and what was found."
 # What `check_estimator` asks for and can't hold, by estimator, with the reason.
-_BOTH_CANNOT_HOLD = {
-    "check_complex_data": "A wrong type is a TypeError here; scikit-learn wants a ValueError.",
-    "check_estimators_empty_data_messages": _WORDING,
-    "check_estimators_nan_inf": _WORDING + "  It names the row and the column of the `nan`.",
-    "check_fit2d_predict1d": _WORDING,
-}
 _CANNOT_HOLD = {
-    "kmeans": _BOTH_CANNOT_HOLD,
+    "kmeans": {},
     "multiview": {
-        **_BOTH_CANNOT_HOLD,
-        "check_n_features_in_after_fitting": _WORDING + "  It names the view.",
+        "check_n_features_in_after_fitting": "The message names the view.",
         "check_fit2d_1sample": "A view that is the same at all points has no scale.",
     },
 }
@@ -67,20 +59,6 @@ def _points(seed=0, size=60):
 
 def _frame(seed=0, columns=("height", "weight"), **kwargs):
   return pd.DataFrame(_points(seed, **kwargs), columns=columns)
-
-
-class _Interchanged:
-  """A frame of another library: it has the interchange protocol and becomes an array."""
-
-  def __init__(self, frame):
-    self._frame = frame
-    self.shape = frame.shape
-
-  def __dataframe__(self, *args, **kwargs):
-    return self._frame.__dataframe__(*args, **kwargs)
-
-  def __array__(self, *args, **kwargs):
-    return self._frame.to_numpy(*args, **kwargs)
 
 
 class RulesOfScikitLearnTest(parameterized.TestCase):
@@ -186,7 +164,7 @@ class FormsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BOTH)
   def test_bad_ids_are_refused(self, name):
-    with self.assertRaisesRegex(ValueError, "ids that look different, got 1 and '1'"):
+    with self.assertRaisesRegex(ValueError, "ids that look different, got .1, '1'"):
       _estimator(name).fit({1: _points(), "1": _points()})
     with self.assertRaisesRegex(TypeError, "integers or text as ids, got 1.5"):
       _estimator(name).fit({1.5: _points()})
@@ -311,25 +289,15 @@ class ColumnNamesTest(parameterized.TestCase):
     self.assertFalse(hasattr(model, "feature_names_in_"))
 
   @parameterized.named_parameters(*_BOTH)
-  def test_frames_of_other_libraries(self, name):
-    model = _estimator(name).fit(
-        _listed(name, (_Interchanged(_frame(1)), _Interchanged(_frame(2))))
-    )
-    np.testing.assert_array_equal(np.ravel(model.feature_names_in_), ["height", "weight"])
-    with self.assertRaisesRegex(ValueError, "in the order of the fit"):
-      model.predict(_Interchanged(_frame()[["weight", "height"]]))
-    np.testing.assert_array_equal(model.predict(_frame(2)), model.labels_[1])
-
-  @parameterized.named_parameters(*_BOTH)
   def test_kinds_of_columns(self, name):
     frame = _frame().round()
     mixed = frame.astype({"height": "Int64", "weight": object})
     model = _estimator(name).fit(frame)
     np.testing.assert_array_equal(model.predict(mixed), model.labels_)
-    with self.assertRaisesRegex(TypeError, "column 'city',` must hold real numbers.*text"):
+    with self.assertRaisesRegex(ValueError, "`clients`.*Delft"):
       _estimator(name).fit(frame.assign(city="Delft"))
     mixed.loc[3, "height"] = pd.NA
-    with self.assertRaisesRegex(ValueError, "got nan in row 3, column 0"):
+    with self.assertRaisesRegex((TypeError, ValueError), "`X`.*(NaN|NA)"):
       model.predict(mixed)
     _private(name).fit({"a": mixed, "b": []} if name == "kmeans" else mixed)
 

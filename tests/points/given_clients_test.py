@@ -55,7 +55,7 @@ class ClientsOfTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("no_clients", {}, ValueError, "at least one client, got none"),
       ("empty_list", [], ValueError, "at least one client, got none"),
-      ("look_alike", {"7": _ROWS, 7: _ROWS}, ValueError, "look different, got '7' and 7"),
+      ("look_alike", {"7": _ROWS, 7: _ROWS}, ValueError, "look different, got .'7', 7"),
       ("truth", {True: _ROWS}, TypeError, "integers or text as ids, got True"),
       ("nothing", {None: _ROWS}, TypeError, "integers or text as ids, got None"),
       ("text", "abc", TypeError, "one client, a list of clients or a mapping .* got str"),
@@ -93,10 +93,14 @@ class AlignedTest(parameterized.TestCase):
     _, names = given_clients.aligned(clients)
     self.assertEqual(names, [["a"]])
 
-  def test_sparse_tables_are_refused(self):
-    clients = given_clients.tables_of({"a": sparse.csr_matrix(_ARRAY)})
-    with self.assertRaisesRegex(TypeError, r"`clients`\['a'\] must be dense, got a sparse csr"):
-      given_clients.aligned(clients)
+  def test_tables_with_other_columns_or_none_are_refused(self):
+    frame = pd.DataFrame(_ARRAY, columns=["a", "b"])
+    for other, message in (
+        (frame.rename(columns={"b": "c"}), r"lacks \['b'\] and has \['c'\] besides"),
+        (_ARRAY, "names of columns"),
+    ):
+      with self.assertRaisesRegex(ValueError, rf"`clients`\[2\] must have .*{message}"):
+        given_clients.aligned(given_clients.tables_of({1: frame, 2: other}))
 
 
 class CheckedClientsTest(parameterized.TestCase):
@@ -129,44 +133,35 @@ class CheckedClientsTest(parameterized.TestCase):
     self.assertEqual(points[0, 0], 1)
 
   @parameterized.named_parameters(
-      ("no client", {}, "`clients` must have at least one client"),
-      ("no rows", {"a": _GOOD, "b": np.ones((0, 2))}, r"`clients`\['b'\] must have at least one"),
-      ("no columns", {"a": np.ones((3, 0))}, r"`clients`\['a'\] must be a matrix"),
-      ("an array", np.ones((2, 3, 2)), "`clients` must be a matrix"),
-      ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\] must be a matrix"),
-      ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\] must be a matrix"),
-      ("clients of one column, or rows", [[1, 2, 3], [4, 5]], "got rows of several lengths; one "
-       "client is a table or a list of rows, and several clients are a list or a dict of tables.$"),
-      ("a table beside a row", [_GOOD, [1, 2]],
-       r"`clients`\['1'\] must be a matrix .*got 1 dimension; one client is a table or a list of"),
-      ("a list of numbers", [1, 2], r"`clients`\['0'\] must be .*got 0 dimensions; one client is"),
-      ("other columns", {"a": _GOOD, "b": np.ones((3, 5))},
-       r"`clients`\['b'\] must have 2 columns as the others, got 5"),
-      ("nan", {"a": [[1, 2], [3, np.nan]]}, r"`clients`\['a'\].*got nan in row 1, column 1"),
-      ("infinity", {"a": [[-np.inf, 2]]}, r"`clients`\['a'\].*got -inf in row 0, column 0"),
-      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]},
-       r"`clients`\['a'\] must hold numbers between -1e\+100 and 1e\+100, got -3e\+160 in row 1"),
+      ("no client", {}, "`clients`"),
+      ("no table", 1, "`clients`"),
+      ("three dimensions", np.ones((2, 3, 2)), "`clients`"),
+      ("no rows", {"a": _GOOD, "b": np.ones((0, 2))}, r"`clients`\['b'\]"),
+      ("no columns", {"a": np.ones((3, 0))}, r"`clients`\['a'\]"),
+      ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\]"),
+      ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\]"),
+      ("clients of one column, or rows", [[1, 2, 3], [4, 5]], "`clients` .*list or a dict of"),
+      ("a table beside a row", [_GOOD, [1, 2]], r"`clients`\['1'\]"),
+      ("a list of numbers", [1, 2], r"`clients`\['0'\]"),
+      ("other columns", {"a": _GOOD, "b": np.ones((3, 5))}, r"`clients`\['b'\] .* 2 columns .*5"),
+      ("nan", {"a": _GOOD, "b": [[1, 2], [3, np.nan]]}, r"`clients`\['b'\]"),
+      ("nan in a frame", {"a": _GOOD, "b": pd.DataFrame({0: [1.0], 1: [pd.NA]})}, r"\['b'\]"),
+      ("infinity", {"a": [[-np.inf, 2]]}, r"`clients`\['a'\]"),
+      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]}, r"`clients`\['a'\] .*1e\+100"),
+      ("text", {"a": [["1", "2"]]}, r"`clients`\['a'\]"),
+      ("complex numbers", {"a": [[1j]]}, r"`clients`\['a'\]"),
+      ("sparse", {"a": sparse.csr_matrix(_ARRAY)}, r"`clients`\['a'\]"),
   )
-  def test_bad_points(self, clients, message):
-    with self.assertRaisesRegex(ValueError, message):
+  def test_bad_points(self, clients, where):
+    with self.assertRaisesRegex((TypeError, ValueError), where) as raised:
       _checked(clients)
-
-  @parameterized.named_parameters(
-      ("no clients", 1, "`clients` must be one client, a list of clients or a mapping"),
-      ("text", {"a": [["1", "x"]]}, r"`clients`\['a'\] must hold real numbers"),
-      ("complex numbers", {"a": [[1j]]}, r"`clients`\['a'\] must hold real numbers"),
-  )
-  def test_wrong_types(self, clients, message):
-    with self.assertRaisesRegex(TypeError, message):
-      _checked(clients)
+    self.assertNotIn("\n", str(raised.exception))
 
   @parameterized.named_parameters(*_MASKED)
   def test_masked_numbers_are_refused(self, points):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
-      with self.assertRaisesRegex(
-          ValueError, r"`clients`\['b'\] must hold finite numbers, got nan in row 1, column 0"
-      ):
+      with self.assertRaisesRegex(ValueError, r"`clients`\['b'\] must be .*finite.*NaN"):
         _checked({"a": _GOOD, "b": points})
 
   def test_a_mask_of_nothing_changes_nothing(self):
@@ -213,45 +208,29 @@ class ViewsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
-      ("a_missing_view", lambda c: c["b"].__setitem__(1, None),
-       r"`clients`\['b'\], view 1, must be there: every client needs every view"),
-      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("a_missing_view", lambda c: c["b"].__setitem__(1, None), r"`clients`\['b'\], view 1,"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have .* views"),
+      ("no_list_of_views", lambda c: c.__setitem__("a", 1), r"`clients`\['a'\] must be a list"),
       ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
        r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
       ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
-       r"`clients`\['b'\], view 1, must have 5 rows as view 0 has, got 4"),
-      ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)),
-       r"`clients`\['b'\], view 1, must be a matrix of shape .* got shape \(5,\)"),
+       r"`clients`\['b'\] must have the same number of rows in every view"),
+      ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)), r"`clients`\['b'\], view 1,"),
       ("no_columns", lambda c: c["a"].__setitem__(0, np.zeros((4, 0))),
-       r"`clients`\['a'\], view 0, must be a matrix of shape"),
-      ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan),
-       r"`clients`\['b'\], view 0, must hold finite numbers, got nan in row 2, column 1"),
+       r"`clients`\['a'\], view 0,"),
+      ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan), r"`clients`\['b'\], view 0,"),
       ("no_points", lambda c: c.__setitem__("b", [np.zeros((0, 3)), np.zeros((0, 2))]),
-       r"`clients`\['b'\], view 0, must have at least one row"),
-      ("overflowing_squares", lambda c: c["b"][0].__setitem__((2, 1), 1e101),
-       "must hold numbers between"),
-      ("infinity", lambda c: c["b"][0].__setitem__((2, 1), -np.inf), "got -inf in row 2"),
+       r"`clients`\['b'\], view 0,"),
+      ("overflowing_squares", lambda c: c["b"][0].__setitem__((2, 1), 1e101), r"\['b'\], view 0,"),
+      ("text", lambda c: c["a"].__setitem__(1, [["x", "y"]] * 4), r"`clients`\['a'\], view 1,"),
       ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
+      ("ids_of_a_wrong_type", lambda c: c.__setitem__(1.5, c["a"]), "integers or text as ids"),
   )
-  def test_views_that_do_not_fit_are_refused(self, change, message):
+  def test_views_that_do_not_fit_are_refused(self, change, where):
     clients = _views()
     change(clients)
-    with self.assertRaisesRegex(ValueError, message):
+    with self.assertRaisesRegex((TypeError, ValueError), where):
       _checked(clients, has_views=True)
-
-  @parameterized.named_parameters(
-      ("no_clients", lambda c: 1, "`clients` must be one client, a list .* got int"),
-      ("no_list_of_views", lambda c: {"a": 1},
-       r"`clients`\['a'\] must be a list of arrays, one "
-       "per view, got int"),
-      ("ids_of_a_wrong_type", lambda c: {1.5: c["a"]},
-       "must have integers or text as ids, got 1.5"),
-      ("text", lambda c: {"a": [np.array([["x"]])]}, r"`clients`\['a'\], view 0, must hold real"),
-      ("complex", lambda c: {"a": [np.array([[1j]])]}, "must hold real numbers"),
-  )
-  def test_other_types_are_refused(self, make, message):
-    with self.assertRaisesRegex(TypeError, message):
-      _checked(make(_views()), has_views=True)
 
   def test_one_client_or_several(self):
     clients = _views()
@@ -289,11 +268,13 @@ class PrivateViewsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
-      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have at least one view"),
+      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have .* views"),
+      ("a_missing_view", lambda c: c["b"].__setitem__(1, None), r"clients\['b'\], view 1,"),
       ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
-       r"`clients`, view 1, must have the same number of columns, .* got \[2, 7\]"),
+       r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
       ("no_columns", lambda c: [v.__setitem__(1, v[1][:, :0]) for v in c.values()],
-       r"view 1, .* at least one, at every client, got \[0\]"),
+       "view 1, must have at least one column, got 0"),
+      ("no_rows_at_all", lambda c: [v.__setitem__(1, []) for v in c.values()], "must have columns"),
       ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
        r"`clients`\['b'\] must have the same number of rows in every view\.$"),
       ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
@@ -337,13 +318,6 @@ class PrivateViewsTest(parameterized.TestCase):
       warnings.simplefilter("error")
       points, widths = _checked(clients, has_views=True, is_private=True)
     np.testing.assert_array_equal(np.isnan(points["a"]).sum(axis=0), [0, 0, 0, 4, 4])
-
-  @parameterized.parameters("a", "b")
-  def test_a_missing_view_is_refused(self, client_id):
-    clients = _views()
-    clients[client_id][1] = None
-    with self.assertRaisesRegex(ValueError, r"view 1, must be there: every client needs every"):
-      _checked(clients, has_views=True, is_private=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ _VIEW_NORMS = (20.0, 1500.0, 0.2)
 _FITS = {
     "exact": kmeans.FederatedKMeans(4, keep_history=True),
     "standardized": kmeans.FederatedKMeans(4, standardize=True, random_state=1),
-    "min_count": kmeans.FederatedKMeans(9, kmeans.Sums(min_count=5)),
     "points": kmeans.FederatedKMeans(3, privacy=kmeans.PointPrivacy(1.0, 1e-3, 4.0)),
     "points_with_shares": kmeans.FederatedKMeans(
         3, privacy=kmeans.PointPrivacy(1.0, 1e-3, 4.0, trust="none", min_clients=2)
@@ -34,12 +33,9 @@ _FITS = {
     ),
     **{
         rule: multiview.FederatedMultiViewKMeans(
-            3, view_weights=rule, n_init=2, num_rounds=4, min_count=min_count,
-            standardize=standardize,
+            3, view_weights=rule, n_init=2, num_rounds=4, standardize=standardize
         )
-        for rule, min_count, standardize in (
-            ("equal", 5, True), ("mvkm", 1, False), ("regret", 1, True),
-        )
+        for rule, standardize in (("equal", True), ("mvkm", False), ("regret", True))
     },
     **{
         f"views_trust_{trust}": multiview.FederatedMultiViewKMeans(

@@ -42,24 +42,20 @@ def _queries(dim=3):
       "centers": centers, "clip_radii": np.full((5, 1), 0.1 * point_grid.POINT_STEPS)
   }
   origin, cells = {"origin": np.zeros((1, dim))}, {"cells": np.full((5, dim), 0.7)}
-  halves_kind = sum_kinds.ChildSums(True)
   queries = {
       "clipped": (cluster_statistics.ClippedResiduals(False), clipped),
       "excesses": (cluster_statistics.ClippedResiduals(True), clipped),
       "start": (sum_kinds.Start(), origin),
       "children": (sum_kinds.ChildSums(False), halves),
-      "halves": (halves_kind, halves),
-      "counts": (sum_kinds.Counts(halves_kind), halves),
+      "halves": (sum_kinds.ChildSums(True), halves),
       "fine_sums": (sum_kinds.FineSums(), {"centers": centers, **cells}),
       "scores": (sum_kinds.Scores(), {"centers": centers}),
   }
   if dim == sum(_VIEWS):
     rates = np.tile(np.array([3.0, 0.7]) / point_grid.POINT_STEPS**2, (5, 1))
     views = {"centers": centers, "rates": rates, "factors": np.tile([1.0, 0.3], (5, 1))}
-    kernels = view_sums.KernelSums(_VIEWS, 2**30)
     queries |= {
-        "kernels": (kernels, views),
-        "counts_of_kernels": (sum_kinds.Counts(kernels), views),
+        "kernels": (view_sums.KernelSums(_VIEWS, 2**30), views),
         "fine_kernels": (view_sums.FineKernelSums(_VIEWS), {**views, **cells}),
     }
   return {name: sum_query.SumQuery(*query) for name, query in queries.items()}

@@ -115,6 +115,27 @@ class SketchTest(parameterized.TestCase):
     self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
 
 
+class SlotTest(absltest.TestCase):
+
+  def test_is_that_of_the_sketch_and_then_that_of_least_loss(self):
+    path = os.path.join(self.create_tempdir().full_path, "sketch")
+    centers = np.eye(2, client_messages.SKETCH_DIM)
+    (0.3 * centers[0] + 0.7 * centers[1]).tofile(path)
+    examples = tf.constant(_RNG.normal(size=(9, 4)), tf.float32), tf.constant([0, 1, 2] * 3)
+    update = client_messages.update_of(
+        _MODEL, tf.zeros([15]), examples, local_steps=20, learning_rate=0.5, own_labels=True
+    )
+    vectors = tf.stack([tf.cast(update, tf.float32), tf.zeros([15])])  # The first has learned.
+
+    def slot(vectors, is_locked):
+      public = {"vectors": vectors, "is_locked": is_locked, "centers": centers}
+      return int(client_messages.slot_of(_MODEL, public, path, examples))
+
+    self.assertEqual([slot(vectors, True), slot(vectors[::-1], True)], [1, 1])
+    self.assertEqual([slot(vectors, False), slot(vectors[::-1], False)], [0, 1])
+    self.assertEqual(slot(vectors[:1], True), 0)
+
+
 @tf.function(reduce_retracing=True)
 def _messages(train, test, vectors, clip_norm):
   """Returns a client's messages, in steps: sketch, norm, round and report."""

@@ -10,7 +10,6 @@ import numpy as np
 from clustering_basics import agreement
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
-from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
@@ -145,26 +144,21 @@ class FittingTest(absltest.TestCase):
         slot_sums.Door, "ask", lambda self, name, question, public, size, *mu: np.zeros(size)
     ))
 
-    def stated(client_ids, **trust):
+    def stated(**trust):
       settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6, **trust)
       run = fitting.Run(
           settings, task.model, files, folder, 0, releases_lib.Releases(8.0, 1e-5, 1)
       )
-      state = training.State.first(np.zeros(10, np.float32), 2, len(client_ids), clip_norm=1.0)
-      centers = np.zeros((2, client_messages.SKETCH_DIM))
-      with mock.patch.object(training.State, "next") as next_state:
-        run.next(state, centers, client_ids)
-      report = run.report(run.public(state, centers))
-      return next_state.call_args.args[0].count_std, *report.count_stds
+      next_state = mock.create_autospec(training.State.next, side_effect=training.State.next)
+      with mock.patch.object(training.State, "next", next_state):
+        *_, (_, public) = run.states()
+      return next_state.call_args.args[1].count_std, *run.report(public).count_stds
 
-    all_ids = list(files.train)
-    expected = stated(all_ids)
-    self.assertEqual(stated(all_ids, trust="none"), expected)
-    self.assertEqual(stated(all_ids, trust="none", min_clients=24), expected)
-    # 12 of 24 clients took part in the round, and all in the report.
-    of_round, *of_report = np.array(stated(all_ids[:12], trust="none", min_clients=6)) / expected
-    self.assertAlmostEqual(of_round, math.sqrt(12 / 6))
-    np.testing.assert_allclose(of_report, math.sqrt(24 / 6))
+    expected = stated()
+    self.assertEqual(stated(trust="none"), expected)
+    self.assertEqual(stated(trust="none", min_clients=24), expected)
+    found = np.array(stated(trust="none", min_clients=6))
+    np.testing.assert_allclose(found / expected, math.sqrt(24 / 6))
 
   def test_more_clusters_than_clients_are_refused(self):
     task, folder = _task(), self.create_tempdir().full_path

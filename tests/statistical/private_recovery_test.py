@@ -12,6 +12,7 @@ import numpy as np
 from clustering_basics import agreement
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
+from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
@@ -72,10 +73,15 @@ class PrivateRecoveryTest(parameterized.TestCase):
     books = releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, noise_seed=seed)
     run = fitting.Run(_SETTINGS, task.model, files, folder, seed, books)
     *_, (_, public) = run.states()
-    slots = run.nonprivate_slots(public)
-    groups = [int(client_id) % _NUM_GROUPS for client_id in slots]
-    found = agreement.adjusted_rand_index(groups, list(slots.values()))
-    self.assertGreaterEqual(found, 0.98)
+    slots = [
+        int(client_messages.least_loss(
+            task.model, public["vectors"],
+            (client.train.features, client.train.labels.astype(np.int32)),
+        ))
+        for client in task.clients
+    ]
+    groups = [int(client.client_id) % _NUM_GROUPS for client in task.clients]
+    self.assertGreaterEqual(agreement.adjusted_rand_index(groups, slots), 0.98)
 
 
 if __name__ == "__main__":

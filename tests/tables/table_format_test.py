@@ -58,14 +58,6 @@ class JsonTest(parameterized.TestCase):
     else:
       np.testing.assert_array_equal(encoding.means, format_.encoding.means)
 
-  def test_names_of_numbers_as_earlier_versions_wrote_them(self):
-    document = _format().to_json()
-    document["levels"]["c"] = ["0.69999999999999996", "red"]
-    document["classes"] = ["0.10000000000000001", "3"]
-    format_ = table_format.TableFormat.from_json(document)
-    self.assertEqual(format_.encoding.levels, {"c": ("0.7", "red")})
-    self.assertEqual(format_.classes, ("0.1", "3"))
-
   def test_only_what_is_not_a_default_is_written(self):
     options = _format(missing="mean").to_json()["options"]
     self.assertEqual(
@@ -87,13 +79,6 @@ class JsonTest(parameterized.TestCase):
     self.assertEqual(format_.levels_told, "c (1, red)")
     views = table_format.ViewFormat({"one": format_, "two": format_})
     self.assertEqual(views.levels_told, "view one: c (1, red); view two: c (1, red)")
-
-  def test_accents_of_earlier_versions(self):
-    document = _format().to_json()
-    (name, levels), *_ = document["levels"].items()
-    document["levels"][name] = [*levels, "Zu\u0308rich"]
-    again = table_format.TableFormat.from_json(document)
-    self.assertEqual(again.encoding.levels[name][-1], "Z\u00fcrich")
 
 
 class LevelOfTest(parameterized.TestCase):

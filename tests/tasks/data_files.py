@@ -4,6 +4,9 @@ import gzip
 import os
 import sqlite3
 import struct
+from unittest import mock
+import urllib.error
+import urllib.request
 
 import numpy as np
 
@@ -58,6 +61,12 @@ def writer_examples(num_writers=6, num_train=8, num_test=3, seed=0):
         for i in range(num_writers)
     }
   return splits
+
+
+def no_network():
+  """Returns a context in which no download is answered."""
+  error = urllib.error.URLError(ConnectionRefusedError("refused"))
+  return mock.patch.object(urllib.request, "urlopen", side_effect=error)
 
 
 def write_emnist_file(folder, splits):

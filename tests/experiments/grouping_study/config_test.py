@@ -43,16 +43,9 @@ class StudyConfigTest(parameterized.TestCase):
 
     self.assertEqual(config_lib.StudyConfig.from_json(study.to_json()), study)
 
-  def test_json_of_an_earlier_version_with_a_setting_without_a_value(self):
-    study = sample_study.config()
-
-    self.assertEqual(
-        config_lib.StudyConfig.from_json({**study.to_json(), "shade": None}), study
-    )
-
   def test_some_methods_run_only_where_they_are_named(self):
     self.assertContainsSubset({"kmeans", "ifca", "pacfl"}, config_lib.METHODS)
-    self.assertNoCommonElements({"clove", "flux", "private_ifca"}, config_lib.METHODS)
+    self.assertNoCommonElements({"clove", "flexcfl", "flux"}, config_lib.METHODS)
 
   def test_personal_models_run_where_a_study_names_no_others(self):
     self.assertEqual(config_lib.PERSONAL, ("ditto", "apfl"))
@@ -61,17 +54,6 @@ class StudyConfigTest(parameterized.TestCase):
     self.assertEqual(
         cells.methods_of(study.run)[-5:], ("fedavg", "finetuned", "local", "mr_mtl", "ditto")
     )
-
-  def test_a_study_of_an_earlier_version_trains_on_all_rows(self):
-    study = sample_study.config(validation_share=0.0)
-    earlier = {**study.to_json(), "cfl_eps1": 0.03, "cfl_norm": "median"}
-    del earlier["validation_share"]
-    self.assertEqual(config_lib.StudyConfig.from_json(earlier), study)
-
-  def test_a_study_of_an_earlier_version_has_no_personal_models(self):
-    study = sample_study.config()
-    earlier = {name: v for name, v in study.to_json().items() if name != "personal"}
-    self.assertEqual(config_lib.StudyConfig.from_json(earlier), study)
 
   def test_settings_of_all_names_can_be_made(self):
     names = tuple(name for name in settings.SETTINGS if name != "natural")

@@ -6,6 +6,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from clustering_basics import file_format
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import parts
@@ -17,12 +18,12 @@ _VERSIONS = {"numpy": "1.25.2"}
 
 
 def _document(config, fingerprints=("a", "b"), **more):
-  return {
+  return file_format.stamped({
       "config": config.to_json(),
       "data": {"fingerprints": dict(zip(config.settings, fingerprints))},
       "versions": _VERSIONS,
       **more,
-  }
+  })
 
 
 class PartsTest(parameterized.TestCase):

@@ -5,7 +5,6 @@ from absl.testing import parameterized
 from scipy import stats
 
 from experiment_shell import finished_run
-from experiment_shell import output_folder
 from experiments.grouping_study import cells
 from experiments.grouping_study import findings
 from experiments.grouping_study import report
@@ -128,7 +127,7 @@ class ResultsTest(parameterized.TestCase):
       ("unknown_option", {"shade": 9}, ".*shade"),
       ("no_folds", {"num_folds": ...}, "it has no 'num_folds'"),
   )
-  def test_a_study_of_another_version_is_damaged(self, changes, reason):
+  def test_a_study_of_other_settings_is_damaged(self, changes, reason):
     run = sample_study.write(self.create_tempdir().full_path)
     document = {**run.document, "config": {**run.settings, **changes}}
     for name, value in changes.items():
@@ -143,19 +142,6 @@ class ResultsTest(parameterized.TestCase):
         finished_run.DamagedFile, f"^'[^']*config.json' can't be read .{reason}"
     ):
       results_lib.text(results)
-
-  def test_a_study_of_before_the_validation_accuracy_is_read(self):
-    run = sample_study.write(self.create_tempdir().full_path)
-    header, lines = run.table(cells.RESULTS, cells.TEXT_COLUMNS)
-    place = header.index(cells.VALIDATION)
-    earlier = [line[:place] + line[place + 1:] for line in (header, *lines)]
-    with open(run.join(cells.RESULTS), "w", encoding="utf-8") as file:
-      file.write(output_folder.csv_text(earlier[0], earlier[1:]))
-
-    results = results_lib.read(finished_run.FinishedRun(run.path))
-
-    self.assertEqual(results_lib.text(results), results_lib.text(results_lib.read(run)))
-    self.assertEmpty(results.values("iid", "kmeans", cells.VALIDATION))
 
   def test_a_study_without_failures_has_no_problem(self):
     results = results_lib.read(sample_study.write(self.create_tempdir().full_path))

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.grouping_study import cells
@@ -90,7 +91,7 @@ def write(folder, study=None, results=None):
       "versions": {"python": "3"},
   }
   texts = {name: output_folder.csv_text(*table) for name, table in tables.items()}
-  texts[output_folder.CONFIG] = output_folder.json_text(document)
+  texts[output_folder.CONFIG] = output_folder.json_text(file_format.stamped(document))
   for name, text in texts.items():
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
       file.write(text)

@@ -62,16 +62,6 @@ class OwnDataConfigTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 0 points"):
       config.OwnDataConfig(num_clusters=4).check_enough_points(0)
 
-  def test_there_must_be_as_many_points_as_sums_are_asked_of(self):
-    settings = config.OwnDataConfig(num_clusters=3, min_count=5)
-    self.assertEqual(settings.kmeans(3).algorithm, kmeans_config.Sums(min_count=5))
-    settings.check_enough_points(5)
-    with self.assertRaisesRegex(ValueError, "^`min_count` must be at most the 4 points of all"):
-      settings.check_enough_points(4)
-    # The least count of others is that of a client's points.
-    config.OwnDataConfig(num_clusters=3, algorithm="fkm", min_count=5).check_enough_points(4)
-    config.OwnDataConfig(**_PRIVATE, min_count=1).check_enough_points(0)
-
   def test_settings_reach_the_algorithm(self):
     settings = config.OwnDataConfig(
         algorithm="fkm", n_init=3, min_count=4, standardize=True, seed=5
@@ -89,13 +79,12 @@ class OwnDataConfigTest(parameterized.TestCase):
        "`k_range` must be FROM:TO with 2 <= FROM <= TO, got 5:4.$"),
       ("no clusters", {"num_clusters": 0}, "`num_clusters`"),
       ("raw rows", {"algorithm": "fkm", "min_count": 1}, "^`min_count` must be an integer >= 2"),
-      ("sums of nothing", {"min_count": 0}, "^`min_count` must be an integer >= 1, got 0.$"),
       ("another's option", {"algorithm": "lloyd", "min_count": 3},
        "`min_count` must be left out with `algorithm`='lloyd'"),
       ("restarts of the default", {"n_init": 3},
        "^`n_init` must be left out with `algorithm`='sums', got 3.$"),
-      ("a private least count", {**_PRIVATE, "min_count": 3},
-       "^`min_count` must be 1 with `epsilon`, got 3.$"),
+      ("a least count of sums", {"min_count": 2},
+       "^`min_count` must be left out with `algorithm`='sums', got 2.$"),
       ("no epsilon, radius", {"radius": 3.0},
        "^`radius` must be left out without `epsilon`, got 3.0.$"),
       ("no epsilon, trust", {"trust": "none"}, "^`trust` must be left out without `epsilon`"),

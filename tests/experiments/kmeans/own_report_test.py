@@ -8,12 +8,14 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiments.kmeans import config
 from experiments.kmeans import own_report
 
 _SUMMARY = {
     "num_clusters": 2, "inertia": 12.5, "simplified_silhouette": 0.75, "rounds": 4,
+    "share_explained": None,
     "points_by_client": {"<north>": [3, 1], "south": [0, 2]},
 }
 
@@ -21,11 +23,11 @@ _SUMMARY = {
 def _private_config(**settings):
   """Returns the `config.json` of a private run of two clients."""
   settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
-  return json.dumps({
+  return json.dumps(file_format.stamped({
       "config": config.OwnDataConfig(num_clusters=2, radius=100.0, **settings).to_json(),
       "data": {"clients": ["<north>", "south"], "features": ["a", "b"], "levels": {}},
       "versions": {"numpy": "1"},
-  })
+  }))
 
 
 _PRIVATE_FILES = {
@@ -107,14 +109,14 @@ class OwnReportTest(parameterized.TestCase):
     """Returns a finished run in a folder, as the program leaves it."""
     folder = self.create_tempdir().full_path
     files = {
-        "config.json": json.dumps({
+        "config.json": json.dumps(file_format.stamped({
             "config": config.OwnDataConfig(**settings).to_json(),
             "data": {
                 "clients": {"<north>": 4, "south": 2}, "features": names, "levels": {},
                 "sha256": "0" * 64,
             },
             "versions": {"numpy": "1"},
-        }),
+        })),
         "summary.json": json.dumps(_SUMMARY | (more_summary or {})),
         "k_selection.csv": "num_clusters,simplified_silhouette,inertia,rounds\n"
                            "2,0.75,12.5,4\n3,0.5,9.0,6\n",

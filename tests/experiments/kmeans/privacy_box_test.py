@@ -63,15 +63,10 @@ class TextTest(absltest.TestCase):
 
   def test_every_algorithm_has_a_text(self):
     for algorithm, kind in kmeans_config.ALGORITHMS.items():
-      options = kmeans_config.option_names(algorithm)
       text = privacy_box.leaves_client(algorithm, getattr(kind, "min_count", None))
-      sends_means = "min_count" in options and algorithm != "sums"
+      sends_means = hasattr(kind, "min_count")
       self.assertEqual("own means" in text, sends_means)
       self.assertEqual("No mean of fewer than 2" in text, sends_means)
-
-  def test_a_least_count_of_sums_is_told(self):
-    self.assertNotIn("fewer", privacy_box.leaves_client("sums", 1))
-    self.assertIn("No sum was asked of fewer than 5 points", privacy_box.leaves_client("sums", 5))
 
   def test_every_trust_has_a_text(self):
     texts = {privacy_box.trust_text(trust) for trust in privacy.TRUST}

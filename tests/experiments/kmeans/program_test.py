@@ -120,19 +120,11 @@ class OwnDataTest(absltest.TestCase):
     summary = json.loads(_read(self.folder, "summary.json"))
     self.assertEqual(summary["num_centers_on_few_points"], 0)
     folder = os.path.join(self.create_tempdir().full_path, "out")
-    flags = (f"--data_dir={self.data}", "--num_clusters=60", f"--output_dir={folder}")
-    _run(*flags)
+    _run(f"--data_dir={self.data}", "--num_clusters=60", f"--output_dir={folder}")
     number = json.loads(_read(folder, "summary.json"))["num_centers_on_few_points"]
     sizes = [int(row["num_points"]) for row in _rows(folder, "centroids.csv")]
     self.assertEqual(number, sum(size < 5 for size in sizes))
     self.assertIn(f"{number} of 60 centers stand on fewer", _read(folder, "report.html"))
-    folder += "_5"
-    _run(*flags[:-1], f"--output_dir={folder}", "--min_count=5")
-    self.assertEqual(json.loads(_read(folder, "summary.json"))["num_centers_on_few_points"], 0)
-    sizes = [int(row["num_points"]) for row in _rows(folder, "centroids.csv")]
-    self.assertFalse(any(0 < size < 5 for size in sizes), sizes)
-    self.assertIn("counts", [row["stage"] for row in _rows(folder, "rounds.csv")])
-    self.assertIn("No sum was asked of fewer than 5 points", _read(folder, "report.html"))
 
   def test_the_number_of_clusters_is_found(self):
     rows = _rows(self.folder, "k_selection.csv")
@@ -389,12 +381,6 @@ class BadInputTest(parameterized.TestCase):
        "`num_clusters` must be at most the 2 points"),
       ("restarts of the default", ("--data_dir={}", "--num_clusters=2", "--n_init=3"),
        "`n_init` must be left out with `algorithm`='sums', got 3."),
-      ("more points than there are", ("--data_dir={}", "--num_clusters=2", "--min_count=3"),
-       "`min_count` must be at most the 2 points of all clients, got 3."),
-      ("sums of nothing", ("--data_dir={}", "--num_clusters=2", "--min_count=0"),
-       "`min_count` must be an integer >= 1, got 0."),
-      ("a private least count", (*_PRIVATE, "--min_count=2"),
-       "`min_count` must be 1 with `epsilon`, got 2."),
       ("privacy without own data", ("--epsilon=1",),
        "`epsilon` must be left out without --data_dir"),
       ("a range of private fits", ("--data_dir={}", "--k_range=2:3", "--epsilon=1"),
@@ -403,7 +389,6 @@ class BadInputTest(parameterized.TestCase):
        "`radius` must be given with `epsilon`, got None."),
       ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
-      ("the former name", ("--data=x",), "--data is called --data_dir now"),
       ("levels of a private fit", ("--data_dir={}", "--num_clusters=2", "--epsilon=1",
                                    "--delta=1e-6", "--radius=1", "--categories=x"),
        "`categories` must be left out with `epsilon`, got ('x',)."),

@@ -7,6 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.kmeans import cells
@@ -39,11 +40,11 @@ class ReportTest(absltest.TestCase):
     folder = self.create_tempdir().full_path
     rows = sample_rows.sample_rows(figures)
     files = {
-        "config.json": json.dumps({
+        "config.json": json.dumps(file_format.stamped({
             "config": config.PaperConfig(figures).to_json(),
             "data": {"real": "digits of <nobody>"},
             "versions": {"numpy": "1"},
-        }),
+        })),
         "timing.json": '{"num_clients": 5, "seconds_per_round": 0.0123}',
         "measurements.csv": output_folder.csv_text(
             (*cells.KEYS, *cells.VALUES), (row.values() for row in rows)

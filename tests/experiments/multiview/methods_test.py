@@ -2,6 +2,7 @@
 
 import csv
 import io
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -57,14 +58,6 @@ class OutcomeTest(parameterized.TestCase):
     self.assertEqual((one.nmi, one.ari), (1.0, 1.0))
     self.assertEqual(methods.score(None, np.array([0, 1])), methods.Outcome())
 
-  def test_mean_score_weighs_the_clients(self):
-    right, wrong = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    pair = methods.score(right, wrong)
-    alike = methods.mean_score([right, right], [right, wrong])
-    self.assertAlmostEqual(alike.ari, (1 + pair.ari) / 2)
-    by_size = methods.mean_score([right, right], [right, wrong], [3, 1])
-    self.assertAlmostEqual(by_size.ari, (3 + pair.ari) / 4)
-
   def test_count_points(self):
     counts = methods.count_points(np.array([7, 7, 2]), np.array([1, 0, 1]), 3)
     self.assertEqual(counts, {2: (0, 1, 0), 7: (1, 1, 0)})
@@ -90,6 +83,12 @@ class MethodsTest(absltest.TestCase):
     self.assertEqual(methods.concatenated(problem).ari, 1.0)
 
   def test_local_scores_are_weighted_by_size(self):
+    problem = _problem()
+    found = [problem.labels[:40], np.zeros(20, int)]  # All right, and nothing.
+    with mock.patch.object(methods, "_kmeans", side_effect=found):
+      self.assertAlmostEqual(methods.local_only(problem).ari, 40 / 60)
+
+  def test_clients_without_points_have_no_score(self):
     # The first client's points are clear, the second has but two and one cluster each.
     shares = {"a": np.arange(58), "b": np.array([58]), "c": np.array([59]), "d": np.arange(0)}
     self.assertEqual(methods.local_only(_problem(shares)).ari, 1.0)

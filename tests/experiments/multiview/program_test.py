@@ -272,7 +272,6 @@ class ProgramTest(parameterized.TestCase):
        "`datasets` must be left out with --data_dir, got digits."),
       ("sites_and_skew", ["--data_dir=x", "--dirichlet_alpha=1"], "`dirichlet_alpha` must be"),
       ("no_sites", ["--data_dir=/no/such"], "`data_dir` must be a folder, got '/no/such'"),
-      ("the_former_name", ["--sites_dir=x"], "--sites_dir is called --data_dir now"),
       ("a_flag_of_tables_without_sites", ["--missing=mean"],
        "`missing` must be left out without --data_dir, got mean."),
       ("alpha", ["--alpha=1"], "`alpha` must be > 1"),

@@ -85,9 +85,9 @@ class TablesTest(absltest.TestCase):
 
   def test_claims_stand_beside_what_comes_out(self):
     _, rows = results_lib.demonstration_table(_demonstration_results())
-    self.assertEqual(rows[0][1:5], ["0.8925", "0.6999", "0.900", "0.000"])
-    self.assertEqual(rows[0][6], "0.025 ± 0.035")
-    self.assertEqual(rows[-1][1:3], ["–", "–"])
+    self.assertEqual(rows[-1][1:5], ["0.8925", "0.6999", "0.900", "0.300"])
+    self.assertEqual(rows[-1][6], "0.325 ± 0.035")
+    self.assertEqual(rows[1][1:3], ["–", "–"])
 
   def test_text_for_the_terminal(self):
     text = results_lib.text(
@@ -96,7 +96,7 @@ class TablesTest(absltest.TestCase):
     self.assertEqual(text.splitlines()[:2], ["", "sample"])
     self.assertIn("IID", text.splitlines()[2])
     self.assertIn("the paper's weights", text)
-    self.assertIn("as printed", text[text.index("\nsimulated_dha\n"):])
+    self.assertIn("colour alone", text[text.index("\nsimulated_dha\n"):])
 
   def test_points_without_classes(self):
     rows = [

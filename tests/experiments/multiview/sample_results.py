@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.multiview import cells
@@ -116,7 +117,7 @@ def write_run(path, with_sample=True, demonstration=()):
   }
   rows = [*(sample_rows() if with_sample else ()), *demonstration]
   for name, text in (
-      (output_folder.CONFIG, json.dumps(document)), (output_folder.SUMMARY, "{}"),
+      (output_folder.CONFIG, json.dumps(file_format.stamped(document))), (output_folder.SUMMARY, "{}"),
       (config_lib.MEASUREMENTS,
        output_folder.csv_text(list(rows[0]), [list(row.values()) for row in rows])),
   ):

@@ -1,7 +1,5 @@
 """Tests for experiments.own_tables.cluster_profiles."""
 
-import dataclasses
-
 from absl.testing import absltest
 import numpy as np
 
@@ -32,18 +30,6 @@ class ClusterProfilesTest(absltest.TestCase):
     np.testing.assert_allclose(
         self.profiles.overall_deviation, self.features.std(axis=0), rtol=1e-6, atol=1e-6
     )
-
-  def test_clusters_of_fewer_rows_can_be_left_out(self):
-    same = self.profiles.of_at_least(1)
-    for name in ("counts", "means", "deviations"):
-      np.testing.assert_array_equal(getattr(same, name), getattr(self.profiles, name))
-    counts = np.array([30, 0, 4, 30])
-    left = dataclasses.replace(self.profiles, counts=counts).of_at_least(5)
-    np.testing.assert_array_equal(left.counts, [30, 0, 0, 30])
-    self.assertTrue(np.isnan(left.means[2]).all() and np.isnan(left.deviations[2]).all())
-    np.testing.assert_array_equal(left.means[3], self.profiles.means[3])
-    rows = list(cluster_profiles.rows(left, ["a", "b", "c"]))
-    self.assertEqual({row[0] for row in rows}, {0, 3})
 
   def test_the_share_explained_is_that_between_clusters(self):
     column = self.features[:, 1] - 1e7
@@ -92,11 +78,9 @@ class ClusterProfilesTest(absltest.TestCase):
                 "exclude": ["town", "zip"], "id_column": "key", "columns": ["a", "b"],
                 "missing": "mean",
             },
-            "min_count": 5,
         }),
-        f"{units} Left out are the columns town (exclude), zip (exclude), key (id_column), all but "
-        "those of --columns and clusters of fewer than 5 rows. A missing cell counts as its "
-        "column's mean.",
+        f"{units} Left out are the columns town (exclude), zip (exclude), key (id_column) and all "
+        "but those of --columns. A missing cell counts as its column's mean.",
     )
 
   def test_features_that_tell_clusters_apart_come_first(self):

@@ -4,6 +4,7 @@ import json
 import math
 import os
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiments.private import cells
 from experiments.private import config as config_lib
@@ -66,7 +67,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
     loss = invented_loss(factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"])
     lines.append(",".join(map(str, (*cell.values(), loss))))
   for name, text in (
-      ("config.json", json.dumps(document)),
+      ("config.json", json.dumps(file_format.stamped(document))),
       ("ledgers.json", json.dumps({"refine": ledger} if "refine" in factors else {})),
       ("measurements.csv", "\n".join(lines) + "\n"),
   ):

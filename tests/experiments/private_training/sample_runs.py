@@ -5,6 +5,7 @@ import json
 import math
 import os
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiments.private_training import results
@@ -145,11 +146,11 @@ def write(folder, with_simulation=True, of_released=None, **of_rows):
       "released": released(**(of_released or {})),
       "simulation": simulation(**of_rows) if with_simulation else None,
   }
-  secret = {**_CONFIG, "data": {SECRETS[1]: SECRETS[0]}}
+  secret = file_format.stamped({**_CONFIG, "data": {SECRETS[1]: SECRETS[0]}})
   texts = {
       "config.json": json.dumps(secret),
       "summary.json": output_folder.json_text(summary),
-      "released/config.json": json.dumps({"config": _CONFIG["config"]}),
+      "released/config.json": json.dumps(file_format.stamped({"config": _CONFIG["config"]})),
       "released/summary.json": output_folder.json_text(summary["released"]),
       "released/ledger.csv": _LEDGER,
   }

@@ -300,7 +300,7 @@ class ComparisonTextTest(absltest.TestCase):
 
   def test_fits_a_terminal_and_is_plain_ascii(self):
     accuracy = dict.fromkeys(
-        ("pretrain", "kmeans", "cfl_as_copied", *results_lib.CONTROLS), 0.123
+        ("pretrain", "kmeans", "dynamic_distance", *results_lib.CONTROLS), 0.123
     )
     accuracy["fedavg"] = 0.9
     text = comparison.comparison_text(sample_run.summary(sample_run.sample_run(

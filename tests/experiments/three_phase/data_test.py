@@ -10,6 +10,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import file_format
 from experiments.three_phase import data
 from experiments.three_phase import flags
 from fl_clustering.methods import registry as method_registry
@@ -109,8 +110,6 @@ class DataTest(parameterized.TestCase):
     )
     data.check_recorded(document, data.describe(config, self.task, self.folder))
     self.assertNotIn("own_methods", self.document)
-    earlier = {name: value for name, value in document.items() if name != "own_methods"}
-    data.check_recorded(earlier, document)
     with open(path, "a", encoding="utf-8") as file:
       file.write("# Changed.\n")
     message = "^`methods` must have the code of mine that .* got another file.$"
@@ -120,7 +119,7 @@ class DataTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("rows", {"a": "1", "b": "3"}, "other rows of b"),
       ("a_further_client", {"a": "1"}, "further or fewer clients: b"),
-      ("an_earlier_version", {}, "other examples for 'files'"),
+      ("no_digests", {}, "other examples for 'files'"),
   )
   def test_clients_whose_files_changed_are_named(self, before, got):
     def document(fingerprint, digests):
@@ -218,7 +217,7 @@ class DataTest(parameterized.TestCase):
   )
   def test_a_resumed_run_stays_with_the_data_that_it_chose(self, name, partition):
     folder = self.create_tempdir()
-    folder.create_file("config.json", json.dumps({"dataset": {"name": name}}))
+    folder.create_file("config.json", json.dumps(file_format.stamped({"dataset": {"name": name}})))
     missing = None if name == "digits" else "cache/emnist_all.sqlite"
 
     with mock.patch.object(emnist, "missing_path", return_value=missing):

@@ -17,9 +17,9 @@ _FIGURES = (
     cluster_figures.label_mix,
 )
 _ALL_METHODS = (
-    "pretrain", "kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "cfl_as_copied",
-    "fesem", "pacfl", "clove", "flexcfl", "flux", "fedavg", "finetuned", "local", "ditto",
-    "fedrep", "apfl", "mr_mtl", "fedavg_matched",
+    "pretrain", "kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl", "fesem", "pacfl",
+    "clove", "flexcfl", "flux", "fedavg", "finetuned", "local", "ditto", "fedrep", "apfl", "mr_mtl",
+    "fedavg_matched",
 )
 
 
@@ -191,9 +191,9 @@ class AccuracyFiguresTest(_FigureTest):
         groupings=(),
         mean_accuracy={name: 0.5 + 0.02 * i for i, name in enumerate(_ALL_METHODS)},
         assignments={
-            name: {"clusters": overlapping if name == "cfl_as_copied" else [ids[:6], ids[6:]],
-                   "overlapping": name == "cfl_as_copied", "warning": None}
-            for name in _ALL_METHODS[1:9]
+            name: {"clusters": overlapping if name == "dynamic_distance" else [ids[:6], ids[6:]],
+                   "overlapping": name == "dynamic_distance", "warning": None}
+            for name in _ALL_METHODS[1:8]
         },
     )
 

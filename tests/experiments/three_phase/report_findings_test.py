@@ -255,7 +255,7 @@ class FindingsTest(parameterized.TestCase):
 
   def test_privacy_notes_say_what_each_method_shows_besides(self):
     run = self._run(
-        mean_accuracy=_accuracy(pacfl=0.8, cfl=0.8, cfl_as_copied=0.8, fedavg=0.7), assignments={}
+        mean_accuracy=_accuracy(pacfl=0.8, cfl=0.8, fedavg=0.7), assignments={}
     )
 
     text = " ".join(findings.privacy_notes(run))

@@ -192,7 +192,7 @@ class ReportTest(parameterized.TestCase):
     self.assertEqual(page.count("<figure>"), num_figures)
     self.assertEndsWith(page, "</html>\n")
 
-  def test_a_run_of_before_is_refused_in_one_line(self):
+  def test_a_summary_that_lacks_something_is_refused_in_one_line(self):
     folder = sample_run.write(sample_run.sample_run(), self.create_tempdir().full_path)
     path = os.path.join(folder, "summary.json")
     with open(path, encoding="utf-8") as file:

@@ -8,6 +8,7 @@ from typing import Optional
 
 import numpy as np
 
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiments.own_tables import cluster_profiles
 from experiments.three_phase import results as results_lib
@@ -260,13 +261,13 @@ def _config(run):
       "fallback_reason": run.fallback_reason,
       "warnings": list(run.data_warnings),
   }
-  return {
+  return file_format.stamped({
       "experiment": "three_phase_emnist",
       "config": settings,
       "dataset": dataset,
       "model": {"name": "cnn_small", "num_parameters": 5},
       "versions": {"python": "3.11"},
-  }
+  })
 
 
 def _metrics_rows(run):
