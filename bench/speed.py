@@ -121,7 +121,7 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
             lambda _: plain.losses(of_models[:4], clients),
         ),
         "evaluation of 20 models": (
-            lambda _: engine.tallies(vectors, requests),
+            lambda _: engine.confusions(vectors, requests),
             lambda _: plain.confusions(of_models, *test),
         ),
     }

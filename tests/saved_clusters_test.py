@@ -8,7 +8,6 @@ from absl.testing import absltest
 import numpy as np
 import pandas as pd
 
-from clustering_basics import model_folder
 from fl_clustering import load_model
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import table_options

@@ -158,7 +158,6 @@ def metric_line(task: federated_task.FederatedTask) -> str:
   if judging.metric_of(task) == judging.ACCURACY:
     return ""
   counts = task.train_label_counts
-  assert counts is not None
   return (
       "methods are compared by balanced accuracy, as the rarest class has "
       f"{counts.min() / counts.sum():.1%} of the training rows"

@@ -166,8 +166,6 @@ class Results:
     return self.settings["tables"] is not None
 
   @property
-
-  @property
   def tests_on_clients(self) -> bool:
     """Whether the global test set consists of the clients' own test data."""
     return self.dataset["global_test_is_clients"]

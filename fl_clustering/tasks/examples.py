@@ -52,8 +52,6 @@ class Examples:
     return len(self.labels)
 
   @property
-
-  @property
   def feature_shape(self) -> tuple[int, ...]:
     """The shape of one example's features."""
     return self.features.shape[1:]

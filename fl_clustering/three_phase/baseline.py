@@ -14,13 +14,12 @@ def of_task(task: federated_task.FederatedTask) -> np.ndarray | None:
   """Returns who always predicts that of a client's training rows, on its test rows.
 
   Returns:
-    The confusion matrices of the clients that train, (N, C, C); None of other data than tables, or
-    where sites keep labels.
+    The confusion matrices of the clients that train, (N, C, C); None of other data than tables.
   """
   if task.table_format is None:
     return None
   confusions = np.zeros((len(task.clients), task.num_classes, task.num_classes), np.int64)
   for confusion, client in zip(confusions, task.clients):
-    train, test = client.train.labels, client.test.labels
-    confusion[:, np.bincount(train).argmax()] = np.bincount(test, minlength=task.num_classes)
+    predicted = np.bincount(client.train.labels).argmax()
+    confusion[:, predicted] = np.bincount(client.test.labels, minlength=task.num_classes)
   return confusions

@@ -22,9 +22,9 @@ def metric_of(task: federated_task.FederatedTask) -> str:
   For rows of tables whose rarest class has less than half of its share among equally frequent
   classes, it is the balanced accuracy: whoever always predicts the frequent ones is accurate.
   """
-  counts = task.train_label_counts
-  if task.table_format is None or counts is None:
+  if task.table_format is None:
     return ACCURACY
+  counts = task.train_label_counts
   is_rare = counts.min() < counts.sum() / (2 * len(counts))
   return BALANCED_ACCURACY if is_rare else ACCURACY
 
