@@ -15,6 +15,7 @@ their line numbers, so that this lists what died at one commit and survives at a
 import argparse
 import ast
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -110,8 +111,8 @@ def _mutants(source: str) -> Iterator[tuple[str, int, Callable[[], str]]]:
       text = source.splitlines()[line - 1]
       mutant = f"{name}\t{text.strip()}\t{column - len(text) + len(text.lstrip())}"
       num_like[mutant] += 1  # A number has two mutants, and lines may be equal.
-      yield f"{mutant}\t{num_like[mutant]}", line, (
-          lambda operator=operator, at=occurrence: mutating.mutate_code(source, operator(), at))
+      make = functools.partial(mutating.mutate_code, source, operator(), occurrence)
+      yield f"{mutant}\t{num_like[mutant]}", line, make
 
 
 def _outcome(tree: pathlib.Path, python: str, tests: str, most_seconds: int) -> str:
@@ -170,13 +171,13 @@ def main() -> None:
   for module in args.modules:
     path = _find(tree, f"{module}.py")
     source = path.read_text()
-    mutants = [(f"{module}\t{name}", *rest) for name, *rest in _mutants(source)]
+    mutants = [(f"{module}\t{name}", line, make) for name, line, make in _mutants(source)]
     mutants = [mutant for mutant in mutants
                if zlib.crc32(mutant[0].encode()) < args.share * 2**32 and mutant[0] not in done]
     limits = list(_limits(tree, args.python, _TESTS[module])) if mutants else []
     print(f"{module}: {len(mutants)} mutants; seconds at most: {limits}", flush=True)
-    for name, line, mutate in mutants:
-      path.write_text(mutate())
+    for name, line, make in mutants:
+      path.write_text(make())
       start = time.monotonic()
       for tests, limit in zip(_TESTS[module], limits):
         outcome = _outcome(tree, args.python, tests, limit)
