@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -28,8 +27,6 @@ import numpy
 import sklearn
 import tensorflow
 # pylint: enable=unused-import
-from fl_clustering.tasks import models
-from tests import models_built_once
 from tests import nightly
 
 
@@ -108,8 +105,7 @@ class OwnDocsTest(parameterized.TestCase):
 
   def test_the_first_notebook_runs(self):
     script = _code("docs/notebooks/first_run.ipynb").replace('model="mlp"', 'model="logistic"')
-    with mock.patch.dict(models.MODELS, models_built_once.MODELS):
-      found = _in_this_process(_with_few_rounds(script))
+    found = _in_this_process(_with_few_rounds(script))
     self.assertEqual(
         re.findall(r"^(\w+) +accuracy 0\.\d+", found, re.M),
         ["kmeans", "fedavg", "finetuned", "local"],

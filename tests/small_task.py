@@ -7,7 +7,7 @@ import numpy as np
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
-from tests import models_built_once
+from fl_clustering.tasks import models
 
 # One client has less than a batch of 20, one exactly a batch.
 SIZES = {"a": 7, "b": 20, "c": 33, "d": 41, "e": 60}
@@ -43,5 +43,5 @@ def small_task(model="logistic"):
       global_test=take(300),
       global_test_source="held out",
       num_classes=10,
-      model=models_built_once.MODELS[model]()((28, 28, 1), 10, "uint8"),
+      model=models.build(model, (28, 28, 1), 10),
   )

@@ -19,8 +19,8 @@ import tensorflow as tf
 
 from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import training
-from fl_clustering.tasks import dense
 from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import networks
 
 # Integer steps to one.  Truncation makes no number larger; the factor has room for the rounding
 # of a float64 norm.
@@ -104,7 +104,7 @@ def sketch(model: model_lib.Model, examples: _Examples) -> tf.Tensor:
   their root mean square.  A public random projection makes the update short.
   """
   features, labels = tf.cast(examples[0], tf.float32), examples[1]
-  probe = dense.Logistic()(model.input_shape, model.num_classes, "float32")
+  probe = networks.Logistic()(model.input_shape, model.num_classes, "float32")
   counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
   num_labels = tf.math.count_nonzero(counts, dtype=tf.float32)
   weights = 1 / (tf.gather(counts, labels) * num_labels)

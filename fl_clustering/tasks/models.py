@@ -11,15 +11,14 @@ from typing import Any, Mapping
 
 from clustering_basics import options as options_lib
 from clustering_basics import validate
-from fl_clustering.tasks import convolutions
-from fl_clustering.tasks import dense
 from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import networks
 
 MODELS: Mapping[str, Any] = {
-    "cnn_small": convolutions.CnnSmall,
-    "cnn": convolutions.Cnn,
-    "mlp": dense.Mlp,
-    "logistic": dense.Logistic,
+    "cnn_small": networks.CnnSmall,
+    "cnn": networks.Cnn,
+    "mlp": networks.Mlp,
+    "logistic": networks.Logistic,
 }
 
 # From an option's name to the models that have it.

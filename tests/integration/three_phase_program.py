@@ -17,8 +17,6 @@ from absl.testing import flagsaver
 
 from experiment_shell import launch
 from experiments import three_phase_emnist
-from fl_clustering.tasks import models
-from tests import models_built_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +34,6 @@ def run(*flags):
   with contextlib.ExitStack() as stack:
     stack.enter_context(flagsaver.flagsaver())
     stack.enter_context(mock.patch.object(sys, "argv", ["three_phase_emnist", *flags]))
-    stack.enter_context(mock.patch.dict(models.MODELS, models_built_once.MODELS))
     stack.enter_context(contextlib.redirect_stdout(stdout))
     stack.enter_context(contextlib.redirect_stderr(stderr))
     try:

@@ -11,10 +11,10 @@ import tensorflow as tf
 from bench import audited_clusters
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import training
-from fl_clustering.tasks import dense
+from fl_clustering.tasks import networks
 from tests import nightly
 
-_MODEL = dense.Logistic()((4,), 3, "float32")
+_MODEL = networks.Logistic()((4,), 3, "float32")
 _RNG = np.random.default_rng(1)
 _UPDATES = {
     "ordinary": _RNG.normal(size=15),

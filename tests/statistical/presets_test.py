@@ -6,7 +6,6 @@ without the controls, and only CFL trains: the other clusters are known before p
 
 import tempfile
 import unittest
-from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -20,12 +19,10 @@ from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry
-from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import stages
-from tests import models_built_once
 from tests import nightly
 
 _LEAST = 0.95
@@ -34,9 +31,6 @@ _LEAST = 0.95
 def setUpModule():
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
-  patch = mock.patch.dict(models.MODELS, models_built_once.MODELS)
-  patch.start()
-  unittest.addModuleCleanup(patch.stop)
 
 
 def _config(preset):
