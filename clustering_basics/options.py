@@ -163,6 +163,26 @@ def by_name(
   return {name: found[name] for name in order}
 
 
+def choose(choices: Mapping[str, type], setting: str, name: Any, **asked: Any) -> Any:
+  """Returns a choice of a registry with its options; `None` where one is not asked for.
+
+  Args:
+    choices: The registry, as of `by_name`.
+    setting: What names the choice, for messages.
+
+  Raises:
+    ValueError: If there is no such choice, or it does not take an option that is asked for, or
+      not in its range.
+  """
+  validate.one_of(choices, **{setting: name})
+  given = {option: value for option, value in asked.items() if value is not None}
+  for option, value in given.items():
+    if option not in of(choices[name]):
+      users = " or ".join(map(repr, by_name(choices)[option]))
+      raise validate.error(option, f"be left out unless `{setting}` is {users}", value)
+  return choices[name](**given)
+
+
 def _place(option_: Option, following: list[str], order: list[str]) -> int:
   """Returns where to insert an option into `order`, before all that follow it there."""
   if option_.selects:

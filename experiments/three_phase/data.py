@@ -142,15 +142,13 @@ def load(
       seed=config.seed,
       tables=config.tables,
       test_share=config.test_share,
-      validation_share=config.validation_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
       **config.partition_options,
       **config.model_options,
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  task = held_out.with_validation(task, config.validation_share or 0.0, config.seed)
-  return task
+  return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
 
 
 def metric_line(task: federated_task.FederatedTask) -> str:

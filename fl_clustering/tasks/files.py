@@ -76,13 +76,14 @@ def _test_masks(
     fold: held_out.Fold | None = None,
 ) -> dict[str, np.ndarray]:
   """Returns which rows of the clients are for testing, bool of shape (n,) by client id."""
-  if tables.format.options.split_column is None:
-    return held_out.draw_rows(tables.num_rows, test_share, seed, fold)
   masks = {}
-  for client_id in tables.num_rows:
-    is_test = tables.read(client_id).is_test
-    assert is_test is not None  # There is a split column.
-    masks[client_id] = is_test
+  for client_id, num_rows in tables.num_rows.items():
+    if tables.format.options.split_column is None:
+      masks[client_id] = held_out.draw_rows(client_id, num_rows, test_share, seed, fold)
+    else:
+      is_test = tables.read(client_id).is_test
+      assert is_test is not None  # There is a split column.
+      masks[client_id] = is_test
   return masks
 
 
@@ -118,15 +119,9 @@ def num_clients(
 
 
 def _clients(
-    tables: client_tables.ClientTables, is_test: Mapping[str, np.ndarray],
-    validation: Mapping[str, np.ndarray],
+    tables: client_tables.ClientTables, is_test: Mapping[str, np.ndarray]
 ) -> Iterator[federated_task.ClientData]:
-  """Yields the clients that can be trained and tested, of standardized tables.
-
-  Args:
-    validation: Which of the clients' training rows are for validation, bool of shape (num_train,)
-      by id; other clients have none.
-  """
+  """Yields the clients that can be trained and tested, of standardized tables."""
   for client_id in _usable(is_test):
     table = tables.read(client_id)
     assert table.labels is not None  # `check_classes` has seen some.
@@ -134,10 +129,7 @@ def _clients(
         examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
         for rows in (~is_test[client_id], is_test[client_id])
     )
-    mask, held = validation.get(client_id), None
-    if mask is not None and mask.any():
-      train, held = train.take(~mask), train.take(mask)
-    yield federated_task.ClientData(client_id, train, test, validation=held)
+    yield federated_task.ClientData(client_id, train, test)
 
 
 def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
@@ -159,15 +151,13 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   )
   new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
   training = {client_id for i, client_id in enumerate(usable) if i not in new}
-  num_train = {c: int((~is_test[c]).sum()) for c in usable if c in training}
-  validation = held_out.draw_validation(num_train, options.validation_share, options.seed)
 
   def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
     return ~is_test[client_id] & np.full(len(table.rows), client_id in training)
 
   tables = tables.filled(trains).standardized(trains)
   _check_memory(sum(num_rows.values()) * len(tables.feature_names))
-  clients = tuple(_clients(tables, is_test, validation))
+  clients = tuple(_clients(tables, is_test))
   format_ = tables.format
   names, levels = format_.encoding.feature_names, format_.levels_told
   where = os.path.basename(os.path.abspath(options.data_dir or ""))

@@ -7,7 +7,7 @@ models do, they decide, and the test examples only judge.
 """
 
 import dataclasses
-from typing import Container, Mapping, Sequence
+from typing import Container, Sequence
 
 import numpy as np
 
@@ -61,23 +61,18 @@ def _mask(length: int, positions: np.ndarray) -> np.ndarray:
 
 
 def draw_rows(
-    num_rows: Mapping[str, int], test_share: float | None, seed: int, fold: Fold | None = None
-) -> dict[str, np.ndarray]:
-  """Returns which rows of the clients are for testing where no column says so, bool by client id.
+    client_id: str, num_rows: int, test_share: float | None, seed: int, fold: Fold | None = None
+) -> np.ndarray:
+  """Returns which rows of a client are for testing where no column says so, bool (num_rows,).
 
-  At least one of a client's rows is: a share of them, or the default one for None.  A fold takes
-  the place of the share for clients with two rows or more.
+  At least one is: a share of them, or the default one for None.  A fold takes the place of the
+  share for clients with two rows or more.
   """
-  masks = {}
-  for client_id, num in num_rows.items():
-    if fold is not None and num >= shares.MIN_EXAMPLES_PER_CLIENT:
-      positions = fold.test_positions(num, seed, client_id)
-    else:
-      rng = randomness.generator(seed, f"rows for testing: {client_id}")
-      num_test = _num_test(num, TEST_SHARE if test_share is None else test_share)
-      positions = rng.choice(num, num_test, replace=False)
-    masks[client_id] = _mask(num, positions)
-  return masks
+  if fold is not None and num_rows >= shares.MIN_EXAMPLES_PER_CLIENT:
+    return _mask(num_rows, fold.test_positions(num_rows, seed, client_id))
+  rng = randomness.generator(seed, f"rows for testing: {client_id}")
+  num_test = _num_test(num_rows, TEST_SHARE if test_share is None else test_share)
+  return _mask(num_rows, rng.choice(num_rows, num_test, replace=False))
 
 
 def split_client(
@@ -118,44 +113,33 @@ def in_fold(
 
 
 def draw_validation(
-    num_train: Mapping[str, int], validation_share: float, seed: int
-) -> dict[str, np.ndarray]:
-  """Returns which training examples of the clients are for validation, by client id.
+    client_id: str, num_train: int, validation_share: float, seed: int
+) -> np.ndarray:
+  """Returns which training examples of a client are for validation, bool of shape (num_train,).
 
   It is a share of them, in [0, 1), for a client with 20 of them or more.
 
   Raises:
-    ValueError: If a client would have no example left to train on.
+    ValueError: If the client would have no example left to train on.
   """
-  masks = {}
-  for client_id, num in num_train.items():
-    has_some = validation_share > 0 and num >= MIN_TRAIN_TO_VALIDATE
-    chosen = max(1, round(validation_share * num)) if has_some else 0
-    if 0 < num <= chosen:
-      raise validate.error(
-          "validation_share", f"leave client {client_id!r} one of its {num} examples to train on",
-          validation_share,
-      )
-    rng = randomness.generator(seed, "validation", client_id=client_id)
-    masks[client_id] = _mask(num, rng.choice(num, chosen, replace=False))
-  return masks
+  has_some = validation_share > 0 and num_train >= MIN_TRAIN_TO_VALIDATE
+  chosen = max(1, round(validation_share * num_train)) if has_some else 0
+  if 0 < num_train <= chosen:
+    raise validate.error(
+        "validation_share",
+        f"leave client {client_id!r} one of its {num_train} examples to train on", validation_share,
+    )
+  rng = randomness.generator(seed, "validation", client_id=client_id)
+  return _mask(num_train, rng.choice(num_train, chosen, replace=False))
 
 
 def with_validation(
     task: federated_task.FederatedTask, validation_share: float, seed: int
 ) -> federated_task.FederatedTask:
-  """Returns the task whose clients that train have validation examples, as `draw_validation` says.
-
-  Those of tables have theirs already, which were drawn where the rows are.
-  """
-  if task.table_format is not None:
-    return task
-  masks = draw_validation(
-      {client.client_id: len(client.train) for client in task.clients}, validation_share, seed
-  )
+  """Returns the task whose clients that train have validation examples, as of `draw_validation`."""
 
   def split(client: federated_task.ClientData) -> federated_task.ClientData:
-    mask = masks[client.client_id]
+    mask = draw_validation(client.client_id, len(client.train), validation_share, seed)
     if not mask.any():
       return client
     return dataclasses.replace(

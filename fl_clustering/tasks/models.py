@@ -1,8 +1,8 @@
 """The models by name.
 
-To add a model: a frozen dataclass of its options, and a row in `MODELS`.  It says what it
-is (`about`) and which inputs it takes (`takes`, a function of the shape and the type of an
-example's features), and is called as (input_shape, num_classes, input_dtype) to return a
+To add a model: a frozen dataclass of its options, and a row in `MODELS`, as in `networks.py`.  It
+says what it is (`about`) and which inputs it takes (`takes`, a function of the shape and the type
+of an example's features), and is called as (input_shape, num_classes, input_dtype) to return a
 `model.Model`.
 """
 
@@ -26,18 +26,8 @@ OPTIONS = options_lib.by_name(MODELS)
 
 
 def choose(name: Any, **asked: Any) -> Any:
-  """Returns a row of `MODELS` with its options; `None` where one is not asked for.
-
-  Raises:
-    ValueError: If the model does not take an option that is asked for, or not in its range.
-  """
-  validate.one_of(MODELS, model=name)
-  given = {option: value for option, value in asked.items() if value is not None}
-  for option, value in given.items():
-    if option not in options_lib.of(MODELS[name]):
-      users = " or ".join(OPTIONS[option])
-      raise validate.error(option, f"be left out unless `model` is {users}", value)
-  return MODELS[name](**given)
+  """Returns a row of `MODELS` with its options, as of `options.choose`."""
+  return options_lib.choose(MODELS, "model", name, **asked)
 
 
 def build(

@@ -55,19 +55,12 @@ class Split:
 
 
 def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
-  """Returns one of `PARTITIONS` with its options; `None` where one is not asked for.
+  """Returns one of `PARTITIONS` with its options, as of `options.choose`.
 
   Raises:
-    ValueError: If the partition does not take an option that is asked for, or not in its range
-      or for so many clients, if their number is known.
+    ValueError: As there, or if it needs more clients, where their number is known.
   """
-  chosen = PARTITIONS[name]
-  given = {option: value for option, value in asked.items() if value is not None}
-  for option, value in given.items():
-    if option not in options.of(chosen):
-      users = " or ".join(map(repr, OPTIONS[option]))
-      raise validate.error(option, f"be left out unless `partition` is {users}", value)
-  partition = chosen(**given)
+  partition = options.choose(PARTITIONS, "partition", name, **asked)
   num_groups = getattr(partition, "num_groups", 1)
   if num_clients is not None and num_clients < num_groups:
     raise validate.error(
@@ -98,7 +91,6 @@ def split(
   """
   chosen: Any = partition
   if isinstance(partition, str):
-    validate.one_of(PARTITIONS, partition=partition)
     validate.integer(minimum=1, num_clients=num_clients)
     chosen = choose(partition, num_clients, **asked)
   num_examples, minimum = len(pool.pool), shares_lib.MIN_EXAMPLES_PER_CLIENT

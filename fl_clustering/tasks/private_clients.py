@@ -109,8 +109,7 @@ class _Rows:
     rows = self.take((self.labels >= 0) & (self.parts >= 0))
     is_test = rows.parts == _SPLIT.index("test")
     if schema.split_column is None and len(is_test):
-      drawn = held_out.draw_rows({client_id: len(is_test)}, schema.test_share, seed)
-      is_test = drawn[client_id]
+      is_test = held_out.draw_rows(client_id, len(is_test), schema.test_share, seed)
     everything = examples_lib.Examples(rows.features, rows.labels)
     return everything.take(~is_test), everything.take(is_test)
 

@@ -60,15 +60,19 @@ def _partitioned_task(
   )
 
 
+def _refuse(rule: str, **asked: Any) -> None:
+  """Raises a ValueError, which states the rule, if one of the options is given."""
+  for name, value in asked.items():
+    if value is not None:
+      raise validate.error(name, rule, value)
+
+
 def packaged_task(
     source: Any, options: task_options.TaskOptions
 ) -> federated_task.FederatedTask:
   """Returns a task of images that are in a package; `source.load()` returns their `ImagePool`."""
-  if options.data_dir is not None:
-    raise validate.error(
-        "data_dir", f"be left out for `dataset` {options.dataset}, which is in a package",
-        options.data_dir,
-    )
+  rule = f"be left out for `dataset` {options.dataset}, which is in a package"
+  _refuse(rule, data_dir=options.data_dir)
   return _partitioned_task(source.load(), options)
 
 
@@ -80,6 +84,13 @@ def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   return _partitioned_task(idx.load(options.data_dir), options)
 
 
+def _refuse_partition(
+    rule: str, partition: str | None, partition_options: Mapping[str, Any]
+) -> None:
+  """Raises a ValueError if something is asked for that clients of their own can't have."""
+  _refuse(rule, partition=None if partition == NATURAL else partition, **partition_options)
+
+
 def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
   """Returns EMNIST if it is cached, the digits otherwise; only by name is it downloaded.
 
@@ -88,15 +99,11 @@ def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTas
   """
   missing = emnist.missing_path(options.data_dir)
   if missing is None or options.partition == NATURAL:
-    asked = _asked_of_a_partition(options.partition, options.partition_options)
-    if asked:
-      name, value = asked[0]
-      raise validate.error(
-          name,
-          "be left out with `dataset` auto where that is EMNIST, as it is here; name `dataset` "
-          "(digits takes any partition)",
-          value,
-      )
+    _refuse_partition(
+        "be left out with `dataset` auto where that is EMNIST, as it is here; name `dataset` "
+        "(digits takes any partition)",
+        options.partition, options.partition_options,
+    )
     return emnist.load_task(options)
   reason = f"{missing} is not there; --dataset=emnist downloads it"
   # The cache folder has been looked into; the digits need none.
@@ -152,15 +159,6 @@ DATASETS = {
 }
 
 
-def _asked_of_a_partition(
-    partition_name: str | None, partition_options: Mapping[str, Any]
-) -> list[tuple[str, Any]]:
-  """Returns the given options, by name, that data with clients of their own refuse."""
-  asked = {"partition": None if partition_name == NATURAL else partition_name}
-  asked.update(partition_options)
-  return [(name, value) for name, value in asked.items() if value is not None]
-
-
 def check_options(
     dataset: str, partition: str | None = None, num_clients: int | None = None,
     **partition_options: Any,
@@ -178,9 +176,7 @@ def check_options(
     validate.one_of(PARTITION_NAMES, partition=partition)
   own_clients = DATASETS[dataset].own_clients
   if own_clients and (partition == NATURAL or not DATASETS[dataset].takes_partition):
-    for name, value in _asked_of_a_partition(partition, partition_options):
-      rule = f"be {NATURAL} or left out" if name == "partition" else "be left out"
-      raise validate.error(name, f"{rule} for {own_clients}", value)
+    _refuse_partition(f"be left out for {own_clients}", partition, partition_options)
   elif partition == NATURAL:
     raise validate.error(
         "partition",
@@ -198,37 +194,22 @@ def check_tables(
   """Raises a ValueError if an option of tables is out of its range, or the data take none."""
   if DATASETS[dataset].reads_tables:
     files.check_options(tables, test_share)
-    return
-  for name, value in {**(tables.to_json() if tables else {}), "test_share": test_share}.items():
-    if value is not None:
-      raise validate.error(name, f"be left out with `dataset` {dataset}", value)
+  else:
+    given = tables.to_json() if tables else {}
+    _refuse(f"be left out with `dataset` {dataset}", **given, test_share=test_share)
 
 
 def check_images(
     dataset: str, image_size: int | None, examples_per_client: int | None
 ) -> None:
   """Raises a ValueError if an option of images is out of its range, or the data take none."""
+  asked = {"image_size": image_size, "examples_per_client": examples_per_client}
   of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
-  for name, value in {
-      "image_size": image_size, "examples_per_client": examples_per_client
-  }.items():
-    if value is None:
-      continue
-    if dataset not in of_images:
-      raise validate.error(
-          name, f"be left out but with `dataset` {' or '.join(of_images)}", value
-      )
-    validate.integer(minimum=1, **{name: value})
-
-
-def _check_fold(options: task_options.TaskOptions) -> None:
-  """Raises a ValueError if something else than the fold also says what is for testing."""
-  if options.fold is None or options.tables is None:
-    return
-  asked = {"test_share": options.test_share, "split_column": options.tables.split_column}
+  if dataset not in of_images:
+    _refuse(f"be left out but with `dataset` {' or '.join(of_images)}", **asked)
   for name, value in asked.items():
     if value is not None:
-      raise validate.error(name, "be left out with folds", value)
+      validate.integer(minimum=1, **{name: value})
 
 
 def load_task(model: str | None = None, **options: Any) -> federated_task.FederatedTask:
@@ -256,7 +237,9 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   models.choose(asked.model, **model_options)
   check_tables(asked.dataset, asked.tables, asked.test_share)
   check_images(asked.dataset, asked.image_size, asked.examples_per_client)
-  _check_fold(asked)
+  if asked.fold is not None and asked.tables is not None:
+    split_column = asked.tables.split_column
+    _refuse("be left out with folds", test_share=asked.test_share, split_column=split_column)
   task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.
   if asked.fold is not None and not dataset.reads_tables:

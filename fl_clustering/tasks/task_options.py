@@ -25,8 +25,6 @@ class TaskOptions:
     model_options: The same of the model's options.
     tables: How the clients' files are read; None for other data.
     test_share: The share of every client's rows that is for testing; None for the default.
-    validation_share: The share of every training client's training rows that are for validation
-      (`files`).  `held_out.with_validation` draws those of other data.
     num_new_clients: How many of the clients will not train.
     fold: Which examples of every client are for testing; None for a random share.
     image_size: To which images are averaged down, in pixels a side (`digits`, `idx`); None leaves
@@ -45,7 +43,6 @@ class TaskOptions:
   model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   tables: table_options.TableOptions | None = None
   test_share: float | None = None
-  validation_share: float = 0.0
   num_new_clients: int = 0
   fold: held_out.Fold | None = None
   image_size: int | None = None

@@ -364,7 +364,7 @@ class BadInputTest(parameterized.TestCase):
       ("a model of images", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--model=cnn"),
        "`model` must be .*mlp.* for features of shape"),
       ("a partition", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--partition=iid"),
-       "`partition` must be natural or left out for files"),
+       "`partition` must be left out for files"),
       ("no new client left", ("--data_dir={}", *_COLUMNS, "--exclude=one",
                               "--num_new_clients=3"), "`num_new_clients` must be"),
       ("a number of clients", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--num_clients=2"),

@@ -79,23 +79,23 @@ class ValidationTest(parameterized.TestCase):
   @parameterized.parameters((0, 0.1, 0), (19, 0.1, 0), (20, 0.1, 2), (20, 0.01, 1), (41, 0.5, 20),
                             (100, 0.0, 0))
   def test_numbers(self, num_train, share, expected):
-    masks = held_out.draw_validation({"a": num_train}, share, 0)
-    self.assertEqual(masks["a"].shape, (num_train,))
-    self.assertEqual(masks["a"].sum(), expected)
+    mask = held_out.draw_validation("a", num_train, share, 0)
+    self.assertEqual(mask.shape, (num_train,))
+    self.assertEqual(mask.sum(), expected)
 
   def test_seed_and_client_decide(self):
-    def drawn(seed):
-      return held_out.draw_validation({"a": 40, "b": 40}, 0.25, seed)
+    def drawn(client_id, seed):
+      return held_out.draw_validation(client_id, 40, 0.25, seed)
 
-    np.testing.assert_array_equal(drawn(0)["a"], drawn(0)["a"])
-    self.assertFalse(np.array_equal(drawn(0)["a"], drawn(1)["a"]))
-    self.assertFalse(np.array_equal(drawn(0)["a"], drawn(0)["b"]))
+    np.testing.assert_array_equal(drawn("a", 0), drawn("a", 0))
+    self.assertFalse(np.array_equal(drawn("a", 0), drawn("a", 1)))
+    self.assertFalse(np.array_equal(drawn("a", 0), drawn("b", 0)))
 
   def test_a_client_keeps_something_to_train_on(self):
     with self.assertRaisesRegex(
         ValueError, r"^`validation_share` must leave client 'b' one of its 20 examples to train on"
     ):
-      held_out.draw_validation({"a": 2, "b": 20}, 0.99, 0)
+      held_out.draw_validation("b", 20, 0.99, 0)
 
   def test_of_a_task(self):
     task = registry.load_task(dataset="digits", num_clients=100, seed=2)

@@ -162,7 +162,7 @@ class LoadTaskTest(parameterized.TestCase):
       (
           "emnist_partition",
           {"dataset": "emnist", "partition": "iid"},
-          "`partition` must be natural or left out for EMNIST.*got 'iid'",
+          "`partition` must be left out for EMNIST.*got 'iid'",
       ),
       (
           "emnist_alpha",

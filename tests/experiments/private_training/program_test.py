@@ -385,7 +385,7 @@ class OwnTablesTest(parameterized.TestCase):
       ("a number of clients", ("--num_clients=5",),
        "`num_clients` must be left out for `dataset` files, got 5"),
       ("a partition", ("--partition=iid",),
-       "`partition` must be natural or left out for files, one per client, got 'iid'"),
+       "`partition` must be left out for files, one per client, got 'iid'"),
       ("a number of groups", ("--num_groups=2",),
        "`num_groups` must be left out for files, one per client, got 2"),
       ("a size of images", ("--image_size=7",), "`image_size` must be left out but with"),
