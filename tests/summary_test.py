@@ -36,7 +36,7 @@ def _client(num_test):
 
 _TASK = types.SimpleNamespace(
     name="digits", clients=(_client(10), _client(10), _client(10), _client(10)),
-    new_clients=(), num_global_test_examples=50,
+    new_clients=(), global_test=range(50),
 )
 
 

@@ -137,9 +137,8 @@ class ImagePool:
           "image_size", f"divide the sides of square images, of {height} x {width} here",
           image_size,
       )
-    return dataclasses.replace(
-        self, pool=_of_size(self.pool, image_size), global_test=_of_size(self.global_test, image_size)
-    )
+    pool, global_test = (_of_size(part, image_size) for part in (self.pool, self.global_test))
+    return dataclasses.replace(self, pool=pool, global_test=global_test)
 
 
 def _of_size(examples: Examples, image_size: int) -> Examples:

@@ -179,24 +179,14 @@ class FederatedTask:
     return self.model.num_parameters
 
   @property
-  def num_train_examples(self) -> int:
-    """The number of training examples of all clients together."""
-    return sum(len(client.train) for client in self.clients)
-
-  @property
-  def num_validation_examples(self) -> int:
-    """The number of validation examples of all clients together."""
-    return sum(len(client.validation) for client in self.clients if client.validation is not None)
-
-  @property
-  def num_client_test_examples(self) -> int:
-    """The number of test examples of all clients together."""
-    return sum(len(client.test) for client in self.clients)
-
-  @property
-  def num_global_test_examples(self) -> int:
-    """The number of examples in the global test set."""
-    return len(self.global_test)
+  def num_examples(self) -> dict[str, int]:
+    """The numbers of examples of all clients that train together, and of the global test set."""
+    return {
+        "train": sum(len(client.train) for client in self.clients),
+        "validation": sum(len(client.validation or ()) for client in self.clients),
+        "client_test": sum(len(client.test) for client in self.clients),
+        "global_test": len(self.global_test),
+    }
 
   def fingerprint(self) -> str:
     """Returns a SHA-256 (hex) of all data, ids and groups.

@@ -36,6 +36,10 @@ _WINDOW = (1, 2, 2, 1)
 _NOISE = 80
 
 
+def _of_images(change: Callable[[np.ndarray], np.ndarray]) -> Transformation:
+  return lambda examples: examples_lib.Examples(change(examples.features), examples.labels)
+
+
 def rotations(
     pool: examples_lib.ImagePool, num_groups: int, unused_rng: np.random.Generator
 ) -> list[Transformation]:
@@ -46,12 +50,11 @@ def rotations(
         "`partition` must not be 'rotated' where the images are not square, got images of "
         f"{height}x{width} from {pool.source}."
     )
-  return [functools.partial(_rotate, quarter_turns) for quarter_turns in range(num_groups)]
 
+  def turned(quarter_turns: int, images: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.rot90(images, quarter_turns, axes=(1, 2)))
 
-def _rotate(quarter_turns: int, examples: examples_lib.Examples) -> examples_lib.Examples:
-  images = np.ascontiguousarray(np.rot90(examples.features, quarter_turns, axes=(1, 2)))
-  return examples_lib.Examples(images, examples.labels)
+  return [_of_images(functools.partial(turned, group)) for group in range(num_groups)]
 
 
 def label_permutations(
@@ -68,24 +71,18 @@ def label_permutations(
     permutation = tuple(map(int, rng.permutation(num_classes)))
     if permutation not in permutations:
       permutations.append(permutation)
-  return [
-      functools.partial(_relabel, np.array(permutation, np.uint8)) for permutation in permutations
-  ]
+
+  def relabeled(
+      permutation: tuple[int, ...], examples: examples_lib.Examples
+  ) -> examples_lib.Examples:
+    return examples_lib.Examples(
+        examples.features, np.array(permutation, np.uint8)[examples.labels]
+    )
+
+  return [functools.partial(relabeled, permutation) for permutation in permutations]
 
 
-def _relabel(permutation: np.ndarray, examples: examples_lib.Examples) -> examples_lib.Examples:
-  return examples_lib.Examples(examples.features, permutation[examples.labels])
-
-
-def _unchanged(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
-  return images
-
-
-def _inverted(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
-  return 255 - images
-
-
-def _noisy(images: np.ndarray, noise_key: bytes) -> np.ndarray:
+def _noisy(noise_key: bytes, images: np.ndarray) -> np.ndarray:
   """Adds noise to every pixel, and keeps the result within what a byte can hold.
 
   An image's noise follows from the image and the key, so it depends neither on the client
@@ -100,27 +97,21 @@ def _noisy(images: np.ndarray, noise_key: bytes) -> np.ndarray:
   return noisy
 
 
-def _eroded(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
+def _filtered(name: str, images: np.ndarray) -> np.ndarray:
   # Here, since SciPy takes long to import: the flags read this module.
   from scipy import ndimage  # pylint: disable=g-import-not-at-top
 
-  return ndimage.grey_erosion(images, size=_WINDOW)
+  return getattr(ndimage, name)(images, size=_WINDOW)
 
 
-def _dilated(images: np.ndarray, unused_noise_key: bytes) -> np.ndarray:
-  from scipy import ndimage  # pylint: disable=g-import-not-at-top
-
-  return ndimage.grey_dilation(images, size=_WINDOW)
-
-
-# From a shift's name to a function from images, uint8 of shape (num_examples, height, width,
-# channels), and a key from which noise is drawn, to as many images.
-SHIFTS: dict[str, Callable[[np.ndarray, bytes], np.ndarray]] = {
-    "unchanged": _unchanged,
-    "inverted": _inverted,
+# From a shift's name to a function from a key from which noise is drawn, and images, uint8 of
+# shape (num_examples, height, width, channels), to as many images.
+SHIFTS: dict[str, Callable[[bytes, np.ndarray], np.ndarray]] = {
+    "unchanged": lambda _, images: images,
+    "inverted": lambda _, images: 255 - images,
     "noisy": _noisy,
-    "eroded": _eroded,
-    "dilated": _dilated,
+    "eroded": lambda _, images: _filtered("grey_erosion", images),
+    "dilated": lambda _, images: _filtered("grey_dilation", images),
 }
 
 
@@ -129,13 +120,5 @@ def feature_shifts(
 ) -> list[Transformation]:
   """Gives group g the g-th of `SHIFTS`; there are no more groups than these."""
   noise_key = rng.bytes(16)
-  return [
-      functools.partial(_shift, shift, noise_key) for shift in list(SHIFTS.values())[:num_groups]
-  ]
-
-
-def _shift(
-    shift: Callable[[np.ndarray, bytes], np.ndarray], noise_key: bytes,
-    examples: examples_lib.Examples,
-) -> examples_lib.Examples:
-  return examples_lib.Examples(shift(examples.features, noise_key), examples.labels)
+  shifts = list(SHIFTS.values())[:num_groups]
+  return [_of_images(functools.partial(shift, noise_key)) for shift in shifts]

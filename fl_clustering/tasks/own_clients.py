@@ -5,7 +5,7 @@ warning, and more than a quarter of such clients is an error, as in `partition.p
 """
 
 import dataclasses
-from typing import Any, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Hashable, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -18,8 +18,14 @@ from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import shares
 
-# Features and labels that are as long as each other.
-_Pair = tuple[np.ndarray, np.ndarray]
+
+class _Pair(NamedTuple):
+  """Features and labels that are as long as each other, and the names of the features' columns."""
+
+  owner: str
+  x: np.ndarray
+  y: np.ndarray
+  columns: list[Any] | None
 
 
 def task_from_arrays(
@@ -72,15 +78,20 @@ def task_from_arrays(
   validate.within(0, 1, validation_share=validation_share)
   if not clients:
     raise validate.error("clients", "hold at least one client", dict(clients))
-  parts = {f"{client_id}": _parts(client_id, data) for client_id, data in clients.items()}
+  parts = {
+      f"{client_id}": _pairs(f"client {client_id!r}", data) for client_id, data in clients.items()
+  }
   if len(parts) < len(clients):
     raise validate.error("clients", "have ids that differ as text", list(clients))
-  everything = [pair for of_client in parts.values() for pair in of_client]
-  everything += [_pair("`global_test`", global_test)] if global_test is not None else []
-  _check_columns(clients, global_test)
-  _check_shapes(parts)
-  dtype = _dtype([x for x, _ in everything], model)
-  kept = {client_id: pairs for client_id, pairs in parts.items() if _is_large_enough(pairs)}
+  everything = [pair for pairs in parts.values() for pair in pairs]
+  if global_test is not None:
+    everything.append(_pair("`global_test`", global_test))
+  _check_alike(everything)
+  dtype = _dtype([pair.x for pair in everything], model)
+  kept = {
+      client_id: pairs for client_id, pairs in parts.items()
+      if all(len(pair.y) >= shares.MIN_EXAMPLES_PER_CLIENT // len(pairs) for pair in pairs)
+  }
   warnings = held_out.left_out_warnings(list(parts), kept)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
   unknown = [client_id for client_id in group_of if client_id not in parts]
@@ -88,25 +99,29 @@ def task_from_arrays(
     raise validate.error("groups", "hold only clients' ids", unknown[0])
   made = []
   for client_id, pairs in kept.items():
-    first, *others = (examples_lib.converted(client_id, x, y, dtype) for x, y in pairs)
+    train, *test = (examples_lib.converted(client_id, x, y, dtype) for _, x, y, _ in pairs)
     group = group_of.get(client_id)
-    if others:
-      made.append(federated_task.ClientData(client_id, first, others[0], group))
-    else:
-      made.append(held_out.split_client(client_id, first, seed, group, test_share))
+    made.append(
+        federated_task.ClientData(client_id, train, test[0], group) if test
+        else held_out.split_client(client_id, train, seed, group, test_share)
+    )
   if global_test is None:
     pooled = examples_lib.pooled(client.test for client in made)
     pooled_source = "the clients' pooled test data"
   else:
-    x, y = everything[-1]
-    pooled = examples_lib.converted("global_test", x, y, dtype)
+    pooled = examples_lib.converted("global_test", everything[-1].x, everything[-1].y, dtype)
     pooled_source = "given with the clients"
   class_names = None if class_names is None else tuple(class_names)
   if num_classes is None:
-    num_classes = _num_classes(model, class_names, [y for _, y in everything])
+    if isinstance(model, model_lib.Model):
+      num_classes = model.num_classes
+    elif class_names is not None:
+      num_classes = len(class_names)
+    else:
+      num_classes = max(2, *(int(pair.y.max(initial=0)) + 1 for pair in everything))
   task = federated_task.FederatedTask(
       name=name,
-      source=f"{sum(len(y) for _, y in everything):,} examples ({name})",
+      source=f"{sum(len(pair.y) for pair in everything):,} examples ({name})",
       partition="natural",
       clients=tuple(made),
       global_test=pooled,
@@ -147,8 +162,7 @@ def task_from_client_data(
   keys: tuple[Any, ...] = (0, 1)
   if isinstance(spec, Mapping):
     for argument, key in asked.items():
-      if key not in spec:
-        raise validate.error(argument, f"be one of {', '.join(spec)}", key)
+      validate.one_of(spec, **{argument: key})
     keys = features_key, label_key
   elif isinstance(spec, tuple) and len(spec) == 2:
     for argument, key in asked.items():
@@ -170,23 +184,16 @@ def task_from_client_data(
   )
 
 
-def _parts(client_id: Hashable, data: Any) -> list[_Pair]:
+def _pairs(owner: str, data: Any) -> list[_Pair]:
   """Returns a client's (x, y) as a list of one pair, or of two: training and test data."""
-  owner = f"client {client_id!r}"
-  if not isinstance(data, (tuple, list)) or len(data) != 2:
-    raise validate.error("clients", f"hold (x, y) for {owner}", type(data).__name__)
-  return [_pair(owner, part) for part in _parts_of(data)]
-
-
-def _parts_of(data: Any) -> list[Any]:
-  """Returns a client's pairs as they are given: one, or training and test data."""
-  return list(data) if all(isinstance(part, tuple) for part in data) else [data]
+  is_split = isinstance(data, (tuple, list)) and all(isinstance(part, tuple) for part in data)
+  return [_pair(owner, part) for part in (data if is_split and len(data) == 2 else [data])]
 
 
 def _pair(owner: str, pair: Any) -> _Pair:
-  """Returns (x, y) as arrays that are as long as each other."""
   if not isinstance(pair, (tuple, list)) or len(pair) != 2:
     raise validate.error("clients", f"hold (x, y) for {owner}", type(pair).__name__)
+  columns = data_frames.column_names(pair[0], f"`x` for {owner}")
   x, y = map(np.asarray, pair)
   if x.dtype.kind not in "biuf":
     raise TypeError(f"`x` must be numbers for {owner}, got {x.dtype}.")
@@ -199,31 +206,19 @@ def _pair(owner: str, pair: Any) -> _Pair:
     raise validate.error(
         "y", f"have a label for each example of `x`, of shape {x.shape}, for {owner}", y.shape
     )
-  return x, y
+  return _Pair(owner, x, y, columns)
 
 
-def _check_columns(clients: Mapping[Hashable, Sequence], global_test: Sequence | None) -> None:
-  """Raises a ValueError unless data frames have the same columns in the same order."""
-  given = [
-      (f"client {client_id!r}", x)
-      for client_id, data in clients.items() for x, _ in _parts_of(data)
-  ]
-  given += [] if global_test is None else [("`global_test`", global_test[0])]
-  names = [data_frames.column_names(x, f"`x` for {owner}") for owner, x in given]
-  for (owner, _), own in zip(given, names):
-    if own != names[0]:
-      rule = f"have the columns {names[0]}, in this order, for {owner} as for {given[0][0]}"
-      raise validate.error("x", rule, own)
-
-
-def _check_shapes(parts: Mapping[str, Sequence[_Pair]]) -> None:
-  shapes = {client_id: of_client[0][0].shape[1:] for client_id, of_client in parts.items()}
-  first, expected = next(iter(shapes.items()))
-  for client_id, shape in shapes.items():
-    if shape != expected:
-      raise validate.error(
-          "x", f"hold examples of the shape {expected} for {client_id!r}, as for {first!r}", shape
-      )
+def _check_alike(pairs: Sequence[_Pair]) -> None:
+  """Raises a ValueError unless all have the same columns, in the same order, and shape."""
+  first, shape = pairs[0], pairs[0].x.shape[1:]
+  for owner, x, _, columns in pairs:
+    if columns != first.columns:
+      rule = f"have the columns {first.columns}, in this order, for {owner} as for {first.owner}"
+      raise validate.error("x", rule, columns)
+    if x.shape[1:] != shape:
+      rule = f"hold examples of the shape {shape} for {owner}, as for {first.owner}"
+      raise validate.error("x", rule, x.shape[1:])
 
 
 def _dtype(arrays: Sequence[np.ndarray], model: str | model_lib.Model) -> str:
@@ -235,24 +230,6 @@ def _dtype(arrays: Sequence[np.ndarray], model: str | model_lib.Model) -> str:
   if wanted == "int32" and any(x.dtype.kind == "f" for x in arrays):
     raise TypeError("`x` must be integers for a model of int32, got floating-point numbers.")
   return "float32" if wanted == "uint8" else wanted
-
-
-def _is_large_enough(parts: Sequence[_Pair]) -> bool:
-  """Returns whether a client can be trained and tested."""
-  if len(parts) == 1:
-    return len(parts[0][1]) >= shares.MIN_EXAMPLES_PER_CLIENT
-  return all(len(y) for _, y in parts)
-
-
-def _num_classes(
-    model: str | model_lib.Model, class_names: Sequence[str] | None,
-    labels: Sequence[np.ndarray],
-) -> int:
-  if isinstance(model, model_lib.Model):
-    return model.num_classes
-  if class_names is not None:
-    return len(class_names)
-  return max(int(max(y.max(initial=0) for y in labels)) + 1, 2)
 
 
 def _model(

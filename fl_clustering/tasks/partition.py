@@ -17,6 +17,7 @@ gets which example follows from the labels and the seed.
 """
 
 import dataclasses
+import functools
 from typing import Any, Callable, ClassVar, Mapping, Sequence
 
 import numpy as np
@@ -32,8 +33,7 @@ from fl_clustering.tasks import shares as shares_lib
 
 # Far below this range NumPy's Dirichlet does not return, far above it overflows;
 # at these ends a class is all one client's, or as good as evenly spread.
-_MIN_ALPHA = 1e-4
-_MAX_ALPHA = 1e6
+_check_alpha = functools.partial(validate.within, 1e-4, 1e6)
 
 
 class TooFewExamples(ValueError):
@@ -102,14 +102,6 @@ def split(
         num_clients,
     )
   return chosen(pool, num_clients, seed)
-
-
-def _check_alpha(dirichlet_alpha: float) -> None:
-  validate.positive(dirichlet_alpha=dirichlet_alpha)
-  if not _MIN_ALPHA <= dirichlet_alpha <= _MAX_ALPHA:
-    raise validate.error(
-        "dirichlet_alpha", f"be in [{_MIN_ALPHA}, {_MAX_ALPHA:.0f}]", dirichlet_alpha
-    )
 
 
 # The partitions.  Each is a frozen dataclass of its options.  It is called by `split`, which checks

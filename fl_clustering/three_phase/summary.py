@@ -169,6 +169,6 @@ def _num_test_examples(task: federated_task.FederatedTask) -> dict[str, int]:
   counts = {
       "clients": sum(len(client.test) for client in task.clients),
       "new_clients": sum(len(client.test) for client in task.new_clients),
-      "global": task.num_global_test_examples,
+      "global": len(task.global_test),
   }
   return {name: count for name, count in counts.items() if count}

@@ -33,7 +33,7 @@ class DrawnClientsTest(absltest.TestCase):
 
   def test_more_clients_than_there_are_images_for(self):
     task = registry.load_task(**{**self.options, "num_clients": 100})
-    self.assertEqual(task.num_train_examples, 5000)
+    self.assertEqual(task.num_examples["train"], 5000)
 
   def test_labels_have_the_clients_own_proportions(self):
     task = registry.load_task(**{**self.options, "dirichlet_alpha": 0.1})

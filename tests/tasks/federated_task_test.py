@@ -90,8 +90,10 @@ class FederatedTaskTest(parameterized.TestCase):
     task = _task()
     self.assertEqual(task.client_ids, ("b", "a"))
     self.assertIsNone(task.true_groups)
-    self.assertEqual(task.num_train_examples, 8)
-    self.assertEqual(task.num_client_test_examples, 3)
+    self.assertEqual(
+        task.num_examples,
+        {"train": 8, "validation": 0, "client_test": 3, "global_test": len(task.global_test)},
+    )
     self.assertEqual(task.num_parameters, task.model.num_parameters)
 
   def test_true_groups_are_by_id(self):

@@ -37,7 +37,7 @@ class TaskFromArraysTest(parameterized.TestCase):
       held = [] if client.validation is None else _rows(client.validation)
       self.assertCountEqual(_rows(client.train) + held, _rows(before.train))
       self.assertLen(held, round(0.1 * len(before.train)) if len(before.train) >= 20 else 0)
-    self.assertGreater(task.num_validation_examples, 0)
+    self.assertGreater(task.num_examples["validation"], 0)
     with self.assertRaisesRegex(ValueError, r"^`validation_share` must be a number in \[0, 1\]"):
       _task(validation_share=-0.1)
 
@@ -145,7 +145,7 @@ class TaskFromArraysTest(parameterized.TestCase):
           "widths",
           {"a": _table(0, 4), "b": (np.ones((4, 2)), [0, 1, 0, 1])},
           ValueError,
-          r"`x` must hold examples of the shape \(3,\) for 'b', as for 'a', got \(2,\)",
+          r"`x` must hold examples of the shape \(3,\) for .* 'b', as for .* 'a', got \(2,\)",
       ),
       ("ids", {"1": _table(0, 4), 1: _table(9, 4)}, ValueError, "`clients` must have ids that"),
   )

@@ -143,7 +143,7 @@ class DataTest(parameterized.TestCase):
   def test_resume_takes_the_data_set_that_auto_chose(self, recorded, dataset, data_dir):
     config = config_lib.ThreePhaseConfig()
 
-    with mock.patch.object(registry, "load_task") as load_task:
+    with mock.patch.object(registry, "load_task", return_value=self.task) as load_task:
       data.load(config, "cache", recorded)
 
     options = load_task.call_args.kwargs
