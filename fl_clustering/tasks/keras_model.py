@@ -99,15 +99,11 @@ def keras_model(
   return model
 
 
-def _error(rule: str, value: Any) -> ValueError:
-  return validate.error("build", f"return a model {rule}", value)
-
-
 def _check(checks: Iterable[_Check]) -> None:
   """Raises a ValueError about the first rule that is not followed; later ones may rest on it."""
   for is_followed, rule, value in checks:
     if not is_followed:
-      raise _error(rule, value)
+      raise validate.error("build", f"return a model {rule}", value)
 
 
 def _checks_of_layers(keras: Any) -> Iterator[_Check]:
@@ -115,17 +111,18 @@ def _checks_of_layers(keras: Any) -> Iterator[_Check]:
       keras.built and keras.inputs is not None,
       "whose input shape is known: begin with tf.keras.Input", keras.name,
   )
-  ends = len(keras.inputs), len(keras.outputs)
-  yield ends == (1, 1), "with one input and one output", "{} and {}".format(*ends)
-  shape, dtype = keras.input_shape, keras.inputs[0].dtype
-  is_fixed = len(shape) > 1 and None not in shape[1:]
-  yield is_fixed, "whose input shape is fixed but for the batch", shape
-  yield dtype in (tf.float32, tf.int32), "whose input is float32 or int32", dtype.name
-  shape, last = keras.output_shape, keras.layers[-1]
-  yield (
-      len(shape) == 2 and (shape[1] or 0) >= 2,
-      "whose output has the shape (None, num_classes), with two classes or more", shape,
+  into, dtype, out = keras.input_shape, keras.inputs[0].dtype, keras.output_shape
+  is_simple = (
+      len(keras.inputs) == len(keras.outputs) == 1 and len(into) > 1 and None not in into[1:]
+      and dtype in (tf.float32, tf.int32) and len(out) == 2 and (out[1] or 0) >= 2
   )
+  yield (
+      is_simple,
+      "with one input, float32 or int32, whose shape is fixed but for the batch, and one output of "
+      "the shape (None, num_classes), with two classes or more",
+      f"{dtype.name} {into} -> {out}",
+  )
+  last = keras.layers[-1]
   end = getattr(getattr(last, "activation", None), "__name__", type(last).__name__)
   is_logits = not isinstance(last, tf.keras.layers.Softmax) and end not in ("softmax", "sigmoid")
   yield is_logits, "that ends in logits, without softmax or sigmoid", end
@@ -182,15 +179,11 @@ def _checks_of_function(model: model_lib.Model) -> Iterator[_Check]:
 
   # In a graph, as in TFF's computations: what was computed outside can't be used there.
   with tf.Graph().as_default():
-    try:
-      traced = train.get_concrete_function(
-          [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
-          tf.TensorSpec((None, *model.input_shape), model.input_dtype),
-          tf.TensorSpec((2,), tf.int32),
-      )
-    except Exception as e:
-      reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-      raise _error("that TensorFlow can run as a graph with other weights", reason) from e
+    traced = train.get_concrete_function(
+        [tf.TensorSpec(shape) for shape in model.parameter_shapes.values()],
+        tf.TensorSpec((None, *model.input_shape), model.input_dtype),
+        tf.TensorSpec((2,), tf.int32),
+    )
   graph = traced.graph.as_graph_def()
   for node in (*graph.node, *(node for f in graph.library.function for node in f.node_def)):
     yield (
