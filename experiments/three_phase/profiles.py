@@ -58,11 +58,12 @@ def profiles_text(
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 
-  table_format, names = task.table_format, task.feature_names
-  assert table_format is not None and names is not None  # A task of tables has them.
+  assert task.table_format is not None  # A task of tables has one.
+  encoding = task.table_format.encoding
+  names = encoding.feature_names
   scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(names))
   rows = [
       [f"{value:.12g}" if isinstance(value, float) else value for value in row]
-      for row in cluster_profiles.rows(_in_units(scaled, table_format.encoding), names)
+      for row in cluster_profiles.rows(_in_units(scaled, encoding), names)
   ]
   return output_folder.csv_text(cluster_profiles.HEADER, rows)

@@ -51,7 +51,6 @@ class FederatedTask:
       fallback included.
     new_clients: Clients that don't train and come when the training is over.
     class_names: What the labels mean, in their order; `None` if they are mere numbers.
-    feature_names: The names of a table's columns; likewise.
     table_format: How a table's rows become features; `None` for other data.
     row_digests: A digest of the rows of every client of a folder of tables, by client id.
   """
@@ -69,7 +68,6 @@ class FederatedTask:
   warnings: tuple[str, ...] = ()
   new_clients: tuple[ClientData, ...] = ()
   class_names: tuple[str, ...] | None = None
-  feature_names: tuple[str, ...] | None = None
   table_format: table_format_lib.TableFormat | None = None
   row_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -87,8 +85,8 @@ class FederatedTask:
       raise validate.error(
           "num_classes", f"be at most {most} for {self.model.input_dtype}", self.num_classes
       )
-    self._check_names("class_names", self.num_classes)
-    self._check_names("feature_names", self.model.input_shape[-1])
+    if self.class_names is not None and len(self.class_names) != self.num_classes:
+      raise validate.error("class_names", f"be {self.num_classes} names", self.class_names)
     self._check_ids()
     self._check_groups()
     for client in self.all_clients:
@@ -97,11 +95,6 @@ class FederatedTask:
       if client.validation is not None:
         self._check_examples(client.validation, "validation", f"client {client.client_id!r}")
     self._check_examples(self.global_test, "global_test", "the task")
-
-  def _check_names(self, name: str, length: int) -> None:
-    names = getattr(self, name)
-    if names is not None and len(names) != length:
-      raise validate.error(name, f"be {length} names", names)
 
   def _check_ids(self) -> None:
     seen = set()

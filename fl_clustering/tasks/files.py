@@ -16,14 +16,11 @@ from clustering_basics import validate
 from fl_clustering.tables import client_tables
 from fl_clustering.tables import columns as columns_lib
 from fl_clustering.tables import problems
-from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import task_options
-
-DEFAULT_TEST_SHARE = held_out.TEST_SHARE
 
 
 def _check_memory(num_cells: int) -> None:
@@ -61,14 +58,6 @@ def open_folder(
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
   return client_tables.open_folder(data_dir, options)
-
-
-def check_classes(format_: table_format.TableFormat) -> tuple[str, ...]:
-  """Returns the classes; raises a ValueError if there are less than two."""
-  classes = format_.classes or ()
-  if len(classes) < 2:
-    raise validate.error("label_column", "hold at least two classes", classes)
-  return classes
 
 
 def _test_masks(
@@ -124,7 +113,7 @@ def _clients(
   """Yields the clients that can be trained and tested, of standardized tables."""
   for client_id in _usable(is_test):
     table = tables.read(client_id)
-    assert table.labels is not None  # `check_classes` has seen some.
+    assert table.labels is not None  # There are classes.
     train, test = (
         examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
         for rows in (~is_test[client_id], is_test[client_id])
@@ -141,7 +130,9 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   """
   tables = open_folder(options.data_dir, options.tables or table_options.TableOptions())
   num_rows = tables.num_rows
-  classes = check_classes(tables.format)
+  classes = tables.format.classes or ()
+  if len(classes) < 2:
+    raise validate.error("label_column", "hold at least two classes", classes)
   # Before the features are known, since the new clients have no part in their means.
   is_test = _test_masks(tables, options.test_share, options.seed, options.fold)
   usable = _usable(is_test)
@@ -176,7 +167,6 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       model=options.build_model(clients[0].train, len(classes)),
       warnings=warnings,
       class_names=classes,
-      feature_names=names,
       table_format=format_,
       row_digests=tables.digests,
   )

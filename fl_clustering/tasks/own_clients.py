@@ -39,7 +39,6 @@ def task_from_arrays(
     num_classes: int | None = None,
     groups: Mapping[Hashable, int] | None = None,
     class_names: Iterable[str] | None = None,
-    feature_names: Iterable[str] | None = None,
     name: str = "own clients",
     **model_options: Any,
 ) -> federated_task.FederatedTask:
@@ -64,7 +63,6 @@ def task_from_arrays(
     groups: From each client's id to the number of its true group, if these are known: the
       clusters are compared with it.
     class_names: What the labels mean, in their order.
-    feature_names: The columns' names, where an example is a row of a table.
     name: What the data are called.
     **model_options: Options of a model that is named, such as `hidden_units="64"`.
 
@@ -130,7 +128,6 @@ def task_from_arrays(
       model=_model(model, pooled, num_classes, model_options),
       warnings=warnings,
       class_names=class_names,
-      feature_names=None if feature_names is None else tuple(feature_names),
   )
   return held_out.with_validation(task, validation_share, seed)
 

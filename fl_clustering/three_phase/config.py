@@ -16,7 +16,6 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import table_options
-from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
@@ -118,7 +117,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       float,
       "Share of every client's rows, drawn at random, that are for testing and not for training "
       "(files).",
-      None, default_text=f"{files.DEFAULT_TEST_SHARE}",
+      None, default_text=f"{held_out.TEST_SHARE}",
   )
   validation_share: float | None = options.option(
       float,

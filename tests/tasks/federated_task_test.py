@@ -124,7 +124,6 @@ class FederatedTaskTest(parameterized.TestCase):
           "`train` must hold features of the model's type float32 for client 'b', got 'uint8'",
       ),
       ("class_names", {"class_names": ("a", "b")}, r"`class_names` must be 3 names, got \('a'"),
-      ("feature_names", {"feature_names": ("a", "b")}, "`feature_names` must be 1 names"),
       (
           "classes_of_bytes",
           {"num_classes": 257, "model": models.build("cnn_small", (10, 10, 1), 257)},

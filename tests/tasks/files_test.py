@@ -66,7 +66,7 @@ class FilesTest(parameterized.TestCase):
       np.testing.assert_array_equal(client.train.labels, np.arange(8) % 3)
       np.testing.assert_array_equal(client.test.labels, np.arange(8, 12) % 3)
     self.assertEqual(task.class_names, ("0", "1", "2"))
-    self.assertEqual(task.feature_names, ("a", "b"))
+    self.assertEqual(task.table_format.encoding.feature_names, ("a", "b"))
 
   def test_a_share_of_every_client_is_drawn(self):
     tasks = [self._load(split_column=None, seed=seed, test_share=0.25) for seed in (0, 0, 1)]

@@ -79,12 +79,11 @@ class TaskFromArraysTest(parameterized.TestCase):
 
   def test_names_and_groups(self):
     task = _task(
-        class_names=["no", "yes", "maybe", "never"], feature_names=np.array(["x", "y", "z"]),
+        class_names=["no", "yes", "maybe", "never"],
         groups={"a": 1, "b": 0, 7: 1}, hidden_units="4",
     )
     self.assertEqual(task.num_classes, 4)
     self.assertEqual(task.class_names, ("no", "yes", "maybe", "never"))
-    self.assertEqual(task.feature_names, ("x", "y", "z"))
     self.assertEqual(task.true_groups, {"b": 0, "a": 1, "7": 1})
     self.assertEqual(task.num_parameters, 3 * 4 + 4 + 4 * 4 + 4)
 
