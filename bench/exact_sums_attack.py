@@ -123,10 +123,6 @@ def _recording(records: list[_Record], attacked: Sequence[str]) -> Any:
   return mock.patch.object(secure_sums.FederatedPoints, "totals", totals)
 
 
-def _rows(case: _Case) -> np.ndarray:
-  return _LOADERS[case.data]()
-
-
 def _fit(case: _Case, clients: dict[str, np.ndarray], seed: int) -> None:
   for k in case.num_clusters:
     if case.view_widths:
@@ -157,7 +153,7 @@ def _num_right(named: np.ndarray, rows: np.ndarray) -> int:
 
 def _attack(case: _Case, seed: int) -> tuple[int, int, int, int]:
   """Returns how many rows are named, how many of these are right, the ceiling, and all rows."""
-  rows = np.random.default_rng(seed).permutation(_rows(case))
+  rows = np.random.default_rng(seed).permutation(_LOADERS[case.data]())
   shares = np.array_split(rows, case.num_clients)
   clients = {f"client {index}": share for index, share in enumerate(shares)}
   attacked = list(clients)[: case.num_attacked]
