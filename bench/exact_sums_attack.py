@@ -5,10 +5,10 @@
 The fits are real ones, of scikit-learn's data with standardised columns; all other settings are the
 defaults.  What the server asks and the totals that it gets are recorded, and `rows_from_sums` names
 rows from these and the scaling, which is the server's.  A fit for several K
-is one for each, and the attack has the questions of all.  Of a site, it has the site's own totals,
-as every program sees them.  Afterwards the named rows are compared with the real ones: a row is
-right if it is one of them, on the grid of the fit, which has 2^25 steps to its radius.  The ceiling
-is how many rows are linear combinations of the sums.
+is one for each, and the attack has the questions of all.  Of a client attacked by itself, it has
+the client's own totals, as without a secure sum.  Afterwards the named rows are compared with the
+real ones: a row is right if it is one of them, on the grid of the fit, which has 2^25 steps to its
+radius.  The ceiling is how many rows are linear combinations of the sums.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -57,8 +57,7 @@ class _Case:
     data: A key of `_LOADERS`.
     num_clusters: All that are tried.
     view_widths: The views' numbers of columns; empty for k-means.
-    num_attacked: Of the clients, which are sites, so many are attacked one by one; zero for all
-      together.
+    num_attacked: Of the clients, so many are attacked one by one; zero for all together.
   """
 
   data: str
@@ -75,7 +74,7 @@ class _Case:
     k = f"K {first}" if first == last else f"K {first} to {last}"
     if not self.num_attacked:
       return f"{kind}, {k}, {self.num_clients} clients"
-    return f"{kind}, {k}, {self.num_attacked} of {self.num_clients} sites"
+    return f"{kind}, {k}, {self.num_attacked} of {self.num_clients} clients, one by one"
 
 
 _CASES = (
@@ -96,7 +95,7 @@ class _Record:
 
   Attributes:
     scaling: To the coordinates of the question.
-    totals: Of all clients together, or by site.
+    totals: Of all clients together, or by client.
   """
 
   scaling: secure_sums.Scaling
@@ -104,28 +103,24 @@ class _Record:
   totals: dict[str, np.ndarray]
 
 
-def _recording(records: list[_Record], sites: Sequence[str]) -> Any:
+def _recording(records: list[_Record], attacked: Sequence[str]) -> Any:
   """Returns a context in which `FederatedPoints` records what it is asked without `privacy`.
 
   Args:
-    sites: Clients whose own totals are recorded; those of all clients together if there is none.
+    attacked: Clients whose own totals are recorded; those of all together if there is none.
   """
   totals_of = secure_sums.FederatedPoints.totals
 
   def totals(points: Any, query: sum_query.SumQuery) -> np.ndarray:
     total = totals_of(points, query)
-    by_site = {}
-    for site in sites:
-      own = dataclasses.replace(points.clients, by_id={site: points.clients.by_id[site]})
-      by_site[site] = totals_of(dataclasses.replace(points, clients=own), query)
-    records.append(_Record(points.clients.scaling, query, by_site or {"": total}))
+    by_client = {}
+    for client_id in attacked:
+      own = dataclasses.replace(points.clients, by_id={client_id: points.clients.by_id[client_id]})
+      by_client[client_id] = totals_of(dataclasses.replace(points, clients=own), query)
+    records.append(_Record(points.clients.scaling, query, by_client or {"": total}))
     return total
 
   return mock.patch.object(secure_sums.FederatedPoints, "totals", totals)
-
-
-def _rows(case: _Case) -> np.ndarray:
-  return _LOADERS[case.data]()
 
 
 def _fit(case: _Case, clients: dict[str, np.ndarray], seed: int) -> None:
@@ -158,24 +153,24 @@ def _num_right(named: np.ndarray, rows: np.ndarray) -> int:
 
 def _attack(case: _Case, seed: int) -> tuple[int, int, int, int]:
   """Returns how many rows are named, how many of these are right, the ceiling, and all rows."""
-  rows = np.random.default_rng(seed).permutation(_rows(case))
+  rows = np.random.default_rng(seed).permutation(_LOADERS[case.data]())
   shares = np.array_split(rows, case.num_clients)
   clients = {f"client {index}": share for index, share in enumerate(shares)}
-  sites = list(clients)[: case.num_attacked]
+  attacked = list(clients)[: case.num_attacked]
   records: list[_Record] = []
-  with _recording(records, sites):
+  with _recording(records, attacked):
     _fit(case, clients, seed)
   records = _on_one_grid(records)
   scaling = records[0].scaling
   counts = np.zeros(4, int)
-  for site in sites or [""]:
+  for client_id in attacked or [""]:
     questions = [
-        rows_from_sums.Question(record.query, record.totals[site]) for record in records
+        rows_from_sums.Question(record.query, record.totals[client_id]) for record in records
     ]
     named = rows_from_sums.named_rows(questions, scaling)
-    attacked = np.rint(scaling.apply(clients[site] if sites else rows)).astype(np.int64)
-    ceiling = rows_from_sums.are_determined(questions, attacked).sum()
-    counts += [len(named), _num_right(named, attacked), ceiling, len(attacked)]
+    real = np.rint(scaling.apply(clients[client_id] if attacked else rows)).astype(np.int64)
+    ceiling = rows_from_sums.are_determined(questions, real).sum()
+    counts += [len(named), _num_right(named, real), ceiling, len(real)]
   return tuple(counts.tolist())
 
 

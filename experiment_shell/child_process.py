@@ -20,10 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import Any, BinaryIO, Mapping, Sequence, TYPE_CHECKING
-
-if TYPE_CHECKING:
-  import psutil
+from typing import Any, BinaryIO, Mapping, Sequence
 
 _FILE = os.path.abspath(__file__)
 # From where this project is imported.
@@ -159,22 +156,16 @@ class ChildProcess:
       return None
     return ": ".join(filter(None, (f"code {code}", last_line(self._errors))))
 
-  def _family(self) -> list[psutil.Process]:
-    """Returns the process and all that it has started."""
-    import psutil  # pylint: disable=g-import-not-at-top,redefined-outer-name
-
-    if self._process.poll() is not None:
-      return []  # Its number may be that of another process by now.
-    root = psutil.Process(self.pid)
-    return [root, *root.children(recursive=True)]
-
   def close(self) -> None:
     """Ends the process and all that it has started."""
-    import psutil  # pylint: disable=g-import-not-at-top,redefined-outer-name
+    import psutil  # pylint: disable=g-import-not-at-top
 
     if self._errors.closed:
       return
-    family = self._family()
+    family = []
+    if self._process.poll() is None:  # Or else its number may be that of another process by now.
+      root = psutil.Process(self.pid)
+      family = [root, *root.children(recursive=True)]
     for process in family:
       with contextlib.suppress(psutil.NoSuchProcess):
         process.kill()

@@ -20,6 +20,7 @@ even while it still imports the rest.
 """
 
 import contextlib
+import errno
 import io
 import logging as std_logging
 import os
@@ -130,6 +131,8 @@ def _end_after(error: BaseException) -> None:
     _end(f"error: {error}", _FAILED)
   if isinstance(error, InputError):
     _end(f"error: {error}", _BAD_INPUT)
+  if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Such as under standard output.
+    _end(f"error: {error}", _FAILED)
   missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
   if missing in extras.FEDERATED:
     _end(f"error: {missing} must be installed for this, and isn't; {extras.advice()}.", _FAILED)

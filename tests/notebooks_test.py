@@ -4,7 +4,6 @@ import builtins
 import os
 import pathlib
 import re
-import typing
 from unittest import mock
 
 from absl.testing import absltest
@@ -13,19 +12,6 @@ import nbformat
 
 from tests import nightly
 from tools import notebooks
-
-if typing.TYPE_CHECKING:
-  # What the notebooks import: Bazel must know it.
-  # pylint: disable=unused-import
-  from dp_clustering import private_kmeans
-  from fl_clustering import local_run
-  from fl_clustering.engine import metrics
-  from fl_clustering.kmeans import estimator
-  from fl_clustering.methods import one_shot
-  from fl_clustering.tasks import registry
-  from fl_clustering.three_phase import config
-  from fl_clustering.three_phase import summary
-  # pylint: enable=unused-import
 
 _MOST_BYTES = 300_000
 _FOUND = re.compile("adjusted Rand index:? 1.00")

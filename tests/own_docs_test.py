@@ -14,19 +14,6 @@ import sys
 from absl.testing import absltest
 from absl.testing import parameterized
 
-# What the script imports: Bazel must know it.
-# pylint: disable=unused-import
-from fl_clustering import local_run
-from fl_clustering.engine import metrics
-from fl_clustering.tasks import keras_model
-from fl_clustering.tasks import own_clients
-from fl_clustering.tasks import registry
-from fl_clustering.three_phase import config
-from fl_clustering.three_phase import summary
-import numpy
-import sklearn
-import tensorflow
-# pylint: enable=unused-import
 from tests import nightly
 
 

@@ -4,7 +4,7 @@ The synthetic data are those of Garst and Reinders: sixteen clusters on a grid, 
 clients.  The clients have places in the field, and a point at distance d of one belongs
 to it with probability 1 - exp(-beta / d).  The paper's equation leaves points that belong
 to no client, most of them at small beta, and does not say where they go.  Here they go to
-the nearest client, which is what makes the clients differ (`unclaimed_share`).
+the nearest client, which is what makes the clients differ.
 
 The real data are handwritten digits, and small tables of scikit-learn.
 
@@ -119,12 +119,6 @@ def _claims(
   places = rng.uniform(-FIELD, FIELD, (NUM_CLIENTS, 2))
   distances = np.linalg.norm(points[:, np.newaxis] - places, axis=2)
   return rng.random(distances.shape) < 1 - np.exp(-beta / distances), distances
-
-
-def unclaimed_share(points: np.ndarray, beta: float, rng: np.random.Generator) -> float:
-  """Returns the share of points that no client claims."""
-  claims, _ = _claims(points, beta, rng)
-  return float(np.mean(~claims.any(axis=1)))
 
 
 def split_by_place(

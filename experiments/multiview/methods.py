@@ -148,7 +148,7 @@ def concatenated(problem: Problem) -> Outcome:
 
 
 def local_only(problem: Problem) -> Outcome:
-  """Clusters every client's points alone; the mean score, weighted by the clients' numbers of points."""
+  """Clusters every client's points alone; the mean score, a client weighs by its points."""
   points, labels = problem.side_by_side(), np.asarray(problem.labels)
   shares = [share for share in problem.shares.values() if len(share)]
   by_client: Any = [

@@ -96,7 +96,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if not results.profiles:
     return []
-  rows = "validation rows" if results.dataset.get("validation_examples") else "test rows"
+  rows = "validation rows" if results.dataset["validation_examples"] else "test rows"
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "

@@ -173,7 +173,7 @@ class Results:
   @property
   def weighs_by_validation(self) -> bool:
     """Whether the clusters weigh in the weighted mean by what they do on validation data."""
-    return bool(self.dataset.get("validation_examples")) and not self.settings["article_weights"]
+    return bool(self.dataset["validation_examples"]) and not self.settings["article_weights"]
 
   def _rows(self, name: str, *text_columns: str) -> list[dict[str, Any]]:
     """Returns the rows of a table; none if the run has no such file."""
@@ -256,7 +256,7 @@ class Results:
     written = self.finished.json("assignments.json")
     return {
         name: cluster_assignment.ClusterAssignment(
-            written[name]["clusters"], written[name].get("warning")
+            written[name]["clusters"], written[name]["warning"]
         )
         for name in self.summary["methods"]
         if name in written

@@ -120,7 +120,8 @@ class Questions:
     def message(public: Any, client: Any) -> tf.Tensor:
       examples = self._examples(client["train"])
       return client_messages.or_zeros(
-          lambda: client_messages.norm_message(self._update(public, client, examples)[0]), _NUM_NORMS,
+          lambda: client_messages.norm_message(self._update(public, client, examples)[0]),
+          _NUM_NORMS,
           examples,
       )
 

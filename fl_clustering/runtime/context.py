@@ -167,7 +167,9 @@ class Context(tff.framework.SyncExecutionContext):
     end(runner._event_loop, runner._thread)
 
   def invoke(self, comp: tff.Computation, arg: Any) -> Any:
-    ended = worker_lost.WorkerLost("TensorFlow Federated's worker process was ended with its runtime.")
+    ended = worker_lost.WorkerLost(
+        "TensorFlow Federated's worker process was ended with its runtime."
+    )
     if self.is_closed:
       raise ended
     try:

@@ -76,7 +76,7 @@ def draw_rows(
 
 
 def split_client(
-    client_id: str, examples: examples_lib.Examples, seed: int, group: int | None = None,
+    client_id: str, examples: examples_lib.Examples, seed: int, group: int | None,
     test_share: float = TEST_SHARE,
 ) -> federated_task.ClientData:
   """Returns a client whose examples, at least two, are split at random; no part is empty."""

@@ -64,8 +64,8 @@ _OptionFields = dataclasses.make_dataclass(
 )
 
 
-def _whole(minimum: int, maximum: int) -> functools.partial[None]:
-  return functools.partial(validate.integer, minimum, maximum)
+def _positive(maximum: int) -> functools.partial[None]:
+  return functools.partial(validate.integer, 1, maximum)
 
 
 def _none_or_several(**repeats: int) -> None:
@@ -94,7 +94,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       may_be_none=True,
   )
   num_clients: int = options.option(
-      int, "Number of clients.", 100, rule=_whole(1, _MAX_INT),
+      int, "Number of clients.", 100, rule=_positive(_MAX_INT),
       default_text="100; with --dataset=files all of them",
   )
   num_new_clients: int = options.option(
@@ -134,20 +134,20 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       False,
   )
   pretrain_rounds: int = options.option(
-      int, "Rounds of phase 1.", 20, rule=_whole(1, _MAX_ROUNDS)
+      int, "Rounds of phase 1.", 20, rule=_positive(_MAX_ROUNDS)
   )
   cluster_rounds: int = options.option(
-      int, "Rounds of phase 2.", 20, rule=_whole(1, _MAX_ROUNDS)
+      int, "Rounds of phase 2.", 20, rule=_positive(_MAX_ROUNDS)
   )
   client_epochs_per_round: int = options.option(
-      int, "Passes of a client over its data in a round.", 1, rule=_whole(1, _MAX_INT)
+      int, "Passes of a client over its data in a round.", 1, rule=_positive(_MAX_INT)
   )
   clients_per_round: int | None = options.option(
       int, "How many clients take part in each round of both phases, drawn at random.", None,
       default_text="all",
   )
   batch_size: int = options.option(
-      int, "Examples per step of SGD.", 20, rule=_whole(1, _MAX_BATCH_SIZE)
+      int, "Examples per step of SGD.", 20, rule=_positive(_MAX_BATCH_SIZE)
   )
   learning_rate: float = options.option(
       float, "Step size of SGD.", 0.1, rule=validate.float32
@@ -185,7 +185,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       int,
       "Every client trains for this many epochs from the final global model, and the resulting "
       "weights are grouped.",
-      None, rule=_whole(1, _MAX_INT),
+      None, rule=_positive(_MAX_INT),
       default_text="no such training; the weights of the last round are grouped",
   )
   control_repeats: int = options.option(

@@ -63,7 +63,7 @@ def gain(
       shape (N,).  If they are all the same and not zero, as few test examples make it happen, there
       is no telling how much they vary.
     control: The clients' mean accuracy under the control, trained several times; with fewer than
-      two values, the interval is about the two models that were trained and not about their methods.
+      two values, the interval is about the two models that were trained, not about their methods.
     method: The same under the method; with fewer than two values it is taken to vary as much as
       the control.
     num_comparisons: How many methods are compared with the control.  The intervals of all

@@ -63,6 +63,9 @@ def main():
     with launch.input_errors():
       for _ in range(100_000):
         print("a line of text")
+  if fault == "bare_lines":
+    for _ in range(100_000):
+      print("a line of text")
   if fault == "run_lines":
     with launch.run_errors("/results/run"):
       for _ in range(100_000):
@@ -356,7 +359,8 @@ class LaunchTest(parameterized.TestCase):
     self.assertIn("error: that of a worker. Results so far", result.stderr)
 
   @parameterized.named_parameters(
-      ("printing_in_a_run", ["--fault=run_lines"]), ("at_the_end", []), ("help", ["--helpfull"]),
+      ("printing", ["--fault=bare_lines"]), ("printing_in_a_run", ["--fault=run_lines"]),
+      ("at_the_end", []), ("help", ["--helpfull"]),
   )
   def test_output_to_a_full_disk(self, arguments):
     with open("/dev/full", "w", encoding="utf-8") as full:

@@ -28,7 +28,8 @@ class SyntheticDataTest(parameterized.TestCase):
     for seed in range(200):
       rng = np.random.default_rng(seed)
       points, _ = data.sample_points(20, 1.0, rng)
-      shares.append(data.unclaimed_share(points, beta, rng))
+      claims, _ = data._claims(points, beta, rng)
+      shares.append(np.mean(~claims.any(axis=1)))
     self.assertAlmostEqual(np.mean(shares), expected, delta=tolerance)
 
   @parameterized.parameters(0.1, 1.0, 10.0)

@@ -8,8 +8,6 @@ from scipy import stats
 from experiments.private_training import results
 from tests.experiments.private_training import sample_runs
 
-_OURS = ("private_ifca", 8.0, 0)
-
 
 def _of(summary, method, key):
   return summary["methods"][method][key]
