@@ -13,6 +13,7 @@ import sys
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import tensorflow  # pylint: disable=unused-import  # Imported by a script, Keras builds no model.
 
 from tests import nightly
 
