@@ -2,9 +2,9 @@
 
 A field made by `option` is an option of its frozen dataclass.  Its default, its documentation and
 its rule stand there and nowhere else.  The dataclass is a configuration or a choice in one, such as
-a grouping with a number of clusters: in a configuration that is a `WithChoices`, a registry's options
-become settings by themselves.  Several choices may have an option of the same name, which is then one
-setting for all of them.
+a grouping with a number of clusters.  In a configuration that is a `WithChoices`, a registry's
+options become settings by themselves.  Several choices may have an option of the same name, which
+is then one setting for all of them.
 """
 
 import dataclasses
@@ -168,6 +168,24 @@ def by_name(
           f"{' and '.join(defaults)}."
       )
   return found
+
+
+def chosen(setting: str, choices: Mapping[str, Any], name: str, **asked: Any) -> Any:
+  """Returns a choice with its options; `None` where one is not asked for.
+
+  Args:
+    setting: What the choice is of, for messages.
+    choices: From the names of choices to their dataclasses.
+
+  Raises:
+    ValueError: If the choice does not take an option that is asked for, or not in its range.
+  """
+  given = {option: value for option, value in asked.items() if value is not None}
+  for option, value in given.items():
+    if option not in of(choices[name]):
+      users = " or ".join(by_name(choices)[option])
+      raise validate.error(option, f"be left out unless `{setting}` is {users}", value)
+  return choices[name](**given)
 
 
 def _for_all(users: Mapping[str, Option]) -> Any:

@@ -33,12 +33,7 @@ def choose(name: Any, **asked: Any) -> Any:
     ValueError: If the model does not take an option that is asked for, or not in its range.
   """
   validate.one_of(MODELS, model=name)
-  given = {option: value for option, value in asked.items() if value is not None}
-  for option, value in given.items():
-    if option not in options_lib.of(MODELS[name]):
-      users = " or ".join(OPTIONS[option])
-      raise validate.error(option, f"be left out unless `model` is {users}", value)
-  return MODELS[name](**given)
+  return options_lib.chosen("model", MODELS, name, **asked)
 
 
 def build(

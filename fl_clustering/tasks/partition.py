@@ -61,13 +61,7 @@ def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
     ValueError: If the partition does not take an option that is asked for, or not in its range
       or for so many clients, if their number is known.
   """
-  chosen = PARTITIONS[name]
-  given = {option: value for option, value in asked.items() if value is not None}
-  for option, value in given.items():
-    if option not in options.of(chosen):
-      users = " or ".join(map(repr, OPTIONS[option]))
-      raise validate.error(option, f"be left out unless `partition` is {users}", value)
-  partition = chosen(**given)
+  partition = options.chosen("partition", PARTITIONS, name, **asked)
   num_groups = getattr(partition, "num_groups", 1)
   if num_clients is not None and num_clients < num_groups:
     raise validate.error(
