@@ -96,8 +96,8 @@ class ThreePhaseConfig(options.WithChoices):
   validation_share: float | None = options.option(
       float,
       "Share of every client's training rows, of 20 or more, on which no model is trained and "
-      "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and which "
-      "method's models are saved. 0: test rows decide.",
+      "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and "
+      "which method's models are saved. 0: test rows decide.",
       None, rule=functools.partial(validate.within, 0, 1),
       default_text=f"{held_out.VALIDATION_SHARE}",
   )
