@@ -223,4 +223,4 @@ def _unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
   clusters = json.loads(arrays["clusters"].item())
   state = method_lib.ClusterState(arrays["vectors"], memory=memory, **clusters)
   cost = cost_lib.Cost(*map(int, arrays["cost"]))
-  return result_lib.Outcome(state, arrays["best_quality"], cost)
+  return result_lib.Outcome(state, arrays["best_accuracy"], cost)
