@@ -12,7 +12,7 @@ own chance is drawn for itself, from the same law for all:
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from experiments.grouping_study import results as results_lib
 from fl_clustering.three_phase import config as run_config
 
 LAWS = ("alike", "luck")
+_OF_METHODS: dict[str, Any] = {"num_clusters": 4}
 _ACCURACY, _OF_SEED, _OF_METHOD, _OF_GROUPS = 0.8, 0.02, 0.005, 0.1
 
 
@@ -57,7 +58,7 @@ def claims(law: str, num_seeds: int, folder: str, rng: np.random.Generator) -> C
   """
   study = config_lib.StudyConfig(
       run_config.ThreePhaseConfig(
-          dataset="digits", methods=config_lib.METHODS, num_clusters=4, control_repeats=0
+          dataset="digits", methods=config_lib.METHODS, control_repeats=0, **_OF_METHODS
       ),
       num_seeds=num_seeds,
   )

@@ -2,12 +2,13 @@
 
 A field made by `option` is an option of its frozen dataclass.  Its default, its documentation and
 its rule stand there and nowhere else.  The dataclass is a configuration or a choice in one, such as
-a grouping with a number of clusters: a registry's options become settings of a run by themselves.
-Several choices may have an option of the same name, which is then one setting for all of them.
+a grouping with a number of clusters.  In a configuration that is a `WithChoices`, a registry's
+options become settings by themselves.  Several choices may have an option of the same name, which
+is then one setting for all of them.
 """
 
 import dataclasses
-from typing import Any, Callable, Collection, Mapping
+from typing import Any, Callable, ClassVar, Collection, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 
@@ -31,10 +32,11 @@ class Option:
     several: Whether it is a tuple of values.
     rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
     flag: Its name as a flag and in messages, where that is another one.
-    up_to_num_clients: Whether it is a number from 1 to the number of clients.
     word: A word that can stand for a number which only the run finds.
     selects: For an option that decides which others are in use: from each of its values
       to the names of the options that come with it, the usual value first.
+    choices: For a setting of a `WithChoices`: from the names of choices to their dataclasses, or to
+      rows that have one as `settings`.
   """
 
   name: str
@@ -49,9 +51,9 @@ class Option:
   several: bool = False
   rule: Callable[..., None] | None = None
   flag: str | None = None
-  up_to_num_clients: bool = False
   word: str | None = None
   selects: Mapping[str, tuple[str, ...]] | None = None
+  choices: Mapping[str, Any] | None = None
 
   @property
   def flag_name(self) -> str:
@@ -63,7 +65,12 @@ class Option:
 
   def stated_default(self) -> str:
     """Returns the default in words."""
-    return self.default_text or ("none" if self.default is None else f"{self.default}")
+    value = ",".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+    return self.default_text or ("none" if value in (None, "") else f"{value}")
+
+  def described(self) -> str:
+    """Returns what it is and what its default is, in sentences."""
+    return f"{self.about} Default: {self.stated_default()}."
 
   def check(self, value: Any) -> None:
     """Raises a ValueError unless the option can have this value.
@@ -97,7 +104,12 @@ def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details
 
 
 def of(settings: Any) -> dict[str, Option]:
-  """Returns the options of a dataclass or of an instance of one, in the order of its fields."""
+  """Returns the options of a dataclass, in the order of its fields.
+
+  Args:
+    settings: The dataclass, an instance of it, or a registry's row that has it as `settings`.
+  """
+  settings = settings if dataclasses.is_dataclass(settings) else settings.settings
   return {
       field.name: Option(name=field.name, **field.metadata[_METADATA])
       for field in dataclasses.fields(settings)
@@ -125,34 +137,29 @@ def _plain(value: Any) -> Any:
 
 
 def by_name(
-    choices: Mapping[str, type], same_defaults: bool = False
+    choices: Mapping[str, Any], same_defaults: bool = False
 ) -> dict[str, dict[str, Option]]:
   """Returns all options of a registry.
 
   Args:
-    choices: From each choice's name to its dataclass.
+    choices: As in `Option`.
     same_defaults: Whether an option must have the same default in all choices that have
       it: for a setting that can name several choices at a time.
 
   Returns:
     A dict from option name to a dict from the names of the choices that have it to their
-    `Option`.  An option comes before those that follow it in its choice, and one that
-    selects others right after those.
+    `Option`.
 
   Raises:
     TypeError: If an option is not of the same kind, or has other values, in two choices;
       or another default, where that must be the same.
   """
-  order: list[str] = []
   found: dict[str, dict[str, Option]] = {}
-  for choice, choice_class in choices.items():
-    own = of(choice_class)
-    for position, (name, one) in enumerate(own.items()):
+  for choice, row in choices.items():
+    for name, one in of(row).items():
       found.setdefault(name, {})[choice] = one
-      if name not in order:
-        order.insert(_place(one, list(own)[position + 1 :], order), name)
   for name, users in found.items():
-    if len({(one.kind, one.values, one.up_to_num_clients, one.word) for one in users.values()}) > 1:
+    if len({(one.kind, one.values, one.word) for one in users.values()}) > 1:
       raise TypeError(f"`{name}` must be the same option in {', '.join(users)}.")
     defaults = list(dict.fromkeys(one.stated_default() for one in users.values()))
     if same_defaults and len(defaults) > 1:
@@ -160,15 +167,15 @@ def by_name(
           f"`{name}` must have the same default in {', '.join(users)}, got "
           f"{' and '.join(defaults)}."
       )
-  return {name: found[name] for name in order}
+  return found
 
 
-def choose(choices: Mapping[str, type], setting: str, name: Any, **asked: Any) -> Any:
-  """Returns a choice of a registry with its options; `None` where one is not asked for.
+def chosen(setting: str, choices: Mapping[str, Any], name: Any, **asked: Any) -> Any:
+  """Returns a choice with its options; `None` where one is not asked for.
 
   Args:
-    choices: The registry, as of `by_name`.
-    setting: What names the choice, for messages.
+    setting: What the choice is of, for messages.
+    choices: From the names of choices to their dataclasses.
 
   Raises:
     ValueError: If there is no such choice, or it does not take an option that is asked for, or
@@ -178,34 +185,66 @@ def choose(choices: Mapping[str, type], setting: str, name: Any, **asked: Any) -
   given = {option: value for option, value in asked.items() if value is not None}
   for option, value in given.items():
     if option not in of(choices[name]):
-      users = " or ".join(map(repr, by_name(choices)[option]))
+      users = " or ".join(by_name(choices)[option])
       raise validate.error(option, f"be left out unless `{setting}` is {users}", value)
   return choices[name](**given)
 
 
-def _place(option_: Option, following: list[str], order: list[str]) -> int:
-  """Returns where to insert an option into `order`, before all that follow it there."""
-  if option_.selects:
-    selected = [name for names in option_.selects.values() for name in names]
-    return 1 + max(order.index(name) for name in selected)
-  return min([order.index(name) for name in following if name in order], default=len(order))
-
-
-def describe(users: Mapping[str, Option]) -> str:
-  """Returns what an option is, who has it and what its defaults are, in sentences.
-
-  Args:
-    users: From the names of the choices that have it to their `Option`.
-  """
+def _for_all(users: Mapping[str, Option]) -> Any:
+  """Returns the field of a configuration for an option that these choices have."""
+  first = next(iter(users.values()))
   about = " ".join(dict.fromkeys(one.about for one in users.values()))
-  names_by_default: dict[str, list[str]] = {}
+  by_default: dict[str, list[str]] = {}
   for name, one in users.items():
-    names_by_default.setdefault(one.stated_default(), []).append(name)
-  if len(names_by_default) == 1:
-    (default,) = names_by_default
-    return f"{about} Used by {', '.join(users)}. Default: {default}."
-  defaults = [f"{text} ({', '.join(names)})" for text, names in names_by_default.items()]
-  return f"{about} Default: {'; '.join(defaults)}."
+    by_default.setdefault(one.stated_default(), []).append(name)
+  if len(by_default) == 1:
+    about, (default,) = f"{about} Used by {', '.join(users)}.", by_default
+  else:
+    default = "; ".join(f"{text} ({', '.join(names)})" for text, names in by_default.items())
+  return option(
+      first.kind, about, None, default_text=default, values=first.values, word=first.word
+  )
+
+
+class WithChoices:
+  """A base of dataclasses, configurations in which the options of choices are settings too.
+
+  After a setting that has `choices` come, as more fields, all the options of those; `None` = not
+  given.
+
+  Attributes:
+    of_choices: From each such setting to what `by_name` returns for it.
+  """
+
+  of_choices: ClassVar[dict[str, dict[str, dict[str, Option]]]]
+
+  if TYPE_CHECKING:
+
+    def __getattr__(self, name: str) -> Any:
+      """Returns an option of a choice."""
+
+  def __init_subclass__(cls) -> None:
+    cls.of_choices = {}
+    annotations: dict[str, Any] = {}
+    for setting, annotation in cls.__annotations__.items():
+      annotations[setting] = annotation
+      metadata = getattr(cls.__dict__.get(setting), "metadata", {}).get(_METADATA, {})
+      if "choices" in metadata:
+        found = by_name(metadata["choices"], same_defaults=metadata.get("several", False))
+        cls.of_choices[setting] = found
+        for name, users in found.items():
+          if name in annotations or name in cls.__annotations__:
+            raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
+          annotations[name] = Any
+          setattr(cls, name, _for_all(users))
+    cls.__annotations__ = annotations
+
+  def options_for(self, setting: str) -> dict[str, Any]:
+    """Returns the options of all choices of a setting, by name; `None` where one is not given."""
+    return {name: getattr(self, name) for name in self.of_choices[setting]}
+
+  def _set(self, name: str, value: Any) -> None:
+    object.__setattr__(self, name, value)
 
 
 def listed(rows: Mapping[str, Any]) -> str:

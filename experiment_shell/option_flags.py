@@ -1,4 +1,4 @@
-"""Flags that follow from options: those of a configuration, and those of its choices."""
+"""Flags that follow from the options of a configuration."""
 
 from typing import Any, Iterable, Mapping
 
@@ -52,10 +52,6 @@ def define_one(option: options.Option, default: Any, about: str) -> None:
     _DEFINE[option.kind](name, default, about)
 
 
-def _with_special(about: str, name: str, special: Mapping[str, Any], where: str) -> str:
-  return f"{about} {where}: {_text(special[name])}." if name in special else about
-
-
 def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> None:
   """Defines a flag for every option of a configuration, a dataclass.
 
@@ -68,25 +64,8 @@ def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> 
     if option.default_text is None and name not in special:
       define_one(option, option.default, option.about)
     else:
-      text = option.default_text or _text(option.default)
-      about = f"{option.about} Default: {text}."
-      define_one(option, None, _with_special(about, name, special, where))
-
-
-def define_of_choices(
-    by_name: Mapping[str, Mapping[str, options.Option]], special: Mapping[str, Any] = {},
-    where: str = "",
-) -> None:
-  """Defines a flag for every option of a registry, as `options.by_name` returns them.
-
-  Args:
-    by_name: The options.
-    special: As of `define`.
-    where: Likewise.
-  """
-  for name, users in by_name.items():
-    about = _with_special(options.describe(users), name, special, where)
-    define_one(next(iter(users.values())), None, about)
+      of_special = f" {where}: {_text(special[name])}." if name in special else ""
+      define_one(option, None, option.described() + of_special)
 
 
 def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:

@@ -40,8 +40,6 @@ cells = lazy_module.LazyModule("experiments.private_training.cells")
 flags.adopt_module_key_flags(run_flags)
 
 option_flags.define(config_lib.PrivateClustersConfig)
-for _by_name in config_lib.OPTIONS.values():
-  option_flags.define_of_choices(_by_name)
 path_flag.define(
     "data_dir", None,
     "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
@@ -50,6 +48,8 @@ path_flag.define(
     "schema", None,
     "File that says what is public of the clients' tables (files), as experiments:draft_schema "
     "drafts it.")
+
+_OF_CHOICES = config_lib.PrivateClustersConfig.of_choices
 
 HELP = program_help.Help(
     {
@@ -61,9 +61,9 @@ HELP = program_help.Help(
     },
     {
         "data": (
-            *config_lib.OPTIONS["partition"], "examples_per_client", "image_size", "seed"
+            *_OF_CHOICES["partition"], "examples_per_client", "image_size", "seed"
         ),
-        "training": (*config_lib.OPTIONS["model"],),
+        "training": (*_OF_CHOICES["model"],),
         "privacy": ("min_clients",),
         "output": run_flags.NAMES,
     },
@@ -96,10 +96,7 @@ class PrivateClusters(experiment.Experiment):
   check_recorded = staticmethod(data.check_recorded)
 
   def config(self) -> config_lib.PrivateClustersConfig:
-    of_choices = {
-        name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
-    }
-    values = {**option_flags.given(config_lib.PrivateClustersConfig), **of_choices}
+    values = option_flags.given(config_lib.PrivateClustersConfig)
     if flags.FLAGS.schema is not None:
       values["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
     return config_lib.PrivateClustersConfig(**values)

@@ -34,20 +34,23 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_every_option_of_a_choice_is_a_documented_setting(self):
     fields = _Config.__dataclass_fields__
-    for by_name in config_lib.OPTIONS.values():
+    self.assertEqual(
+        list(_Config.of_choices), ["partition", "model", "aggregator", "methods", "personal"]
+    )
+    for by_name in _Config.of_choices.values():
       for name in by_name:
         self.assertIn(name, fields)
-        self.assertIn(f"    {name}: Option of", _Config.__doc__)
+        self.assertIn(f"    {name}: ", _Config.__doc__)
 
   def test_a_method_that_shares_an_option_shares_its_default(self):
-    for users in config_lib.OPTIONS["methods"].values():
+    for users in _Config.of_choices["methods"].values():
       self.assertLen({option.stated_default() for option in users.values()}, 1)
 
   def test_options_follow_their_choice_in_json(self):
     names = list(_Config().to_json())
     self.assertEqual(names[3:6], ["partition", "dirichlet_alpha", "num_groups"])
     start = names.index("methods")
-    self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "distance_threshold"])
+    self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "representation"])
     self.assertCountEqual(names, _Config.__dataclass_fields__)
 
   def test_options_of_personal_models_are_completed(self):
@@ -140,8 +143,8 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_the_models_options_are_completed(self):
     self.assertEqual(_Config(model="mlp").hidden_units, "200")
-    self.assertEqual(_Config(model="mlp", hidden_units="30,20").model_options["hidden_units"],
-                     "30,20")
+    self.assertEqual(_Config(model="mlp", hidden_units="30,20").options_for("model"),
+                     {"hidden_units": "30,20"})
     self.assertIsNone(_Config(model="logistic").hidden_units)
 
   def test_a_task_of_the_callers_own_has_its_model(self):
@@ -186,7 +189,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
        r"`clients_per_round` must be an integer in \[1, 3\], got 4"),
       ("word", {"num_clusters": "many"}, "`num_clusters` must be an integer.*'many'"),
       ("automatic_for_none", {"methods": ("dynamic_distance",), "num_clusters": "auto"},
-       "`num_clusters` must be given only with a method that uses it"),
+       "`num_clusters` must be given only where kmeans or .*, got 'auto' with methods=dyn"),
       ("criterion", {"num_clusters": "auto", "num_clusters_criterion": "elbow"},
        "`num_clusters_criterion` must be one of"),
       ("criterion_without_choice", {"num_clusters_criterion": "silhouette"},
@@ -195,11 +198,12 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("one_repeat", {"control_repeats": 1}, "`control_repeats` must be 0 or at least 2, as one"),
       ("only_the_methods_repeats", {"control_repeats": 0, "method_repeats": 2},
        "`method_repeats` must be 0 with control_repeats=0"),
-      ("twice", {"methods": ("kmeans", "kmeans")}, "`methods` must name every"),
+      ("twice", {"methods": ("kmeans", "kmeans")},
+       "`methods` must name everything once, got 'kmeans,kmeans'"),
       ("personal", {"personal": ("ditto", "pfedme")},
        "`personal` must be one of .*ditto.*, got 'pfedme'"),
       ("personal_twice", {"personal": ("ditto", "apfl", "ditto")},
-       "`personal` must name every control once, got 'ditto,apfl,ditto'"),
+       "`personal` must name everything once, got 'ditto,apfl,ditto'"),
       ("ditto_lambda", {"personal": ("ditto",), "ditto_lambda": -1.0},
        r"`ditto_lambda` must be a number in \[0, 1e\+30\], got -1.0"),
       ("ditto_lambda_beyond_float32", {"personal": ("ditto",), "ditto_lambda": 1e39},
@@ -213,9 +217,9 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("one_layer", {"personal": ("fedrep",), "model": "logistic"},
        "`model` must have a layer before the last.* for fedrep, got 'logistic'"),
       ("option_of_no_personal_model", {"ditto_lambda": 0.1},
-       "`ditto_lambda` must be given only with personal=ditto, got 0.1"),
+       "`ditto_lambda` must be given only where ditto uses it, got 0.1 with personal=none"),
       ("option_of_another_personal_model", {"personal": ("ditto",), "apfl_alpha": 0.5},
-       "`apfl_alpha` must be given only with personal=apfl, got 0.5"),
+       "`apfl_alpha` must be given only where apfl uses it, got 0.5 with personal=ditto"),
       ("clients", {"num_clients": 0}, r"`num_clients` must be .*\[1, 2147483647\], got 0"),
       ("too_many_clients", {"num_clients": 2**31}, "`num_clients` must be an integer in"),
       ("rounds", {"pretrain_rounds": 0}, r"`pretrain_rounds` must be .*\[1, 100000\]"),
@@ -288,7 +292,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("representation", {"methods": (), "representation": "update"},
        "`representation` must"),
       ("hidden_units", {"hidden_units": "9"},
-       "`hidden_units` must not be given with model=cnn_small, got '9'"),
+       "`hidden_units` must be given only where mlp uses it, got '9' with model=cnn_small"),
       ("hidden_width", {"model": "mlp", "hidden_units": "9,0"}, "`hidden_units` must be integers"),
       ("own_partition", {"dataset": None, "model": None, "partition": "iid"},
        "`partition` must be None for a task of your own"),
@@ -296,9 +300,10 @@ class ThreePhaseConfigTest(parameterized.TestCase):
        "`model` must be None for a task of your own"),
       ("own_option", {"dataset": None, "model": None, "num_groups": 2},
        "`num_groups` must be None for a task of your own"),
-      ("clipping", {"clipping_norm": 1.0}, "`clipping_norm` must not be given"),
+      ("clipping", {"clipping_norm": 1.0},
+       "`clipping_norm` must be given only where clipped or dp uses it, got 1.0 .*=mean"),
       ("noise", {"aggregator": "clipped", "noise_multiplier": 1.0},
-       "`noise_multiplier` must not be given"),
+       "`noise_multiplier` must be given only where dp uses it"),
       ("groups", {"partition": "iid", "num_groups": 2}, "`num_groups` must"),
       ("alpha", {"partition": "iid", "dirichlet_alpha": 0.5}, "`dirichlet_alpha` must"),
   )

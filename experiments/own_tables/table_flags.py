@@ -17,10 +17,9 @@ NAMES = tuple(name for name in _OPTIONS if name not in OF_LABELS)
 def _define(names: Iterable[str]) -> None:
   """Defines flags that have no value unless they are given."""
   for name in names:
-    option, about = _OPTIONS[name], _OPTIONS[name].about
-    if option.default_text is not None or option.default not in (None, ()):
-      about += f" Default: {option.stated_default()}."
-    option_flags.define_one(option, None, about)
+    option = _OPTIONS[name]
+    has_default = option.stated_default() != "none"
+    option_flags.define_one(option, None, option.described() if has_default else option.about)
 
 
 _define(NAMES)

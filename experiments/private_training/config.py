@@ -21,23 +21,9 @@ _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
 
 _NUM_CLIENTS = 100
 
-# From each setting whose choices have options to those options, by name.
-OPTIONS = {"partition": partition_lib.OPTIONS, "model": models.OPTIONS}
 
-_OptionFields = dataclasses.make_dataclass(
-    "_OptionFields",
-    [
-        (name, next(iter(users.values())).kind | str | None, None)
-        for by_name in OPTIONS.values()
-        for name, users in by_name.items()
-    ],
-    frozen=True,
-    kw_only=True,
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivateClustersConfig(options.WithChoices):
   """The settings of a run, checked and completed when made."""
 
   dataset: str = options.option(
@@ -51,6 +37,7 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
   )
   partition: str | None = options.option(
       str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
+      choices=partition_lib.PARTITIONS,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
   examples_per_client: int | None = options.option(
@@ -64,7 +51,8 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
       default_text="as they are",
   )
   model: str = options.option(
-      str, options.listed(models.MODELS), "logistic", values=models.MODELS
+      str, options.listed(models.MODELS), "logistic", values=models.MODELS,
+      choices=models.MODELS,
   )
   num_clusters: int = options.option(int, "Number of clusters.", 4, rule=_AT_LEAST_ONE)
   epsilon: tuple[float, ...] = options.option(
@@ -127,15 +115,12 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
           )
     task_registry.check_options(
         self.dataset, self.partition, num_clients=self.num_clients,
-        **{name: getattr(self, name) for name in OPTIONS["partition"]},
+        **self.options_for("partition"),
     )
     task_registry.check_images(self.dataset, self.image_size, self.examples_per_client)
-    models.choose(self.model, **self.model_options)
+    models.choose(self.model, **self.options_for("model"))
     for epsilon in self.epsilon:
       self.settings(epsilon)
-
-  def _set(self, name: str, value: Any) -> None:
-    object.__setattr__(self, name, value)
 
   def _complete_for_data(self) -> None:
     """Completes what has another default for clients' own tables."""
@@ -167,11 +152,6 @@ class PrivateClustersConfig(_OptionFields):  # type: ignore[valid-type, misc]
           "schema says what is public",
           self.simulation,
       )
-
-  @property
-  def model_options(self) -> dict[str, Any]:
-    """The options of models, by name; None where one is not given."""
-    return {name: getattr(self, name) for name in OPTIONS["model"]}
 
   def settings(self, epsilon: float, num_clusters: int | None = None) -> plan_lib.PrivateClusters:
     """Returns the settings of a training with this budget; `inf` for none."""

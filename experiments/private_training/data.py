@@ -46,7 +46,7 @@ def _load_tables(
   assert schema is not None
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  model = schema.build_model(config.model, **config.model_options)
+  model = schema.build_model(config.model, **config.options_for("model"))
   clients = private_clients.load(schema, data_dir, seed)
   are_usable = [len(clients.train[name]) and len(clients.test[name]) for name in clients.client_ids]
   if config.simulation and not any(are_usable):
@@ -86,8 +86,8 @@ def load(
       seed=seed,
       image_size=config.image_size,
       examples_per_client=config.examples_per_client,
-      **{name: getattr(config, name) for name in config_lib.OPTIONS["partition"]},
-      **config.model_options,
+      **config.options_for("partition"),
+      **config.options_for("model"),
   )
   source = [task.source, task.partition]
   source += [

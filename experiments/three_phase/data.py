@@ -72,7 +72,9 @@ def completed(
   ):
     return dict(settings)
   missing = {n: v for n, v in of_digits.items() if settings.get(n) is None}
-  of_partitions, of_methods = (config_lib.OPTIONS[name] for name in ("partition", "methods"))
+  of_partitions, of_methods = (
+      config_lib.ThreePhaseConfig.of_choices[name] for name in ("partition", "methods")
+  )
   of_data = {
       n: v for n, v in missing.items()
       if n not in of_methods and partition in of_partitions.get(n, [partition])
@@ -144,8 +146,8 @@ def load(
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
-      **config.partition_options,
-      **config.model_options,
+      **config.options_for("partition"),
+      **config.options_for("model"),
   )
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
@@ -175,7 +177,7 @@ def describe(
           "partition": task.partition,
           **{
               name: task.partition_options.get(name)
-              for name in config_lib.OPTIONS["partition"]
+              for name in config.of_choices["partition"]
           },
           "num_clients": len(task.clients),
           "num_new_clients": len(task.new_clients),

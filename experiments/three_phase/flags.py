@@ -41,13 +41,10 @@ OF_DIGITS = {
 }
 _ON_DIGITS = "Of three_phase_emnist on digits"
 
-# --num_clients and so on, and the options of partitions, models, aggregators and methods, such as
-# --num_clusters.
 option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
-for _by_name in config_lib.OPTIONS.values():
-  option_flags.define_of_choices(_by_name, OF_DIGITS, _ON_DIGITS)
 flags.DEFINE_alias("groupings", "methods")
 
+_OF_CHOICES = config_lib.ThreePhaseConfig.of_choices
 
 HELP = program_help.Help(
     {
@@ -60,18 +57,18 @@ HELP = program_help.Help(
     },
     {
         "data": (
-            *config_lib.OPTIONS["partition"], "num_new_clients", "test_share", "validation_share",
+            *_OF_CHOICES["partition"], "num_new_clients", "test_share", "validation_share",
             "seed",
         ),
         "tables": (*table_flags.OF_LABELS, *table_flags.NAMES),
         "training": (
-            *config_lib.OPTIONS["model"], "client_epochs_per_round", "clients_per_round",
+            *_OF_CHOICES["model"], "client_epochs_per_round", "clients_per_round",
             "batch_size",
         ),
-        "privacy": (*config_lib.OPTIONS["aggregator"],),
+        "privacy": (*_OF_CHOICES["aggregator"],),
         "methods": (
-            *config_lib.OPTIONS["methods"], "groupings", "num_clusters_criterion",
-            "grouping_epochs", "article_weights", "personal", *config_lib.OPTIONS["personal"],
+            *_OF_CHOICES["methods"], "groupings", "num_clusters_criterion",
+            "grouping_epochs", "article_weights", "personal", *_OF_CHOICES["personal"],
             "control_repeats", "method_repeats", "target_accuracy",
         ),
         "output": (*run_flags.NAMES, "reuse"),
@@ -84,7 +81,4 @@ def settings() -> dict[str, Any]:
   given = table_flags.given()
   reads_tables = task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
   tables = table_options.TableOptions(**given) if given or reads_tables else None
-  of_choices = {
-      name: getattr(flags.FLAGS, name) for names in config_lib.OPTIONS.values() for name in names
-  }
-  return {**option_flags.given(config_lib.ThreePhaseConfig), **of_choices, "tables": tables}
+  return {**option_flags.given(config_lib.ThreePhaseConfig), "tables": tables}

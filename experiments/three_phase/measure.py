@@ -53,7 +53,7 @@ def run(
     files.finish(task, result, recovery)
   if task.table_format is not None:
     method = saved_clusters.most_accurate(config, result)
-    saved = saved_clusters.of_result(method, result, task, config.model_options)
+    saved = saved_clusters.of_result(method, result, task, config.options_for("model"))
     saved.save(folder.join(model_folder.MODEL))
     if len(saved.vectors) > 1:
       folder.write_text(results_lib.PROFILES, profiles.profiles_text(task, saved))

@@ -58,7 +58,6 @@ def num_clusters_option(about: str, **details: Any) -> Any:
       default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
       default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
       rule=AT_LEAST_ONE,
-      up_to_num_clients=True,
       word=AUTO,
       **details,
   )

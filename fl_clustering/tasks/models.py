@@ -26,8 +26,8 @@ OPTIONS = options_lib.by_name(MODELS)
 
 
 def choose(name: Any, **asked: Any) -> Any:
-  """Returns a row of `MODELS` with its options, as of `options.choose`."""
-  return options_lib.choose(MODELS, "model", name, **asked)
+  """Returns a row of `MODELS` with its options, as of `options.chosen`."""
+  return options_lib.chosen("model", MODELS, name, **asked)
 
 
 def build(

@@ -55,12 +55,12 @@ class Split:
 
 
 def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
-  """Returns one of `PARTITIONS` with its options, as of `options.choose`.
+  """Returns one of `PARTITIONS` with its options, as of `options.chosen`.
 
   Raises:
     ValueError: As there, or if it needs more clients, where their number is known.
   """
-  partition = options.choose(PARTITIONS, "partition", name, **asked)
+  partition = options.chosen("partition", PARTITIONS, name, **asked)
   num_groups = getattr(partition, "num_groups", 1)
   if num_clients is not None and num_clients < num_groups:
     raise validate.error(

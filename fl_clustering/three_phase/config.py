@@ -34,35 +34,6 @@ _METHOD_REPEATS = 2
 # What a task of the caller's own has decided.
 _OF_TASKS = ("model", "partition", "tables", "test_share", "validation_share")
 
-# From each setting whose choices have options to those options: from an option's name to
-# a dict from the names of the choices that have it to their `options.Option`.
-OPTIONS = {
-    "partition": partition_lib.OPTIONS,
-    "model": models.OPTIONS,
-    "aggregator": options.by_name(aggregation.AGGREGATORS),
-    "methods": options.by_name(
-        {name: entry.settings for name, entry in method_registry.METHODS.items()},
-        same_defaults=True,
-    ),
-    "personal": options.by_name(
-        {name: entry.settings for name, entry in method_registry.PERSONAL.items()}
-    ),
-}
-
-
-# A field for every option of `OPTIONS`, whose class declares it (`num_clusters` in `grouping.py`);
-# `None` = not given.
-_OptionFields = dataclasses.make_dataclass(
-    "_OptionFields",
-    [
-        (name, next(iter(users.values())).kind | str | None, None)
-        for by_name in OPTIONS.values()
-        for name, users in by_name.items()
-    ],
-    frozen=True,
-    kw_only=True,
-)
-
 
 def _positive(maximum: int) -> functools.partial[None]:
   return functools.partial(validate.integer, 1, maximum)
@@ -75,8 +46,8 @@ def _none_or_several(**repeats: int) -> None:
       raise validate.error(name, "be 0 or at least 2, as one says too little of chance", number)
 
 
-@dataclasses.dataclass(frozen=True)
-class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ThreePhaseConfig(options.WithChoices):
   """Settings of a three-phase run, checked and completed as it is made.
 
   `None` stands for "not given". The options of partitions, models, aggregators and methods
@@ -105,10 +76,12 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   )
   partition: str | None = options.option(
       str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
+      choices=partition_lib.PARTITIONS,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
   model: str | None = options.option(
       str, options.listed(models.MODELS), None, values=models.MODELS,
+      choices=models.MODELS,
       default_text="mlp for files, cnn_small for the rest",
   )
   # As a dict in JSON; `None` for data other than tables.
@@ -121,9 +94,9 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
   )
   validation_share: float | None = options.option(
       float,
-      "Share of every client's training rows, of 20 or more, on which no model is trained and which "
-      "decide instead of test rows: the weights of the weighted mean (b) of phase 3, and which "
-      "method's models are saved. 0: test rows decide.",
+      "Share of every client's training rows, of 20 or more, on which no model is trained and "
+      "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and "
+      "which method's models are saved. 0: test rows decide.",
       None, rule=functools.partial(validate.within, 0, 1),
       default_text=f"{held_out.VALIDATION_SHARE}",
   )
@@ -161,19 +134,20 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       "nothing that follows from those. --clients_per_round does not improve it, since the "
       "draw follows from --seed: what counts is the number of rounds of the client that takes "
       "part most often. The noise of dp does not follow --seed.",
-      "mean", values=aggregation.AGGREGATORS,
+      "mean", values=aggregation.AGGREGATORS, choices=aggregation.AGGREGATORS,
   )
   methods: tuple[str, ...] = options.option(
       str,
       "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
       "share it. The controls " + ", ".join(method_registry.CONTROLS) + " always run.",
       ("kmeans", "dynamic_distance", "hierarchical"), several=True,
+      choices=method_registry.METHODS,
   )
   personal: tuple[str, ...] = options.option(
       str,
       "Comma-separated, of: " + ", ".join(method_registry.PERSONAL) + ". Controls that give every "
       "client a model of its own, which depends on the others'.",
-      (), several=True, values=method_registry.PERSONAL,
+      (), several=True, values=method_registry.PERSONAL, choices=method_registry.PERSONAL,
   )
   num_clusters_criterion: str | None = options.option(
       str,
@@ -224,6 +198,10 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
           "aggregator", "not be private for tables, whose columns are scaled by unprotected sums "
           "(private_clusters scales them by a public schema)", self.aggregator,
       )
+    for setting in ("methods", "personal"):
+      names = getattr(self, setting)
+      if len(set(names)) != len(names):
+        raise validate.error(setting, "name everything once", ",".join(names))
     self._check_methods()
     self._check_personal()
     if self.method_repeats is None and self.control_repeats:
@@ -243,9 +221,6 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
         num_new_clients=len(task.new_clients), **settings,
     )
 
-  def _set(self, name: str, value: Any) -> None:
-    object.__setattr__(self, name, value)
-
   def _check_clients(self) -> None:
     validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
     if self.clients_per_round is not None:
@@ -256,7 +231,7 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
       self._check_own_task()
       return
     task_registry.check_options(
-        self.dataset, self.partition, num_clients=self.num_clients, **self.partition_options
+        self.dataset, self.partition, num_clients=self.num_clients, **self.options_for("partition")
     )
     if self.partition in partition_lib.PARTITIONS:
       self._complete_options_of("partition")
@@ -268,108 +243,76 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     if self.model is None:
       self._set("model", task_registry.DATASETS[self.dataset].default_model)
     self._complete_options_of("model")
-    models.choose(self.model, **self.model_options)
+    models.choose(self.model, **self.options_for("model"))
 
   def _check_own_task(self) -> None:
-    own = {name: getattr(self, name) for name in _OF_TASKS}
-    for name, value in {**own, **self.partition_options, **self.model_options}.items():
+    for name in (*_OF_TASKS, *self.of_choices["partition"], *self.of_choices["model"]):
+      value = getattr(self, name)
       if value is not None:
         raise validate.error(name, "be None for a task of your own, which has its own", value)
 
   def _complete_options_of(self, setting: str) -> None:
-    """Completes the options of the choice that a setting names, and refuses the others'."""
-    choice = getattr(self, setting)
-    for name, users in OPTIONS[setting].items():
+    """Completes the options that the choices of a setting use, and refuses the others."""
+    chosen = getattr(self, setting)
+    names = chosen if isinstance(chosen, tuple) else (chosen,)
+    choices = options.of(self)[setting].choices or {}
+    rows = [choices[name] for name in names if name in choices]  # Controls have no options.
+    used = {name: option for row in rows for name, option in self._options_in_use(row).items()}
+    for name, users in self.of_choices[setting].items():
       value = getattr(self, name)
-      if choice in users:
-        self._complete(users[choice])
-      elif value is not None:
-        raise ValueError(f"`{name}` must not be given with {setting}={choice}, got {value!r}.")
-
-  def _complete(self, option: options.Option) -> None:
-    if getattr(self, option.name) is None:
-      self._set(option.name, option.value_for(self.num_training_clients))
+      if name in used and value is None:
+        self._set(name, used[name].value_for(self.num_training_clients))
+      elif name not in used and value is not None:
+        selected = "".join(
+            f" and {one.name}={getattr(self, one.name)}"
+            for row in rows for one in options.of(row).values() if one.selects
+        )
+        raise ValueError(
+            f"`{name}` must be given only where {' or '.join(users)} uses it, got {value!r} with "
+            f"{setting}={','.join(names) or 'none'}{selected}."
+        )
 
   def _check_methods(self) -> None:
     for method in self.methods:
       validate.one_of({**method_registry.METHODS, **method_registry.CONTROLS}, methods=method)
-    if len(set(self.methods)) != len(self.methods):
-      raise validate.error("methods", "name every method once", self.methods)
-    for method in self.chosen_methods:
-      for option in _options_of(method).values():
-        if option.selects is not None:
-          self._select(option.name, option.selects)
-    used = {
-        name: option
-        for method in self.chosen_methods
-        for name, option in self._options_in_use(method).items()
-    }
-    for name, users in OPTIONS["methods"].items():
-      if name in used:
-        self._complete(used[name])
-      elif getattr(self, name) is not None:
-        raise self._unused(name, users)
-    for name, option in used.items():
-      value = getattr(self, name)
-      if option.up_to_num_clients and value not in (None, option.word):
-        validate.integer(1, self.num_training_clients, **{name: value})
+    own = {name: options.of(method_registry.METHODS[name]) for name in self.chosen_methods}
+    for found in own.values():
+      for option in found.values():
+        if option.selects and getattr(self, option.name) is None:
+          of_others = {name for other in own.values() if option.name not in other for name in other}
+          self._set(option.name, self._selected(option.selects, of_others))
+    self._complete_options_of("methods")
+    if self.num_clusters not in (None, grouping.AUTO):
+      validate.integer(1, self.num_training_clients, num_clusters=self.num_clusters)
     self._check_criterion()
     # They check their own options.
     checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
     for method in self.chosen_methods:
       checked.method_settings(method)
 
+  def _selected(self, selects: Mapping[str, tuple[str, ...]], of_others: set[str]) -> str:
+    """Returns the usual value of an option that decides which others its method uses.
+
+    It gives way to the one that comes with an option which is given and which no method without
+    this selector has.
+    """
+    usual, *others = selects
+    return next(
+        (
+            value for value in others for name in selects[value]
+            if getattr(self, name) is not None and name not in of_others
+        ),
+        usual,
+    )
+
   def _check_personal(self) -> None:
-    if len(set(self.personal)) != len(self.personal):
-      raise validate.error("personal", "name every control once", ",".join(self.personal))
-    for name, users in OPTIONS["personal"].items():
-      chosen = [users[one] for one in self.personal if one in users]
-      if chosen:
-        self._complete(chosen[0])
-      elif getattr(self, name) is not None:
-        rule = f"be given only with personal={' or '.join(users)}"
-        raise validate.error(name, rule, getattr(self, name))
+    self._complete_options_of("personal")
     for name in self.personal:
       self.method_settings(name)  # It checks its own options.
       if self.model is not None:
         # What layers it has does not depend on the examples.
-        built = models.choose(self.model, **self.model_options)((28, 28, 1), 2, "uint8")
+        built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
-
-  def _select(self, selector: str, selects: Mapping[str, tuple[str, ...]]) -> None:
-    """Completes and checks an option that decides which others its method uses.
-
-    Its usual value gives way to the one that comes with an option which is given and which no
-    method without this selector has.
-    """
-    if getattr(self, selector) is None:
-      own = map(_options_of, self.chosen_methods)
-      of_others = {name for found in own if selector not in found for name in found}
-      usual, *others = selects
-      asked_for = (
-          value for value in others for name in selects[value]
-          if getattr(self, name) is not None and name not in of_others
-      )
-      self._set(selector, next(asked_for, usual))
-    validate.one_of(selects, **{selector: getattr(self, selector)})
-
-  def _unused(self, name: str, users: dict[str, options.Option]) -> ValueError:
-    """Returns the error for an option of methods that is given though no chosen one uses it."""
-    value = getattr(self, name)
-    if any(option.selects for option in users.values()):
-      return ValueError(
-          f"`{name}` must be given only with the method {' or '.join(users)}, got {value!r}."
-      )
-    selected = "".join(
-        f" and {selector}={getattr(self, selector)}"
-        for selector, of_methods in OPTIONS["methods"].items()
-        if any(option.selects for option in of_methods.values())
-        and getattr(self, selector) is not None
-    )
-    return ValueError(
-        f"`{name}` must be given only with a method that uses it, got "
-        f"{value!r} with methods={','.join(self.methods)}{selected}."
-    )
 
   def _check_criterion(self) -> None:
     if self.chooses_num_clusters:
@@ -382,9 +325,9 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
           self.num_clusters_criterion,
       )
 
-  def _options_in_use(self, method: str) -> dict[str, options.Option]:
-    """Returns the options that a method takes in this run, by name."""
-    found = _options_of(method)
+  def _options_in_use(self, row: Any) -> dict[str, options.Option]:
+    """Returns the options that a choice, a row of its registry, takes in this run, by name."""
+    found = options.of(row)
     left_out = {
         name
         for selector in found.values()
@@ -413,30 +356,20 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
     found: dict[str, Any] = {"num_clusters": num_clusters, "num_clusters_criterion": None}
     return dataclasses.replace(self, **found)
 
-  @property
-  def partition_options(self) -> dict[str, Any]:
-    """The options of partitions, by name; `None` where one is not given."""
-    return {name: getattr(self, name) for name in OPTIONS["partition"]}
-
-  @property
-  def model_options(self) -> dict[str, Any]:
-    """The same of the options of models."""
-    return {name: getattr(self, name) for name in OPTIONS["model"]}
-
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "personal", "article_weights", "cluster_rounds", "control_repeats",
         "method_repeats", "num_clusters_criterion", "target_accuracy",
-        *OPTIONS["methods"], *OPTIONS["personal"],
+        *self.of_choices["methods"], *self.of_choices["personal"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 
   def options_of(self, name: str) -> dict[str, Any]:
     """Returns the values of a method's options in this run, for JSON; other controls have none."""
-    if name not in method_registry.METHODS and name not in method_registry.PERSONAL:
+    if name in method_registry.CONTROLS:
       return {}
-    return {option: getattr(self, option) for option in self._options_in_use(name)}
+    return {n: getattr(self, n) for n in self._options_in_use(method_registry.entry(name))}
 
   def repeats_of(self, name: str) -> int:
     """Returns how often a method or control is trained again."""
@@ -460,29 +393,13 @@ class ThreePhaseConfig(_OptionFields):  # type: ignore[valid-type, misc]
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict of plain values; options follow the choice that they belong to."""
-    values = options.to_json(self)
-    return {
-        name: values[name] for setting in _SETTINGS for name in (setting, *OPTIONS.get(setting, ()))
-    }
-
-
-def _options_of(method: str) -> dict[str, options.Option]:
-  return options.of(method_registry.entry(method).settings)
-
-
-# The settings that are no options of a choice.
-_SETTINGS = tuple(ThreePhaseConfig.__annotations__)
+    return options.to_json(self)
 
 
 def _documented() -> str:
   """Returns the attributes' part of the configuration's docstring."""
-  texts = {name: option.about for name, option in options.of(ThreePhaseConfig).items()}
+  texts = {name: option.described() for name, option in options.of(ThreePhaseConfig).items()}
   texts["tables"] = "How the tables of own clients are read, `TableOptions`."
-  for setting, by_name in OPTIONS.items():
-    for name, users in by_name.items():
-      if name in _SETTINGS:
-        raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
-      texts[name] = f"Option of `{setting}`. {options.describe(users)}"
   return "\n".join(
       textwrap.fill(f"{name}: {text}", 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
       for name, text in texts.items()

@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import types
 from typing import Optional
 
 from absl.testing import absltest
@@ -36,6 +37,15 @@ class _Drawing:
   title: Optional[str] = None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Picture(options.WithChoices):
+  title: str
+  shape: str = options.option(
+      str, "The shape.", "round", choices={"round": _Round, "square": _Square}
+  )
+  size: int = 3
+
+
 class OptionsTest(absltest.TestCase):
 
   def test_options_are_the_fields_made_by_option(self):
@@ -53,9 +63,9 @@ class OptionsTest(absltest.TestCase):
     self.assertEqual((side.value_for(5), side.value_for(100)), (5, 8))
     self.assertEqual(options.of(_Round)["radius"].value_for(5), 1.0)
 
-  def test_by_name_keeps_the_order_of_every_choice(self):
+  def test_by_name_has_who_has_each_option(self):
     found = options.by_name({"round": _Round, "square": _Square})
-    self.assertEqual(list(found), ["side", "radius", "color"])
+    self.assertEqual(list(found), ["radius", "color", "side"])
     self.assertEqual(list(found["color"]), ["round", "square"])
     self.assertEqual(list(found["side"]), ["square"])
 
@@ -86,15 +96,43 @@ class OptionsTest(absltest.TestCase):
         options.to_json(_Drawing()), {"seed": 0, "colors": ["red"], "title": None}
     )
 
-  def test_describe(self):
-    found = options.by_name({"round": _Round, "square": _Square})
+  def test_described(self):
+    found = options.of(_Drawing)
+    self.assertEqual(found["seed"].described(), "The seed. Default: 0.")
+    self.assertEqual(found["colors"].described(), "The colors. Default: red.")
+
+
+class WithChoicesTest(absltest.TestCase):
+
+  def test_the_options_of_choices_are_settings_that_follow_theirs(self):
+    names = [field.name for field in dataclasses.fields(_Picture)]
+    self.assertEqual(names, ["title", "shape", "radius", "color", "side", "size"])
+    picture = _Picture(title="A", color="blue")
+    self.assertEqual((picture.shape, picture.color, picture.side), ("round", "blue", None))
     self.assertEqual(
-        options.describe(found["color"]), "Its color. Used by round, square. Default: red."
+        picture.options_for("shape"), {"radius": None, "color": "blue", "side": None}
     )
+    self.assertEqual(_Picture(**options.to_json(picture)), picture)
+
+  def test_they_say_who_has_them_and_what_their_defaults_are(self):
+    found = options.of(_Picture)
+    self.assertEqual(found["color"].described(), "Its color. Used by round, square. Default: red.")
     self.assertEqual(
-        options.describe(found["radius"]),
+        found["radius"].described(),
         "How large it is. How round it is. Default: 1.0 (round); none (square).",
     )
+    self.assertEqual(found["color"].values, ("red", "blue"))
+
+  def test_a_row_has_its_dataclass_as_settings(self):
+    row = types.SimpleNamespace(settings=_Round)
+    self.assertEqual(options.by_name({"round": row}), options.by_name({"round": _Round}))
+
+  def test_refuses_a_name_that_is_taken(self):
+    with self.assertRaisesRegex(TypeError, "`color` must be the name of one setting"):
+
+      class _Colored(options.WithChoices):  # pylint: disable=unused-variable
+        shape: str = options.option(str, "The shape.", "round", choices={"round": _Round})
+        color: str = "red"
 
 
 if __name__ == "__main__":

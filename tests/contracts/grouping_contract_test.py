@@ -104,7 +104,7 @@ class EveryGroupingTest(parameterized.TestCase):
     self.assertIn("representation", options_lib.of(grouping))
     for option in options_lib.of(grouping).values():
       self.assertRegex(option.about, r"^\w.*\.$")
-      self.assertRegex(options_lib.describe({name: option}), r"\. Default: .*\.$")
+      self.assertRegex(option.described(), r"\. Default: .*\.$")
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_equal_options_make_equal_groupings_that_do_not_change(self, name, options):

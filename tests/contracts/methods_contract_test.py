@@ -122,7 +122,7 @@ def _pretrained(client_ids=_IDS):
 
 def _build(name, engine=_Engine()):
   """Returns the method with few clusters in a run of six clients."""
-  takes_number = name in config_lib.OPTIONS["methods"]["num_clusters"]
+  takes_number = name in config_lib.ThreePhaseConfig.of_choices["methods"]["num_clusters"]
   settings = {"num_clusters": 3} if takes_number else {}
   chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
   config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)

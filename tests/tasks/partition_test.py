@@ -218,9 +218,9 @@ class PartitionTest(parameterized.TestCase):
     self.assertEqual(set(_sizes(iid)), {250})
 
   @parameterized.named_parameters(
-      ("alpha_for_iid", "iid", {"dirichlet_alpha": 1}, "`dirichlet_alpha` .*'dirichlet'"),
+      ("alpha_for_iid", "iid", {"dirichlet_alpha": 1}, "`dirichlet_alpha` .* dirichlet or"),
       ("alpha_for_shards", "shards", {"dirichlet_alpha": 1}, "`dirichlet_alpha` must be left out"),
-      ("groups_for_dirichlet", "dirichlet", {"num_groups": 2}, "`num_groups` .*'permuted_labels'"),
+      ("groups_for_dirichlet", "dirichlet", {"num_groups": 2}, "`num_groups` .* permuted_labels"),
       ("five_rotations", "rotated", {"num_groups": 5}, r"`num_groups` .*\[2, 4\], got 5"),
       ("six_shifts", "feature_shift", {"num_groups": 6}, r"`num_groups` .*\[2, 5\], got 6"),
       ("one_group", "permuted_labels", {"num_groups": 1}, "`num_groups` .*>= 2, got 1"),

@@ -154,7 +154,7 @@ class LoadTaskTest(parameterized.TestCase):
       ("num_clients", {"num_clients": 0}, "`num_clients` must be an integer >= 1, got 0"),
       ("seed", {"seed": -1}, "`seed` must be an integer >= 0, got -1"),
       ("alpha", {"dirichlet_alpha": 0}, "`dirichlet_alpha` must be a number in .*, got 0"),
-      ("groups", {"num_groups": 3}, "`num_groups` must be left out unless .*'rotated'.*got 3"),
+      ("groups", {"num_groups": 3}, "`num_groups` must be left out unless .*rotated.*got 3"),
       ("too_many_clients", {"num_clients": 2001}, "`num_clients` must be at most 2000, .*got 2001"),
       ("data_dir", {"data_dir": "/x"}, "`data_dir` must be left out .*digits.*got '/x'"),
       ("no_data_dir", {"dataset": "idx"}, "`data_dir` must name the folder .*idx, got None"),

@@ -158,9 +158,9 @@ class DataTest(parameterized.TestCase):
     found = data.config_of(self._completed(partition=name), None)
 
     without = data.config_of(self._completed(), None)
-    of_partitions = dict.fromkeys(config_lib.OPTIONS["partition"])
+    of_partitions = dict.fromkeys(config_lib.ThreePhaseConfig.of_choices["partition"])
     expected = dataclasses.replace(without, partition=name, **of_partitions)
-    if name in config_lib.OPTIONS["partition"]["dirichlet_alpha"]:
+    if name in config_lib.ThreePhaseConfig.of_choices["partition"]["dirichlet_alpha"]:
       expected = dataclasses.replace(expected, dirichlet_alpha=without.dirichlet_alpha)
     self.assertEqual(found, expected)
 
