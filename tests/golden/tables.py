@@ -28,8 +28,8 @@ class Golden:
     program: The program's module and its flags; `{data}` stands for a folder of `_write_rows`.
     read: Makes the table of the run's folder: keys in the index, numbers in the columns.
     rtol: How far a number may be from the one in the file, relative to that one.
-    atol: How far it may be beside that. Where models are trained, another processor's rounding may
-      turn the class of an example or two.
+    atol: How far it may be beside that. Another processor's rounding may turn the class of an
+      example, or decide between two splits that are nearly as good.
   """
 
   program: str
@@ -67,7 +67,7 @@ _THREE_PHASES = (
 _SCORES = ["accuracy", "recall", "client_steps", "bytes_down", "bytes_up"]
 
 GOLDEN = {
-    "first_run": Golden("experiments.three_phase_emnist", _methods, rtol=0, atol=0.01),
+    "first_run": Golden("experiments.three_phase_emnist", _methods, rtol=0, atol=0.03),
     "three_phases": Golden(_THREE_PHASES, _methods, rtol=0, atol=0.01),
     "study": Golden(
         "experiments.study --num_clients=6 --pretrain_rounds=1 --cluster_rounds=1 "
@@ -82,7 +82,7 @@ GOLDEN = {
             "measurements.csv", ["data", "method"],
             ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
         ),
-        rtol=1e-6,
+        rtol=1e-3,
     ),
     "kmeans_own_rows": Golden(
         "experiments.federated_kmeans --data_dir={data} --num_clusters=3 --standardize",
@@ -91,13 +91,13 @@ GOLDEN = {
     ),
     "multi_view": Golden(
         "experiments.multi_view --datasets=digits,simulated_dha --seeds=1 --n_init=1", _views,
-        rtol=1e-6,
+        rtol=1e-3, atol=0.01,
     ),
     "private_kmeans": Golden(
         "experiments.dp_benchmark --datasets=sklearn_digits,synthetic --runs=1 --k_to_try=4,8 "
         "--epsilon_to_try=1 --fixed_k=4 --methods=sklearn,lsh,refine,refine_server,refine_none",
         _columns("measurements.csv", ["dataset", "method", "k", "epsilon"], ["loss"]),
-        rtol=1e-6,
+        rtol=1e-3,
     ),
     "private_clusters": Golden(
         "experiments.private_clusters --dataset=digits --num_clients=12 --rounds=4 "
