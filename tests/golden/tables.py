@@ -82,7 +82,7 @@ GOLDEN = {
             "measurements.csv", ["data", "method"],
             ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
         ),
-        rtol=1e-3,
+        rtol=1e-6,
     ),
     "kmeans_own_rows": Golden(
         "experiments.federated_kmeans --data_dir={data} --num_clusters=3 --standardize",
@@ -97,7 +97,7 @@ GOLDEN = {
         "experiments.dp_benchmark --datasets=sklearn_digits,synthetic --runs=1 --k_to_try=4,8 "
         "--epsilon_to_try=1 --fixed_k=4 --methods=sklearn,lsh,refine,refine_server,refine_none",
         _columns("measurements.csv", ["dataset", "method", "k", "epsilon"], ["loss"]),
-        rtol=1e-3,
+        rtol=1e-6,
     ),
     "private_clusters": Golden(
         "experiments.private_clusters --dataset=digits --num_clients=12 --rounds=4 "
