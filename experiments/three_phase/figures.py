@@ -69,10 +69,9 @@ _VERDICT_COLORS = {
 _CRITERION_SCORES = {
     "silhouette": "mean silhouette",
     "eigengap": "gap between eigenvalues",
-    "stability": "stability beyond chance",
 }
-# Criteria that have no score at one cluster: the level is drawn that others must exceed.
-_WITH_LEVEL = ("silhouette", "stability")
+# Has no score at one cluster: the level is drawn that others must exceed.
+_WITH_LEVEL = "silhouette"
 _SCORE_LOOK: Look = {"color": figure_style.METHOD_COLORS["blue"], "marker": "o", "markersize": 4}
 _LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
 _CHOICE_LOOK: Look = {
@@ -330,7 +329,7 @@ def num_clusters(results: results_lib.Results) -> figure_style.Figure | None:
     own_rows = sorted(
         (row for row in rows if row["criterion"] == criterion), key=lambda row: row["num_clusters"]
     )
-    _draw_criterion(axes, own_rows, criterion in _WITH_LEVEL)
+    _draw_criterion(axes, own_rows, criterion == _WITH_LEVEL)
     choice = next(row["num_clusters"] for row in own_rows if row["chosen"])
     is_used = criterion == results.settings["num_clusters_criterion"]
     axes.set_title(f"{criterion}: {choice}{' (used by this run)' if is_used else ''}", loc="left")

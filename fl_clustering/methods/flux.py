@@ -21,14 +21,14 @@ Where this differs:
 *   Clients are grouped after phase 1, not when the global model stops gaining accuracy.
 *   The knee is where the curve is farthest below the line between its ends (Satopaa, Albrecht,
     Irwin, Raghavan: "Finding a 'Kneedle' in a Haystack", 2011), without a threshold.
-    Where groups are alike in density, it tears them apart.  `gap` (ours) is the other rule.
+    Where groups are alike in density, it tears them apart: give a radius there.
 *   Every cluster starts from the mean of its members' own weights, in which all count alike.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -65,45 +65,21 @@ def knee(distances: np.ndarray) -> float:
   return float(curve[np.argmax(np.linspace(0, 1, len(curve)) - heights)])
 
 
-def gap(distances: np.ndarray) -> float:
-  """Returns the merge of single linkage below the largest gap, given distances (N, N)."""
-  from scipy.cluster import hierarchy  # pylint: disable=g-import-not-at-top
-
-  merges = hierarchy.linkage(distances[np.triu_indices(len(distances), 1)], "single")[:, 2]
-  return float(merges[np.argmax(np.diff(merges, append=merges[-1]))])
-
-
-_RULES: dict[str, Callable[[np.ndarray], float]] = {"knee": knee, "gap": gap}
-
-
 @dataclasses.dataclass(frozen=True)
 class Flux:
-  """The settings of FLUX.  `flux_radius` is given where that is the `flux_cut`, and only there."""
+  """The settings of FLUX."""
 
   flux_radius: float | None = options.option(
       float,
       "Largest distance of two clients that flux joins: the root mean square difference of their "
       "moments, in which means and standard deviations range over 1.",
       default=None,
+      default_text="the knee of the distances to the nearest other client",
       rule=validate.not_negative,
-  )
-  flux_cut: str = options.option(
-      str,
-      "How far flux joins clients: to the `knee` of their distances to the nearest other one, to "
-      "the largest `gap` between joins, or to a `radius`.",
-      default="knee",
-      default_text="radius if --flux_radius is given, else knee",
-      values=(*_RULES, "radius"),
-      selects={"knee": (), "gap": (), "radius": ("flux_radius",)},
   )
 
   def __post_init__(self) -> None:
     options.check(self)
-    if (self.flux_cut == "radius") == (self.flux_radius is None):
-      rule = "be given" if self.flux_radius is None else "not be given"
-      raise validate.error(
-          "flux_radius", f"{rule} with flux_cut={self.flux_cut}", self.flux_radius
-      )
 
 
 def group(moments: np.ndarray, settings: Flux) -> np.ndarray:
@@ -116,9 +92,7 @@ def group(moments: np.ndarray, settings: Flux) -> np.ndarray:
   if len(moments) == 1:
     return np.zeros(1, np.int64)  # scikit-learn asks for two.
   distances = np.stack([distances_between(one, moments) for one in moments])
-  radius = settings.flux_radius
-  if radius is None:
-    radius = _RULES[settings.flux_cut](distances)
+  radius = knee(distances) if settings.flux_radius is None else settings.flux_radius
   return hierarchical.agglomerate(distances, "single", None, radius)
 
 
@@ -158,8 +132,7 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
         cluster_assignment.ClusterAssignment.from_labels(
             client_ids, dict(zip(client_ids, labels))
         ),
-        *((settings.flux_cut, "flux_cut") if settings.flux_radius is None else
-          (settings.flux_radius, "flux_radius")),
+        "the knee" if settings.flux_radius is None else settings.flux_radius, "flux_radius",
     )
     overall = dict(zip(client_ids, moments[:, :1] / ranges[:1]))
     clusters = assignment.clusters

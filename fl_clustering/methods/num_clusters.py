@@ -1,7 +1,7 @@
 """Chooses a number of clusters K from the clients' weights, without any labels.
 
-Three criteria score every K from 1 to `max_k`.  Each chooses the K of its highest score,
-the smallest one of several.  All of them can choose 1: "there are no groups here".
+Two criteria score every K from 1 to `max_k`.  Each chooses the K of its highest score,
+the smallest one of several.  Both can choose 1: "there are no groups here".
 
 *   `silhouette`: the mean silhouette of the K-means clusters (Rousseeuw: "Silhouettes: a
     graphical aid to the interpretation and validation of cluster analysis", Journal of
@@ -13,25 +13,15 @@ the smallest one of several.  All of them can choose 1: "there are no groups her
     their *updates*, or zero for an angle over 90 degrees, whatever representation is
     grouped: weights all point nearly the same way.  The gap at K=1 is a score like others.
     A client whose update is like no other client's does not count as a cluster.
-*   `stability`: the mean adjusted Rand index between the K-means clusters of all clients
-    and those of a bootstrap sample of the clients, on the clients in the sample, after
-    Hennig: "Cluster-wise assessment of cluster stability", Computational Statistics & Data
-    Analysis, 2007 (he compares clusters one by one, by the Jaccard index).  Fewer clusters
-    are found again more easily, and so are clusters of nearly as many clients as there are,
-    whatever the data.  The score therefore is (index - chance) / (1 - chance), with the same
-    mean for data without groups as chance: normally distributed points with the clients'
-    variances.  1 is perfect.  K=1 scores .55, which every other K must exceed.  Fewer than
-    six clients are too few to draw samples from: all other K score 0.
 
 `eigengap` is the default: on digits over 20 and 100 clients (Dirichlet(0.5), three seeds
-each) it always chose 4 for four rotations and four labelings, and 1 without groups.  The two
-levels are from the same runs, grouped by `normalized_update`: the best silhouettes were .09
-to .21 with groups and .02 to .10 without, the best stabilities .6 to 1 and at most .5.
-Grouped by `weights`, silhouette and stability seldom chose 4: K-means then separates clients
-by the length of their updates.
+each) it always chose 4 for four rotations and four labelings, and 1 without groups.  The level
+of the silhouette is from the same runs, grouped by `normalized_update`: the best ones were .09
+to .21 with groups and .02 to .10 without.  Grouped by `weights`, it seldom chose 4: K-means then
+separates clients by the length of their updates.
 
-Of more than 500 clients, a random sample of 500 is scored: the time of `stability` grows with
-the cube of their number.
+Of more than 500 clients, a random sample of 500 is scored: the eigenvalues' time grows with the
+cube of their number.
 
 What comes out is as little private as the weights (`client_weights.py`).
 """
@@ -39,11 +29,10 @@ What comes out is as little private as the weights (`client_weights.py`).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from clustering_basics import agreement
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from fl_clustering.methods import client_weights as client_weights_lib
@@ -56,12 +45,7 @@ DEFAULT_CRITERION = "eigengap"
 DEFAULT_MAX_K = 10
 
 _LEAST_SILHOUETTE = 0.08
-_LEAST_STABILITY = 0.55
 _NUM_STARTS = 10
-# Bootstrap samples of the clients, and as many of points without groups.
-NUM_SAMPLES = 25
-_STARTS_PER_SAMPLE = 3
-_FEWEST_SAMPLED = 6
 # Of more clients, the criteria look at so many.
 MOST_CLIENTS = 500
 
@@ -112,7 +96,7 @@ def choose(
 
   Args:
     rng: For the starts of K-means and the samples.
-    criterion: The decisive criterion, a key of `CRITERIA`; all are computed.
+    criterion: The decisive criterion, a key of `CRITERIA`; both are computed.
     max_k: The largest K that is scored.  It is less if there are not more clients than
       that, or not as many with different weights.
   """
@@ -173,26 +157,15 @@ class _Clients:
 _Criterion = Callable[[_Clients, range, np.random.Generator], tuple[float, ...]]
 
 
-def _kmeans_labels(
-    points: np.ndarray, num_clusters: int, rng: np.random.Generator, n_init: int,
-    weights: np.ndarray | None = None,
-) -> np.ndarray:
-  return single_thread_kmeans.fit(
-      points,
-      num_clusters,
-      weights,
-      n_init=n_init,
-      tol=0,  # As `kmeans.py`.
-      random_state=int(rng.integers(2**32)),
-  ).labels_
-
-
 def _silhouettes(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
   scores = [_LEAST_SILHOUETTE]
   for k in ks[1:]:
-    labels = _kmeans_labels(clients.points, k, rng, _NUM_STARTS)
+    labels = single_thread_kmeans.fit(
+        clients.points, k, n_init=_NUM_STARTS, tol=0,  # As `kmeans.py`.
+        random_state=int(rng.integers(2**32)),
+    ).labels_
     scores.append(float(metrics.silhouette_score(clients.distances, labels, metric="precomputed")))
   return tuple(scores)
 
@@ -207,48 +180,7 @@ def _eigengaps(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[
   return tuple(gaps[: len(ks)].tolist())
 
 
-def _stabilities(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
-  """Returns by how much each K is more stable for the clients than for other points."""
-  points, ks = clients.points, ks[1:]
-  if len(points) < _FEWEST_SAMPLED:
-    return (_LEAST_STABILITY, *(0.0 for _ in ks))
-  of_clients, of_points = [], []
-  labels = [_kmeans_labels(points, k, rng, _NUM_STARTS) for k in ks]
-  for _ in range(NUM_SAMPLES):
-    counts = np.bincount(rng.integers(len(points), size=len(points)), minlength=len(points))
-    of_clients.append(_agreements(points, labels, counts, ks, rng))
-    without_groups = points.std(axis=0) * rng.standard_normal(points.shape)
-    their_labels = [_kmeans_labels(without_groups, k, rng, _STARTS_PER_SAMPLE) for k in ks]
-    of_points.append(_agreements(without_groups, their_labels, counts, ks, rng))
-  index, chance = np.mean(of_clients, axis=0), np.mean(of_points, axis=0)
-  # 0 where chance is perfect.
-  beyond = np.divide(index - chance, 1 - chance, out=np.zeros(len(index)), where=chance < 1)
-  return (_LEAST_STABILITY, *np.maximum(beyond, -1).tolist())
-
-
-def _agreements(
-    points: np.ndarray, labels: Sequence[np.ndarray], counts: np.ndarray, ks: range,
-    rng: np.random.Generator,
-) -> list[float]:
-  """Returns the adjusted Rand index of a sample's clusters and all points' for every K.
-
-  Args:
-    points: All points, of shape (N, dim).
-    labels: For every K the labels of all points.
-    counts: How often each point is in the sample.
-  """
-  sample = np.flatnonzero(counts)
-  agreements = []
-  for k, labels_of_all in zip(ks, labels):
-    labels_of_sample = _kmeans_labels(
-        points[sample], min(k, len(sample)), rng, _STARTS_PER_SAMPLE, counts[sample].astype(float)
-    )
-    agreements.append(agreement.adjusted_rand_index(labels_of_all[sample], labels_of_sample))
-  return agreements
-
-
 CRITERIA: dict[str, _Criterion] = {
     "silhouette": _silhouettes,
     "eigengap": _eigengaps,
-    "stability": _stabilities,
 }

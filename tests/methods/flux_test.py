@@ -88,26 +88,15 @@ class RulesTest(parameterized.TestCase):
     with np.errstate(all="raise"):
       self.assertEqual(flux.knee(_distances(*points)), expected)
 
-  @parameterized.parameters(
-      # Single linkage joins at 1, 1, 1.5, 8 and 18.5.
-      ((0, 1, 2, 10, 11.5, 30.0), 8),
-      ((0, 1, 3, 20, 22, 22.5), 2),
-      ((0, 2.0), 2),
-      ((0, 1, 2.0), 1),
-  )
-  def test_gap_is_below_the_farthest_groups(self, points, expected):
-    self.assertEqual(flux.gap(_distances(*points)), expected)
-
 
 class GroupTest(parameterized.TestCase):
 
   _POINTS = np.array([0, 1, 2, 10, 11.5, 30.0])[:, None, None, None]
 
   @parameterized.parameters(
-      ({"flux_cut": "radius", "flux_radius": 0.5}, [0, 1, 2, 3, 4, 5]),
-      ({"flux_cut": "radius", "flux_radius": 1.0}, [0, 0, 0, 1, 2, 3]),
+      ({"flux_radius": 0.5}, [0, 1, 2, 3, 4, 5]),
+      ({"flux_radius": 1.0}, [0, 0, 0, 1, 2, 3]),
       ({}, [0, 0, 0, 1, 1, 2]),
-      ({"flux_cut": "gap"}, [0, 0, 0, 0, 0, 1]),
   )
   def test_joins_chains_of_near_clients(self, settings, expected):
     labels = flux.group(self._POINTS, flux.Flux(**settings))
@@ -117,15 +106,9 @@ class GroupTest(parameterized.TestCase):
 
 class FluxTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      ({"flux_cut": "radius", "flux_radius": -1.0}, "`flux_radius` must be a finite number >= 0"),
-      ({"flux_radius": 1.0}, "`flux_radius` must not be given with flux_cut=knee"),
-      ({"flux_cut": "radius"}, "`flux_radius` must be given with flux_cut=radius, got None"),
-      ({"flux_cut": "mean"}, "`flux_cut` must be one of knee, gap, radius"),
-  )
-  def test_refuses(self, settings, message):
-    with self.assertRaisesRegex(ValueError, message):
-      flux.Flux(**settings)
+  def test_refuses_a_negative_radius(self):
+    with self.assertRaisesRegex(ValueError, "flux_radius"):
+      flux.Flux(-1.0)
 
   @parameterized.parameters(
       {"kernel": (2, 3), "bias": (2,)}, {"bias": (2,), "kernel": (2, 2)}, {"kernel": (3, 2)},
@@ -162,11 +145,11 @@ class FluxTest(parameterized.TestCase):
         "c": _moments((100, 0), (1, 0)),
     }
     # In the ranges, "a" and "b" differ by .1 and 1, "b" and "c" by .9 and 0.
-    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47, flux_cut="radius")
+    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47)
     self.assertEqual(state.members, (("a",), ("b", "c")))
 
   def test_warns_if_nothing_is_grouped(self):
-    _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9, flux_cut="radius")
+    _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9)
     self.assertEqual(state.members, (_IDS,))
     self.assertEqual(
         state.warning,
@@ -178,7 +161,7 @@ class FluxTest(parameterized.TestCase):
     _, _, state = _start(_Engine(moments))
     self.assertEqual(
         state.warning,
-        "`flux_cut`=knee puts all 6 clients into one cluster, so nothing is grouped.",
+        "`flux_radius`=the knee puts all 6 clients into one cluster, so nothing is grouped.",
     )
 
   def test_new_clients_need_no_labels(self):
@@ -200,7 +183,7 @@ class FluxTest(parameterized.TestCase):
     # Means range over 1 and deviations over 100.
     moments = {"a": _moments((0, 0)), "b": _moments((1, 100))}
     engine = _Engine({**moments, "x": _moments((0.9, 40))}, tuple("ab"))
-    one, pretrained, state = _start(engine, flux_radius=0.1, flux_cut="radius")
+    one, pretrained, state = _start(engine, flux_radius=0.1)
     self.assertEqual(one.place(pretrained, state, ("x",)).clusters, ((1,),))
 
   def test_one_client(self):

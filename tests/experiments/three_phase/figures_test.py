@@ -275,8 +275,8 @@ class NumClustersTest(_FigureTest):
     self.assertEqual(list(score.get_ydata()), [0.1, 0.12, 0.2, 0.17])
 
   def test_one_client(self):
-    (axes,) = self._draw(_choice([0.0], "stability")).axes
-    self.assertEqual(axes.get_title("left"), "stability: 1")
+    (axes,) = self._draw(_choice([0.0], "silhouette")).axes
+    self.assertEqual(axes.get_title("left"), "silhouette: 1")
 
   def test_a_number_that_was_given_has_no_figure(self):
     self.assertIsNone(self._draw([]))
