@@ -1,0 +1,419 @@
+"""Reads a client's file by a schema: nothing is guessed, and the first problem is named.
+
+A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark.  Line 1 has the
+columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
+numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
+Parquet files (`.parquet`) are read likewise, a null being a missing cell.
+
+In private reading no row is an error, and none changes how another row is read: what can't be read
+is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
+of missing cells.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from typing import Any, IO, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+import zlib
+
+import numpy as np
+
+from fl_clustering.tables import schema as schema_lib
+
+if TYPE_CHECKING:
+  import pandas as pd
+  import pyarrow as pa
+
+TEXT_FILES = (".csv", ".csv.gz")
+PARQUET = ".parquet"
+_PATTERNS = {
+    "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
+}
+# Bytes of lines that are read at a time.
+_BLOCK = 2**20
+
+
+class BadTable(ValueError):
+  """A file can't be used.
+
+  Attributes:
+    path: The file.
+    line: The line, from 1; of a Parquet file the row; None for all of it.
+    column: The column's name, None for none.
+  """
+
+  def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
+    row = "row" if path.endswith(PARQUET) else "line"
+    place = [path]
+    place += [] if line is None else [f"{row} {line}"]
+    place += [] if column is None else [f"column {column!r}"]
+    super().__init__(f"{', '.join(place)}: {rule}")
+    self.path, self.line, self.column = path, line, column
+
+
+def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
+  """Returns the names of a file's columns; BadTable if they can't be read or are not unique."""
+  if path.endswith(PARQUET):
+    return tuple(_parquet(path).schema_arrow.names)
+  with _opened(path) as file:
+    return _header(path, file, delimiter)
+
+
+def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.DataFrame:
+  """Returns the columns of a file that a schema names.
+
+  Args:
+    private: Whether no row may be an error, or change how another one is read.
+
+  Returns:
+    Numbers, and true and false, as float64; texts as objects.  NaN and None are missing, which
+    strict reading allows for features alone, if the schema does.
+
+  Raises:
+    BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
+      file as a whole or the names of its columns.
+  """
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+
+  reader = _Reader(path, schema, private)
+  blocks = list(reader.parquet() if path.endswith(PARQUET) else reader.text_file())
+  table = pd.DataFrame({
+      field.name: np.concatenate([block[field.name] for block in blocks]) if blocks
+      else np.zeros(0, object if field.type == "string" else np.float64)
+      for field in schema.fields
+  })
+  if not private and schema.key is not None and table[schema.key].duplicated().any():
+    row = int(table[schema.key].duplicated().to_numpy().argmax())
+    raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
+  return table
+
+
+# Files.
+
+
+def _opened(path: str) -> IO[bytes]:
+  try:
+    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+  except OSError as e:
+    raise BadTable(path, None, None, f"can't be read: {e.strerror}") from e
+
+
+def _lines(path: str, file: IO[bytes], num_bytes: int) -> list[bytes]:
+  """Returns the next lines, of so many bytes together or a few more."""
+  try:
+    return file.readlines(num_bytes)
+  except (OSError, EOFError, zlib.error) as e:
+    raise BadTable(path, None, None, f"can't be read: {e}") from e
+
+
+def _header(path: str, file: IO[bytes], delimiter: str) -> tuple[str, ...]:
+  """Returns the names in a file's first line."""
+  line = b"".join(_lines(path, file, 1)).removeprefix(b"\xef\xbb\xbf")
+  try:
+    names = tuple(_cells(line, delimiter))
+  except ValueError as e:
+    raise BadTable(path, 1, None, f"{e}") from e
+  _check_names(path, names)
+  return names
+
+
+def _cells(line: bytes, delimiter: str) -> list[str]:
+  """Returns a line's cells; ValueError if it is not one of text."""
+  try:
+    text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+  except UnicodeDecodeError:
+    raise ValueError("is not UTF-8") from None
+  if "\0" in text or "\r" in text:
+    raise ValueError("holds a NUL byte or a carriage return")
+  try:
+    return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
+  except csv.Error:
+    raise ValueError("holds a quoted cell that does not end on it, or a very long one") from None
+
+
+def _check_names(path: str, names: Sequence[str]) -> None:
+  for name in names:
+    if not name:
+      raise BadTable(path, 1, None, "a column has no name")
+    if names.count(name) > 1:
+      raise BadTable(path, 1, name, "two columns have this name")
+
+
+def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
+  """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
+  if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
+    return False
+  if b"\n" in lines or b"\r\n" in lines:  # For others, these are rows of missing cells.
+    return False
+  try:
+    if not data.isascii():
+      data.decode()
+  except UnicodeDecodeError:
+    return False
+  if b'"' not in data:
+    return True
+  between = re.escape(delimiter).encode()
+  ended = rb'(?:(?<=[%b\n])|\A)"(?:[^"\r\n]|"")*"(?=[%b\r\n]|\Z)' % (between, between)
+  return b'"' not in re.sub(ended, b"", data)
+
+
+def _parquet(path: str) -> Any:
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  try:
+    file = parquet.ParquetFile(path)
+  except (OSError, pa.ArrowException) as e:
+    raise BadTable(path, None, None, f"can't be read: {str(e).splitlines()[0]}") from e
+  _check_names(path, file.schema_arrow.names)
+  return file
+
+
+def _text(value: Any) -> str | None:
+  """Returns the text of a cell of a Parquet file, None where there is none."""
+  if value is None or value != value:  # NaN.
+    return None
+  if isinstance(value, bool):
+    return "true" if value else "false"
+  if isinstance(value, float) and value.is_integer():
+    return f"{value:.0f}"
+  return f"{value}"
+
+
+class _Split(NamedTuple):
+  """Lines that were split into cells.
+
+  Attributes:
+    columns: Texts by column, null where there is none.
+    problem: What is wrong with the line after these; None if that is all.
+  """
+
+  columns: Mapping[str, pa.Array]
+  problem: str | None = None
+
+
+class _Reader:
+  """Reads a file."""
+
+  def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
+    self._path, self._schema, self._private = path, schema, private
+    self._is_text = not path.endswith(PARQUET)
+    self._decimal = schema.decimal if self._is_text else "."
+    self._features = {field.name for field in schema.features}
+
+  def problem(self, row: int, column: str | None, rule: str) -> BadTable:
+    """Returns the error of a row, counted from 0."""
+    return BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
+
+  def text_file(self) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of blocks of a text file."""
+    first = 0
+    with _opened(self._path) as file:
+      names = _header(self._path, file, self._schema.delimiter)
+      self._check_header(names)
+      while lines := _lines(self._path, file, _BLOCK):
+        data = b"".join(lines)
+        is_plain = _is_plain(lines, data, self._schema.delimiter)
+        yield (is_plain and self._at_once(names, data, len(lines))) or self._converted(
+            (is_plain and self._split(names, data, len(lines))) or self._split_lines(names, lines),
+            first,
+        )
+        first += len(lines)
+
+  def parquet(self) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    file, first = _parquet(self._path), 0
+    self._check_header(file.schema_arrow.names)
+    for batch in file.iter_batches(columns=[field.name for field in self._schema.fields]):
+      found, texts = {}, {}
+      for field in self._schema.fields:
+        column = batch[field.name]
+        is_like_it = pa.types.is_integer(column.type) and field.is_numeric or (
+            pa.types.is_floating(column.type) and field.type == "number"
+        )
+        values = self._usable(field, column) if is_like_it else None
+        if values is None:
+          texts[field.name] = pa.array(map(_text, column.to_pylist()), pa.string())
+        else:
+          found[field.name] = values
+      yield {**found, **self._converted(_Split(texts), first)}
+      first += len(batch)
+
+  def _check_header(self, names: Sequence[str]) -> None:
+    for field in self._schema.fields:
+      if field.name not in names:
+        line = 1 if self._is_text else None
+        raise BadTable(self._path, line, field.name, f"is not among the columns {list(names)}")
+
+  # Lines.
+
+  def _arrow_table(
+      self, names: Sequence[str], data: bytes, num_lines: int, types: Mapping[str, pa.DataType]
+  ) -> pa.Table | None:
+    """Returns the columns of plain lines; None if a line, or a cell, is not as it must be."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+    from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
+
+    try:
+      table = arrow_csv.read_csv(
+          pa.BufferReader(data),
+          arrow_csv.ReadOptions(column_names=list(names), block_size=2 * len(data) + 1),
+          arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
+          arrow_csv.ConvertOptions(
+              column_types=types, include_columns=list(types), strings_can_be_null=True,
+              null_values=list(self._schema.missing_values), decimal_point=self._decimal,
+          ),
+      )
+    except pa.ArrowException:
+      return None
+    # For others, a carriage return alone ends a line.
+    return table.combine_chunks() if len(table) == num_lines else None
+
+  def _at_once(
+      self, names: Sequence[str], data: bytes, num_lines: int
+  ) -> dict[str, np.ndarray] | None:
+    """Returns what `_converted` makes of plain lines, faster; None if a cell can't be used."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    of_type = {"number": pa.float64(), "integer": pa.int64()}
+    words = pa.dictionary(pa.int32(), pa.string())
+    types = {field.name: of_type.get(field.type, words) for field in self._schema.fields}
+    table = self._arrow_table(names, data, num_lines, types)
+    if table is None:
+      return None
+    found = {}
+    for field in self._schema.fields:
+      values = self._usable(field, table[field.name].chunk(0))
+      if values is None:
+        return None
+      found[field.name] = values
+    return found
+
+  def _split(self, names: Sequence[str], data: bytes, num_lines: int) -> _Split | None:
+    """Returns plain lines that have as many cells as the table; None if one has not."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    types = {field.name: pa.string() for field in self._schema.fields}
+    table = self._arrow_table(names, data, num_lines, types)
+    return table and _Split({name: table[name].chunk(0) for name in types})
+
+  def _split_lines(self, names: Sequence[str], lines: Sequence[bytes]) -> _Split:
+    """Returns lines of any kind."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    rows, problem = [], None
+    for line in lines:
+      try:
+        cells: Sequence[str | None] = _cells(line, self._schema.delimiter)
+        if len(cells) != len(names):
+          raise ValueError(f"has {len(cells)} cells, and line 1 has {len(names)}")
+      except ValueError as e:
+        if not self._private:
+          problem = f"{e}"
+          break
+        cells = [None] * len(names)
+      rows.append(cells)
+    places = {field.name: names.index(field.name) for field in self._schema.fields}
+    missing = set(self._schema.missing_values)
+    return _Split({
+        name: pa.array([None if row[i] in missing else row[i] for row in rows], pa.string())
+        for name, i in places.items()
+    }, problem)
+
+  # Cells.
+
+  def _levels(self, field: schema_lib.Field) -> Sequence[str] | None:
+    if field.type == "boolean":
+      return tuple(schema_lib.BOOLEANS)
+    return schema_lib.SPLIT if field.name == self._schema.split else field.enum
+
+  def _may_lack(self, field: schema_lib.Field) -> bool:
+    """Returns whether cells of a column may be missing."""
+    return self._private or self._schema.missing != "error" and field.name in self._features
+
+  def _usable(self, field: schema_lib.Field, column: pa.Array) -> np.ndarray | None:
+    """Returns the values of numbers, or of words in a dictionary; None if one can't be used."""
+    if column.null_count and not self._may_lack(field):
+      return None
+    if field.is_numeric:
+      values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+      low, high = field.bounds
+      num_within = np.count_nonzero((values >= low) & (values <= high))
+      # Words such as nan are numbers for others.
+      return values if num_within == len(values) - column.null_count else None
+    words, levels = column.dictionary.to_pylist(), self._levels(field)
+    if levels is not None and not set(words) <= set(levels):
+      return None
+    return _values(field, words)[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+  def _converted(self, split: _Split, first: int) -> dict[str, np.ndarray]:
+    """Returns the values of cells, of which the first ones are of row `first`."""
+    found, problems = {}, []
+    fields = {field.name: field for field in self._schema.fields}
+    for place, (name, cells) in enumerate(split.columns.items()):
+      field = fields[name]
+      values, are_bad = (self._numbers if field.is_numeric else self._words)(field, cells)
+      found[name] = values
+      if not self._may_lack(field):
+        are_bad = are_bad | cells.is_null().to_numpy(zero_copy_only=False)
+      if not self._private and are_bad.any():
+        row = int(are_bad.argmax())
+        problems.append((row, place, name, cells[row].as_py()))
+    if problems:
+      row, _, name, cell = min(problems, key=lambda problem: problem[:2])
+      raise self.problem(first + row, name, self._rule(fields[name], cell))
+    if split.problem is not None:
+      raise self.problem(first + len(next(iter(found.values()))), None, split.problem)
+    return found
+
+  def _numbers(
+      self, field: schema_lib.Field, cells: pa.Array
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    plain = compute.ascii_trim(cells, " \t")
+    if self._decimal != ".":
+      plain = compute.replace_substring(plain, ".", "x")
+      plain = compute.replace_substring(plain, self._decimal, ".")
+    is_number = compute.match_substring_regex(plain, _PATTERNS[field.type])
+    values = np.full(len(cells), np.nan)
+    mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
+    values[mask] = np.array(plain.filter(is_number).to_pylist(), object).astype(np.float64)
+    low, high = field.bounds
+    are_within = (values >= low) & (values <= high)
+    are_bad = cells.is_valid().to_numpy(zero_copy_only=False) & ~are_within
+    return (np.clip(values, low, high) if self._private else values), are_bad
+
+  def _words(self, field: schema_lib.Field, cells: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Returns texts, or true and false, and which cells can't be used; they become missing."""
+    encoded, levels = cells.dictionary_encode(), self._levels(field)
+    words = encoded.dictionary.to_pylist()
+    are_bad = np.array([levels is not None and word not in levels for word in words] + [False])
+    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    values = _values(field, [None if bad else word for word, bad in zip(words, are_bad)])
+    return values[places], are_bad[places]
+
+  def _rule(self, field: schema_lib.Field, cell: str | None) -> str:
+    """Returns why a cell can't be used."""
+    if cell is None:
+      return "a cell is missing"
+    levels = self._levels(field)
+    if levels is not None:
+      return f"{cell!r} is not one of {', '.join(levels)}"
+    low, high = field.bounds
+    return f"{cell!r} is not of the type {field.type}, between {low:g} and {high:g}"
+
+
+def _values(field: schema_lib.Field, words: Sequence[str | None]) -> np.ndarray:
+  """Returns the values of words, and at the end what is missing."""
+  if field.type == "boolean":
+    booleans = [np.nan if word is None else schema_lib.BOOLEANS[word] for word in words]
+    return np.array([*booleans, np.nan])
+  values = np.empty(len(words) + 1, object)
+  values[:-1] = words
+  return values

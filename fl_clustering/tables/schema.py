@@ -1,0 +1,364 @@
+"""What clients' tables hold: a Table Schema, of which a part is understood.
+
+The format is that of the Frictionless standard (https://specs.frictionlessdata.io/table-schema/),
+so other tools check the same file.  Every key that is not listed here is refused by its name.
+
+*   `fields`: the columns that are used, in the order of the features.  A field has a `name`, a
+    `type`, which is `number`, `integer`, `boolean` or `string`, and may have `constraints`:
+    `minimum` and `maximum` of numbers, and `enum`, the levels of a string.  `center` and `scale`
+    (not in the standard) are public ones of a number.
+*   `primaryKey` names the column whose cells name the rows.  `label`, `client` and `split` (not in
+    the standard) name the columns of the class, of whose row it is, and of `train` or `test`.
+    None of these is a feature.  All other fields are.
+*   `missingValues`: cells that are missing, by default those that are empty.  `missing` (not in the
+    standard) is what becomes of them: `error`, the default, or `mean`, that over all clients.
+*   `dialect` (in the standard, a resource's): `delimiter`, by default a comma, and `decimalChar`,
+    by default a point.
+
+`title` and `description`, and `$schema`, are for readers.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import math
+from typing import Any, Iterable, Mapping, Sequence
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+
+ROLES = ("label", "client", "split", "key")
+SPLIT = ("train", "test")
+# The standard's, of text files.
+BOOLEANS = {
+    **dict.fromkeys(("true", "True", "TRUE", "1"), 1.0),
+    **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
+}
+# No number may be farther from zero: sums of squares stay finite.
+LARGEST = 1e100
+_LEAST_SCALE = 1e-100
+
+_KEYS = {
+    "": ("fields", "primaryKey", "label", "client", "split", "missingValues", "missing", "dialect",
+         "$schema", "title", "description"),
+    "dialect": ("delimiter", "decimalChar"),
+    "field": ("name", "type", "constraints", "center", "scale", "title", "description"),
+    "constraints": ("minimum", "maximum", "enum"),
+}
+_NAMES_OF_ROLES = {"key": "primaryKey"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+  """A column.
+
+  Attributes:
+    name: That of the column.
+    type: `number`, `integer`, `boolean` or `string`.
+    minimum: The least number that a cell may hold; None for any.
+    maximum: The largest one.
+    enum: The levels of a string; None for any text.
+    center: What is subtracted from numbers; public.
+    scale: What they are divided by then.
+  """
+
+  name: str
+  type: str = "number"
+  minimum: float | None = None
+  maximum: float | None = None
+  enum: tuple[str, ...] | None = None
+  center: float | None = None
+  scale: float | None = None
+
+  def __post_init__(self) -> None:
+    if not isinstance(self.name, str) or not self.name:
+      raise validate.error("name", "be text", self.name)
+    key = f"fields[{self.name}]"
+    validate.one_of(("number", "integer", "boolean", "string"), **{f"{key}.type": self.type})
+    limits = f"{key}.constraints"
+    of_numbers = {
+        f"{limits}.minimum": self.minimum, f"{limits}.maximum": self.maximum,
+        f"{key}.center": self.center, f"{key}.scale": self.scale,
+    }
+    for name, value in of_numbers.items():
+      if value is not None and not self.is_numeric:
+        raise validate.error(name, "be left out but of numbers and integers", value)
+      if value is not None:
+        validate.within(-LARGEST, LARGEST, **{name: value})
+    if self.minimum is not None and self.maximum is not None and self.minimum >= self.maximum:
+      raise validate.error(f"{limits}.maximum", f"be above {self.minimum:g}", self.maximum)
+    if (self.center is None) != (self.scale is None):
+      raise validate.error(f"{key}.scale", "be given with `center`, and only then", self.scale)
+    if self.scale is not None:
+      validate.within(_LEAST_SCALE, LARGEST, **{f"{key}.scale": self.scale})
+    if self.enum is not None:
+      if self.type != "string":
+        raise validate.error(f"{limits}.enum", "be left out but of strings", list(self.enum))
+      _check_texts(f"{limits}.enum", self.enum)
+
+  @property
+  def is_numeric(self) -> bool:
+    return self.type in ("number", "integer")
+
+  @property
+  def bounds(self) -> tuple[float, float]:
+    """The least and the largest number that a cell may hold."""
+    low = -LARGEST if self.minimum is None else self.minimum
+    return low, LARGEST if self.maximum is None else self.maximum
+
+  @property
+  def public_scaling(self) -> tuple[float, float] | None:
+    """Public center and scale, which `minimum` and `maximum` give in place of own ones."""
+    if not self.is_numeric:
+      return 0.0, 1.0
+    if self.center is not None and self.scale is not None:
+      return self.center, self.scale
+    if self.minimum is None or self.maximum is None:
+      return None
+    # Halves first: the sum of two large numbers is not finite.
+    return self.minimum / 2 + self.maximum / 2, self.maximum / 2 - self.minimum / 2
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of its features: every level is one."""
+    return (self.name,) if self.enum is None else tuple(f"{self.name}={e}" for e in self.enum)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns a dict for JSON."""
+    constraints = {"minimum": self.minimum, "maximum": self.maximum, "enum": self.enum}
+    document = {
+        "name": self.name, "type": self.type, "constraints": _given(constraints) or None,
+        "center": self.center, "scale": self.scale,
+    }
+    return _given(document)
+
+  @classmethod
+  def from_json(cls, document: Any) -> Field:
+    """Returns the field of a JSON object."""
+    name = document.get("name") if isinstance(document, dict) else None
+    key = f"fields[{name}]"
+    _check_keys(document, key, "field")
+    constraints = document.get("constraints", {})
+    _check_keys(constraints, f"{key}.constraints", "constraints")
+    values = {**document, **constraints}
+    for reader in ("constraints", "title", "description"):
+      values.pop(reader, None)
+    if "type" not in values:
+      raise validate.error(f"{key}.type", "be given", None)
+    if "enum" in values:
+      values["enum"] = _texts(values["enum"], f"{key}.constraints.enum")
+    return cls(**values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+  """What clients' tables hold, checked when made.
+
+  Attributes:
+    fields: The columns that are used.
+    label: The one that holds the classes.
+    client: The one that says whose row it is, where a table holds the rows of several clients.
+    split: The one that says `train` or `test`.
+    key: The one that names the rows, `primaryKey`.
+    missing_values: Cells that are missing.
+    missing: What becomes of them: `error` or `mean`.
+    delimiter: What stands between the cells of text files, one character.
+    decimal: The decimal mark of text files.
+  """
+
+  fields: tuple[Field, ...]
+  label: str | None = None
+  client: str | None = None
+  split: str | None = None
+  key: str | None = None
+  missing_values: tuple[str, ...] = ("",)
+  missing: str = "error"
+  delimiter: str = ","
+  decimal: str = "."
+
+  def __post_init__(self) -> None:
+    _check_texts("fields", [field.name for field in self.fields])
+    users: dict[str, str] = {}
+    for role in ROLES:
+      name, key = getattr(self, role), _NAMES_OF_ROLES.get(role, role)
+      if name is None:
+        continue
+      if name not in self._by_name:
+        raise validate.error(key, "be the name of a field", name)
+      if name in users:
+        raise validate.error(key, f"be another field than `{users[name]}`", name)
+      users[name] = key
+    if not self.features:
+      raise validate.error("fields", "hold a feature", [field.name for field in self.fields])
+    for field in self.features:
+      if field.type == "string" and field.enum is None:
+        raise validate.error(
+            f"fields[{field.name}].constraints.enum", "list the levels of a feature", None
+        )
+    for text in self.missing_values:
+      if not isinstance(text, str):
+        raise validate.error("missingValues", "hold texts", text)
+    validate.one_of(("error", "mean"), missing=self.missing)
+    validate.one_of((".", ","), **{"dialect.decimalChar": self.decimal})
+    is_character = isinstance(self.delimiter, str) and len(self.delimiter) == 1
+    if not is_character or not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
+      raise validate.error("dialect.delimiter", "be one character of ASCII", self.delimiter)
+    if self.delimiter == self.decimal:
+      raise validate.error("dialect.delimiter", "differ from `decimalChar`", self.delimiter)
+
+  @property
+  def _by_name(self) -> dict[str, Field]:
+    return {field.name: field for field in self.fields}
+
+  @property
+  def roles(self) -> dict[str, str]:
+    """The columns that are no features by their role."""
+    return {role: getattr(self, role) for role in ROLES if getattr(self, role) is not None}
+
+  @property
+  def features(self) -> tuple[Field, ...]:
+    """The columns that are features."""
+    roles = {getattr(self, role) for role in ROLES}
+    return tuple(field for field in self.fields if field.name not in roles)
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of the features, each level being one."""
+    return tuple(name for field in self.features for name in field.feature_names)
+
+  @property
+  def classes(self) -> tuple[str, ...] | None:
+    """The classes in their order; None where there is no label, or its field does not say."""
+    return None if self.label is None else self._by_name[self.label].enum
+
+  def without(self, *roles: str) -> Schema:
+    """Returns the schema of tables that lack the columns of some roles."""
+    names = [getattr(self, role) for role in roles]
+    fields = tuple(field for field in self.fields if field.name not in names)
+    return dataclasses.replace(self, fields=fields, **dict.fromkeys(roles))
+
+  def check_private(self) -> None:
+    """Raises a ValueError unless all that rows must not decide is public in it."""
+    for field in self.features:
+      if field.public_scaling is None:
+        raise validate.error(
+            f"fields[{field.name}]",
+            "have `minimum` and `maximum`, or `center` and `scale`, in a private run", field.type,
+        )
+    if self.label is not None and self.classes is None:
+      raise validate.error(
+          f"fields[{self.label}].constraints.enum", "list the classes in a private run", None
+      )
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns a dict for JSON."""
+    dialect = {"delimiter": self.delimiter, "decimalChar": self.decimal}
+    return {
+        "fields": [field.to_json() for field in self.fields],
+        **{_NAMES_OF_ROLES.get(role, role): name for role, name in self.roles.items()},
+        "missingValues": list(self.missing_values), "missing": self.missing, "dialect": dialect,
+    }
+
+  @classmethod
+  def from_json(cls, document: Any) -> Schema:
+    """Returns the schema of a JSON document; ValueError names the key at fault."""
+    _check_keys(document, "schema", "")
+    fields = document.get("fields")
+    if not isinstance(fields, list):
+      raise validate.error("fields", "be a list", fields)
+    key = document.get("primaryKey")
+    if isinstance(key, list) and len(key) == 1:  # The standard allows both.
+      (key,) = key
+    dialect = document.get("dialect", {})
+    _check_keys(dialect, "dialect", "dialect")
+    missing_values = document.get("missingValues", [""])
+    if not isinstance(missing_values, list):
+      raise validate.error("missingValues", "be a list", missing_values)
+    return cls(
+        tuple(map(Field.from_json, fields)),
+        **{role: document.get(role) for role in ("label", "client", "split")},
+        key=key, missing_values=tuple(missing_values), missing=document.get("missing", "error"),
+        delimiter=dialect.get("delimiter", ","), decimal=dialect.get("decimalChar", "."),
+    )
+
+  def write(self, path: str) -> None:
+    """Writes the schema to a file."""
+    text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+    atomic_file.write_text(path, f"{text}\n")
+
+
+def load(path: str) -> Schema:
+  """Returns the schema of a file; ValueError says in one line what is wrong with it."""
+  try:
+    # Some editors begin a file with a byte order mark.
+    with open(path, encoding="utf-8-sig") as file:
+      return Schema.from_json(json.load(file, object_pairs_hook=_without_repetitions))
+  except OSError as e:
+    raise ValueError(f"`schema` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+  except (ValueError, RecursionError) as e:
+    raise ValueError(f"`schema` can't be used, got {path!r}: {e}") from e
+
+
+def strict(
+    header: Sequence[str], *, label: str | None = None, client: str | None = None,
+    split: str | None = None, key: str | None = None, exclude: Iterable[str] = (),
+) -> Schema:
+  """Returns the schema of a run without one: every column is a number, but those that are named.
+
+  Args:
+    header: The names of the columns.
+    exclude: Those that are not used.
+  """
+  excluded = set(exclude)
+  for name in excluded.difference(header):
+    raise validate.error("exclude", f"name columns of {list(header)}", name)
+  roles = {"label": label, "client": client, "split": split, "key": key}
+  fields = tuple(
+      Field(name, "string" if name in roles.values() else "number")
+      for name in header if name not in excluded
+  )
+  return Schema(fields, **roles)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+  return {name: value for name, value in values.items() if value is not None}
+
+
+def _check_keys(document: Any, name: str, kind: str) -> None:
+  """Raises a ValueError unless a document is an object with keys of this kind."""
+  if not isinstance(document, dict):
+    raise validate.error(name, "be an object", document)
+  for key in document:
+    if key not in _KEYS[kind]:
+      raise ValueError(f"`{name}` must have no keys but {', '.join(_KEYS[kind])}, got {key!r}.")
+
+
+def _check_texts(key: str, texts: Sequence[Any]) -> None:
+  """Raises a ValueError unless these are different texts, one at least."""
+  if not texts:
+    raise validate.error(key, "hold at least one", list(texts))
+  for text, number in collections.Counter(texts).items():
+    if not isinstance(text, str) or not text:
+      raise validate.error(key, "hold texts", text)
+    if number > 1:
+      raise validate.error(key, "hold each only once", text)
+
+
+def _texts(values: Any, key: str) -> tuple[str, ...]:
+  """Returns levels as cells have them; in JSON, they may be numbers, or true and false."""
+  if not isinstance(values, list):
+    raise validate.error(key, "be a list", values)
+  for value in values:
+    if not isinstance(value, (str, int, float)) or value in (math.inf, -math.inf):
+      raise validate.error(key, "hold texts or numbers", value)
+  return tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
+
+
+def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns a dict of a JSON object's pairs; ValueError if a key is there twice."""
+  for key, number in collections.Counter(key for key, _ in pairs).items():
+    if number > 1:
+      raise validate.error(key, "be a key once", number)
+  return dict(pairs)

@@ -1,0 +1,280 @@
+"""Tests for fl_clustering.tables.read."""
+
+import gzip
+import os
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import read
+from fl_clustering.tables import schema as schema_lib
+
+_FIELDS = (
+    schema_lib.Field("x"), schema_lib.Field("n", "integer", minimum=0, maximum=120),
+    schema_lib.Field("b", "boolean"), schema_lib.Field("c", "string", enum=("u", "v")),
+)
+_SCHEMA = schema_lib.Schema(_FIELDS)
+_WITH_ROLES = schema_lib.Schema(
+    (*_FIELDS, *(schema_lib.Field(name, "string") for name in ("who", "part", "y", "id"))),
+    label="y", client="who", split="part", key="id",
+)
+_LINE = b"1,2,true,u"
+_HEADER = b"x,n,b,c"
+
+
+def _by_line():
+  """Reads without the shortcut for files without a problem."""
+  return mock.patch.object(read, "_is_plain", return_value=False)
+
+
+class _ReadTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+
+  def _read(self, data, schema=_SCHEMA, *, name="a.csv", **options):
+    path = os.path.join(self.folder, name)
+    with open(path, "wb") as file:
+      file.write(data)
+    return read.read(path, schema, **options)
+
+  def _text(self, *lines, header=_HEADER):
+    return b"".join(line + b"\n" for line in (header, *lines))
+
+
+class StrictTest(_ReadTest):
+
+  @parameterized.named_parameters(
+      ("plain", b"x,n,b,c\n1.5,2,true,u\n-3e2,120,0,v\n"),
+      ("no_last_line_end", b"x,n,b,c\n1.5,2,true,u\n-3e2,120,0,v"),
+      ("carriage_returns", b"x,n,b,c\r\n1.5,2,true,u\r\n-3e2,120,0,v\r\n"),
+      ("byte_order_mark", b"\xef\xbb\xbfx,n,b,c\n1.5,2,true,u\n-3e2,120,0,v\n"),
+      ("quotes", b'"x",n,b,"c"\n"1.5",2,"true","u"\n-3e2,120,0,v\n'),
+      ("blanks_and_signs", b"x,n,b,c\n 1.5 ,+2,TRUE,u\n-300.,\t120,False,v\n"),
+      ("other_columns", b"\xc3\xa9,c,b,n,x\n\",\",u,1,2,1.5\n'\",v,0,120,-.3e3\n"),
+  )
+  def test_reads(self, data):
+    table = self._read(data)
+    self.assertEqual(list(table), ["x", "n", "b", "c"])
+    np.testing.assert_array_equal(table[["x", "n", "b"]], [[1.5, 2, 1], [-300, 120, 0]])
+    self.assertEqual(list(table["c"]), ["u", "v"])
+    with _by_line():
+      pd.testing.assert_frame_equal(self._read(data), table)
+
+  def test_reads_other_dialects(self):
+    schema = schema_lib.Schema(_FIELDS, delimiter=";", decimal=",")
+    table = self._read(b"x;n;b;c\n1,5;2;1;u\n", schema)
+    self.assertEqual(table["x"][0], 1.5)
+    with self.assertRaises(read.BadTable) as caught:
+      self._read(b"x;n;b;c\n1.5;2;1;u\n", schema)
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
+
+  def test_reads_compressed_files(self):
+    table = self._read(gzip.compress(self._text(_LINE)), name="a.csv.gz")
+    self.assertEqual(table["n"][0], 2)
+
+  def test_a_file_without_rows(self):
+    table = self._read(_HEADER)
+    self.assertEqual(table.shape, (0, 4))
+    self.assertEqual(table["x"].dtype, np.float64)
+
+  def test_missing_cells_where_the_schema_allows_them(self):
+    schema = schema_lib.Schema(_FIELDS, missing="mean", missing_values=("", "NA"))
+    for patch in (mock.MagicMock(), _by_line()):
+      with patch:
+        table = self._read(self._text(b'NA,,"",NA', b"1,2,0,v"), schema)
+      self.assertTrue(np.isnan(table[["x", "n", "b"]].to_numpy()[0].astype(float)).all())
+      self.assertEqual(list(table["c"]), [None, "v"])
+
+  # Of the bytes of a file, and where the first problem is.
+  @parameterized.named_parameters(
+      ("empty", b"", 1, None),
+      ("byte_order_mark_alone", b"\xef\xbb\xbf", 1, None),
+      ("header_without_a_name", b"x,,b,c\n", 1, None),
+      ("header_with_a_name_twice", b"x,n,b,c,x\n", 1, "x"),
+      ("header_without_a_column", b"x,n,c\n", 1, "b"),
+      ("header_in_another_case", b"X,n,b,c\n", 1, "x"),
+      ("header_not_utf_8", b"x,n,b,c,\xff\n", 1, None),
+      ("header_with_an_open_quote", b'"x,n,b,c\n', 1, None),
+      ("other_delimiter", b"x;n;b;c\n1;2;1;u\n", 1, "x"),
+      ("utf_16", "x,n,b,c\n1,2,1,u\n".encode("utf-16"), 1, None),
+      ("word", b"x,n,b,c\n1,2,1,u\nn/a,2,1,u\n", 3, "x"),
+      ("empty_cell", b"x,n,b,c\n1,2,1,u\n,2,1,u\n", 3, "x"),
+      ("blank_cell", b"x,n,b,c\n ,2,1,u\n", 2, "x"),
+      ("nan", b"x,n,b,c\nnan,2,1,u\n", 2, "x"),
+      ("infinite", b"x,n,b,c\n1,2,1,u\ninf,2,1,u\n", 3, "x"),
+      ("too_large", b"x,n,b,c\n1e999,2,1,u\n", 2, "x"),
+      ("hexadecimal", b"x,n,b,c\n0x10,2,1,u\n", 2, "x"),
+      ("underscore", b"x,n,b,c\n1_000,2,1,u\n", 2, "x"),
+      ("thousands", b'x,n,b,c\n"1,000",2,1,u\n', 2, "x"),
+      ("decimal_comma", b'x,n,b,c\n"1,5",2,1,u\n', 2, "x"),
+      ("unit", b"x,n,b,c\n5 mg,2,1,u\n", 2, "x"),
+      ("arabic_digits", "x,n,b,c\n\u0661,2,1,u\n".encode(), 2, "x"),
+      ("minus_sign", "x,n,b,c\n\u22121,2,1,u\n".encode(), 2, "x"),
+      ("no_break_space", b"x,n,b,c\n1\xc2\xa0000,2,1,u\n", 2, "x"),
+      ("fraction", b"x,n,b,c\n1,2.0,1,u\n", 2, "n"),
+      ("exponent", b"x,n,b,c\n1,1e1,1,u\n", 2, "n"),
+      ("below_the_minimum", b"x,n,b,c\n1,-1,1,u\n", 2, "n"),
+      ("above_the_maximum", b"x,n,b,c\n1,121,1,u\n", 2, "n"),
+      ("no_boolean", b"x,n,b,c\n1,2,yes,u\n", 2, "b"),
+      ("no_level", b"x,n,b,c\n1,2,1,u\n1,2,1,w\n", 3, "c"),
+      ("level_with_a_blank", b"x,n,b,c\n1,2,1,u \n", 2, "c"),
+      ("few_cells", b"x,n,b,c\n1,2,1,u\n1,2,1\n", 3, None),
+      ("many_cells", b"x,n,b,c\n1,2,1,u\n1,2,1,u,\n", 3, None),
+      ("empty_line", b"x,n,b,c\n1,2,1,u\n\n1,2,1,u\n", 3, None),
+      ("empty_last_line", b"x,n,b,c\n1,2,1,u\n\n", 3, None),
+      ("not_utf_8", b"x,n,b,c,d\n1,2,1,u,caf\xe9\n", 2, None),
+      ("nul_byte", b"x,n,b,c,d\n1,2,1,u,\n1,2,1,u,\0\n", 3, None),
+      ("open_quote", b'x,n,b,c,d\n1,2,1,u,"a\n1,2,1,u,b"\n', 2, None),
+      ("text_after_a_quote", b'x,n,b,c\n1,2,1,"u"v\n', 2, None),
+      ("carriage_return_in_a_line", b"x,n,b,c\n1,2,1,u\r1,2,1,u\n", 2, None),
+      ("long_cell", b"x,n,b,c,d\n1,2,1,u," + b"9" * 200_000 + b"\n", 2, None),
+      ("the_first_of_two", b"x,n,b,c\n1,2,1,u\n1,2,no,u\n?,2,1,u\n", 3, "b"),
+      ("the_first_of_a_line", b"x,n,b,c\n?,2,no,u\n", 2, "x"),
+      ("a_cell_before_a_line", b"x,n,b,c\n1,2,no,u\n1,2\n", 2, "b"),
+  )
+  def test_refuses(self, data, line, column):
+    with self.assertRaises(read.BadTable) as caught:
+      self._read(data)
+    self.assertEqual((caught.exception.line, caught.exception.column), (line, column))
+    self.assertNotIn("\n", str(caught.exception))
+
+  @parameterized.parameters(
+      (b"east,train,ill,1", None), (b",train,ill,1", "who"), (b"east,,ill,1", "part"),
+      (b"east,training,ill,1", "part"), (b"east,train,,1", "y"), (b"east,train,ill,", "id"),
+      (b"east,train,ill,0", "id"),
+  )
+  def test_roles_are_never_missing_and_keys_are_unique(self, cells, column):
+    header = _HEADER + b",who,part,y,id"
+    data = self._text(_LINE + b",east,test,well,0", _LINE + b"," + cells, header=header)
+    if column is None:
+      self.assertEqual(list(self._read(data, _WITH_ROLES)["y"]), ["well", "ill"])
+      return
+    with self.assertRaises(read.BadTable) as caught:
+      self._read(data, _WITH_ROLES)
+    self.assertEqual((caught.exception.line, caught.exception.column), (3, column))
+
+  def test_a_damaged_file(self):
+    data = gzip.compress(self._text(*[_LINE] * 100))
+    for damaged in (data[:-9], data[:20] + b"\xff" * 20, b"x"):
+      with self.assertRaises(read.BadTable) as caught:
+        self._read(damaged, name="a.csv.gz")
+      self.assertIsNone(caught.exception.line)
+
+  def test_the_line_is_right_beyond_a_block(self):
+    with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(read.BadTable) as caught:
+      self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
+    self.assertEqual(caught.exception.line, 9)
+
+
+class ParquetTest(_ReadTest):
+
+  def _parquet(self, frame, schema=_SCHEMA, **options):
+    path = os.path.join(self.folder, "a.parquet")
+    frame.to_parquet(path)
+    return read.read(path, schema, **options)
+
+  @parameterized.parameters(np.float32, np.int8, str, object)
+  def test_reads_cells_of_any_type_that_mean_the_same(self, dtype):
+    frame = pd.DataFrame({
+        "c": ["u", "v"], "b": [True, False], "n": np.array([2, 120]).astype(dtype),
+        "x": np.array([1, -3]).astype(dtype), "other": [b"\xff", None],
+    })
+    table = self._parquet(frame)
+    np.testing.assert_array_equal(table[["x", "n", "b"]], [[1, 2, 1], [-3, 120, 0]])
+
+  @parameterized.parameters(
+      ({"x": [1.0, None]}, 2, "x"), ({"x": [np.inf, 1]}, 1, "x"), ({"n": [2, 121]}, 2, "n"),
+      ({"n": [2, 2.5]}, 2, "n"), ({"b": ["yes", "1"]}, 1, "b"), ({"c": ["u", None]}, 2, "c"),
+      ({"x": ["1", "tall"]}, 2, "x"),
+  )
+  def test_refuses(self, columns, row, column):
+    good = {"x": [1.0, 2.0], "n": [1, 2], "b": [True, False], "c": ["u", "v"]}
+    with self.assertRaises(read.BadTable) as caught:
+      self._parquet(pd.DataFrame({**good, **columns}))
+    self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
+
+  def test_refuses_what_is_no_parquet_file(self):
+    with self.assertRaises(read.BadTable) as caught:
+      self._read(b"PAR1", name="a.parquet")
+    self.assertIsNone(caught.exception.line)
+
+
+# Rows that are odd, each on its own.
+_ODD = (
+    b"", b",", b",,,", b"1,2,3,4,5", b'"', b'1,"2,true,u', b'"1,2\n3",4', b'1,2,true,u"', b'""',
+    b"nan,2,true,u", b"1e999,2,true,u", b"-1e999,2,true,u", b"tall,2,true,u", b"1,2.5,true,u",
+    b"1,121,true,u", b"1,-1,true,u", b"1,2,yes,u", b"1,2,true,w", b"1,2,true,", b"1,2,true,\xff",
+    b"1,2,true,\0", b"\0", b"1;2;true;u", b"1\t2\ttrue\tu", b"9" * 5000 + b",2,true,u",
+    b"9" * 200_000 + b",2,true,u", b"1,2,true,u\r", b"1\r2", b"x,n,b,c", b"# a note", b"Total,,,",
+    "\u2603,2,true,u".encode(), b"\xef\xbb\xbf1,2,true,u", b" 1 ,2,true,u", b"1,2,1,v",
+    b'"1","2","true","u"', b"1_0,2,true,u", b"0x1,2,true,u", b"+1,+2,true,u", b"1,2,true,u,",
+)
+
+
+class PrivateTest(_ReadTest):
+
+  _ROWS = (b"1,2,true,u", b"3,4,0,v", b"5,6,1,u")
+
+  @parameterized.parameters(*((row, place) for row in _ODD for place in (0, 3)))
+  def test_no_row_changes_how_another_one_is_read(self, odd, place):
+    expected = self._read(self._text(*self._ROWS), private=True)
+    lines = [*self._ROWS]
+    lines.insert(place, odd)
+    table = self._read(self._text(*lines), private=True)
+    num_odd = odd.count(b"\n") + 1
+    self.assertLen(table, 3 + num_odd)
+    others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, expected)
+
+  def test_what_cant_be_read_is_missing(self):
+    table = self._read(self._text(b"tall,121,yes,w", b"1,2", b"1e999,-5,1,u"), private=True)
+    np.testing.assert_array_equal(
+        table[["x", "n", "b"]],
+        [[np.nan, 120, np.nan], [np.nan] * 3, [schema_lib.LARGEST, 0, 1]],
+    )
+    self.assertEqual(list(table["c"]), [None, None, "u"])
+
+  @parameterized.parameters(
+      (["1", "tall", None],), ([1.0, 2.5, np.inf],), ([1.0, np.nan, None],), (["1", "", "\0"],)
+  )
+  def test_no_row_of_a_parquet_file_changes_another_one(self, cells):
+    path = os.path.join(self.folder, "a.parquet")
+    frame = pd.DataFrame({"x": cells, "n": cells, "b": cells, "c": ["u"] * 3})
+    frame.to_parquet(path)
+    table = read.read(path, _SCHEMA, private=True)
+    self.assertEqual(list(table.iloc[0]), [1, 1, 1, "u"])
+
+
+class ShortcutTest(_ReadTest):
+  """What is read at once is what is read by line."""
+
+  @parameterized.product(
+      odd=(*_ODD, _LINE), missing=("error", "mean"), private=(False, True), ends=(False, True)
+  )
+  def test_reads_the_same(self, odd, missing, private, ends):
+    data = self._text(_LINE, b"-.5e3,0,0,v", odd, b'"7",120,"1",u', b" 2,3 ,FALSE,v\r")
+    data = data if ends else data[:-1]
+    schema = schema_lib.Schema(_FIELDS, missing=missing)
+
+    def outcome():
+      try:
+        return self._read(data, schema, private=private)
+      except read.BadTable as e:
+        return e.line, e.column
+
+    found = outcome()
+    with _by_line():
+      expected = outcome()
+    if isinstance(expected, tuple):
+      self.assertEqual(found, expected)
+    else:
+      pd.testing.assert_frame_equal(found, expected)
+
+
+if __name__ == "__main__":
+  absltest.main()
