@@ -127,7 +127,8 @@ class Field:
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
-    constraints = {"minimum": self.minimum, "maximum": self.maximum, "enum": self.enum}
+    constraints = {"minimum": self.minimum, "maximum": self.maximum,
+                   "enum": self.enum and list(self.enum)}
     document = {
         "name": self.name, "type": self.type, "constraints": _given(constraints) or None,
         "center": self.center, "scale": self.scale,
@@ -149,7 +150,7 @@ class Field:
       raise validate.error(f"{key}.type", "be given", None)
     if "enum" in values:
       values["enum"] = _texts(values["enum"], f"{key}.constraints.enum")
-    return cls(**values)
+    return cls(**{"name": None, **values})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +186,7 @@ class Schema:
       name, key = getattr(self, role), _NAMES_OF_ROLES.get(role, role)
       if name is None:
         continue
-      if name not in self._by_name:
+      if not isinstance(name, str) or name not in self._by_name:
         raise validate.error(key, "be the name of a field", name)
       if name in users:
         raise validate.error(key, f"be another field than `{users[name]}`", name)

@@ -1,0 +1,141 @@
+"""A folder of clients' files, read when they are asked for.
+
+A folder has a file per client, `ID.csv`, `ID.csv.gz` or `ID.parquet`.  Where the schema names a
+column for the client, the files' rows are those of several clients.  For views a folder has a
+folder per client, and that a file per view; the files' rows are joined by the schema's key, one to
+one, or else stand in the same order.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import hashlib
+import os
+from typing import Iterator, Mapping, TYPE_CHECKING
+
+from clustering_basics import validate
+from fl_clustering.tables import read as read_lib
+from fl_clustering.tables import schema as schema_lib
+
+if TYPE_CHECKING:
+  import pandas as pd
+
+ENDINGS = (*read_lib.TEXT_FILES, read_lib.PARQUET)
+
+
+def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
+  """Returns the paths of a folder's tables by the names before their endings, in order.
+
+  Names that begin with a dot, and folders, are left out.
+
+  Raises:
+    ValueError: If there is none, a file has another ending, or two have the same name.
+  """
+  found: dict[str, str] = {}
+  for entry in _entries(directory, argument):
+    path = os.path.join(directory, entry)
+    ending = next((one for one in ENDINGS if entry.endswith(one)), None)
+    if os.path.isdir(path):
+      continue
+    if ending is None:
+      raise validate.error(argument, f"hold files that end in {', '.join(ENDINGS)}", path)
+    name = entry.removesuffix(ending)
+    if name in found:
+      raise validate.error(argument, f"hold one file for {name!r}", path)
+    found[name] = path
+  if not found:
+    raise validate.error(argument, f"hold a file that ends in {', '.join(ENDINGS)}", directory)
+  return found
+
+
+def _entries(directory: str, argument: str) -> list[str]:
+  try:
+    entries = sorted(entry for entry in os.listdir(directory) if not entry.startswith("."))
+  except OSError as e:
+    raise validate.error(argument, f"be a folder that can be read ({e.strerror})", directory) from e
+  for entry in entries:
+    validate.utf_8(**{argument: entry})
+  return entries
+
+
+class Clients(collections.abc.Mapping):
+  """Clients' tables by client id, in order; each is read anew when it is asked for.
+
+  Attributes:
+    schema: What they hold.
+  """
+
+  def __init__(
+      self, paths: Mapping[str, str], schema: schema_lib.Schema, private: bool = False
+  ) -> None:
+    """Opens files.
+
+    Args:
+      paths: Those of `files`.
+      private: Whether no row may be an error, or change how another one is read.
+    """
+    self.schema = schema
+    self._paths, self._private = dict(paths), private
+    self._read = functools.lru_cache(maxsize=1)(self._read_path)
+
+  def _read_path(self, path: str) -> pd.DataFrame:
+    return read_lib.read(path, self.schema, private=self._private)
+
+  @functools.cached_property
+  def _files_of(self) -> dict[str, list[str]]:
+    """The paths of the files with every client's rows."""
+    if self.schema.client is None:
+      return {client_id: [path] for client_id, path in self._paths.items()}
+    found: dict[str, list[str]] = {}
+    for path in self._paths.values():
+      for client_id in self._read(path)[self.schema.client].dropna().unique():
+        found.setdefault(client_id, []).append(path)
+    return dict(sorted(found.items()))
+
+  def __getitem__(self, client_id: str) -> pd.DataFrame:
+    """Returns a client's rows, with the columns of the schema."""
+    import pandas as pd  # pylint: disable=g-import-not-at-top
+
+    tables = []
+    for path in self._files_of[client_id]:
+      table = self._read(path)
+      if self.schema.client is not None:
+        table = table[table[self.schema.client] == client_id]
+      tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._files_of)
+
+  def __len__(self) -> int:
+    return len(self._files_of)
+
+  def digests(self) -> dict[str, str]:
+    """Returns the SHA-256 of every file by its name; not for private runs."""
+    found = {}
+    for name, path in self._paths.items():
+      with open(path, "rb") as file:
+        found[name] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+def open_folder(
+    directory: str, schema: schema_lib.Schema, *, private: bool = False,
+    argument: str = "data_dir",
+) -> Clients:
+  """Returns the clients of a folder.
+
+  Without `private`, all files are read once, so that what is wrong is said before anything else.
+
+  Raises:
+    ValueError: If the folder can't be used, or in a private run the schema does not say enough.
+    BadTable: If a file can't be used.
+  """
+  if private:
+    schema.check_private()
+  clients = Clients(files(directory, argument), schema, private)
+  for client_id in () if private else clients:
+    if not len(clients[client_id]):
+      raise validate.error(argument, "hold a row for every client", client_id)
+  return clients

@@ -1,0 +1,131 @@
+"""What tables become: features, float64 of shape (n, d), and numbers of classes.
+
+A feature is a number, true (1) and false (0), or a level: 1 where a row has it, and else 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Iterable, Sequence, TYPE_CHECKING
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.tables import schema as schema_lib
+
+if TYPE_CHECKING:
+  import pandas as pd
+
+# Features with a public scaling are moved into [-LIMIT, LIMIT] in private runs.
+LIMIT = 5.0
+
+
+def numbers(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
+  """Returns the features of rows, of shape (n, d); NaN where a cell is missing."""
+  found = []
+  for field in schema.features:
+    column = table[field.name].to_numpy()
+    if field.enum is None:
+      found.append(column[:, np.newaxis])
+    else:
+      places = positions(column, field.enum)
+      levels = (places[:, np.newaxis] == np.arange(len(field.enum))).astype(float)
+      found.append(np.where(places[:, np.newaxis] < 0, np.nan, levels))
+  return np.concatenate(found, axis=1, dtype=np.float64)
+
+
+def positions(column: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+  """Returns the places of cells among texts, int64 of shape (n,); -1 for what is none of them."""
+  place_of = {text: place for place, text in enumerate(texts)}
+  return np.array([place_of.get(cell, -1) for cell in column], np.int64)
+
+
+def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[str, ...]:
+  """Returns the classes in their order: the schema's, or else those of all clients, sorted."""
+  if schema.classes is not None:
+    return schema.classes
+  found: set[str] = set()
+  for table in tables:
+    found.update(table[schema.label])
+  return tuple(sorted(found, key=_by_number))
+
+
+def _by_number(text: str) -> tuple[float, str]:
+  """Returns the key of an order of texts: numbers by their size, then the others."""
+  try:
+    return float(text), text
+  except ValueError:
+    return np.inf, text
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scaling:
+  """What is done to features; every array has the shape (d,).
+
+  Attributes:
+    fill: What missing ones become first.
+    center: What is subtracted.
+    scale: What they are divided by then.
+  """
+
+  fill: np.ndarray
+  center: np.ndarray
+  scale: np.ndarray
+
+  def __call__(self, features: np.ndarray) -> np.ndarray:
+    """Returns scaled features, of shape (n, d)."""
+    return (np.where(np.isnan(features), self.fill, features) - self.center) / self.scale
+
+
+def public_scaling(schema: schema_lib.Schema) -> Scaling:
+  """Returns the scaling that the schema says; ValueError if it does not say it of all features.
+
+  A missing number becomes the center, and so zero.  A row without a level has none.
+  """
+  schema.check_private()
+  centers, scales = np.array([
+      field.public_scaling for field in schema.features for _ in field.feature_names
+  ], float).T
+  return Scaling(centers, centers, scales)
+
+
+def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
+  """Returns the features of rows that were read in private, in [-LIMIT, LIMIT]."""
+  return np.clip(public_scaling(schema)(numbers(table, schema)), -LIMIT, LIMIT)
+
+
+def scaling_over(
+    blocks: Iterable[np.ndarray], schema: schema_lib.Schema, *, standardize: bool
+) -> Scaling:
+  """Returns the scaling of features whose means and variances come from sums over all clients.
+
+  Args:
+    blocks: The clients' features, each of shape (n, d); they are asked for twice.
+    standardize: Whether numbers without a public scaling become of mean 0 and variance 1.
+
+  Raises:
+    ValueError: If a feature has no value.
+  """
+  counts = sums = np.zeros(len(schema.feature_names))
+  for features in blocks:
+    counts = counts + (~np.isnan(features)).sum(axis=0)
+    sums = sums + np.nansum(features, axis=0)
+  if not counts.all():
+    name = schema.feature_names[int(np.argmin(counts > 0))]
+    raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
+  means, squares, num_rows = sums / counts, np.zeros(len(counts)), 0
+  center, scale = np.zeros(len(counts)), np.ones(len(counts))
+  if standardize:
+    for features in blocks:
+      squares = squares + (np.where(np.isnan(features), 0, features - means) ** 2).sum(axis=0)
+      num_rows += len(features)
+    deviations = np.sqrt(squares / num_rows)
+    # What rounding leaves of a constant feature.
+    is_constant = deviations <= 1e-12 * np.abs(means)
+    center, scale = means, np.where(is_constant, np.inf, deviations)
+    place = 0
+    for field in schema.features:
+      if field.is_numeric and field.public_scaling is not None:
+        center[place], scale[place] = field.public_scaling
+      place += len(field.feature_names)
+  return Scaling(means, center, scale)

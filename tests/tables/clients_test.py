@@ -1,0 +1,143 @@
+"""Tests for fl_clustering.tables.clients and encode."""
+
+import gzip
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import read
+from fl_clustering.tables import schema as schema_lib
+
+_NUMBERS = schema_lib.strict(("x", "y"))
+
+
+class ClientsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+
+  def _write(self, name, text):
+    with open(os.path.join(self.folder, name), "wb") as file:
+      file.write(text.encode() if isinstance(text, str) else text)
+
+  def test_a_file_per_client(self):
+    self._write("south.csv", "y,x\n1,2\n")
+    self._write("north.csv.gz", gzip.compress(b"x,y\n3,4\n5,6\n"))
+    pd.DataFrame({"x": [7.0], "y": [8.0]}).to_parquet(os.path.join(self.folder, "a.b.parquet"))
+    self._write(".hidden", "")
+    os.mkdir(os.path.join(self.folder, "more"))
+    clients = clients_lib.open_folder(self.folder, _NUMBERS)
+    self.assertEqual(list(clients), ["a.b", "north", "south"])
+    self.assertLen(clients, 3)
+    np.testing.assert_array_equal(clients["south"], [[2, 1]])
+    np.testing.assert_array_equal(clients["north"], [[3, 4], [5, 6]])
+    self.assertNotIn("west", clients)
+    before = clients.digests()
+    self.assertEqual(clients_lib.open_folder(self.folder, _NUMBERS).digests(), before)
+    self._write("south.csv", "x,y\n2,1\n")
+    changed = [name for name, digest in clients.digests().items() if digest != before[name]]
+    self.assertEqual(changed, ["south"])
+
+  def test_a_column_for_the_client(self):
+    schema = schema_lib.strict(("x", "who"), client="who")
+    self._write("a.csv", "x,who\n1,west\n2,east\n3,west\n")
+    self._write("b.csv", "who,x\neast,4\n")
+    clients = clients_lib.open_folder(self.folder, schema)
+    self.assertEqual({c: list(table["x"]) for c, table in clients.items()},
+                     {"east": [2, 4], "west": [1, 3]})
+    np.testing.assert_array_equal(clients["east"].index, [0, 1])
+    np.testing.assert_array_equal(clients["west"].index, [0, 1])
+
+  def test_private_rows_of_no_client_are_left_out(self):
+    schema = schema_lib.Schema(
+        (schema_lib.Field("x", minimum=0, maximum=4), schema_lib.Field("who", "string")),
+        client="who",
+    )
+    self._write("a.csv", "x,who\n9,west\n2,\n3\n")
+    clients = clients_lib.open_folder(self.folder, schema, private=True)
+    self.assertEqual(list(clients), ["west"])
+    np.testing.assert_array_equal(encode.private_features(clients["west"], schema), [[1]])
+
+  @parameterized.parameters(
+      ("a.txt", "x,y\n1,2\n"), ("a.csv.gz", gzip.compress(b"x,y\n1,2\n")), ("b.csv", "x,y\n"),
+      ("b.csv", "x,y\n1,?\n"),
+  )
+  def test_refuses(self, name, text):
+    self._write("a.csv", "x,y\n1,2\n")
+    clients_lib.open_folder(self.folder, _NUMBERS)
+    self._write(name, text)
+    with self.assertRaisesRegex(ValueError, name[0]):
+      clients_lib.open_folder(self.folder, _NUMBERS)
+
+  def test_refuses_folders(self):
+    for folder in (self.folder, os.path.join(self.folder, "none")):
+      with self.assertRaisesRegex(ValueError, "`data_dir`.*" + folder):
+        clients_lib.open_folder(folder, _NUMBERS)
+
+  def test_private_folders_are_not_read_when_they_are_opened(self):
+    schema = schema_lib.Schema((schema_lib.Field("x", minimum=0, maximum=4),))
+    self._write("a.csv", "x\n")
+    self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+    with self.assertRaisesRegex(ValueError, "x"):
+      clients_lib.open_folder(self.folder, schema_lib.strict(("x",)), private=True)
+    self._write("a.csv", "y\n1\n")
+    with self.assertRaises(read.BadTable):
+      _ = clients_lib.open_folder(self.folder, schema, private=True)["a"]
+
+
+class EncodeTest(parameterized.TestCase):
+
+  _SCHEMA = schema_lib.Schema((
+      schema_lib.Field("x"), schema_lib.Field("c", "string", enum=("v", "u")),
+      schema_lib.Field("n", "integer", minimum=0, maximum=10), schema_lib.Field("b", "boolean"),
+      schema_lib.Field("y", "string"),
+  ), label="y")
+  _TABLE = pd.DataFrame({
+      "y": ["10", "9", "ill"], "b": [1.0, 0.0, np.nan], "n": [0.0, 10.0, np.nan],
+      "x": [3.0, np.nan, 5.0], "c": ["u", None, "v"],
+  })
+  _FEATURES = np.array(
+      [[3, 0, 1, 0, 1], [np.nan, np.nan, np.nan, 10, 0], [5, 1, 0, np.nan, np.nan]]
+  )
+
+  def test_features(self):
+    np.testing.assert_array_equal(encode.numbers(self._TABLE, self._SCHEMA), self._FEATURES)
+    self.assertLen(self._SCHEMA.feature_names, 5)
+
+  def test_classes(self):
+    names = encode.classes([self._TABLE, self._TABLE[:1]], self._SCHEMA)
+    self.assertEqual(names, ("9", "10", "ill"))
+    np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
+
+  @parameterized.parameters(False, True)
+  def test_scaling_is_that_of_all_rows_together(self, standardize):
+    blocks = [self._FEATURES[:1], self._FEATURES[1:]]
+    scaling = encode.scaling_over(blocks, self._SCHEMA, standardize=standardize)
+    means = np.nanmean(self._FEATURES, axis=0)
+    filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
+    expected = filled
+    if standardize:
+      expected = (filled - means) / filled.std(axis=0)
+      expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
+    np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
+
+  def test_constant_features_become_zero(self):
+    blocks = [np.full((7, 5), 0.1)]
+    scaling = encode.scaling_over(blocks, self._SCHEMA, standardize=True)
+    np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
+
+  def test_a_feature_without_a_value_is_named(self):
+    with self.assertRaisesRegex(ValueError, "c=u"):
+      encode.scaling_over(
+          [self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA, standardize=False
+      )
+
+
+if __name__ == "__main__":
+  absltest.main()
