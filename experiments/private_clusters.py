@@ -33,7 +33,7 @@ from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases
 from fl_clustering import runtime
-from fl_clustering.tasks import schema as schema_lib
+from fl_clustering.tables import schema as schema_lib
 
 cells = lazy_module.LazyModule("experiments.private_training.cells")
 
@@ -98,7 +98,7 @@ class PrivateClusters(experiment.Experiment):
   def config(self) -> config_lib.PrivateClustersConfig:
     values = option_flags.given(config_lib.PrivateClustersConfig)
     if flags.FLAGS.schema is not None:
-      values["schema"] = schema_lib.Schema.read(flags.FLAGS.schema)
+      values["schema"] = schema_lib.load(flags.FLAGS.schema)
     return config_lib.PrivateClustersConfig(**values)
 
   def load(

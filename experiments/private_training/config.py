@@ -11,10 +11,10 @@ from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
-from fl_clustering.tasks import schema as schema_lib
 
 _MAX_INT = 2**31 - 1
 _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
@@ -133,7 +133,7 @@ class PrivateClustersConfig(options.WithChoices):
     if self.schema is not None and not reads_tables:
       raise ValueError(
           f"`schema` must be left out with `dataset` {self.dataset}, got one for tables with the "
-          f"column {self.schema.label_column!r}."
+          f"column {self.schema.label!r}."
       )
     if reads_tables and self.num_clients is not None:
       raise validate.error(

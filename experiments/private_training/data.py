@@ -10,6 +10,7 @@ from clustering_basics import validate
 from experiments.private_training import config as config_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import models
 from fl_clustering.tasks import private_clients
 from fl_clustering.tasks import registry as task_registry
 
@@ -46,8 +47,12 @@ def _load_tables(
   assert schema is not None
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  model = schema.build_model(config.model, **config.options_for("model"))
   clients = private_clients.load(schema, data_dir, seed)
+  assert schema.classes is not None  # A private schema has them.
+  model = models.build(
+      config.model, (len(schema.feature_names),), len(schema.classes), "float32",
+      **config.options_for("model"),
+  )
   are_usable = [len(clients.train[name]) and len(clients.test[name]) for name in clients.client_ids]
   if config.simulation and not any(are_usable):
     raise ValueError(
@@ -57,7 +62,7 @@ def _load_tables(
   return Clients(
       clients.train, clients.test, None, model,
       f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
-      f"{schema.label_column}) of the clients' own tables",
+      f"{schema.label}) of the clients' own tables",
       {
           "name": config.dataset,
           "data_dir": os.path.abspath(data_dir),

@@ -1,9 +1,7 @@
 """A folder of clients' files, read when they are asked for.
 
 A folder has a file per client, `ID.csv`, `ID.csv.gz` or `ID.parquet`.  Where the schema names a
-column for the client, the files' rows are those of several clients.  For views a folder has a
-folder per client, and that a file per view; the files' rows are joined by the schema's key, one to
-one, or else stand in the same order.
+column for the client, the files' rows are those of several clients.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import os
 from typing import Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
+from fl_clustering.points import given_clients
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
 
@@ -62,6 +61,8 @@ def _entries(directory: str, argument: str) -> list[str]:
 class Clients(collections.abc.Mapping):
   """Clients' tables by client id, in order; each is read anew when it is asked for.
 
+  In private reading, a client's own file that can't be read has no rows.
+
   Attributes:
     schema: What they hold.
   """
@@ -77,21 +78,29 @@ class Clients(collections.abc.Mapping):
     """
     self.schema = schema
     self._paths, self._private = dict(paths), private
-    self._read = functools.lru_cache(maxsize=1)(self._read_path)
+    # Every file has rows of other clients, too, if it has a column that says so.
+    most = 1 if schema.client is None else len(paths)
+    self._read = functools.lru_cache(maxsize=most)(self._read_path)
 
   def _read_path(self, path: str) -> pd.DataFrame:
-    return read_lib.read(path, self.schema, private=self._private)
+    try:
+      return read_lib.read(path, self.schema, private=self._private)
+    except Exception:  # pylint: disable=broad-exception-caught
+      # A private client's file may hold any bytes, which libraries meet with any exception.
+      if self._private and self.schema.client is None:
+        return read_lib.no_rows(self.schema)
+      raise
 
   @functools.cached_property
   def _files_of(self) -> dict[str, list[str]]:
     """The paths of the files with every client's rows."""
     if self.schema.client is None:
-      return {client_id: [path] for client_id, path in self._paths.items()}
+      return given_clients.sorted_by_id({name: [path] for name, path in self._paths.items()})
     found: dict[str, list[str]] = {}
     for path in self._paths.values():
       for client_id in self._read(path)[self.schema.client].dropna().unique():
         found.setdefault(client_id, []).append(path)
-    return dict(sorted(found.items()))
+    return given_clients.sorted_by_id(found)
 
   def __getitem__(self, client_id: str) -> pd.DataFrame:
     """Returns a client's rows, with the columns of the schema."""

@@ -47,10 +47,10 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
   found: set[str] = set()
   for table in tables:
     found.update(table[schema.label])
-  return tuple(sorted(found, key=_by_number))
+  return tuple(sorted(found, key=by_number))
 
 
-def _by_number(text: str) -> tuple[float, str]:
+def by_number(text: str) -> tuple[float, str]:
   """Returns the key of an order of texts: numbers by their size, then the others."""
   try:
     return float(text), text
@@ -91,7 +91,8 @@ def public_scaling(schema: schema_lib.Schema) -> Scaling:
 
 def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
   """Returns the features of rows that were read in private, in [-LIMIT, LIMIT]."""
-  return np.clip(public_scaling(schema)(numbers(table, schema)), -LIMIT, LIMIT)
+  with np.errstate(all="ignore"):  # An error would tell of a number's size.
+    return np.clip(public_scaling(schema)(numbers(table, schema)), -LIMIT, LIMIT)
 
 
 def scaling_over(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TEXT_FILES = (".csv", ".csv.gz")
 PARQUET = ".parquet"
-_PATTERNS = {
+PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
 # Bytes of lines that are read at a time.
@@ -79,15 +79,45 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
 
   reader = _Reader(path, schema, private)
   blocks = list(reader.parquet() if path.endswith(PARQUET) else reader.text_file())
+  if not blocks:
+    return no_rows(schema)
   table = pd.DataFrame({
-      field.name: np.concatenate([block[field.name] for block in blocks]) if blocks
-      else np.zeros(0, object if field.type == "string" else np.float64)
-      for field in schema.fields
+      field.name: np.concatenate([block[field.name] for block in blocks]) for field in schema.fields
   })
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
     raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
   return table
+
+
+def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
+  """Returns the cells of all columns of a file as text; None where a Parquet file has none.
+
+  Raises:
+    BadTable: If the file can't be used.
+  """
+  if path.endswith(PARQUET):
+    table = _parquet(path).read()
+    return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
+  with _opened(path) as file:
+    names = _header(path, file, delimiter)
+    rows = []
+    for number, line in enumerate(file, start=2):
+      try:
+        rows.append(_cells_of_row(line, delimiter, len(names)))
+      except ValueError as e:
+        raise BadTable(path, number, None, f"{e}") from e
+  return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
+  """Returns what `read` returns of a file without rows."""
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+
+  dtypes = {True: object, False: np.float64}
+  return pd.DataFrame(
+      {field.name: np.zeros(0, dtypes[field.type == "string"]) for field in schema.fields}
+  )
 
 
 # Files.
@@ -131,6 +161,14 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
     raise ValueError("holds a quoted cell that does not end on it, or a very long one") from None
+
+
+def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
+  """Returns a line's cells; ValueError if it is no row of so many."""
+  cells = _cells(line, delimiter)
+  if len(cells) != width:
+    raise ValueError(f"has {len(cells)} cells, and line 1 has {width}")
+  return cells
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
@@ -308,9 +346,7 @@ class _Reader:
     rows, problem = [], None
     for line in lines:
       try:
-        cells: Sequence[str | None] = _cells(line, self._schema.delimiter)
-        if len(cells) != len(names):
-          raise ValueError(f"has {len(cells)} cells, and line 1 has {len(names)}")
+        cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, len(names))
       except ValueError as e:
         if not self._private:
           problem = f"{e}"
@@ -380,7 +416,7 @@ class _Reader:
     if self._decimal != ".":
       plain = compute.replace_substring(plain, ".", "x")
       plain = compute.replace_substring(plain, self._decimal, ".")
-    is_number = compute.match_substring_regex(plain, _PATTERNS[field.type])
+    is_number = compute.match_substring_regex(plain, PATTERNS[field.type])
     values = np.full(len(cells), np.nan)
     mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
     values[mask] = np.array(plain.filter(is_number).to_pylist(), object).astype(np.float64)

@@ -1,12 +1,17 @@
+"""Tests for experiments.draft_schema and fl_clustering.tables.draft."""
+
 import os
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
+import pandas as pd
 
 from experiment_shell import launch
 from experiments import draft_schema
-from fl_clustering.tasks import schema as schema_lib
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
 
 
@@ -18,63 +23,94 @@ class DraftSchemaTest(parameterized.TestCase):
     self.sample = os.path.join(self.folder, "sample")
     self.output = os.path.join(self.folder, "schema.json")
     os.mkdir(self.sample)
-    with open(os.path.join(self.sample, "a.csv"), "w", encoding="utf-8") as file:
-      file.write("age;sex;ill\n40,5;f;0\n;m;3\n41,5;f;1\n")
+    self._write("a.csv", "id;age;sex;ill;city\n7;40,5;f;0;\n8;;m;3;\n9;41,5;f;1;x\n")
+
+  def _write(self, name, text):
+    with open(os.path.join(self.sample, name), "w", encoding="utf-8") as file:
+      file.write(text)
 
   def _run(self, *arguments):
     return in_process.run_main(
         draft_schema.main, f"--data_dir={self.sample}", f"--output={self.output}", *arguments
     )
 
-  def test_a_pipe_is_no_output(self):
-    self.output = os.path.join(self.folder, "pipe")
-    os.mkfifo(self.output)
-    with self.assertRaisesRegex(launch.InputError, "--output=.* must be a file "):
-      self._run("--label_column=ill", "--decimal=,", "--missing=mean", "--categories=sex")
-
-  def test_follows_its_flags(self):
-    printed = self._run(
-        "--label_column=ill", "--categories=sex", "--missing=mean", "--decimal=,",
-        "--test_share=0.5",
-    )
-    schema = schema_lib.Schema.read(self.output)
+  def test_drafts(self):
+    printed = self._run("--label_column=ill", "--row_key=id", "--exclude=city")
+    schema = schema_lib.load(self.output)
     self.assertEqual(schema, schema_lib.Schema(
-        note=schema.note,
-        features=(schema_lib.Number("age", 41.0, 0.5), schema_lib.Levels("sex", ("f", "m"))),
-        label_column="ill", classes=("0", "1", "3"), test_share=0.5, header="yes", separator=";",
-        decimal=",",
+        (
+            schema_lib.Field("id", "string"), schema_lib.Field("age"),
+            schema_lib.Field("sex", "string", enum=("f", "m")),
+            schema_lib.Field("ill", "string", enum=("0", "1", "3")),
+        ),
+        label="ill", key="id", missing="mean", delimiter=";", decimal=",",
     ))
-    self.assertEqual(
-        printed.splitlines(), [f"3 features, 3 classes: {self.output}", schema.note]
+    names = [line.split(":")[0] for line in printed.splitlines()[:-1]]
+    self.assertEqual(names, ["id", "age", "sex", "ill"])
+    table = clients_lib.open_folder(self.sample, schema)["a"]
+    np.testing.assert_array_equal(
+        encode.numbers(table, schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
     )
-    self.assertIn("becomes public", schema.note)
 
-  @parameterized.named_parameters(
-      ("nothing", (), "`label_column` must be given, got None"),
-      ("no folder", ("--label_column=ill", "--data_dir=/no/folder"), "`data_dir` must be a folder"),
-      ("what to do with cells", ("--label_column=ill", "--decimal=,"),
-       "`data_dir` must hold tables .* Try: --categories=sex --missing=mean"),
-      ("no column", ("--label_column=other", "--decimal=,"), "`label_column` must name columns"),
+  def test_of_a_public_sample(self):
+    self._run("--label_column=ill", "--public_sample")
+    schema = schema_lib.load(self.output)
+    schema.check_private()
+    self.assertEqual([f.public_scaling for f in schema.features[:2]], [(8, (2 / 3) ** 0.5), (41, 0.5)])
+
+  def test_leaves_out_what_it_does_not_know_and_names_it(self):
+    texts = "".join(f"{i};1;f;0;text {i}\n" for i in range(30))
+    self._write("b.csv", "id;age;sex;ill;city\n" + texts)
+    self._write("c.csv", "id;age;ill;city\n1;2;0;x\n")
+    printed = self._run()
+    schema = schema_lib.load(self.output)
+    self.assertEqual([field.name for field in schema.fields], ["id", "age", "ill"])
+    lines = dict(line.split(":", 1) for line in printed.splitlines())
+    self.assertIn("left out", lines["sex"])
+    self.assertIn("left out", lines["city"])
+
+  def test_names_a_likely_key(self):
+    lines = dict(line.split(":", 1) for line in self._run().splitlines())
+    self.assertEqual([name for name, about in lines.items() if "--row_key" in about], ["id", "ill"])
+
+  def test_parquet(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    pd.DataFrame({"x": [0.5, None], "c": ["u", "v"], "n": [1, 2]}).to_parquet(
+        os.path.join(self.sample, "a.parquet")
+    )
+    self._run()
+    schema = schema_lib.load(self.output)
+    self.assertEqual(schema.feature_names, ("x", "c=u", "c=v", "n"))
+    self.assertEqual(schema.missing, "mean")
+    self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
+
+  @parameterized.parameters(
+      ("--label_column=other", "label"), ("--exclude=other", "exclude"),
+      ("--data_dir=/no/folder", "data_dir"), ("--data_dir=", "data_dir"),
   )
-  def test_refuses(self, arguments, message):
-    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
-      self._run(*arguments)
+  def test_refuses(self, argument, name):
+    with self.assertRaisesRegex(launch.InputError, name):
+      self._run(argument)
     self.assertFalse(os.path.exists(self.output))
 
-  def test_offers_what_it_accepts(self):
-    offered = {flag.name: flag for flag in flags.FLAGS.get_key_flags_for_module(draft_schema)}
-    self.assertEqual(offered["missing"].parser.enum_values, ["error", "mean"])
-    self.assertContainsSubset(("categories", "split_column", "decimal", "header"), offered)
-    self.assertNoCommonElements(
-        ("encoding", "skip_lines", "comment", "thousands", "strip_units"), offered)
+  def test_refuses_files_and_says_where(self):
+    self._write("a.csv", "x;y\n1;2\n3\n4;5\n6;7\n")
+    with self.assertRaisesRegex(launch.InputError, "a.csv, line 3"):
+      self._run()
 
   def test_keeps_a_file(self):
     with open(self.output, "w", encoding="utf-8") as file:
       file.write("kept")
-    with self.assertRaisesRegex(launch.InputError, "^`output` must not exist, got"):
-      self._run("--label_column=ill")
+    with self.assertRaisesRegex(launch.InputError, "output"):
+      self._run()
     with open(self.output, encoding="utf-8") as file:
       self.assertEqual(file.read(), "kept")
+
+  def test_a_pipe_is_no_output(self):
+    self.output = os.path.join(self.folder, "pipe")
+    os.mkfifo(self.output)
+    with self.assertRaisesRegex(launch.InputError, "output"):
+      self._run()
 
 
 if __name__ == "__main__":

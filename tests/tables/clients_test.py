@@ -86,9 +86,18 @@ class ClientsTest(parameterized.TestCase):
     self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
     with self.assertRaisesRegex(ValueError, "x"):
       clients_lib.open_folder(self.folder, schema_lib.strict(("x",)), private=True)
-    self._write("a.csv", "y\n1\n")
+    for unreadable in ("y\n1\n", "", b"\xff"):
+      self._write("a.csv", unreadable)
+      self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+
+  def test_private_tables_that_clients_share_must_be_readable(self):
+    schema = schema_lib.Schema(
+        (schema_lib.Field("x", minimum=0, maximum=4), schema_lib.Field("who", "string")),
+        client="who",
+    )
+    self._write("a.csv", "x\n1\n")
     with self.assertRaises(read.BadTable):
-      _ = clients_lib.open_folder(self.folder, schema, private=True)["a"]
+      list(clients_lib.open_folder(self.folder, schema, private=True))
 
 
 class EncodeTest(parameterized.TestCase):

@@ -1,32 +1,38 @@
 """Tests for fl_clustering.tasks.private_clients."""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import os
 import shutil
 import warnings
-import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import feather
 from pyarrow import parquet
 
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
+from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import models
 from fl_clustering.tasks import private_clients
-from fl_clustering.tasks import schema as schema_lib
 
 _SCHEMA = schema_lib.Schema(
-    features=(
-        schema_lib.Number("age", 50.0, 10.0), schema_lib.Levels("sex", ("f", "m")),
-        schema_lib.Number("x", 1.0, 2.0),
+    (
+        schema_lib.Field("age", center=50.0, scale=10.0),
+        schema_lib.Field("sex", "string", enum=("f", "m")),
+        schema_lib.Field("x", center=1.0, scale=2.0),
+        schema_lib.Field("ill", "string", enum=("no", "yes", "3")),
+        schema_lib.Field("part", "string"),
     ),
-    label_column="ill", classes=("no", "yes", "3"), split_column="part", header="yes",
+    label="ill", split="part",
+)
+_WITH_CLIENTS = dataclasses.replace(
+    _SCHEMA, fields=(*_SCHEMA.fields, schema_lib.Field("who", "string")), client="who"
 )
 _HEADER = "age,sex,x,ill,part\n"
 _ROWS = ("40,f,1,no,train\n", "60,m,3,yes,test\n", "70,f,5,3,train\n", "50,m,1,no,train\n")
@@ -43,12 +49,6 @@ def _parquet(columns):
   return sink.getvalue()
 
 
-def _feather(columns):
-  sink = io.BytesIO()
-  feather.write_feather(columns if isinstance(columns, pa.Table) else pa.table(columns), sink)
-  return sink.getvalue()
-
-
 def _views(**changes):
   """Returns a table whose columns of text are views, and those that `changes` gives as text."""
   columns = _columns(**changes)
@@ -56,19 +56,6 @@ def _views(**changes):
       name: pa.array(column, pa.string_view()) if isinstance(column[0], str) else column
       for name, column in columns.items()
   })
-
-
-def _zip(content, name="table.csv"):
-  file = io.BytesIO()
-  with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-    archive.writestr(name, content)
-  return file.getvalue()
-
-
-def _npz(**columns):
-  file = io.BytesIO()
-  np.savez(file, **columns)
-  return file.getvalue()
 
 
 def _columns(**changes):
@@ -116,8 +103,10 @@ class LoadTest(_TestCase):
 
   def test_numbers_of_any_size_whatever_numpy_does_on_errors(self):
     schema = schema_lib.Schema(
-        features=(schema_lib.Number("age", 0.0, 10.0), schema_lib.Number("x", 0.0, 1e-10)),
-        label_column="ill", classes=("no", "yes"), split_column="part", header="yes",
+        (
+            schema_lib.Field("age", center=0.0, scale=10.0),
+            schema_lib.Field("x", center=0.0, scale=1e-10), *_SCHEMA.fields[3:],
+        ), label="ill", split="part",
     )
     rows = ("5e-324,1e300,no,train\n", "1e-50,1,yes,train\n", "nan,-1e308,no,test\n")
     files = {"a.csv": _table(*rows, header="age,x,ill,part\n")}
@@ -140,14 +129,13 @@ class LoadTest(_TestCase):
       ("no number", "tall,f,u,no,train", [0, 1, 0, 0]),
       ("missing", ",,NA,no,train", [0, 0, 0, 0]),
       ("not finite", "nan,f,-inf,no,train", [0, 1, 0, 0]),
-      ("too large for a float64", "1e999,f,-1e999,no,train", [0, 1, 0, 0]),
+      ("too large for a float64", "1e999,f,-1e999,no,train", [5, 1, 0, -5]),
       ("large", "1e300,f,-1e300,no,train", [5, 1, 0, -5]),
       ("an unknown level", "50,x,1,no,train", [0, 0, 0, 0]),
-      ("blanks and quotes", '" 40 "," m",1,"no", TRAIN', [-1, 0, 1, 0]),
-      ("another way to write a class", "40,f,1,03.0,train", [-1, 1, 0, 0]),
+      ("blanks and quotes", '" 40 ","f",1,"no",train', [-1, 1, 0, 0]),
   )
   def test_cells(self, row, features):
-    self.assert_client(_table(row + "\n"), [features], [2 if "03" in row else 0])
+    self.assert_client(_table(row + "\n"), [features], [0])
 
   @parameterized.named_parameters(
       ("another class", "40,f,1,maybe,train"),
@@ -175,21 +163,6 @@ class LoadTest(_TestCase):
       ("no gzip file", b"40,f,1,no,train", "csv.gz"),
       ("half a gzip file", gzip.compress(_table(*_ROWS))[:-12], "csv.gz"),
       ("no Parquet", b"PAR1 no PAR1", "parquet"),
-      ("no Feather", b"ARROW1 no ARROW1", "feather"),
-      ("views of bytes", _feather(_columns(age=pa.array([b"1", b"2"], pa.binary_view()))),
-       "feather"),
-      ("a workbook in a zip", _zip(b"", "table.xlsx"), "zip"),
-      ("a type other than numbers",
-       _parquet(_columns(age=pa.array([b"1", b"2"], pa.binary()))), "parquet"),
-      ("no array", b"u", "npy"),
-      ("a pickle", _npz(**_columns(age=np.array([1, None], object))), "npz"),
-      ("columns of other lengths", _npz(**_columns(age=[1.0])), "npz"),
-      ("an archive", b"PK\3\4" + bytes(100), "npz"),
-      ("an array of more dimensions", _npz(x=np.zeros((2, 2, 2))), "npz"),
-      ("a header of arrays that is code", b"\x93NUMPY\1\0\5\0(1+1\n", "npy"),
-      ("more rows than there are",
-       b"\x93NUMPY\1\0F\0{'descr':'<f8','fortran_order':False,'shape':(9999999999999,5)}     \n",
-       "npy"),
   )
   def test_files_that_hold_no_rows(self, content, ending="csv"):
     clients = self.assert_client(content, _NO_ROWS, [], ending)
@@ -200,46 +173,21 @@ class LoadTest(_TestCase):
       ("categories", _parquet(_columns(sex=pd.Categorical(["f", "m"]))), "parquet"),
       ("text in Parquet", _parquet(_columns(age=["40", "60"])), "parquet"),
       ("views in Parquet", _parquet(_views(age=["40", "60"])), "parquet"),
-      ("Feather", _feather(_columns()), "feather"),
-      ("text in Feather", _feather(_columns(age=["40", "60"])), "feather"),
-      ("views in Feather", _feather(_views(age=["40", "60"])), "feather"),
-      ("zip", _zip(_table(*_ROWS[:2])), "zip"),
-      ("Feather in zip", _zip(_feather(_views()), "table.feather"), "zip"),
-      ("arrays", _npz(**_columns()), "npz"),
       ("gzip", gzip.compress(_table(*_ROWS[:2])), "csv.gz"),
   )
   def test_kinds_of_files(self, content, ending):
     clients = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
     np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
 
-  def test_labels_with_a_comma(self):
-    schema = schema_lib.Schema(
-        features=(schema_lib.Levels("c", ("1", "2", "3", "4")),), label_column="y",
-        classes=("0.5", "2", "3,5"), header="yes", split_column="part", separator=";", decimal=",",
-    )
-    rows = ("1;0,5\n", "2;2,0\n", "3;2.0\n", "4;3,5\n", "1;u\n", "1;1,2,3\n")
-    table = _table(*(f"train;{row}" for row in rows), header="part;c;y\n")
-    self.assert_client(table, np.eye(4), [0, 1, 1, 2], schema=schema)
-
-  def test_without_names(self):
-    schema = schema_lib.Schema(
-        features=(
-            schema_lib.Number("column_3", 0.0, 1.0), schema_lib.Levels("column_1", ("u", "v", "w")),
-        ),
-        label_column="column_2", classes=("0", "1"), header="no", separator=";", decimal=",",
-        test_share=0.5,
-    )
-    self.assert_client(b"u;1;1,5\n", [[1.5, 1, 0, 0]], [1], schema=schema)
-    self.assert_client(b"u;1;1.5;7\n", [[0, 1, 0, 0]], [1], schema=schema)
-    self.assert_client(b"u;1\n", _NO_ROWS, [], schema=schema)
-
 
 class SplitTest(_TestCase):
 
-  def _split(self, num_rows, client_id="a", seed=0, test_share=None, others=()):
+  def _split(self, num_rows, client_id="a", seed=0, others=()):
     schema = schema_lib.Schema(
-        features=(schema_lib.Number("x", 0.0, 100.0),), label_column="y", classes=("0", "1"),
-        test_share=test_share, header="yes",
+        (
+            schema_lib.Field("x", center=0.0, scale=100.0),
+            schema_lib.Field("y", "string", enum=("0", "1")),
+        ), label="y",
     )
     rows = [f"{i},{i % 2}\n" for i in range(num_rows)]
     files = {f"{client_id}.csv": _table(*rows, header="x,y\n")}
@@ -248,11 +196,9 @@ class SplitTest(_TestCase):
     np.testing.assert_allclose(np.sort(np.concatenate([train, test])[:, 0]), range(num_rows))
     return len(train), np.rint(test[:, 0]).tolist()
 
-  @parameterized.parameters(
-      (0, None, 0), (1, None, 0), (2, None, 1), (3, 0.9, 2), (10, None, 2), (10, 0.5, 5)
-  )
-  def test_numbers(self, num_rows, test_share, num_test):
-    num_train, test = self._split(num_rows, test_share=test_share)
+  @parameterized.parameters((0, 0), (1, 0), (2, 1), (10, 2))
+  def test_numbers(self, num_rows, num_test):
+    num_train, test = self._split(num_rows)
     self.assertEqual((num_train, len(test)), (num_rows - num_test, num_test))
 
   def test_the_seed_and_the_client_decide(self):
@@ -299,34 +245,6 @@ _PARQUET = {
     "no rows": _parquet(pa.table(_columns()).slice(0, 0)),
     "nulls": _parquet(_columns(age=[None, None], ill=[None, "no"])),
 }
-_FEATHER = {
-    "nothing": b"",
-    "half of it": _feather(_columns())[:-30],
-    "bytes in between": _feather(_columns()).replace(b"train", b"\xff\xff\xff\xff\xff"),
-    "no rows": _feather(pa.table(_columns()).slice(0, 0)),
-    "text for numbers": _feather(_columns(age=["tall", ""])),
-    "views for numbers": _feather(_views(age=["tall", ""])),
-    "views of bytes": _feather(_columns(age=pa.array([b"1", b"2"], pa.binary_view()))),
-    "nulls": _feather(_columns(age=[None, None], ill=[None, "no"])),
-}
-_ZIP = {
-    "nothing": b"",
-    "no file": b"PK\5\6" + bytes(18),
-    "half of it": _zip(_table(*_ROWS))[:-40],
-    "a damaged stream": _zip(_table(*_ROWS))[:50] + b"\xff" * 9 + _zip(_table(*_ROWS))[59:],
-    "another kind": _zip(b"secret", "table.docx"),
-    "bytes for cells": _zip(_table() + b"\xff\xfe,\x00,\xc3(,no,train\n\x1a"),
-    "rows": _zip(_table(*_ROWS[1:])),
-}
-_NPZ = {
-    "nothing": b"",
-    "half of it": _npz(**_columns())[:-100],
-    "numbers for text": _npz(**_columns(sex=[1.5, 2], ill=[3, 3])),
-    "complex numbers": _npz(**_columns(age=[1j, 2])),
-    "bytes": _npz(**_columns(sex=np.array([b"\xff", b"f"]))),
-    "a warning when cast": _npz(**_columns(age=np.array(["9", "8"], np.longdouble) ** 999)),
-}
-
 
 def _cases(contents, ending):
   return [(f"{ending}, {name}", ending, content) for name, content in contents.items()]
@@ -348,15 +266,12 @@ class NeighboursTest(_TestCase):
 
   @parameterized.named_parameters(
       *_cases(_CONTENTS, "csv"), *_cases(_GZIP, "csv.gz"), *_cases(_PARQUET, "parquet"),
-      *_cases(_NPZ, "npz"), *_cases(_FEATHER, "feather"), *_cases(_ZIP, "zip"),
   )
   def test_files(self, ending, content):
-    schema = schema_lib.Schema.from_json(
-        {key: value for key, value in _SCHEMA.to_json().items() if key != "split_column"})
+    schema = _SCHEMA.without("split")
     others = {
         "a.csv": _table(*_ROWS), "c.csv": _table(*_ROWS[1:]).replace(b",", b";"), "d.csv": b"",
-        "e.parquet": _parquet(_columns()), "f.npz": _npz(**_columns()),
-        "g.feather": _feather(_views()), "h.zip": _zip(_table(*_ROWS)),
+        "e.parquet": _parquet(_columns()),
     }
     for each in (_SCHEMA, schema):
       expected = self.load({**others, f"b.{ending}": _table(*_ROWS)}, each)
@@ -368,8 +283,6 @@ class NeighboursTest(_TestCase):
       '"', "x" * 200_000 + ",f,1,no,train,b", "\udcff,f,\0,no,train,b", "40,f,1,no,train,b\r,,",
   )
   def test_rows_of_a_shared_table(self, row):
-    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
-
     def table(*rows):
       text = "age,sex,x,ill,part,who\n" + "".join(f"{line}\n" for line in rows)
       return text.encode(errors="surrogateescape")
@@ -377,20 +290,19 @@ class NeighboursTest(_TestCase):
     rows = [f"{line.strip()},{who}" for line, who in zip(2 * _ROWS, "abcdabcd")]
     for place in (0, 4, 8):
       changed = [*rows[:place], row, *rows[place:]]
-      found = self.load({"1.csv": table(*changed), "2.csv": table(*rows)}, schema)
-      expected = self.load({"1.csv": table(*rows), "2.csv": table(*rows)}, schema)
+      found = self.load({"1.csv": table(*changed), "2.csv": table(*rows)}, _WITH_CLIENTS)
+      expected = self.load({"1.csv": table(*rows), "2.csv": table(*rows)}, _WITH_CLIENTS)
       self._assert_same_but_for("b", found, expected)
 
 
 class FolderTest(_TestCase):
 
   def test_clients_that_share_tables(self):
-    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
     rows = ("10,no,40,f,1,train\n", "2,yes,60,m,1,train\n", ",no,50,m,1,train\n")
     clients = self.load({
         "1.csv": _table(*rows, header="who,ill,age,sex,x,part\n"),
         "2.parquet": _parquet({**_columns(), "who": [10, 10]}),
-    }, schema)
+    }, _WITH_CLIENTS)
     self.assertEqual(clients.client_ids, ("2", "10"))
     np.testing.assert_array_equal(clients.train["10"].features, [[-1, 1, 0, 0]] * 2)
     np.testing.assert_array_equal(clients.test["10"].labels, [1])
@@ -398,33 +310,36 @@ class FolderTest(_TestCase):
     self.assertEmpty(clients.test["2"])
 
   @parameterized.named_parameters(
-      ("a column less", {"1.csv": b"who,age\nu,secret\n"}, "1.csv': it has no column 'sex'.$"),
-      ("no table", {"1.csv.gz": b"secret"}, "1.csv.gz': it is no gzip file, or not all of one.$"),
-      ("a type other than numbers",
-       {"1.parquet": _parquet({**_columns(age=[b"1", b"2"]), "who": ["u", "v"]})},
-       "1.parquet': column 'age' has a type other than numbers.$"),
-      ("no archive", {"1.zip": b"secret"}, "1.zip': it is no zip file, or not all of one.$"),
-      ("no Feather", {"1.feather": b"secret"}, "1.feather': it can't be read as Feather.$"),
-      ("no client", {"1.csv": _table(header="who,age,sex,x,ill,part\n")},
-       "`client_column` must hold a client's name in some row, got 'who'.$"),
+      ("a column less", {"1.csv": b"who,age\nu,secret\n"}, "1.csv.*'sex'"),
+      ("no table", {"1.csv.gz": b"secret"}, "1.csv.gz"),
+      ("no Parquet", {"1.parquet": b"secret"}, "1.parquet"),
+      ("no client", {"1.csv": _table(header="who,age,sex,x,ill,part\n")}, "client.*'who'"),
   )
   def test_tables_that_clients_can_not_share(self, files, message):
-    schema = schema_lib.Schema.from_json({**_SCHEMA.to_json(), "client_column": "who"})
-    with self.assertRaisesRegex(ValueError, message):
-      self.load(files, schema)
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      self.load(files, _WITH_CLIENTS)
+    self.assertNotIn("secret", str(caught.exception))
 
   @parameterized.named_parameters(
-      ("no files", {}, "`data_dir` must hold a file per client"),
-      ("another kind", {"a.csv": b"", "b.xlsx": b""}, "b.xlsx': it is of no kind that can be"),
-      ("one client twice", {"a.csv": b"", "a.npz": b""}, "`data_dir` must hold one file per clie"),
+      ("no files", {}, "data_dir"),
+      ("another kind", {"a.csv": b"", "b.xlsx": b""}, "data_dir.*b.xlsx"),
+      ("one client twice", {"a.csv": b"", "a.parquet": b""}, "data_dir.*'a'"),
   )
   def test_folders(self, files, message):
     with self.assertRaisesRegex(ValueError, message):
       self.load(files)
 
   def test_no_folder(self):
-    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder, got '/no/folder'"):
+    with self.assertRaisesRegex(ValueError, "data_dir.*/no/folder"):
       private_clients.load(_SCHEMA, "/no/folder", 0)
+
+  @parameterized.parameters("label", "age")
+  def test_a_schema_that_says_too_little(self, name):
+    schema = _SCHEMA.without("label") if name == "label" else dataclasses.replace(
+        _SCHEMA, fields=(schema_lib.Field("age"), *_SCHEMA.fields[1:])
+    )
+    with self.assertRaisesRegex(ValueError, name):
+      self.load({"a.csv": _table(*_ROWS)}, schema)
 
   def test_files_for_computations(self):
     clients = self.load({"a.csv": _table(*_ROWS), "b.csv": b"", "c.csv": _table(_ROWS[0])})
@@ -432,7 +347,7 @@ class FolderTest(_TestCase):
     files = client_files.write_examples(clients.train, clients.test, folder)
     self.assertEqual(list(files.train), ["a", "b", "c"])
     self.assertEqual([file.num_examples for file in files.test.values()], [1, 0, 0])
-    model = _SCHEMA.build_model("logistic")
+    model = models.build("logistic", (4,), 3, "float32")
     for part in ("train", "test"):
       for client_id, examples in getattr(clients, part).items():
         with open(getattr(files, part)[client_id].path, "rb") as file:

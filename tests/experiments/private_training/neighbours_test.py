@@ -6,27 +6,26 @@ on a client in another way differs, and everything that the runs leave is compar
 """
 
 import functools
+import gzip
 import os
 import shutil
 import tempfile
 from unittest import mock
-import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pyarrow as pa
-from pyarrow import feather
 from pyarrow import parquet
 import tqdm
 
 from experiments import private_clusters
 from fl_clustering.private_clusters import releases
-from fl_clustering.tasks import schema as schema_lib
+from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
 
-_YES, _NO, _PARQUET, _SHARED, _VIEWS, _ZIP = "yes", "no", "parquet", "shared", "views", "zip"
+_TEXT, _SEMICOLON, _PARQUET, _SHARED, _GZIP = "text", "semicolon", "parquet", "shared", "gzip"
 _ROWS = {
     "north": (b"1,u,0", b"3,v,1", b"5,u,1", b"3,v,0"),
     "south": (b"0,u,0",),  # For training; none is left for testing.
@@ -37,43 +36,47 @@ _NORTH = _ROWS["north"]
 # From the kind of the tables to all rows of one client that differ.  By day: an odd row, a file
 # without rows, a row removed.
 _BY_DAY = (
-    (_YES, "north", (b'"nan,\xff,', *_NORTH)),
-    (_YES, "west", ()),
+    (_TEXT, "north", (b'"nan,\xff,', *_NORTH)),
+    (_TEXT, "west", ()),
     (_SHARED, "north", _NORTH[1:]),
 )
 _NEIGHBOURS = (
     *_BY_DAY,
-    (_YES, "south", (b"1e400,-1e400,0", b"0,u,0")),
-    (_YES, "north", (*_NORTH, b"1,2,3,4")),
-    (_YES, "north", (*_NORTH, b"x;y;z")),
-    (_YES, "north", (*_NORTH, b"9" * 5000 + b",u,1")),
-    (_YES, "north", (b"7,w,2",)),
-    (_YES, "west", (b"\x00,\x00,\x00",)),
-    (_YES, "west", _NORTH),  # As the rows of another client.
-    (_YES, "north", (*_NORTH, b",,", b"1,None,0", b"Total,N/A,")),
-    (_YES, "north", tuple(b"%d,u,%d" % (98_765 * i % 900_007, i % 2) for i in range(60))),
-    (_NO, "north", (b"name,,", *_NORTH)),
-    (_NO, "north", _NORTH[:1]),
-    (_NO, "south", ()),
+    (_TEXT, "south", (b"1e400,-1e400,0", b"0,u,0")),
+    (_TEXT, "north", (*_NORTH, b"1,2,3,4")),
+    (_TEXT, "north", (*_NORTH, b"x;y;z")),
+    (_TEXT, "north", (*_NORTH, b"9" * 5000 + b",u,1")),
+    (_TEXT, "north", (b"7,w,2",)),
+    (_TEXT, "west", (b"\x00,\x00,\x00",)),
+    (_TEXT, "west", _NORTH),  # As the rows of another client.
+    (_TEXT, "north", (*_NORTH, b",,", b"1,None,0", b"Total,N/A,")),
+    (_TEXT, "north", (b'1,"u,1', *_NORTH, b'"')),  # Quotes that others close lines later.
+    (_TEXT, "north", tuple(b"%d,u,%d" % (98_765 * i % 900_007, i % 2) for i in range(60))),
+    (_SEMICOLON, "north", (b"name;;", *_NORTH)),
+    (_SEMICOLON, "north", (b"1.5;u;1", *_NORTH)),
+    (_SEMICOLON, "south", ()),
     (_PARQUET, "west", (b"tall,NaN,1", b"1,u,0")),
     (_PARQUET, "north", (*_NORTH, b"2,u,1")),
     (_PARQUET, "south", ()),
-    (_VIEWS, "west", (b"tall,NaN,1", b"1,u,0")),
-    (_VIEWS, "south", ()),
-    (_ZIP, "north", (b'"nan,\xff,', *_NORTH)),
-    (_ZIP, "south", ()),
+    (_GZIP, "north", (b'"nan,\xff,', *_NORTH)),
+    (_GZIP, "south", ()),
     (_SHARED, "west", (*_ROWS["west"], b'"1e999,,')),
     (_SHARED, "north", (b"\xe2\x98\x83,u,0", *_NORTH)),
+    (_SHARED, "north", (b"1\r,u,0", *_NORTH)),
 )
 
 
 def _schema(kind):
-  names = ("column_1", "column_2", "column_3") if kind == _NO else ("x", "c", "y")
+  fields = (
+      schema_lib.Field("x", center=2.0, scale=2.0),
+      schema_lib.Field("c", "string", enum=("u", "v")),
+      schema_lib.Field("y", "string", enum=("0", "1")),
+  )
+  if kind == _SHARED:
+    fields += (schema_lib.Field("who", "string"),)
   return schema_lib.Schema(
-      features=(schema_lib.Number(names[0], 2.0, 2.0), schema_lib.Levels(names[1], ("u", "v"))),
-      label_column=names[2], classes=("0", "1"), header="no" if kind == _NO else "yes",
-      separator=None if kind in (_PARQUET, _VIEWS) else ",",
-      client_column="who" if kind == _SHARED else None,
+      fields, label="y", client="who" if kind == _SHARED else None,
+      delimiter=";" if kind == _SEMICOLON else ",", decimal="," if kind == _SEMICOLON else ".",
   )
 
 
@@ -84,23 +87,19 @@ def _write_tables(folder, kind, tables):
     tables = {"all": (b"x,c,y,who", *rows)}
   for client, rows in tables.items():
     path = os.path.join(folder, client)
-    if kind in (_PARQUET, _VIEWS):
+    if kind == _PARQUET:
       cells = [row.decode().split(",") for row in rows]
       columns = {name: [row[i] for row in cells] for i, name in enumerate("xcy")}
-      type_ = pa.string() if kind == _PARQUET else pa.string_view()
-      table = pa.table(columns, pa.schema([(name, type_) for name in "xcy"]))
-      if kind == _PARQUET:
-        parquet.write_table(table, f"{path}.parquet")
-      else:
-        feather.write_feather(table, f"{path}.feather")
+      table = pa.table(columns, pa.schema([(name, pa.string()) for name in "xcy"]))
+      parquet.write_table(table, f"{path}.parquet")
       continue
-    above = [b"x,c,y"] * (kind in (_YES, _ZIP))
+    above = [b"x,c,y"] * (kind != _SHARED)
     text = b"".join(line + b"\n" for line in (*above, *rows))
-    if kind == _ZIP:
-      with zipfile.ZipFile(f"{path}.zip", "w") as archive:
-        archive.writestr("table.csv", text)
-      continue
-    with open(f"{path}.csv", "wb") as file:
+    if kind == _SEMICOLON:
+      text = text.replace(b",", b";")
+    with (gzip.open if kind == _GZIP else open)(
+        f"{path}.csv{'.gz' * (kind == _GZIP)}", "wb"
+    ) as file:
       file.write(text)
 
 

@@ -1,0 +1,167 @@
+"""A first schema of a folder, for a person to read and edit: the only guesses about cells.
+
+Every rule is one sentence.  The delimiter is what `csv.Sniffer` finds in the first lines of the
+first text file.  The decimal mark is the one with which more cells are numbers.  A column whose
+every cell, but the empty ones, is a number is one; a column with at most 20 different texts has
+levels; every other column is left out.  With an empty cell in a feature, missing cells become the
+mean.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from typing import Iterable, Mapping, NamedTuple, Sequence
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import read as read_lib
+from fl_clustering.tables import schema as schema_lib
+
+_MOST_LEVELS = 20
+_FIRST_BYTES = 2**16
+_DELIMITERS = ",;\t|"
+
+
+class Draft(NamedTuple):
+  """A schema, and a line per column that says what it was taken for."""
+
+  schema: schema_lib.Schema
+  lines: tuple[str, ...]
+
+
+def draft(
+    directory: str, *, label: str | None = None, client: str | None = None,
+    split: str | None = None, key: str | None = None, exclude: Sequence[str] = (),
+    is_public: bool = False,
+) -> Draft:
+  """Returns the draft of a folder's schema.
+
+  Args:
+    label: The column of the classes; likewise `client`, `split` and `key`.
+    exclude: Columns that are not used.
+    is_public: Whether all rows may be known, so that the schema may have the means and standard
+      deviations of numbers as `center` and `scale`, for private runs.
+
+  Raises:
+    ValueError: If the folder can't be used, or does not have these columns.
+    BadTable: If a file can't be used.
+  """
+  paths = clients_lib.files(directory)
+  delimiter = _delimiter(paths.values())
+  tables = {path: read_lib.texts(path, delimiter) for path in paths.values()}
+  first, *others = tables.values()
+  names = [name for name in first if all(name in table for table in others)]
+  roles = {"label": label, "client": client, "split": split, "key": key}
+  for role, name in (*roles.items(), *(("exclude", name) for name in exclude)):
+    if name is not None and name not in names:
+      raise validate.error(role, f"be a column of all files, {names}", name)
+  lines = [
+      f"{name}: left out, since a file lacks it" for table in tables.values() for name in table
+      if name not in names
+  ]
+  columns = {name: _Column(name, tables) for name in names if name not in exclude}
+  counts = {
+      mark: sum(column.num_numbers(mark) for column in columns.values()) for mark in (".", ",")
+  }
+  decimal = max(counts, key=lambda mark: counts[mark])
+  fields, missing = [], False
+  for name, column in columns.items():
+    role = next((role for role, given in roles.items() if given == name), None)
+    field, about = column.field(decimal, role, is_public)
+    lines.append(f"{name}: {about}")
+    if field is not None:
+      fields.append(field)
+      missing |= role is None and column.has_empty
+  schema = schema_lib.Schema(
+      tuple(fields), **roles, missing="mean" if missing else "error", delimiter=delimiter,
+      decimal=decimal,
+  )
+  return Draft(schema, tuple(dict.fromkeys(lines)))
+
+
+def _delimiter(paths: Iterable[str]) -> str:
+  """Returns what stands between the cells of the first text file."""
+  path = next((path for path in paths if not path.endswith(read_lib.PARQUET)), None)
+  if path is None:
+    return ","
+  try:
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+      text = file.read(_FIRST_BYTES).decode("utf-8-sig", errors="ignore")
+    return csv.Sniffer().sniff(text, _DELIMITERS).delimiter
+  except OSError as e:
+    raise read_lib.BadTable(path, None, None, f"can't be read: {e}") from e
+  except csv.Error:
+    return ","  # Of one column.
+
+
+class _Column:
+  """The cells of a column, as text."""
+
+  def __init__(
+      self, name: str, tables: Mapping[str, Mapping[str, Sequence[str | None]]]
+  ) -> None:
+    self._name = name
+    self._cells = {path: [cell or "" for cell in table[name]] for path, table in tables.items()}
+    self._texts = {cell for cells in self._cells.values() for cell in cells}
+    self.has_empty = "" in self._texts
+    self._texts.discard("")
+
+  @staticmethod
+  def _is_number(text: str, decimal: str) -> bool:
+    if decimal != ".":
+      text = text.replace(".", "x").replace(decimal, ".")
+    return re.match(read_lib.PATTERNS["number"], text.strip(" \t")) is not None
+
+  def num_numbers(self, decimal: str) -> int:
+    """Returns how many different cells are numbers with a decimal mark."""
+    return sum(self._is_number(text, decimal) for text in self._texts)
+
+  def field(
+      self, decimal: str, role: str | None, is_public: bool
+  ) -> tuple[schema_lib.Field | None, str]:
+    """Returns the column's field, None without one, and what it was taken for."""
+    levels = tuple(sorted(self._texts, key=encode.by_number))
+    if role == "label":
+      return schema_lib.Field(self._name, "string", enum=levels), f"the label, {len(levels)} classes"
+    if role is not None:
+      return schema_lib.Field(self._name, "string"), f"the {role}"
+    if not levels:
+      return None, "left out, since it is empty"
+    about = ""
+    if self._may_be_key(decimal):
+      about = "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
+    others = [text for text in levels if not self._is_number(text, decimal)]
+    if not others:
+      return self._number(decimal, is_public), f"a number{about}"
+    if len(levels) <= _MOST_LEVELS:
+      return (
+          schema_lib.Field(self._name, "string", enum=levels),
+          f"{len(levels)} levels ({', '.join(levels)}){about}",
+      )
+    return None, f"left out, since {others[0]!r} is not a number{about}"
+
+  def _may_be_key(self, decimal: str) -> bool:
+    """Returns whether every file has different integers, or texts, in this column."""
+    are_integers = all(re.match(read_lib.PATTERNS["integer"], text) for text in self._texts)
+    are_texts = not any(self._is_number(text, decimal) for text in self._texts)
+    return (are_integers or are_texts) and all(
+        len(set(cells)) == len(cells) > 1 for cells in self._cells.values()
+    )
+
+  def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:
+    if not is_public:
+      return schema_lib.Field(self._name)
+    values = np.array([
+        float(cell.replace(decimal, ".")) for cells in self._cells.values() for cell in cells if cell
+    ])
+    deviation = float(values.std())
+    return schema_lib.Field(
+        self._name, center=float(values.mean()),
+        # What rounding leaves of a constant column.
+        scale=deviation if deviation > 1e-12 * abs(values.mean()) else 1.0,
+    )
