@@ -90,6 +90,12 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
   return table
 
 
+def first_line(path: str) -> str:
+  """Returns the first line of a text file; BadTable if it can't be read."""
+  with _opened(path) as file:
+    return b"".join(_lines(path, file, 1)).decode(errors="replace")
+
+
 def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
   """Returns the cells of all columns of a file as text; None where a Parquet file has none.
 
