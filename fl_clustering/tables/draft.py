@@ -10,7 +10,7 @@ become the mean.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -53,10 +53,10 @@ def draft(
   tables = {path: read_lib.texts(path, delimiter) for path in paths.values()}
   first, *others = tables.values()
   names = [name for name in first if all(name in table for table in others)]
-  roles = {"label": label, "client": client, "split": split, "key": key}
-  for role, name in (*roles.items(), *(("exclude", name) for name in exclude)):
-    if name is not None and name not in names:
-      raise validate.error(role, f"be a column of all files, {names}", name)
+  roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
+  for argument, given in (*roles.items(), *(("exclude", name) for name in exclude)):
+    if given is not None and given not in names:
+      raise validate.error(argument, f"be a column of all files, {names}", given)
   lines = [
       f"{name}: left out, since a file lacks it" for table in tables.values() for name in table
       if name not in names

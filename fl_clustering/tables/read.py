@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
-from typing import Any, IO, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -129,14 +130,14 @@ def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
 # Files.
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> io.BufferedIOBase:
   try:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
   except OSError as e:
     raise BadTable(path, None, None, f"can't be read: {e.strerror}") from e
 
 
-def _lines(path: str, file: IO[bytes], num_bytes: int) -> list[bytes]:
+def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
   """Returns the next lines, of so many bytes together or a few more."""
   try:
     return file.readlines(num_bytes)
@@ -144,7 +145,7 @@ def _lines(path: str, file: IO[bytes], num_bytes: int) -> list[bytes]:
     raise BadTable(path, None, None, f"can't be read: {e}") from e
 
 
-def _header(path: str, file: IO[bytes], delimiter: str) -> tuple[str, ...]:
+def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
   line = b"".join(_lines(path, file, 1)).removeprefix(b"\xef\xbb\xbf")
   try:

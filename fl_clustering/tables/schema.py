@@ -238,7 +238,8 @@ class Schema:
     """Returns the schema of tables that lack the columns of some roles."""
     names = [getattr(self, role) for role in roles]
     fields = tuple(field for field in self.fields if field.name not in names)
-    return dataclasses.replace(self, fields=fields, **dict.fromkeys(roles))
+    nothing: dict[str, Any] = dict.fromkeys(roles)
+    return dataclasses.replace(self, fields=fields, **nothing)
 
   def check_private(self) -> None:
     """Raises a ValueError unless all that rows must not decide is public in it."""
@@ -315,7 +316,7 @@ def strict(
   excluded = set(exclude)
   for name in excluded.difference(header):
     raise validate.error("exclude", f"name columns of {list(header)}", name)
-  roles = {"label": label, "client": client, "split": split, "key": key}
+  roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
   fields = tuple(
       Field(name, "string" if name in roles.values() else "number")
       for name in header if name not in excluded
