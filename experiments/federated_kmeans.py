@@ -2,7 +2,7 @@
 
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
-  bazel run experiments:federated_kmeans -- --data_dir=folder --header=yes \\
+  bazel run experiments:federated_kmeans -- --data_dir=folder --schema=schema.json \\
       --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
 """
 
@@ -24,17 +24,17 @@ from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.kmeans import config as config_lib
-from experiments.own_tables import table_flags
+from experiments.own_tables import column_flags
+from experiments.own_tables import schema_flag
 from experiments import reports
 from fl_clustering import runtime
-from fl_clustering.tables import table_options
 
 cells = lazy_module.LazyModule("experiments.kmeans.cells")
 data = lazy_module.LazyModule("experiments.kmeans.data")
 own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 results = lazy_module.LazyModule("experiments.kmeans.results")
 
-for _module in (run_flags, table_flags):
+for _module in (run_flags, column_flags, schema_flag):
   flags.adopt_module_key_flags(_module)
 
 # The papers' experiments.
@@ -45,9 +45,8 @@ path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default:
 option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
-    "Cluster your own data instead of the papers': a folder with one file per client (CSV with "
-    "any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ), with the same columns in "
-    "each.")
+    "Cluster your own data instead of the papers': a folder with a file per client, .csv, .csv.gz "
+    "or .parquet, with the same columns in each.")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
@@ -56,14 +55,14 @@ flags.DEFINE_string(
 HELP = program_help.Help(
     {
         "data": ("data_dir", "figure", "seeds"),
-        "tables": ("columns", "categories", "missing"),
+        "tables": ("schema", "exclude"),
         "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
         "privacy": ("epsilon", "delta", "radius"),
         "output": run_flags.NAMES[:2],
     },
     {
         "data": ("dataset", "cache_dir", "seed"),
-        "tables": table_flags.NAMES,
+        "tables": column_flags.NAMES,
         "methods": ("n_init", "min_count"),
         "privacy": ("max_points", "trust", "min_clients"),
         "output": run_flags.NAMES,
@@ -71,7 +70,9 @@ HELP = program_help.Help(
 )
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
-_OF_OWN_DATA = (*options.of(config_lib.OwnDataConfig), *table_flags.NAMES, "k_range")
+_OF_OWN_DATA = (
+    *options.of(config_lib.OwnDataConfig), *column_flags.NAMES, "schema", "k_range")
+
 
 def _paper_config() -> config_lib.PaperConfig:
   option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
@@ -97,8 +98,8 @@ def _own_settings() -> dict[str, Any]:
 
 def _own_data_config() -> config_lib.OwnDataConfig:
   option_flags.check_left_out(_OF_PAPERS, "with --data_dir")
-  tables = table_options.TableOptions(**table_flags.given())
-  return config_lib.OwnDataConfig(**_own_settings(), tables=tables)
+  settings, schema = _own_settings(), column_flags.schema(flags.FLAGS.data_dir)
+  return config_lib.OwnDataConfig(schema=schema, **settings)
 
 
 class _Kmeans(experiment.Experiment):
@@ -146,7 +147,10 @@ class OwnData(_Kmeans):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack
-    return own_data.load(config, flags.FLAGS.data_dir or "", recorded)
+    data_dir = flags.FLAGS.data_dir or ""
+    with column_flags.naming_draft(data_dir):
+      clients = own_data.open_folder(config, data_dir)
+    return own_data.load(config, clients, data_dir, recorded)
 
   def measure(
       self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder

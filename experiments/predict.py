@@ -21,7 +21,9 @@ from clustering_basics import validate
 from experiment_shell import lazy_module
 from experiment_shell import path_flag
 from experiment_shell import program_help
+from experiments.own_tables import schema_flag
 from experiments.own_tables import table_flags
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import table_options
 
 finished_run = lazy_module.LazyModule("experiment_shell.finished_run")
@@ -33,6 +35,7 @@ path_flag.define(
     "Folder like that of the run: with a file per client, or for views with a folder per client.")
 path_flag.define_output(
     "output", "File to write, which must not exist. Default: predictions.csv in --run.")
+flags.adopt_module_key_flags(schema_flag)
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
 flags.DEFINE_enum(
     "unknown_levels", table_options.ERROR, list(table_options.UNKNOWN_LEVELS),
@@ -53,7 +56,7 @@ for _name in table_options.OF_FILES:
 HELP = program_help.Help(
     {
         "data": ("run", "data_dir"),
-        "tables": ("unknown_levels", "skip_bad_rows"),
+        "tables": ("schema", "unknown_levels", "skip_bad_rows"),
         "methods": ("fallback",),
         "output": ("output", "overwrite"),
     },
@@ -70,13 +73,15 @@ def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]])
     with open(temporary, "w", encoding="utf-8", newline="") as file:
       writer = csv.writer(file, lineterminator="\n")
       for client_id, table, predicted in predictions:
-        ids = {} if table.row_ids is None else {"id": table.row_ids}
+        names = table if isinstance(table, dict) else {
+            "row": table.rows.tolist(), **({} if table.row_ids is None else {"id": table.row_ids})
+        }
         if not num_clients:
-          writer.writerow(("client", "row", *ids, *predicted))
-        columns = (table.rows.tolist(), *ids.values(), *map(list, predicted.values()))
+          writer.writerow(("client", *names, *predicted))
+        columns = (*names.values(), *map(list, predicted.values()))
         writer.writerows((client_id, *row) for row in zip(*columns))
         num_clients += 1
-        num_rows += len(table.rows)
+        num_rows += len(names["row"])
   return num_clients, num_rows
 
 
@@ -95,6 +100,15 @@ def _profiles(
   return means or None, moments
 
 
+def _check_flags(by_schema: bool) -> None:
+  """Raises a ValueError if a flag is given that is not for this kind of model."""
+  of_files = {name for name, value in table_flags.given().items() if value is not None}
+  of_files |= {name for name in ("unknown_levels", "skip_bad_rows") if flags.FLAGS[name].present}
+  of_schema = set() if flags.FLAGS.schema is None else {"schema"}
+  for name in sorted(of_files if by_schema else of_schema):
+    raise validate.error(name, "be left out for this model", flags.FLAGS[name].value)
+
+
 def main() -> None:
   with launch.input_errors():
     for name in ("run", "data_dir"):
@@ -104,14 +118,21 @@ def main() -> None:
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
+    by_schema = isinstance(model, load_model.SavedKMeans)
+    _check_flags(by_schema)
     profiles, moments = _profiles(flags.FLAGS.run)
     later = table_options.LaterFiles(
         table_flags.given(), flags.FLAGS.unknown_levels, flags.FLAGS.skip_bad_rows, moments=moments
     )
-    tables = model.open_folder(flags.FLAGS.data_dir, later=later)
+    if by_schema:
+      path_of_schema = flags.FLAGS.schema
+      given = None if path_of_schema is None else schema_lib.load(path_of_schema)
+      tables = model.open_folder(flags.FLAGS.data_dir, schema=given)
+    else:
+      tables = model.open_folder(flags.FLAGS.data_dir, later=later)
     model, placed = model.place_others(tables, flags.FLAGS.fallback, profiles)
     num_clients, num_rows = _write(path, model.predict_tables(tables))
-  for text in (*tables.warnings, *placed):
+  for text in (*(() if by_schema else tables.warnings), *placed):
     print(f"note: {text}")
   rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"
   clients = "1 client" if num_clients == 1 else f"{num_clients:,} clients"

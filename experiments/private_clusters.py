@@ -26,6 +26,7 @@ from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
+from experiments.own_tables import schema_flag
 from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments import reports
@@ -44,10 +45,7 @@ path_flag.define(
     "data_dir", None,
     "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
     "auto; default ~/.tff).")
-path_flag.define(
-    "schema", None,
-    "File that says what is public of the clients' tables (files), as experiments:draft_schema "
-    "drafts it.")
+flags.adopt_module_key_flags(schema_flag)
 
 _OF_CHOICES = config_lib.PrivateClustersConfig.of_choices
 

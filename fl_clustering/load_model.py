@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import types
-from typing import Any, ClassVar, Iterator, Mapping
+from typing import Any, ClassVar, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import client_tables
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import saved
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import table_format
 from fl_clustering.tables import table_options
 from fl_clustering.tables import view_tables
 from fl_clustering.three_phase import saved_clusters
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 # Of a `server_step.MultiViewModel`.
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
@@ -120,16 +125,15 @@ class SavedKMeans(SavedModel):
   """A model of tables; see `SavedModel`."""
 
   KIND = "federated_kmeans"
-  tables: ClassVar[types.ModuleType] = client_tables
 
   model: kmeans_model.KMeansModel
-  format: table_format.TableFormat
+  saved_tables: saved.SavedTables
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return {
-        "feature_names": list(self.format.encoding.feature_names),
+        "feature_names": list(self.saved_tables.schema.feature_names),
         "radius": self.model.radius,
-        "tables": self.format.to_json(),
+        "tables": self.saved_tables.to_json(),
     }, {}
 
   @classmethod
@@ -140,7 +144,29 @@ class SavedKMeans(SavedModel):
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
         radius=document["radius"],
     )
-    return cls(model, table_format.TableFormat.from_json(document["tables"]))
+    return cls(model, saved.SavedTables.from_json(document["tables"]))
+
+  def open_folder(
+      self, directory: str, argument: str = "data_dir", later: Any = None,
+      schema: schema_lib.Schema | None = None,
+  ) -> clients_lib.Clients:
+    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
+    del later
+    return self.saved_tables.open_folder(directory, schema, argument)
+
+  def predict(self, frames: pd.DataFrame) -> np.ndarray:
+    """Returns the clusters of a frame's rows, an int array of shape (n,)."""
+    return self.model.assign(self.saved_tables.features_of_frame(frames))
+
+  def predict_tables(
+      self, tables: clients_lib.Clients
+  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
+    """Yields every client's id, what names its rows, and what is predicted for them."""
+    for client_id, table in tables.items():
+      features = self.saved_tables.features(table)
+      yield client_id, clients_lib.row_names(table, tables.schema), {
+          "cluster": self.model.assign(features)
+      }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

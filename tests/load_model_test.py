@@ -13,9 +13,9 @@ from clustering_basics import file_format
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import columns
-from fl_clustering.tables import table_format
-from fl_clustering.tables import table_options
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
+from fl_clustering.tables import schema
 
 
 def _model():
@@ -26,9 +26,8 @@ def _model():
           # The first column counts most, though its numbers are small.
           secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
       ),
-      table_format.TableFormat(
-          table_options.TableOptions(), columns.Columns(features, (), {}),
-          table_format.FeatureEncoding(features, {}),
+      saved.SavedTables(
+          schema.strict(features), encode.Scaling(np.zeros(2), np.zeros(2), np.ones(2))
       ),
   )
 

@@ -9,7 +9,7 @@ from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 
 # Files of a run of the papers' experiments,
 MEASUREMENTS = "measurements.csv"
@@ -74,6 +74,7 @@ class PaperConfig:
 class OwnDataConfig:
   """Everything that changes the clusters of the user's own data."""
 
+  schema: schema_lib.Schema
   num_clusters: int | None = options.option(
       int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE
   )
@@ -102,8 +103,8 @@ class OwnDataConfig:
   )
   epsilon: float | None = options.option(
       float,
-      "Differentially private clusters with this budget (--data_dir, --num_clusters, --delta and "
-      "--radius; with text files also --header).",
+      "Differentially private clusters with this budget (--data_dir, --schema, --num_clusters, "
+      "--delta and --radius).",
       None, default_text="no privacy",
   )
   delta: float | None = options.option(
@@ -126,7 +127,6 @@ class OwnDataConfig:
       "client then adds a share.",
       None, values=privacy_lib.TRUST, default_text=privacy_lib.SERVER,
   )
-  tables: table_options.TableOptions = table_options.TableOptions()
   min_clients: int | None = options.option(
       int,
       "With --trust=none, how many clients are certain to add their share of the noise in every "
@@ -164,15 +164,10 @@ class OwnDataConfig:
         raise validate.error(name, rule, getattr(self, name))
     if self.epsilon is None:
       return
-    # Names of levels and means of columns would leave the clients without noise.
-    # A column of clients would say in which rows there are clients.
-    for name in ("categories", "missing", "client_column"):
-      value = getattr(self.tables, name)
-      if value != getattr(table_options.TableOptions(), name):
-        raise validate.error(name, "be left out with `epsilon`", value)
-    if not self.tables.allow_any_number:
-      tables = dataclasses.replace(self.tables, allow_any_number=True)
-      object.__setattr__(self, "tables", tables)
+    self.schema.check_private()
+    if self.schema.client is not None:
+      # It would say in which rows there are clients.
+      raise validate.error("client", "be left out of the schema with `epsilon`", self.schema.client)
     if self.algorithm != "sums":
       rule = f"be left out with `algorithm`={self.algorithm!r}"
       raise validate.error("epsilon", rule, self.epsilon)
@@ -233,5 +228,5 @@ class OwnDataConfig:
   def from_json(cls, settings: Mapping[str, Any]) -> "OwnDataConfig":
     return cls(**{
         **settings, "k_range": settings["k_range"] and tuple(settings["k_range"]),
-        "tables": table_options.TableOptions.from_json(settings["tables"]),
+        "schema": schema_lib.Schema.from_json(settings["schema"]),
     })

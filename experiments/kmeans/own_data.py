@@ -1,5 +1,6 @@
 """The user's own data: a number of clusters, centroids, profiles and every client's clusters."""
 
+import collections.abc
 import contextlib
 import hashlib
 import os
@@ -18,11 +19,9 @@ from experiment_shell import output_folder
 from experiment_shell import study
 from experiments.kmeans import config as config_lib
 from experiments.own_tables import cluster_profiles
-from fl_clustering.tables import client_tables
-from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import problems
-from fl_clustering.tables import reader
-from fl_clustering.tables import table_options
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
 
 if TYPE_CHECKING:
   from fl_clustering import load_model as load_model_lib
@@ -97,9 +96,35 @@ def assignments_name(client_id: str) -> str:
   return f"{name}.csv"
 
 
+class Tables(collections.abc.Mapping):
+  """Clients' features in the data's units by client id, read when asked for.
+
+  Attributes:
+    clients: Their tables.
+    saved: What a model keeps of them.
+  """
+
+  def __init__(self, clients: clients_lib.Clients, saved_tables: saved.SavedTables) -> None:
+    self.clients, self.saved = clients, saved_tables
+
+  def __getitem__(self, client_id: str) -> np.ndarray:
+    return self.saved.features(self.clients[client_id])
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self.clients)
+
+  def __len__(self) -> int:
+    return len(self.clients)
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of the features."""
+    return self.saved.schema.feature_names
+
+
 @contextlib.contextmanager
 def _open_clients(
-    config: config_lib.OwnDataConfig, tables: client_tables.ClientTables
+    config: config_lib.OwnDataConfig, tables: Tables
 ) -> "Iterator[secure_sums_lib.ClientPoints]":
   """Gives the clients' points to those who compute for them."""
   # Data that the flags don't fit are bad input, not a failed run.
@@ -108,30 +133,27 @@ def _open_clients(
       federated_clusterer.open_clients(needs_tff, in_files=True) as hold_points,
       launch.input_errors(),
   ):
-    yield estimator.hold(tables.features(), config.privacy, hold_points)
+    yield estimator.hold(tables, config.privacy, hold_points)
 
 
 def _assign(
-    tables: client_tables.ClientTables, model: "load_model_lib.SavedKMeans",
-    folder: output_folder.OutputFolder,
+    tables: Tables, model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
   """Writes a file per client with its rows' clusters; yields ids, features and clusters."""
   os.makedirs(folder.join(config_lib.ASSIGNMENTS), exist_ok=True)
-  for client_id, table, predicted in model.predict_tables(tables):
+  for client_id, columns, predicted in model.predict_tables(tables.clients):
     clusters = predicted["cluster"]
-    ids = {} if table.row_ids is None else {"id": table.row_ids}
     folder.write_text(
         f"{config_lib.ASSIGNMENTS}/{assignments_name(client_id)}",
         output_folder.csv_text(
-            ("row", *ids, "cluster"), zip(table.rows.tolist(), *ids.values(), clusters.tolist())
+            (*columns, "cluster"), zip(*columns.values(), clusters.tolist())
         ),
     )
-    yield client_id, table.features, clusters
+    yield client_id, tables[client_id], clusters
 
 
 def _describe_clusters(
-    tables: client_tables.ClientTables, model: "load_model_lib.SavedKMeans",
-    folder: output_folder.OutputFolder,
+    tables: Tables, model: "load_model_lib.SavedKMeans", folder: output_folder.OutputFolder
 ) -> tuple[cluster_profiles.Profiles, dict[str, list[int]]]:
   """Writes assignments; returns profiles, and every client's numbers of rows by cluster."""
   sizes_by_client = {}
@@ -146,82 +168,62 @@ def _describe_clusters(
   return profiles, sizes_by_client
 
 
-def _describe(tables: client_tables.ClientTables, is_private: bool) -> dict[str, Any]:
+def _describe(clients: clients_lib.Clients, is_private: bool) -> dict[str, Any]:
   """Returns what `config.json` says of the user's tables."""
-  described = {
-      "clients": list(tables.client_ids),
-      "features": list(tables.feature_names),
-      "levels": {name: list(found) for name, found in tables.format.encoding.levels.items()},
-  }
   if is_private:
-    return described
+    return {"clients": list(clients), "features": list(clients.schema.feature_names)}
   return {
-      **described, "clients": dict(tables.num_rows), "sha256": tables.sha256,
-      _DIGESTS: dict(tables.digests),
+      "clients": clients.num_rows, "features": list(clients.schema.feature_names),
+      _DIGESTS: clients.digests(),
   }
 
 
 def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -> None:
-  """Raises a ValueError that names a client whose rows are others than in the run to resume."""
+  """Raises a ValueError that names the files that are others than in the run to resume."""
   if recorded == described:
     return
-  got = problems.changed(recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {}))
-  if not got or got.startswith("other rows") and recorded["features"] != described["features"]:
-    got = "other points, clients or columns"
-  raise ValueError(f"`data_dir` must hold what the run to resume began with, got {got}.")
+  before, now = (one.get(_DIGESTS, {}) for one in (recorded, described))
+  names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+  raise validate.error(
+      "data_dir", "hold what the run to resume began with",
+      f"others: {', '.join(names)}" if names else "other clients",
+  )
 
 
-def _check_told(tables: table_options.TableOptions, folder: str) -> None:
-  """Raises a ValueError unless no row decides how the text files of a private run are read."""
-  reader.check_folder(folder, "data_dir")
-  if not reader.have_text(folder):
-    return
-  if tables.header == table_options.AUTO:
-    raise ValueError(
-        "`header` must be given with `epsilon` and text files, as no row may decide it; "
-        "--header=yes says that line 1 has the columns' names, --header=no that it is a row."
-    )
-  if tables.header == table_options.NO:
-    for name in ("columns", "separator"):
-      if getattr(tables, name) is None:
-        raise validate.error(
-            name, "be given with `epsilon` and `header`='no', as no row may decide it", None
-        )
+def open_folder(config: config_lib.OwnDataConfig, folder: str) -> clients_lib.Clients:
+  """Returns the clients of a folder; ValueError if it can't be used."""
+  return clients_lib.open_folder(folder, config.schema, private=config.privacy is not None)
 
 
 def load(
-    config: config_lib.OwnDataConfig, folder: str, recorded: Mapping[str, Any] | None
+    config: config_lib.OwnDataConfig, clients: clients_lib.Clients, folder: str,
+    recorded: Mapping[str, Any] | None,
 ) -> experiment.Inputs:
-  """Reads the clients' files, and checks them.
+  """Returns the clients' points, which are checked.
 
   Args:
     recorded: The `config.json` of a run to resume, or None.
 
   Raises:
-    ValueError: If the files can't be used, differ from those of the run to resume, or
-      there are too few points or clients.
-    OSError: If they can't be read.
+    ValueError: If they differ from those of the run to resume, or there are too few points or
+      clients.
   """
   is_private = config.privacy is not None
-  if is_private:
-    _check_told(config.tables, folder)
-  tables = client_tables.open_folder(folder, config.tables).filled()
-  described = _describe(tables, is_private)
+  described = _describe(clients, is_private)
   # Before the next check, which other data may fail too.
   if recorded is not None:
     _check_recorded(recorded["data"], described)
-  config.check_enough_clients(len(tables.client_ids))
-  config.check_enough_points(sum(tables.num_rows.values()))
-  data_line = f"data: {len(tables.client_ids)} clients in {folder}"
-  if len(tables.client_ids) == 1:
-    hint = "" if is_private else f"; {columns_lib.SEVERAL_CLIENTS}"
-    data_line = f"data: 1 client in {folder}{hint}"
-  if tables.format.levels_told:
-    data_line += f"; levels: {tables.format.levels_told}"
-  return experiment.Inputs(
-      tables, {"data": described, "warnings": list(tables.warnings)},
-      (data_line, *(f"warning: {text}" for text in tables.warnings)),
-  )
+  config.check_enough_clients(len(clients))
+  if is_private:
+    fill = encode.public_scaling(clients.schema).fill
+  else:
+    config.check_enough_points(sum(clients.num_rows.values()))
+    blocks = (encode.numbers(table, clients.schema) for table in clients.values())
+    fill = encode.scaling_over(blocks, clients.schema, standardize=False).fill
+  scaling = encode.Scaling(fill, np.zeros(len(fill)), np.ones(len(fill)))
+  tables = Tables(clients, saved.SavedTables(clients.schema, scaling))
+  num_clients = f"{len(clients)} client{'s' * (len(clients) != 1)}"
+  return experiment.Inputs(tables, {"data": described}, (f"data: {num_clients} in {folder}",))
 
 
 def _select(
@@ -267,8 +269,7 @@ def _round_table(fit: "federated_clusterer_lib.Fit") -> _Table:
 
 
 def measure(
-    config: config_lib.OwnDataConfig, tables: client_tables.ClientTables,
-    folder: output_folder.OutputFolder,
+    config: config_lib.OwnDataConfig, tables: Tables, folder: output_folder.OutputFolder
 ) -> dict[str, Any]:
   """Finds the clusters of the clients' rows, and writes the files; returns the summary."""
   if config.privacy is not None and folder.recorded is not None:
@@ -285,7 +286,7 @@ def measure(
     else:
       selection = study.Study(folder, config_lib.K_SELECTION, _KEYS, _VALUES)
       fit = _select(config, clients, selection)
-  model = load_model.SavedKMeans(fit.model, tables.format)
+  model = load_model.SavedKMeans(fit.model, tables.saved)
   fit.warn_of_few_points()
   names, centroids, sizes = tables.feature_names, fit.centroids, None
   written: dict[str, _Table] = {config_lib.ROUNDS: _round_table(fit)}

@@ -188,22 +188,12 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
 
 
 def about(settings: Mapping[str, Any]) -> str:
-  """Returns what is in profiles and what is not, from a run's settings, in sentences."""
-  tables = settings["tables"]
-  roles = [
-      f"{name} ({role})"
-      for role in ("exclude", "id_column", "label_column", "split_column", "client_column")
-      for name in ([tables[role]] if isinstance(tables.get(role), str) else tables.get(role, ()))
-  ]
-  left_out = [f"the columns {', '.join(roles)}"] if roles else []
-  if "columns" in tables:
-    left_out.append("all but those of --columns")
-  texts = ["Means and spreads are in the data's units, also where a fit standardizes columns."]
-  if left_out:
-    texts.append(f"Left out are {report_sections.listed(left_out)}.")
+  """Returns what numbers in profiles are, from a run's settings, in sentences."""
+  tables = settings.get("schema") or settings["tables"]
+  text = "Means and spreads are in the data's units, also where a fit standardizes columns."
   if tables.get("missing", table_options.ERROR) != table_options.ERROR:
-    texts.append("A missing cell counts as its column's mean.")
-  return " ".join(texts)
+    text += " A missing cell counts as its column's mean."
+  return text
 
 
 FIGURE = report_sections.Figure(

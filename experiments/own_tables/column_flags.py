@@ -1,24 +1,71 @@
-"""The flags that name columns of clients' tables, where no schema does."""
+"""The schema of clients' tables: that of a file, or one by flags that name columns."""
 
-from typing import Any
+import contextlib
+import shlex
+from typing import Any, Iterator
 
 from absl import flags
 
+from clustering_basics import validate
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
+from fl_clustering.tables import clients
+from fl_clustering.tables import read
+from fl_clustering.tables import schema as schema_lib
+
 # From each flag to the argument of `schema.strict` and `draft.draft`.
-ARGUMENTS = {
+_ARGUMENTS = {
     "label_column": "label", "client_column": "client", "split_column": "split", "row_key": "key",
     "exclude": "exclude",
 }
+NAMES = tuple(_ARGUMENTS)
 
-flags.DEFINE_string("label_column", None, "The column of the classes.")
+# One process may also have the flags of programs that take no schema, under the same names.
+flags.DEFINE_string("label_column", None, "The column of the classes.", allow_override=True)
 flags.DEFINE_string(
     "client_column", None,
-    "The column that says whose row it is, where a table holds the rows of several clients.")
-flags.DEFINE_string("split_column", None, "The column that says `train` or `test` of every row.")
+    "The column that says whose row it is, where a table holds the rows of several clients.",
+    allow_override=True)
+flags.DEFINE_string(
+    "split_column", None, "The column that says `train` or `test` of every row.",
+    allow_override=True)
 flags.DEFINE_string("row_key", None, "The column that names the rows.")
-flags.DEFINE_list("exclude", [], "Columns that are not used.")
+flags.DEFINE_list("exclude", None, "Columns that are not used.", allow_override=True)
 
 
 def given() -> dict[str, Any]:
-  """Returns the arguments that the flags give."""
-  return {argument: flags.FLAGS[name].value for name, argument in ARGUMENTS.items()}
+  """Returns the arguments that the flags give, but for `--schema`."""
+  values = {argument: flags.FLAGS[name].value for name, argument in _ARGUMENTS.items()}
+  return {argument: value for argument, value in values.items() if value}
+
+
+def schema(directory: str) -> schema_lib.Schema:
+  """Returns the schema in `--schema`, or else of a folder whose columns are numbers.
+
+  Raises:
+    ValueError: If it can't be used, or both are given.
+    BadTable: If the names of the columns can't be read.
+  """
+  if flags.FLAGS.schema is None:
+    first = next(iter(clients.files(directory).values()))
+    with naming_draft(directory):
+      return schema_lib.strict(read.header(first), **given())
+  for name in NAMES:
+    if flags.FLAGS[name].value:
+      raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
+  return schema_lib.load(flags.FLAGS.schema)
+
+
+@contextlib.contextmanager
+def naming_draft(directory: str) -> Iterator[None]:
+  """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
+  try:
+    yield
+  except ValueError as e:
+    if flags.FLAGS.schema is not None:
+      raise
+    words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
+    for name in NAMES:
+      value = flags.FLAGS[name].value
+      if value:
+        words.append(f"--{name}={','.join(value) if isinstance(value, list) else value}")
+    raise ValueError(f"{e}; {shlex.join(words)} --output=schema.json drafts a schema") from e

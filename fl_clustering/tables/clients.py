@@ -10,7 +10,7 @@ import collections.abc
 import functools
 import hashlib
 import os
-from typing import Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients
@@ -103,7 +103,7 @@ class Clients(collections.abc.Mapping):
     return given_clients.sorted_by_id(found)
 
   def __getitem__(self, client_id: str) -> pd.DataFrame:
-    """Returns a client's rows, with the columns of the schema."""
+    """Returns a client's rows, with the columns of the schema; the index has their places."""
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
     tables = []
@@ -112,13 +112,18 @@ class Clients(collections.abc.Mapping):
       if self.schema.client is not None:
         table = table[table[self.schema.client] == client_id]
       tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables)
 
   def __iter__(self) -> Iterator[str]:
     return iter(self._files_of)
 
   def __len__(self) -> int:
     return len(self._files_of)
+
+  @functools.cached_property
+  def num_rows(self) -> dict[str, int]:
+    """The number of every client's rows."""
+    return {client_id: len(self[client_id]) for client_id in self}
 
   def digests(self) -> dict[str, str]:
     """Returns the SHA-256 of every file by its name; not for private runs."""
@@ -144,7 +149,13 @@ def open_folder(
   if private:
     schema.check_private()
   clients = Clients(files(directory, argument), schema, private)
-  for client_id in () if private else clients:
-    if not len(clients[client_id]):
+  for client_id, num_rows in () if private else clients.num_rows.items():
+    if not num_rows:
       raise validate.error(argument, "hold a row for every client", client_id)
   return clients
+
+
+def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:
+  """Returns the columns that name rows: their place in the file, from 1, and their key if any."""
+  names = {"row": (table.index + 1).tolist()}
+  return names if schema.key is None else {**names, "id": table[schema.key].tolist()}

@@ -6,7 +6,7 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, Sequence, TYPE_CHECKING
+from typing import Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -64,17 +64,30 @@ class Scaling:
 
   Attributes:
     fill: What missing ones become first.
-    center: What is subtracted.
-    scale: What they are divided by then.
+    shift: What is subtracted.
+    factor: What they are multiplied by then.
   """
 
   fill: np.ndarray
-  center: np.ndarray
-  scale: np.ndarray
+  shift: np.ndarray
+  factor: np.ndarray
 
   def __call__(self, features: np.ndarray) -> np.ndarray:
     """Returns scaled features, of shape (n, d)."""
-    return (np.where(np.isnan(features), self.fill, features) - self.center) / self.scale
+    return (self.filled(features) - self.shift) * self.factor
+
+  def filled(self, features: np.ndarray) -> np.ndarray:
+    """Returns features in the data's units, none of which is missing, of shape (n, d)."""
+    return np.where(np.isnan(features), self.fill, features)
+
+  def to_json(self) -> dict[str, list[float]]:
+    """Returns a dict for JSON."""
+    return {name: array.tolist() for name, array in vars(self).items()}
+
+  @classmethod
+  def from_json(cls, document: Mapping[str, list[float]]) -> Scaling:
+    """Returns the scaling of a dict from `to_json`."""
+    return cls(**{name: np.array(numbers, float) for name, numbers in document.items()})
 
 
 def public_scaling(schema: schema_lib.Schema) -> Scaling:
@@ -86,7 +99,7 @@ def public_scaling(schema: schema_lib.Schema) -> Scaling:
   centers, scales = np.array([
       field.public_scaling for field in schema.features for _ in field.feature_names
   ], float).T
-  return Scaling(centers, centers, scales)
+  return Scaling(centers, centers, 1 / scales)
 
 
 def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
@@ -115,7 +128,7 @@ def scaling_over(
     name = schema.feature_names[int(np.argmin(counts > 0))]
     raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
   means, squares, num_rows = sums / counts, np.zeros(len(counts)), 0
-  center, scale = np.zeros(len(counts)), np.ones(len(counts))
+  shift, factor = np.zeros(len(counts)), np.ones(len(counts))
   if standardize:
     for features in blocks:
       squares = squares + (np.where(np.isnan(features), 0, features - means) ** 2).sum(axis=0)
@@ -123,10 +136,12 @@ def scaling_over(
     deviations = np.sqrt(squares / num_rows)
     # What rounding leaves of a constant feature.
     is_constant = deviations <= 1e-12 * np.abs(means)
-    center, scale = means, np.where(is_constant, np.inf, deviations)
+    shift = means.copy()
+    factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
     place = 0
     for field in schema.features:
       if field.is_numeric and field.public_scaling is not None:
-        center[place], scale[place] = field.public_scaling
+        shift[place], scale = field.public_scaling
+        factor[place] = 1 / scale
       place += len(field.feature_names)
-  return Scaling(means, center, scale)
+  return Scaling(means, shift, factor)

@@ -16,7 +16,7 @@ import csv
 import gzip
 import io
 import re
-from typing import Any, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -76,19 +76,28 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
     BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
       file as a whole or the names of its columns.
   """
-  import pandas as pd  # pylint: disable=g-import-not-at-top
-
   reader = _Reader(path, schema, private)
-  blocks = list(reader.parquet() if path.endswith(PARQUET) else reader.text_file())
-  if not blocks:
-    return no_rows(schema)
-  table = pd.DataFrame({
-      field.name: np.concatenate([block[field.name] for block in blocks]) for field in schema.fields
-  })
+  table = _joined(reader.parquet() if path.endswith(PARQUET) else reader.text_file(), schema)
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
     raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
   return table
+
+
+def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
+  """Returns what `read` returns of a Parquet file with a frame's cells."""
+  return _joined(_Reader(f"frame{PARQUET}", schema, private=False).frame(frame), schema)
+
+
+def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+
+  blocks = list(blocks)
+  if not blocks:
+    return no_rows(schema)
+  return pd.DataFrame({
+      field.name: np.concatenate([block[field.name] for block in blocks]) for field in schema.fields
+  })
 
 
 def first_line(path: str) -> str:
@@ -269,11 +278,29 @@ class _Reader:
 
   def parquet(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
+    file = _parquet(self._path)
+    self._check_header(file.schema_arrow.names)
+    return self._batches(
+        file.iter_batches(columns=[field.name for field in self._schema.fields])
+    )
+
+  def frame(self, frame: pd.DataFrame) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of a frame, whose cells are read as those of a Parquet file."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    file, first = _parquet(self._path), 0
-    self._check_header(file.schema_arrow.names)
-    for batch in file.iter_batches(columns=[field.name for field in self._schema.fields]):
+    self._check_header(list(frame.columns))
+    names = [field.name for field in self._schema.fields]
+    try:
+      table = pa.Table.from_pandas(frame[names], preserve_index=False)
+    except pa.ArrowException as e:
+      raise BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
+    return self._batches(table.to_batches())
+
+  def _batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    first = 0
+    for batch in batches:
       found, texts = {}, {}
       for field in self._schema.fields:
         column = batch[field.name]
@@ -448,8 +475,8 @@ class _Reader:
     levels = self._levels(field)
     if levels is not None:
       return f"{cell!r} is not one of {', '.join(levels)}"
-    low, high = field.bounds
-    return f"{cell!r} is not of the type {field.type}, between {low:g} and {high:g}"
+    kind = "an integer" if field.type == "integer" else "a number"
+    return f"{cell!r} is not {kind} between {field.bounds[0]:g} and {field.bounds[1]:g}"
 
 
 def _values(field: schema_lib.Field, words: Sequence[str | None]) -> np.ndarray:

@@ -33,9 +33,9 @@ from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
-from fl_clustering.tables import columns
-from fl_clustering.tables import table_format
-from fl_clustering.tables import table_options
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved as saved_lib
+from fl_clustering.tables import schema
 from tests.kmeans import numpy_reference
 
 _PRIVACY = PointPrivacy(1.0, 1e-6, 12.0)
@@ -319,16 +319,15 @@ class FederatedKMeansTest(_PrivateTest):
     features = ("x", "y")
     saved = load_model.SavedKMeans(
         model._result.model,  # pylint: disable=protected-access
-        table_format.TableFormat(
-            table_options.TableOptions(), columns.Columns(features, (), {}),
-            table_format.FeatureEncoding(features, {}),
+        saved_lib.SavedTables(
+            schema.strict(features), encode.Scaling(np.zeros(2), np.zeros(2), np.ones(2))
         ),
     )
     folder = self.create_tempdir().full_path
     saved.save(folder)
-    later = pd.DataFrame(points[:40], columns=features)
+    later = pd.DataFrame(points[:15], columns=features)
     found = load_model.load_model(folder).predict(later)
-    np.testing.assert_array_equal(found, model.predict(clipped[:40]))
+    np.testing.assert_array_equal(found, model.predict(clipped[:15]))
 
   def test_history_goes_on_from_round_to_round(self):
     model = FederatedKMeans(3, privacy=_PRIVACY, keep_history=True)

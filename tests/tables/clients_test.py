@@ -51,8 +51,9 @@ class ClientsTest(parameterized.TestCase):
     clients = clients_lib.open_folder(self.folder, schema)
     self.assertEqual({c: list(table["x"]) for c, table in clients.items()},
                      {"east": [2, 4], "west": [1, 3]})
-    np.testing.assert_array_equal(clients["east"].index, [0, 1])
-    np.testing.assert_array_equal(clients["west"].index, [0, 1])
+    np.testing.assert_array_equal(clients["east"].index, [1, 0])
+    np.testing.assert_array_equal(clients["west"].index, [0, 2])
+    self.assertEqual(clients.num_rows, {"east": 2, "west": 2})
 
   def test_private_rows_of_no_client_are_left_out(self):
     schema = schema_lib.Schema(

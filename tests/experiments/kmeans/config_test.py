@@ -1,5 +1,7 @@
 """Tests for experiments.kmeans.config."""
 
+import dataclasses
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -7,8 +9,17 @@ from experiments.kmeans import cells
 from experiments.kmeans import config
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy
+from fl_clustering.tables import schema as schema_lib
 
 _PRIVATE = {"num_clusters": 4, "epsilon": 1.0, "delta": 1e-6, "radius": 3.0}
+_SCHEMA = schema_lib.Schema((
+    schema_lib.Field("x", minimum=0, maximum=9), schema_lib.Field("who", "string"),
+), key="who")
+
+
+def _own(**settings):
+  return config.OwnDataConfig(**{"schema": _SCHEMA, **settings})
+
 
 
 class PaperConfigTest(parameterized.TestCase):
@@ -33,12 +44,12 @@ class PaperConfigTest(parameterized.TestCase):
 class OwnDataConfigTest(parameterized.TestCase):
 
   def test_candidates(self):
-    self.assertEqual(config.OwnDataConfig().candidates, tuple(range(2, 11)))
-    self.assertEqual(config.OwnDataConfig(k_range=(3, 4)).candidates, (3, 4))
-    self.assertEqual(config.OwnDataConfig(num_clusters=7).candidates, (7,))
+    self.assertEqual(_own().candidates, tuple(range(2, 11)))
+    self.assertEqual(_own(k_range=(3, 4)).candidates, (3, 4))
+    self.assertEqual(_own(num_clusters=7).candidates, (7,))
 
   def test_the_default_is_the_librarys(self):
-    settings = config.OwnDataConfig(num_clusters=3).kmeans(3)
+    settings = _own(num_clusters=3).kmeans(3)
     self.assertEqual(settings, kmeans_config.KMeansConfig(3))
 
   @parameterized.named_parameters(
@@ -53,17 +64,17 @@ class OwnDataConfigTest(parameterized.TestCase):
        privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none", 4)),
   )
   def test_privacy_reaches_the_algorithm(self, settings, expected):
-    settings = config.OwnDataConfig(**_PRIVATE, **settings)
+    settings = _own(**_PRIVATE, **settings)
     self.assertEqual(settings.kmeans(4).privacy, expected)
     self.assertEqual(config.OwnDataConfig.from_json(settings.to_json()), settings)
 
   def test_a_private_run_does_not_tell_that_there_are_few_points(self):
-    config.OwnDataConfig(**_PRIVATE).check_enough_points(0)
+    _own(**_PRIVATE).check_enough_points(0)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 0 points"):
-      config.OwnDataConfig(num_clusters=4).check_enough_points(0)
+      _own(num_clusters=4).check_enough_points(0)
 
   def test_settings_reach_the_algorithm(self):
-    settings = config.OwnDataConfig(
+    settings = _own(
         algorithm="fkm", n_init=3, min_count=4, standardize=True, seed=5
     ).kmeans(6)
     expected = kmeans_config.KMeansConfig(
@@ -110,10 +121,13 @@ class OwnDataConfigTest(parameterized.TestCase):
       ("epsilon zero", {**_PRIVATE, "epsilon": 0.0}, "^`epsilon` must be"),
       ("a certain failure", {**_PRIVATE, "delta": 1.0}, "^`delta` must be"),
       ("no points", {**_PRIVATE, "max_points": 0}, "^`max_points` must be"),
+      ("private rows without bounds", {**_PRIVATE, "schema": schema_lib.strict(("z",))}, "z"),
+      ("rows that say which clients there are",
+       {**_PRIVATE, "schema": dataclasses.replace(_SCHEMA, key=None, client="who")}, "client"),
   )
   def test_bad_settings(self, settings, message):
     with self.assertRaisesRegex(ValueError, message):
-      config.OwnDataConfig(**settings)
+      _own(**settings)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiments.kmeans import config
 from experiments.kmeans import own_report
+from fl_clustering.tables import schema as schema_lib
 
 _SUMMARY = {
     "num_clusters": 2, "inertia": 12.5, "simplified_silhouette": 0.75, "rounds": 4,
@@ -22,10 +23,13 @@ _SUMMARY = {
 
 def _private_config(**settings):
   """Returns the `config.json` of a private run of two clients."""
-  settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
+  schema = schema_lib.Schema(tuple(
+      schema_lib.Field(name, minimum=0, maximum=9) for name in "ab"
+  ))
+  settings = {"schema": schema, "epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
   return json.dumps(file_format.stamped({
       "config": config.OwnDataConfig(num_clusters=2, radius=100.0, **settings).to_json(),
-      "data": {"clients": ["<north>", "south"], "features": ["a", "b"], "levels": {}},
+      "data": {"clients": ["<north>", "south"], "features": ["a", "b"]},
       "versions": {"numpy": "1"},
   }))
 
@@ -110,9 +114,11 @@ class OwnReportTest(parameterized.TestCase):
     folder = self.create_tempdir().full_path
     files = {
         "config.json": json.dumps(file_format.stamped({
-            "config": config.OwnDataConfig(**settings).to_json(),
+            "config": config.OwnDataConfig(
+                schema_lib.strict(("a", "b")), **settings
+            ).to_json(),
             "data": {
-                "clients": {"<north>": 4, "south": 2}, "features": names, "levels": {},
+                "clients": {"<north>": 4, "south": 2}, "features": names,
                 "sha256": "0" * 64,
             },
             "versions": {"numpy": "1"},
