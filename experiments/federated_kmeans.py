@@ -2,8 +2,8 @@
 
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
-  bazel run experiments:federated_kmeans -- --data_dir=folder --schema=schema.json \\
-      --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
+  bazel run experiments:federated_kmeans -- --data_dir=folder \\
+      --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -46,7 +46,7 @@ option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
     "Cluster your own data instead of the papers': a folder with a file per client, .csv, .csv.gz "
-    "or .parquet, with the same columns in each.")
+    "or .parquet.")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "

@@ -9,11 +9,10 @@ the tables that they share.
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping
+from typing import Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
-import pandas as pd
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
@@ -22,6 +21,9 @@ from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
