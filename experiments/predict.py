@@ -118,7 +118,7 @@ def main() -> None:
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
-    by_schema = isinstance(model, load_model.SavedKMeans)
+    by_schema = not isinstance(model, load_model.SavedMultiView)
     _check_flags(by_schema)
     profiles, moments = _profiles(flags.FLAGS.run)
     later = table_options.LaterFiles(

@@ -60,7 +60,7 @@ def naming_draft(directory: str) -> Iterator[None]:
   """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
   try:
     yield
-  except ValueError as e:
+  except read.BadTable as e:
     if flags.FLAGS.schema is not None:
       raise
     words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
