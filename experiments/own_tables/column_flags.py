@@ -48,7 +48,11 @@ def schema(directory: str) -> schema_lib.Schema:
   if flags.FLAGS.schema is None:
     first = next(iter(clients.files(directory).values()))
     with naming_draft(directory):
-      return schema_lib.strict(read.header(first), **given())
+      header = read.header(first)
+      try:
+        return schema_lib.strict(header, **given())
+      except ValueError as e:
+        raise read.BadTable(first, 1, None, f"{e}") from e
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
