@@ -52,7 +52,7 @@ def schema(directory: str) -> schema_lib.Schema:
       try:
         return schema_lib.strict(header, **given())
       except ValueError as e:
-        raise read.BadTable(first, 1, None, f"{e}") from e
+        raise read.BadTable(first, 1, None, f"{e}".rstrip(".")) from e
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
