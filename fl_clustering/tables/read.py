@@ -12,6 +12,7 @@ of missing cells.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -156,7 +157,7 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
-  line = b"".join(_lines(path, file, 1)).removeprefix(b"\xef\xbb\xbf")
+  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
@@ -199,7 +200,10 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
   if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
     return False
-  if b"\n" in lines or b"\r\n" in lines:  # For others, these are rows of missing cells.
+  if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
+    return False
+  # For others, a carriage return alone ends a line, and a mark at the start is no text.
+  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
   try:
     if not data.isascii():
@@ -342,7 +346,6 @@ class _Reader:
       )
     except pa.ArrowException:
       return None
-    # For others, a carriage return alone ends a line.
     return table.combine_chunks() if len(table) == num_lines else None
 
   def _at_once(
@@ -351,6 +354,8 @@ class _Reader:
     """Returns what `_converted` makes of plain lines, faster; None if a cell can't be used."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
+    if b"0x" in data or b"0X" in data:  # For others, 0x10 is an integer.
+      return None
     of_type = {"number": pa.float64(), "integer": pa.int64()}
     words = pa.dictionary(pa.int32(), pa.string())
     types = {field.name: of_type.get(field.type, words) for field in self._schema.fields}
