@@ -13,6 +13,8 @@ of missing cells.
 from __future__ import annotations
 
 import codecs
+import collections
+import contextlib
 import csv
 import gzip
 import io
@@ -114,7 +116,8 @@ def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
     BadTable: If the file can't be used.
   """
   if path.endswith(PARQUET):
-    table = _parquet(path).read()
+    with _parquet_errors(path):
+      table = _parquet(path).read()
     return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
   with _opened(path) as file:
     names = _header(path, file, delimiter)
@@ -189,10 +192,10 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
-  for name in names:
+  for name, number in collections.Counter(names).items():
     if not name:
       raise BadTable(path, 1, None, "a column has no name")
-    if names.count(name) > 1:
+    if number > 1:
       raise BadTable(path, 1, name, "two columns have this name")
 
 
@@ -217,14 +220,22 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
-def _parquet(path: str) -> Any:
+@contextlib.contextmanager
+def _parquet_errors(path: str) -> Iterator[None]:
+  """Raises a BadTable where a Parquet file can't be read."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   try:
-    file = parquet.ParquetFile(path)
+    yield
   except (OSError, pa.ArrowException) as e:
-    raise BadTable(path, None, None, f"can't be read: {str(e).splitlines()[0]}") from e
+    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
+
+
+def _parquet(path: str) -> Any:
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  with _parquet_errors(path):
+    file = parquet.ParquetFile(path)
   _check_names(path, file.schema_arrow.names)
   return file
 
@@ -260,6 +271,7 @@ class _Reader:
     self._is_text = not path.endswith(PARQUET)
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
+    self._missing = set(schema.missing_values)
 
   def problem(self, row: int, column: str | None, rule: str) -> BadTable:
     """Returns the error of a row, counted from 0."""
@@ -284,9 +296,10 @@ class _Reader:
     """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
     file = _parquet(self._path)
     self._check_header(file.schema_arrow.names)
-    return self._batches(
-        file.iter_batches(columns=[field.name for field in self._schema.fields])
-    )
+    with _parquet_errors(self._path):
+      yield from self._batches(
+          file.iter_batches(columns=[field.name for field in self._schema.fields])
+      )
 
   def frame(self, frame: pd.DataFrame) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of a frame, whose cells are read as those of a Parquet file."""
@@ -311,13 +324,42 @@ class _Reader:
         is_like_it = pa.types.is_integer(column.type) and field.is_numeric or (
             pa.types.is_floating(column.type) and field.type == "number"
         )
+        if is_like_it:
+          column = self._without_missing(column)
         values = self._usable(field, column) if is_like_it else None
         if values is None:
-          texts[field.name] = pa.array(map(_text, column.to_pylist()), pa.string())
+          texts[field.name] = self._texts(field.name, column, first)
         else:
           found[field.name] = values
       yield {**found, **self._converted(_Split(texts), first)}
       first += len(batch)
+
+  def _without_missing(self, column: pa.Array) -> pa.Array:
+    """Returns numbers, null where one is among the values that are missing."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    missing = [text for text in self._schema.missing_values if re.match(PATTERNS["number"], text)]
+    if not missing:
+      return column
+    values = pa.array(column.to_numpy(zero_copy_only=False).astype(np.float64))
+    are_missing = compute.is_in(values, pa.array(map(float, missing), pa.float64()))
+    return compute.if_else(are_missing, pa.scalar(None, column.type), column)
+
+  def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
+    """Returns the text of cells, of which the first one is of row `first`."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    texts = []
+    for row, cell in enumerate(column):
+      try:
+        text = _text(cell.as_py())
+      except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
+        if not self._private:
+          raise self.problem(first + row, name, f"can't be read: {e}") from e
+        text = None
+      texts.append(None if text in self._missing else text)
+    return pa.array(texts, pa.string())
 
   def _check_header(self, names: Sequence[str]) -> None:
     for field in self._schema.fields:
@@ -393,9 +435,8 @@ class _Reader:
         cells = [None] * len(names)
       rows.append(cells)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
-    missing = set(self._schema.missing_values)
     return _Split({
-        name: pa.array([None if row[i] in missing else row[i] for row in rows], pa.string())
+        name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
         for name, i in places.items()
     }, problem)
 
