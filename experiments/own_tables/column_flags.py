@@ -46,9 +46,11 @@ def schema(directory: str) -> schema_lib.Schema:
     BadTable: If the names of the columns can't be read.
   """
   if flags.FLAGS.schema is None:
-    first = next(iter(clients.files(directory).values()))
+    paths = clients.files(directory).values()
     with naming_draft(directory):
-      return schema_lib.strict(read.header(first), **given())
+      # A file that lacks a column of another one is refused when it is read.
+      names = dict.fromkeys(name for path in paths for name in read.header(path))
+      return schema_lib.strict(tuple(names), **given())
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
