@@ -3,7 +3,8 @@
 A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark.  Line 1 has the
 columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
 numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
-Parquet files (`.parquet`) are read likewise, a null being a missing cell.
+Parquet files (`.parquet`) are read likewise.  A null is a missing cell there, and so is a number
+that is equal to one of the schema's missing values.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row

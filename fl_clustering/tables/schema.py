@@ -12,8 +12,8 @@ so other tools check the same file.  Every key that is not listed here is refuse
     None of these is a feature, and all are strings.  All other fields are features.
 *   `missingValues`: cells that are missing, by default those that are empty.  `missing` (not in the
     standard) is what becomes of them: `error`, the default, or `mean`, that over all clients.
-*   `dialect` (in the standard, a resource's): `delimiter`, by default a comma, and `decimalChar`,
-    by default a point.
+*   `dialect`: `delimiter` (in the standard, of a resource), by default a comma, and `decimalChar`
+    (in the standard, of a field), by default a point.
 
 `title` and `description`, and `$schema`, are for readers.
 """
