@@ -313,9 +313,28 @@ class OwnDataTest(absltest.TestCase):
         [row["cluster"] for row in _rows(base, "found.csv")],
         [row["cluster"] for row in _rows(self.folder, "assignments/west.csv")],
     )
-    schema_lib.Schema(fields[:1]).write(schema)
-    with self.assertRaisesRegex(launch.InputError, "schema"):
-      in_process.run_predict(*flags, f"--schema={schema}", "--overwrite")
+    who = schema_lib.Field("who", "string")
+    for other, named in (
+        (schema_lib.Schema(fields[:1]), r"fields\[age\]"),
+        (schema_lib.Schema((fields[0], schema_lib.Field("age", minimum=0))), r"fields\[age\]"),
+        (schema_lib.Schema((*fields, who), client="who"), "client"),
+    ):
+      other.write(schema)
+      with self.assertRaisesRegex(launch.InputError, named):
+        in_process.run_predict(*flags, f"--schema={schema}", "--overwrite")
+
+  def test_the_schema_of_later_files_says_whether_cells_may_be_missing(self):
+    base = self.create_tempdir().full_path
+    os.mkdir(os.path.join(base, "data"))
+    with open(os.path.join(base, "data", "a.csv"), "w", encoding="utf-8") as file:
+      file.write("age,income\n,100000\n")
+    fields = (schema_lib.Field("age"), schema_lib.Field("income"))
+    schema_lib.Schema(fields, missing="mean").write(f"{base}/schema.json")
+    flags = (f"--run={self.folder}", f"--data_dir={base}/data", f"--output={base}/found.csv")
+    with self.assertRaisesRegex(launch.InputError, "a.csv, line 2, column 'age'"):
+      in_process.run_predict(*flags)
+    in_process.run_predict(*flags, f"--schema={base}/schema.json")
+    self.assertLen(_rows(base, "found.csv"), 1)
 
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
