@@ -15,6 +15,7 @@ from typing import Any, Mapping
 from absl import flags
 
 from clustering_basics import options
+from clustering_basics import validate
 from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
@@ -98,6 +99,9 @@ def _own_settings() -> dict[str, Any]:
 
 def _own_data_config() -> config_lib.OwnDataConfig:
   option_flags.check_left_out(_OF_PAPERS, "with --data_dir")
+  if flags.FLAGS.epsilon is not None and flags.FLAGS.schema is None:
+    # Before a file is read: where no line has the columns' names, the first one is a row.
+    raise validate.error("schema", "be given with `epsilon`", None)
   settings, schema = _own_settings(), column_flags.schema(flags.FLAGS.data_dir)
   return config_lib.OwnDataConfig(schema=schema, **settings)
 

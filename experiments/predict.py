@@ -4,8 +4,9 @@
 
 The folder must be like that of the run: a file per client, or a folder per client with a file
 per view.  The files must have the features that the run was made with, in any order; other columns
-are not used.  Each file's separator, encoding and decimal mark are found again.  Other options,
-such as what becomes of missing cells, are those of the run.
+are not used.  They are read by the run's schema, or with another dialect by --schema.  Of several
+views, each file's separator, encoding and decimal mark are found again, and other options, such as
+what becomes of missing cells, are those of the run.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

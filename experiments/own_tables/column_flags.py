@@ -46,13 +46,14 @@ def schema(directory: str) -> schema_lib.Schema:
     BadTable: If the names of the columns can't be read.
   """
   if flags.FLAGS.schema is None:
-    first = next(iter(clients.files(directory).values()))
+    paths = clients.files(directory).values()
     with naming_draft(directory):
-      header = read.header(first)
+      # A file that lacks a column of another one is refused when it is read.
+      names = tuple(dict.fromkeys(name for path in paths for name in read.header(path)))
       try:
-        return schema_lib.strict(header, **given())
+        return schema_lib.strict(names, **given())
       except ValueError as e:
-        raise read.BadTable(first, 1, None, f"{e}".rstrip(".")) from e
+        raise read.BadTable(next(iter(paths)), 1, None, f"{e}".rstrip(".")) from e
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)

@@ -59,9 +59,9 @@ def _entries(directory: str, argument: str) -> list[str]:
 
 
 class Clients(collections.abc.Mapping):
-  """Clients' tables by client id, in order; each is read anew when it is asked for.
+  """Clients' tables by client id, in order; each is read when it is asked for.
 
-  In private reading, a client's own file that can't be read has no rows.
+  Tables that clients share are read once, and kept.  In private reading, a client's own file that can't be read has no rows.
 
   Attributes:
     schema: What they hold.
@@ -78,9 +78,8 @@ class Clients(collections.abc.Mapping):
     """
     self.schema = schema
     self._paths, self._private = dict(paths), private
-    # Every file has rows of other clients, too, if it has a column that says so.
-    most = 1 if schema.client is None else len(paths)
-    self._read = functools.lru_cache(maxsize=most)(self._read_path)
+    # Some ask for a client's features, and then for its rows.
+    self._read = functools.lru_cache(maxsize=1)(self._read_path)
 
   def _read_path(self, path: str) -> pd.DataFrame:
     try:
@@ -92,33 +91,32 @@ class Clients(collections.abc.Mapping):
       raise
 
   @functools.cached_property
-  def _files_of(self) -> dict[str, list[str]]:
-    """The paths of the files with every client's rows."""
-    if self.schema.client is None:
-      return given_clients.sorted_by_id({name: [path] for name, path in self._paths.items()})
-    found: dict[str, list[str]] = {}
+  def _shared(self) -> dict[str, list[pd.DataFrame]]:
+    """Every client's rows in the tables that clients share, which are read once."""
+    found: dict[str, list[pd.DataFrame]] = {}
     for path in self._paths.values():
-      for client_id in self._read(path)[self.schema.client].dropna().unique():
-        found.setdefault(client_id, []).append(path)
-    return given_clients.sorted_by_id(found)
+      for client_id, rows in self._read_path(path).groupby(self.schema.client, sort=False):
+        found.setdefault(client_id, []).append(rows)
+    return found
+
+  @functools.cached_property
+  def _ids(self) -> tuple[str, ...]:
+    one_each = self.schema.client is None
+    return tuple(given_clients.sorted_by_id(self._paths if one_each else self._shared))
 
   def __getitem__(self, client_id: str) -> pd.DataFrame:
     """Returns a client's rows, with the columns of the schema; the index has their places."""
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
-    tables = []
-    for path in self._files_of[client_id]:
-      table = self._read(path)
-      if self.schema.client is not None:
-        table = table[table[self.schema.client] == client_id]
-      tables.append(table)
-    return pd.concat(tables)
+    if self.schema.client is None:
+      return self._read(self._paths[client_id]).copy()
+    return pd.concat(self._shared[client_id])
 
   def __iter__(self) -> Iterator[str]:
-    return iter(self._files_of)
+    return iter(self._ids)
 
   def __len__(self) -> int:
-    return len(self._files_of)
+    return len(self._ids)
 
   @functools.cached_property
   def num_rows(self) -> dict[str, int]:
@@ -130,7 +128,7 @@ class Clients(collections.abc.Mapping):
     found = {}
     for name, path in self._paths.items():
       with open(path, "rb") as file:
-        found[name] = hashlib.sha256(file.read()).hexdigest()
+        found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 

@@ -1,8 +1,8 @@
 """A first schema of a folder, for a person to read and edit: the only guesses about cells.
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
-text file's first line has most.  The decimal mark is the one with which more cells are numbers.  A
-column whose every cell, but the empty ones, is a number is one; a column with at most 20 different
+text file's first line has most.  The decimal mark is the one with which more cells of text files
+are numbers, and not the delimiter.  A column whose every cell, but the empty ones, is a number is one; a column with at most 20 different
 texts has levels; every other column is left out.  With an empty cell in a feature, missing cells
 become the mean.
 """
@@ -63,7 +63,8 @@ def draft(
   ]
   columns = {name: _Column(name, tables) for name in names if name not in exclude}
   counts = {
-      mark: sum(column.num_numbers(mark) for column in columns.values()) for mark in (".", ",")
+      mark: sum(column.num_numbers(mark) for column in columns.values())
+      for mark in (".", ",") if mark != delimiter
   }
   decimal = max(counts, key=lambda mark: counts[mark])
   fields, missing = [], False
@@ -90,6 +91,12 @@ def _delimiter(paths: Iterable[str]) -> str:
   return max(_DELIMITERS, key=line.count)
 
 
+def _is_number(text: str, decimal: str) -> bool:
+  if decimal != ".":
+    text = text.replace(".", "x").replace(decimal, ".")
+  return re.fullmatch(read_lib.PATTERNS["number"], text.strip(" \t")) is not None
+
+
 class _Column:
   """The cells of a column, as text."""
 
@@ -98,19 +105,26 @@ class _Column:
   ) -> None:
     self._name = name
     self._cells = {path: [cell or "" for cell in table[name]] for path, table in tables.items()}
-    self._texts = {cell for cells in self._cells.values() for cell in cells}
-    self.has_empty = "" in self._texts
-    self._texts.discard("")
-
-  @staticmethod
-  def _is_number(text: str, decimal: str) -> bool:
-    if decimal != ".":
-      text = text.replace(".", "x").replace(decimal, ".")
-    return re.match(read_lib.PATTERNS["number"], text.strip(" \t")) is not None
+    self._of_text, self._of_parquet = (
+        {
+            cell for path, cells in self._cells.items() for cell in cells
+            if path.endswith(read_lib.PARQUET) == is_parquet
+        }
+        for is_parquet in (False, True)
+    )
+    self.has_empty = "" in self._of_text | self._of_parquet
+    self._texts = (self._of_text | self._of_parquet) - {""}
 
   def num_numbers(self, decimal: str) -> int:
-    """Returns how many different cells are numbers with a decimal mark."""
-    return sum(self._is_number(text, decimal) for text in self._texts)
+    """Returns how many different cells of text files are numbers with a decimal mark."""
+    return sum(_is_number(text, decimal) for text in self._of_text)
+
+  def _others(self, decimal: str) -> set[str]:
+    """Returns the cells that are no numbers; Parquet files have decimal points."""
+    return {
+        text for texts, mark in ((self._of_text, decimal), (self._of_parquet, "."))
+        for text in texts if text and not _is_number(text, mark)
+    }
 
   def field(
       self, decimal: str, role: str | None, is_public: bool
@@ -126,7 +140,7 @@ class _Column:
     about = ""
     if self._may_be_key(decimal):
       about = "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
-    others = [text for text in levels if not self._is_number(text, decimal)]
+    others = self._others(decimal)
     if not others:
       return self._number(decimal, is_public), f"a number{about}"
     if len(levels) <= _MOST_LEVELS:
@@ -134,12 +148,12 @@ class _Column:
           schema_lib.Field(self._name, "string", enum=levels),
           f"{len(levels)} levels ({', '.join(levels)}){about}",
       )
-    return None, f"left out, since {others[0]!r} is not a number{about}"
+    return None, f"left out, since {min(others)!r} is not a number{about}"
 
   def _may_be_key(self, decimal: str) -> bool:
     """Returns whether every file has different integers, or texts, in this column."""
-    are_integers = all(re.match(read_lib.PATTERNS["integer"], text) for text in self._texts)
-    are_texts = not any(self._is_number(text, decimal) for text in self._texts)
+    are_integers = all(re.fullmatch(read_lib.PATTERNS["integer"], text) for text in self._texts)
+    are_texts = self._others(decimal) == self._texts
     return (are_integers or are_texts) and all(
         len(set(cells)) == len(cells) > 1 for cells in self._cells.values()
     )

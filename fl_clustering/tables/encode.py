@@ -53,9 +53,10 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
 def by_number(text: str) -> tuple[float, str]:
   """Returns the key of an order of texts: numbers by their size, then the others."""
   try:
-    return float(text), text
+    number = float(text)
   except ValueError:
-    return np.inf, text
+    number = np.inf
+  return (np.inf if np.isnan(number) else number), text  # NaN has no place in an order.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,7 +3,8 @@
 A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark.  Line 1 has the
 columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
 numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
-Parquet files (`.parquet`) are read likewise, a null being a missing cell.
+Parquet files (`.parquet`) are read likewise.  A null is a missing cell there, and so is a number
+that is equal to one of the schema's missing values.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
@@ -12,6 +13,9 @@ of missing cells.
 
 from __future__ import annotations
 
+import codecs
+import collections
+import contextlib
 import csv
 import gzip
 import io
@@ -113,7 +117,8 @@ def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
     BadTable: If the file can't be used.
   """
   if path.endswith(PARQUET):
-    table = _parquet(path).read()
+    with _parquet_errors(path):
+      table = _parquet(path).read()
     return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
   with _opened(path) as file:
     names = _header(path, file, delimiter)
@@ -156,7 +161,7 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
-  line = b"".join(_lines(path, file, 1)).removeprefix(b"\xef\xbb\xbf")
+  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
@@ -188,10 +193,10 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
-  for name in names:
+  for name, number in collections.Counter(names).items():
     if not name:
       raise BadTable(path, 1, None, "a column has no name")
-    if names.count(name) > 1:
+    if number > 1:
       raise BadTable(path, 1, name, "two columns have this name")
 
 
@@ -199,7 +204,10 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
   if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
     return False
-  if b"\n" in lines or b"\r\n" in lines:  # For others, these are rows of missing cells.
+  if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
+    return False
+  # For others, a carriage return alone ends a line, and a mark at the start is no text.
+  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
   try:
     if not data.isascii():
@@ -213,14 +221,22 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
-def _parquet(path: str) -> Any:
+@contextlib.contextmanager
+def _parquet_errors(path: str) -> Iterator[None]:
+  """Raises a BadTable where a Parquet file can't be read."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   try:
-    file = parquet.ParquetFile(path)
+    yield
   except (OSError, pa.ArrowException) as e:
-    raise BadTable(path, None, None, f"can't be read: {str(e).splitlines()[0]}") from e
+    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
+
+
+def _parquet(path: str) -> Any:
+  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
+
+  with _parquet_errors(path):
+    file = parquet.ParquetFile(path)
   _check_names(path, file.schema_arrow.names)
   return file
 
@@ -256,6 +272,7 @@ class _Reader:
     self._is_text = not path.endswith(PARQUET)
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
+    self._missing = set(schema.missing_values)
 
   def problem(self, row: int, column: str | None, rule: str) -> BadTable:
     """Returns the error of a row, counted from 0."""
@@ -280,9 +297,10 @@ class _Reader:
     """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
     file = _parquet(self._path)
     self._check_header(file.schema_arrow.names)
-    return self._batches(
-        file.iter_batches(columns=[field.name for field in self._schema.fields])
-    )
+    with _parquet_errors(self._path):
+      yield from self._batches(
+          file.iter_batches(columns=[field.name for field in self._schema.fields])
+      )
 
   def frame(self, frame: pd.DataFrame) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of a frame, whose cells are read as those of a Parquet file."""
@@ -307,13 +325,42 @@ class _Reader:
         is_like_it = pa.types.is_integer(column.type) and field.is_numeric or (
             pa.types.is_floating(column.type) and field.type == "number"
         )
+        if is_like_it:
+          column = self._without_missing(column)
         values = self._usable(field, column) if is_like_it else None
         if values is None:
-          texts[field.name] = pa.array(map(_text, column.to_pylist()), pa.string())
+          texts[field.name] = self._texts(field.name, column, first)
         else:
           found[field.name] = values
       yield {**found, **self._converted(_Split(texts), first)}
       first += len(batch)
+
+  def _without_missing(self, column: pa.Array) -> pa.Array:
+    """Returns numbers, null where one is among the values that are missing."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    missing = [text for text in self._schema.missing_values if re.match(PATTERNS["number"], text)]
+    if not missing:
+      return column
+    values = pa.array(column.to_numpy(zero_copy_only=False).astype(np.float64))
+    are_missing = compute.is_in(values, pa.array(map(float, missing), pa.float64()))
+    return compute.if_else(are_missing, pa.scalar(None, column.type), column)
+
+  def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
+    """Returns the text of cells, of which the first one is of row `first`."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    texts = []
+    for row, cell in enumerate(column):
+      try:
+        text = _text(cell.as_py())
+      except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
+        if not self._private:
+          raise self.problem(first + row, name, f"can't be read: {e}") from e
+        text = None
+      texts.append(None if text in self._missing else text)
+    return pa.array(texts, pa.string())
 
   def _check_header(self, names: Sequence[str]) -> None:
     for field in self._schema.fields:
@@ -342,7 +389,6 @@ class _Reader:
       )
     except pa.ArrowException:
       return None
-    # For others, a carriage return alone ends a line.
     return table.combine_chunks() if len(table) == num_lines else None
 
   def _at_once(
@@ -351,6 +397,8 @@ class _Reader:
     """Returns what `_converted` makes of plain lines, faster; None if a cell can't be used."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
+    if b"0x" in data or b"0X" in data:  # For others, 0x10 is an integer.
+      return None
     of_type = {"number": pa.float64(), "integer": pa.int64()}
     words = pa.dictionary(pa.int32(), pa.string())
     types = {field.name: of_type.get(field.type, words) for field in self._schema.fields}
@@ -388,9 +436,8 @@ class _Reader:
         cells = [None] * len(names)
       rows.append(cells)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
-    missing = set(self._schema.missing_values)
     return _Split({
-        name: pa.array([None if row[i] in missing else row[i] for row in rows], pa.string())
+        name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
         for name, i in places.items()
     }, problem)
 

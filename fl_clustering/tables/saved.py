@@ -47,8 +47,8 @@ class SavedTables:
     """Returns the clients of a folder with later files, which may lack the label and the key.
 
     Args:
-      schema: Another dialect and other missing values, with the same features; None for the
-        model's.
+      schema: One with the same features and the same column for the client, which may have another
+        dialect and other missing cells; None for the model's.
 
     Raises:
       ValueError: If the folder can't be used, or the schema has other features.
@@ -56,13 +56,17 @@ class SavedTables:
     """
     later = self.schema.without("split")
     if schema is not None:
-      if set(schema.features) != set(later.features):
-        raise validate.error(
-            "schema", f"have the features {list(later.feature_names)}", list(schema.feature_names)
-        )
+      wanted, given = ({field.name: field for field in one.features} for one in (later, schema))
+      for name in {**wanted, **given}:
+        if given.get(name) != wanted.get(name):
+          raise validate.error(
+              f"fields[{name}]", f"be as in the model, {wanted.get(name)}", given.get(name)
+          )
+      if schema.client != later.client:
+        raise validate.error("client", f"be as in the model, {later.client!r}", schema.client)
       later = dataclasses.replace(
-          later, missing_values=schema.missing_values, delimiter=schema.delimiter,
-          decimal=schema.decimal,
+          later, missing_values=schema.missing_values, missing=schema.missing,
+          delimiter=schema.delimiter, decimal=schema.decimal,
       )
     first = next(iter(clients_lib.files(directory, argument).values()))
     names = read_lib.header(first, later.delimiter)

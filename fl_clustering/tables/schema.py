@@ -9,11 +9,11 @@ so other tools check the same file.  Every key that is not listed here is refuse
     (not in the standard) are public ones of a number.
 *   `primaryKey` names the column whose cells name the rows.  `label`, `client` and `split` (not in
     the standard) name the columns of the class, of whose row it is, and of `train` or `test`.
-    None of these is a feature.  All other fields are.
+    None of these is a feature, and all are strings.  All other fields are features.
 *   `missingValues`: cells that are missing, by default those that are empty.  `missing` (not in the
     standard) is what becomes of them: `error`, the default, or `mean`, that over all clients.
-*   `dialect` (in the standard, a resource's): `delimiter`, by default a comma, and `decimalChar`,
-    by default a point.
+*   `dialect`: `delimiter` (in the standard, of a resource), by default a comma, and `decimalChar`
+    (in the standard, of a field), by default a point.
 
 `title` and `description`, and `$schema`, are for readers.
 """
@@ -190,6 +190,10 @@ class Schema:
         raise validate.error(key, "be the name of a field", name)
       if name in users:
         raise validate.error(key, f"be another field than `{users[name]}`", name)
+      if self._by_name[name].type != "string":
+        raise validate.error(
+            f"fields[{name}].type", f"be string for `{key}`", self._by_name[name].type
+        )
       users[name] = key
     if not self.features:
       raise validate.error("fields", "hold a feature", [field.name for field in self.fields])
@@ -361,7 +365,8 @@ def _texts(values: Any, key: str) -> tuple[str, ...]:
   if not isinstance(values, list):
     raise validate.error(key, "be a list", values)
   for value in values:
-    if not isinstance(value, (str, int, float)) or value in (math.inf, -math.inf):
+    is_text = isinstance(value, str)
+    if not is_text and not (isinstance(value, (int, float)) and math.isfinite(value)):
       raise validate.error(key, "hold texts or numbers", value)
   return tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
 

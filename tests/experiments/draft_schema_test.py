@@ -84,6 +84,31 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.missing, "mean")
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
 
+  def test_decimal_commas_in_quotes_are_text(self):
+    self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
+    self._run()
+    schema = schema_lib.load(self.output)
+    self.assertEqual(schema.feature_names, ("x=1,5", "x=2,5", "y"))
+    self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
+
+  def test_parquet_files_have_points_beside_text_files_with_commas(self):
+    frame = pd.DataFrame({"id": 1, "age": [30.5], "sex": "f", "ill": 0, "city": "1,5"})
+    frame.to_parquet(os.path.join(self.sample, "b.parquet"))
+    self._run("--exclude=city")
+    schema = schema_lib.load(self.output)
+    self.assertEqual(schema.feature_names[:2], ("id", "age"))
+    table = clients_lib.open_folder(self.sample, schema)["b"]
+    np.testing.assert_array_equal(encode.numbers(table, schema)[:, :2], [[1, 30.5]])
+
+  @parameterized.parameters((["5\n", "2"],), (["nan", "x", "inf", "-2"],))
+  def test_what_is_no_number_has_levels(self, cells):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    pd.DataFrame({"x": cells}).to_parquet(os.path.join(self.sample, "a.parquet"))
+    self._run()
+    schema = schema_lib.load(self.output)
+    self.assertEqual(schema.features[0].enum, tuple(sorted(cells)))
+    self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], len(cells))
+
   @parameterized.parameters(
       ("--label_column=other", "label"), ("--exclude=other", "exclude"),
       ("--data_dir=/no/folder", "data_dir"), ("--data_dir=", "data_dir"),

@@ -8,6 +8,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
 
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
@@ -198,6 +200,39 @@ class ParquetTest(_ReadTest):
       self._parquet(pd.DataFrame({**good, **columns}))
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
 
+  @parameterized.parameters(
+      (["1", "NA", ""],), ([1.0, -999.0, None],), ([1, -999, -999],), ([1.0, -999.0, np.nan],)
+  )
+  def test_missing_values_are_those_of_text_files(self, cells):
+    schema = schema_lib.Schema(
+        _FIELDS[:1], missing="mean", missing_values=("", "NA", "-999", "-999.0")
+    )
+    frame = pd.DataFrame({"x": cells})
+    expected = [1, np.nan, np.nan]
+    np.testing.assert_array_equal(self._parquet(frame, schema)["x"], expected)
+    np.testing.assert_array_equal(read.from_frame(frame, schema)["x"], expected)
+    strict = schema_lib.Schema(_FIELDS[:1], missing_values=schema.missing_values)
+    with self.assertRaises(read.BadTable) as caught:
+      self._parquet(frame, strict)
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
+
+  def test_an_empty_text_names_no_client(self):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "who": ["a", ""]})
+    with self.assertRaises(read.BadTable) as caught:
+      self._parquet(frame, schema_lib.strict(("x", "who"), client="who"))
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
+
+  def test_a_damaged_file(self):
+    path = os.path.join(self.folder, "a.parquet")
+    pd.DataFrame({"x": ["long text"] * 9, "y": np.arange(9)}).to_parquet(path, compression="gzip")
+    with open(path, "r+b") as file:
+      file.seek(10)
+      file.write(b"\xff" * 60)
+    for read_it in (lambda: read.read(path, schema_lib.strict(("x",))), lambda: read.texts(path, ",")):
+      with self.assertRaises(read.BadTable) as caught:
+        read_it()
+      self.assertIsNone(caught.exception.line)
+
   def test_refuses_what_is_no_parquet_file(self):
     with self.assertRaises(read.BadTable) as caught:
       self._read(b"PAR1", name="a.parquet")
@@ -250,6 +285,24 @@ class PrivateTest(_ReadTest):
     self.assertEqual(list(table.iloc[0]), [1, 1, 1, "u"])
 
 
+  @parameterized.parameters(
+      (pa.array([b"u", b"\xff"], pa.binary()).view(pa.string()),),
+      (pa.array([0, 2**60], pa.int64()).view(pa.timestamp("us")),),
+  )
+  def test_no_cell_that_python_cant_hold_changes_another_one(self, column):
+    path = os.path.join(self.folder, "a.parquet")
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "k": column}), path)
+    schema = schema_lib.Schema(
+        (schema_lib.Field("x"), schema_lib.Field("k", "string")), label="k"
+    )
+    table = read.read(path, schema, private=True)
+    self.assertEqual(list(table["x"]), [1, 2])
+    self.assertEqual(list(table["k"].isna()), [False, True])
+    with self.assertRaises(read.BadTable) as caught:
+      read.read(path, schema)
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
+
+
 class ShortcutTest(_ReadTest):
   """What is read at once is what is read by line."""
 
@@ -259,8 +312,19 @@ class ShortcutTest(_ReadTest):
   def test_reads_the_same(self, odd, missing, private, ends):
     data = self._text(_LINE, b"-.5e3,0,0,v", odd, b'"7",120,"1",u', b" 2,3 ,FALSE,v\r")
     data = data if ends else data[:-1]
-    schema = schema_lib.Schema(_FIELDS, missing=missing)
+    self._assert_same(data, schema_lib.Schema(_FIELDS, missing=missing), private)
 
+  @parameterized.product(
+      lines=(
+          (b"1,0x10,true,u",), (b"1,0X7,true,u", _LINE), (b"\xef\xbb\xbf1,2,true,u", _LINE),
+          (b"1,2,true,u\r3,4,0,v", b"\r\r"), (b"1,2,true,u\r\r",),
+      ),
+      private=(False, True),
+  )
+  def test_reads_lines_the_same_that_others_take_otherwise(self, lines, private):
+    self._assert_same(self._text(*lines), _SCHEMA, private)
+
+  def _assert_same(self, data, schema, private):
     def outcome():
       try:
         return self._read(data, schema, private=private)

@@ -91,6 +91,9 @@ class SchemaTest(parameterized.TestCase):
       (_changed("fields", 2, "name", value="age"), "fields"),
       (_changed("primaryKey", value="id"), "primaryKey"),
       (_changed("primaryKey", value=["patient", "age"]), "primaryKey"),
+      *(({**_DOCUMENT, role: "beds"}, rf"\[beds\].type.*{role}") for role in (
+          "primaryKey", "client", "split", "label")),
+      (_changed("fields", 3, "constraints", "enum", value=[1, float("nan")]), r"\[smoker\].*enum"),
       (_changed("label", value="patient"), "primaryKey"), (_changed("split", value=1), "split"),
       (_changed("missingValues", value=""), "missingValues"),
       (_changed("missingValues", value=[-999]), "missingValues"),

@@ -313,9 +313,28 @@ class OwnDataTest(absltest.TestCase):
         [row["cluster"] for row in _rows(base, "found.csv")],
         [row["cluster"] for row in _rows(self.folder, "assignments/west.csv")],
     )
-    schema_lib.Schema(fields[:1]).write(schema)
-    with self.assertRaisesRegex(launch.InputError, "schema"):
-      in_process.run_predict(*flags, f"--schema={schema}", "--overwrite")
+    who = schema_lib.Field("who", "string")
+    for other, named in (
+        (schema_lib.Schema(fields[:1]), r"fields\[age\]"),
+        (schema_lib.Schema((fields[0], schema_lib.Field("age", minimum=0))), r"fields\[age\]"),
+        (schema_lib.Schema((*fields, who), client="who"), "client"),
+    ):
+      other.write(schema)
+      with self.assertRaisesRegex(launch.InputError, named):
+        in_process.run_predict(*flags, f"--schema={schema}", "--overwrite")
+
+  def test_the_schema_of_later_files_says_whether_cells_may_be_missing(self):
+    base = self.create_tempdir().full_path
+    os.mkdir(os.path.join(base, "data"))
+    with open(os.path.join(base, "data", "a.csv"), "w", encoding="utf-8") as file:
+      file.write("age,income\n,100000\n")
+    fields = (schema_lib.Field("age"), schema_lib.Field("income"))
+    schema_lib.Schema(fields, missing="mean").write(f"{base}/schema.json")
+    flags = (f"--run={self.folder}", f"--data_dir={base}/data", f"--output={base}/found.csv")
+    with self.assertRaisesRegex(launch.InputError, "a.csv, line 2, column 'age'"):
+      in_process.run_predict(*flags)
+    in_process.run_predict(*flags, f"--schema={base}/schema.json")
+    self.assertLen(_rows(base, "found.csv"), 1)
 
   def test_other_data_are_not_resumed(self):
     other = os.path.join(self.base, "other")
@@ -397,13 +416,14 @@ class BadInputTest(parameterized.TestCase):
        "`n_init` must be left out with `algorithm`='sums', got 3."),
       ("privacy without own data", ("--epsilon=1",),
        "`epsilon` must be left out without --data_dir"),
-      ("a range of private fits", ("--data_dir={}", "--k_range=2:3", "--epsilon=1"),
+      ("a range of private fits", ("--data_dir={0}", "--k_range=2:3", "--epsilon=1", _PRIVATE[-1]),
        "`k_range` must be left out with `epsilon`, got (2, 3)."),
       ("no radius", (*_PRIVATE[:4], _PRIVATE[-1]),
        "`radius` must be given with `epsilon`, got None."),
       ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
-      ("no schema of a private fit", _PRIVATE[:-1], "x"),
+      ("no schema of a private fit", _PRIVATE[:-1], "`schema` must be given with `epsilon`"),
+      ("a column of one file", ("--data_dir={}/more",), "a.csv, line 1, column 'z'"),
       ("a table's flag without own data", ("--exclude=x",),
        "`exclude` must be left out without --data_dir"),
       ("no folder", ("--data_dir=/no/such",), "/no/such"),
@@ -421,9 +441,13 @@ class BadInputTest(parameterized.TestCase):
        "`dataset` must be left out without the figure `real`"),
   )
   def test_is_refused(self, arguments, message):
-    os.mkdir(os.path.join(self.data, "bad"))
-    with open(os.path.join(self.data, "bad", "b.csv"), "w", encoding="utf-8") as file:
-      file.write("x,y\n1,2\nthree,4\n")
+    for name, text in (
+        ("bad/b", "x,y\n1,2\nthree,4\n"), ("more/a", "x\n1\n2\n"), ("more/b", "x,z\n1,2\n3,4\n"),
+    ):
+      path = os.path.join(self.data, f"{name}.csv")
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
     out = os.path.join(self.create_tempdir().full_path, "out")
     with self.assertRaises(launch.InputError) as raised:
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={out}")
