@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import types
 from typing import Any, ClassVar, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
@@ -31,20 +30,17 @@ _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
 
 
 class SavedModel(abc.ABC):
-  """A model and the format of the tables that its rows come in, kept in a folder of files.
+  """A model and what is kept of the tables that its rows come in, in a folder of files.
 
   A subclass is a row of `KINDS`.
 
   Attributes:
     KIND: What the folder's document calls it.
-    tables: The module that opens folders of tables in the format.
     model: That of a `federated_clusterer.Fit`.
   """
 
   KIND: ClassVar[str]
-  tables: ClassVar[types.ModuleType]
   model: Any
-  format: Any
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -67,6 +63,95 @@ class SavedModel(abc.ABC):
   def scaling(self) -> secure_sums.Scaling:
     return self.model.scaling
 
+  def place_others(
+      self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
+  ) -> tuple[SavedModel, tuple[str, ...]]:
+    """Returns this model, which has a cluster for every row, and nothing to say.
+
+    Raises:
+      ValueError: If there is a fallback.
+    """
+    del profiles
+    if fallback is not None:
+      raise validate.error("fallback", "be left out for clusters of rows", fallback)
+    return self, ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedKMeans(SavedModel):
+  """A model of tables; see `SavedModel`."""
+
+  KIND = "federated_kmeans"
+
+  model: kmeans_model.KMeansModel
+  tables: saved.SavedTables
+
+  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return {
+        "feature_names": list(self.tables.schema.feature_names),
+        "radius": self.model.radius,
+        "tables": self.tables.to_json(),
+    }, {}
+
+  @classmethod
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
+    """Returns the model that `model_folder.read` has read."""
+    model = kmeans_model.KMeansModel(
+        arrays["centroids"],
+        secure_sums.Scaling(arrays["shift"], arrays["factor"]),
+        radius=document["radius"],
+    )
+    return cls(model, saved.SavedTables.from_json(document["tables"]))
+
+  def open_folder(
+      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
+  ) -> clients_lib.Clients:
+    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
+    return self.tables.open_folder(directory, schema, argument)
+
+  def predict(self, frames: pd.DataFrame) -> np.ndarray:
+    """Returns the clusters of a frame's rows, an int array of shape (n,)."""
+    return self.model.assign(self.tables.features_of_frame(frames))
+
+  def predict_tables(
+      self, clients: clients_lib.Clients
+  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
+    """Yields every client's id, what names its rows, and what is predicted for them."""
+    for client_id, table in clients.items():
+      features = self.tables.features(table)
+      yield client_id, clients_lib.row_names(table, clients.schema), {
+          "cluster": self.model.assign(features)
+      }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedMultiView(SavedModel):
+  """A model of tables in several views, a fit without noise; see `SavedModel`."""
+
+  KIND = "federated_multi_view_kmeans"
+
+  model: multiview_model.FittedViews
+  format: table_format.ViewFormat
+
+  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    model = self.model.on_grid
+    return {
+        "alpha": model.alpha,
+        "feature_names": list(self.format.feature_names),
+        "views": self.format.to_json(),
+    }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
+
+  @classmethod
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedMultiView:
+    """Returns the model that `model_folder.read` has read."""
+    model = server_step.MultiViewModel(
+        alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
+    )
+    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
+    format_ = table_format.ViewFormat.from_json(document["views"])
+    fitted_views = multiview_model.FittedViews(model, scaling, arrays["centroids"], format_.widths)
+    return cls(fitted_views, format_)
+
   def open_folder(
       self, directory: str, argument: str = "data_dir",
       later: table_options.LaterFiles = table_options.LaterFiles(),
@@ -81,20 +166,7 @@ class SavedModel(abc.ABC):
       ValueError: If files can't be used, or lack a column of the model.
       OSError: If a file can't be read.
     """
-    return self.tables.open_folder_for(self.format, directory, argument, later)
-
-  def place_others(
-      self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
-  ) -> tuple[SavedModel, tuple[str, ...]]:
-    """Returns this model, which has a cluster for every row, and nothing to say.
-
-    Raises:
-      ValueError: If there is a fallback.
-    """
-    del profiles
-    if fallback is not None:
-      raise validate.error("fallback", "be left out for clusters of rows", fallback)
-    return self, ()
+    return view_tables.open_folder_for(self.format, directory, argument, later)
 
   def predict(self, frames: Any) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).
@@ -118,83 +190,6 @@ class SavedModel(abc.ABC):
     for client_id in tables.client_ids:
       table = tables.read(client_id)
       yield client_id, table, {"cluster": self.model.assign(table.features)}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class SavedKMeans(SavedModel):
-  """A model of tables; see `SavedModel`."""
-
-  KIND = "federated_kmeans"
-
-  model: kmeans_model.KMeansModel
-  saved_tables: saved.SavedTables
-
-  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return {
-        "feature_names": list(self.saved_tables.schema.feature_names),
-        "radius": self.model.radius,
-        "tables": self.saved_tables.to_json(),
-    }, {}
-
-  @classmethod
-  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
-    """Returns the model that `model_folder.read` has read."""
-    model = kmeans_model.KMeansModel(
-        arrays["centroids"],
-        secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=document["radius"],
-    )
-    return cls(model, saved.SavedTables.from_json(document["tables"]))
-
-  def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
-  ) -> clients_lib.Clients:  # type: ignore[override]  # Views have other files.
-    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    return self.saved_tables.open_folder(directory, schema, argument)
-
-  def predict(self, frames: pd.DataFrame) -> np.ndarray:
-    """Returns the clusters of a frame's rows, an int array of shape (n,)."""
-    return self.model.assign(self.saved_tables.features_of_frame(frames))
-
-  def predict_tables(
-      self, tables: clients_lib.Clients
-  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
-    """Yields every client's id, what names its rows, and what is predicted for them."""
-    for client_id, table in tables.items():
-      features = self.saved_tables.features(table)
-      yield client_id, clients_lib.row_names(table, tables.schema), {
-          "cluster": self.model.assign(features)
-      }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class SavedMultiView(SavedModel):
-  """A model of tables in several views, a fit without noise; see `SavedModel`."""
-
-  KIND = "federated_multi_view_kmeans"
-  tables: ClassVar[types.ModuleType] = view_tables
-
-  model: multiview_model.FittedViews
-  format: table_format.ViewFormat
-
-  def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    model = self.model.on_grid
-    return {
-        "alpha": model.alpha,
-        "feature_names": list(self.format.feature_names),
-        "views": self.format.to_json(),
-    }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
-
-  @classmethod
-  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedMultiView:
-    """Returns the model that `model_folder.read` has read."""
-    model = server_step.MultiViewModel(
-        alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
-    )
-    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
-    format_ = table_format.ViewFormat.from_json(document["views"])
-    fitted_views = multiview_model.FittedViews(model, scaling, arrays["centroids"], format_.widths)
-    return cls(fitted_views, format_)
 
 
 # To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and

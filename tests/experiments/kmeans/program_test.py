@@ -280,7 +280,7 @@ class OwnDataTest(absltest.TestCase):
 
     # A missing cell is the middle of its bounds.
     model = load_model.load_model(folder)
-    self.assertEqual(model.saved_tables.scaling.fill.tolist(), [0, 1])
+    self.assertEqual(model.tables.scaling.fill.tolist(), [0, 1])
     # Later rows are read strictly.
     output = os.path.join(self.base, "odd.csv")
     flags = (f"--run={folder}", f"--data_dir={data}", f"--output={output}")
