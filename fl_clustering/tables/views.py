@@ -1,0 +1,219 @@
+"""Clients' tables in several views: a folder per client, with a file per view.
+
+Where the views' schemas have a key, their rows are joined by it, one to one, in the order of the
+first view; else row i is the same everywhere.  A client may have a file `labels`, with a column of
+classes and perhaps the key, of which nothing but scores is made.
+
+A file of schemas is a Frictionless Data Package, of which a part is understood: `resources`, each
+with the `name` of a view and its `schema`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import json
+import os
+from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.points import given_clients
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import read as read_lib
+from fl_clustering.tables import schema as schema_lib
+
+if TYPE_CHECKING:
+  import pandas as pd
+
+LABELS = "labels"
+
+Schemas = Mapping[str, schema_lib.Schema]
+
+
+def check(schemas: Schemas) -> None:
+  """Raises a ValueError unless these can be the schemas of views, by the views' names."""
+  if not schemas:
+    raise validate.error("resources", "hold a view", [])
+  for view, schema in schemas.items():
+    for role in set(schema.roles) - {"key"}:
+      raise validate.error(f"resources[{view}].{role}", "be left out of views", schema.roles[role])
+  keys = {schema.key for schema in schemas.values()}
+  if len(keys) > 1:
+    raise validate.error("primaryKey", "be the same in all views, or in none", sorted(map(str, keys)))
+
+
+def from_json(document: Any) -> dict[str, schema_lib.Schema]:
+  """Returns the schemas of a data package, by the views' names in order."""
+  if not isinstance(document, dict) or set(document) != {"resources"}:
+    raise validate.error("schema", "be an object with the key `resources` alone", document)
+  schemas = {}
+  for resource in document["resources"]:
+    if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
+      raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
+    schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
+  check(schemas)
+  return dict(sorted(schemas.items()))
+
+
+def to_json(schemas: Schemas) -> dict[str, Any]:
+  """Returns what `from_json` takes."""
+  return {
+      "resources": [{"name": view, "schema": one.to_json()} for view, one in schemas.items()]
+  }
+
+
+def load(path: str) -> dict[str, schema_lib.Schema]:
+  """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
+  try:
+    with open(path, encoding="utf-8-sig") as file:
+      return from_json(json.load(file))
+  except OSError as e:
+    raise ValueError(f"`schema` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+  except (ValueError, TypeError, RecursionError) as e:
+    raise ValueError(f"`schema` can't be used, got {path!r}: {e}") from e
+
+
+def strict(
+    directory: str, key: str | None = None, exclude: Iterable[str] = ()
+) -> dict[str, schema_lib.Schema]:
+  """Returns the schemas of a folder whose columns are numbers, but for the key."""
+  _, paths = next(iter(_files(directory, "data_dir").items()))
+  headers = {view: read_lib.header(path) for view, path in paths.items() if view != LABELS}
+  unknown = set(exclude).difference(*headers.values())
+  if unknown:
+    raise validate.error("exclude", f"name columns of {directory!r}", sorted(unknown)[0])
+  schemas = {}
+  for view, names in headers.items():
+    try:
+      schemas[view] = schema_lib.strict(names, key=key, exclude=set(exclude) & {*names})
+    except ValueError as e:
+      raise read_lib.BadTable(paths[view], 1, None, f"{e}".rstrip(".")) from e
+  check(schemas)
+  return schemas
+
+
+def _files(directory: str, argument: str) -> dict[str, dict[str, str]]:
+  """Returns the paths of every client's files by view."""
+  found = {}
+  for entry in clients_lib.entries(directory, argument):
+    folder = os.path.join(directory, entry)
+    if not os.path.isdir(folder):
+      raise validate.error(argument, "hold a folder per client, with a file per view", folder)
+    found[entry] = clients_lib.files(folder, argument)
+  if not found:
+    raise validate.error(argument, "hold a folder per client", directory)
+  return given_clients.sorted_by_id(found)
+
+
+class Views(collections.abc.Mapping):
+  """Clients' tables by client id; each is a dict by view, read anew when it is asked for.
+
+  Attributes:
+    schemas: What the views hold.
+  """
+
+  def __init__(self, paths: Mapping[str, Mapping[str, str]], schemas: Schemas) -> None:
+    self.schemas = dict(schemas)
+    self._paths = {client_id: dict(files) for client_id, files in paths.items()}
+
+  @property
+  def _key(self) -> str | None:
+    return next(iter(self.schemas.values())).key
+
+  def __getitem__(self, client_id: str) -> dict[str, pd.DataFrame]:
+    """Returns a client's rows by view, aligned."""
+    paths = self._paths[client_id]
+    tables = {view: read_lib.read(paths[view], one) for view, one in self.schemas.items()}
+    first = next(iter(tables))
+    for view, table in tables.items():
+      if len(table) != len(tables[first]):
+        raise read_lib.BadTable(
+            paths[view], None, None, f"has {len(table)} rows, and {first} {len(tables[first])}"
+        )
+      if self._key is not None:
+        tables[view] = self._joined(table, tables[first], paths[view])
+    return tables
+
+  def _joined(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
+    """Returns the rows of a table in the order of another one's keys."""
+    assert self._key is not None
+    places = encode.positions(first[self._key].to_numpy(), list(table[self._key]))
+    if (places < 0).any():
+      key = first[self._key][int((places < 0).argmax())]
+      raise read_lib.BadTable(path, None, self._key, f"lacks {key!r}, which another view has")
+    return table.iloc[places].reset_index(drop=True)
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._paths)
+
+  def __len__(self) -> int:
+    return len(self._paths)
+
+  @functools.cached_property
+  def num_rows(self) -> dict[str, int]:
+    """The number of every client's rows."""
+    return {client_id: len(next(iter(self[client_id].values()))) for client_id in self}
+
+  def labels(self) -> dict[str, np.ndarray] | None:
+    """Returns every client's classes, texts of shape (n,); None without files of labels.
+
+    Raises:
+      BadTable: If a file has not one class for every row.
+    """
+    if not any(LABELS in paths for paths in self._paths.values()):
+      return None
+    return {client_id: self._labels_of(client_id) for client_id in self}
+
+  def _labels_of(self, client_id: str) -> np.ndarray:
+    path = self._paths[client_id][LABELS]
+    dialect = next(iter(self.schemas.values()))
+    columns = read_lib.texts(path, dialect.delimiter)
+    keys = columns.pop(self._key, None) if self._key is not None else None
+    if len(columns) != 1:
+      raise read_lib.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
+    (classes,) = columns.values()
+    if len(classes) != self.num_rows[client_id]:
+      raise read_lib.BadTable(
+          path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"
+      )
+    found = np.array(classes, object)
+    if keys is None:
+      return found
+    first = next(iter(self[client_id].values()))
+    places = encode.positions(first[self._key].to_numpy(), [key or "" for key in keys])
+    if (places < 0).any():
+      raise read_lib.BadTable(path, None, self._key, "lacks a key that the views have")
+    return found[places]
+
+  def digests(self) -> dict[str, str]:
+    """Returns the SHA-256 of every file by its client and view."""
+    return clients_lib.digests({
+        f"{client_id}/{view}": path
+        for client_id, paths in self._paths.items() for view, path in paths.items()
+    })
+
+
+def open_folder(directory: str, schemas: Schemas, *, argument: str = "data_dir") -> Views:
+  """Returns the clients of a folder, all of whose files have been read once.
+
+  Raises:
+    ValueError: If the folder can't be used, or a client has other views.
+    BadTable: If a file can't be used.
+  """
+  paths = _files(directory, argument)
+  has_labels = LABELS in next(iter(paths.values()))
+  wanted = {*schemas, *([LABELS] if has_labels else [])}
+  for client_id, files in paths.items():
+    if set(files) != wanted:
+      raise validate.error(
+          argument, f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}",
+          ", ".join(sorted(files)),
+      )
+  views = Views(paths, schemas)
+  for client_id, num_rows in views.num_rows.items():
+    if not num_rows:
+      raise validate.error(argument, "hold a row for every client", client_id)
+  return views
