@@ -62,11 +62,9 @@ def draft(
       if name not in names
   ]
   columns = {name: _Column(name, tables) for name in names if name not in exclude}
-  counts = {
-      mark: sum(column.num_numbers(mark) for column in columns.values())
-      for mark in (".", ",") if mark != delimiter
-  }
-  decimal = max(counts, key=lambda mark: counts[mark])
+  decimal = "."
+  if delimiter != ",":
+    decimal = max(".,", key=lambda mark: sum(one.num_numbers(mark) for one in columns.values()))
   fields, missing = [], False
   for name, column in columns.items():
     role = next((role for role, given in roles.items() if given == name), None)
@@ -130,33 +128,32 @@ class _Column:
       self, decimal: str, role: str | None, is_public: bool
   ) -> tuple[schema_lib.Field | None, str]:
     """Returns the column's field, None without one, and what it was taken for."""
-    levels = tuple(sorted(self._texts, key=encode.by_number))
     if role == "label":
-      return schema_lib.Field(self._name, "string", enum=levels), f"the label, {len(levels)} classes"
+      return self._with_levels(), f"the label, of {len(self._texts)} classes"
     if role is not None:
       return schema_lib.Field(self._name, "string"), f"the {role}"
-    if not levels:
+    if not self._texts:
       return None, "left out, since it is empty"
-    about = ""
-    if self._may_be_key(decimal):
+    about, others = "", self._others(decimal)
+    if self._may_be_key(others):
       about = "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
-    others = self._others(decimal)
     if not others:
       return self._number(decimal, is_public), f"a number{about}"
-    if len(levels) <= _MOST_LEVELS:
-      return (
-          schema_lib.Field(self._name, "string", enum=levels),
-          f"{len(levels)} levels ({', '.join(levels)}){about}",
-      )
+    if len(self._texts) <= _MOST_LEVELS:
+      field = self._with_levels()
+      return field, f"levels ({', '.join(field.enum or ())}){about}"
     return None, f"left out, since {min(others)!r} is not a number{about}"
 
-  def _may_be_key(self, decimal: str) -> bool:
+  def _with_levels(self) -> schema_lib.Field:
+    levels = tuple(sorted(self._texts, key=encode.by_number))
+    return schema_lib.Field(self._name, "string", enum=levels)
+
+  def _may_be_key(self, others: set[str]) -> bool:
     """Returns whether every file has different integers, or texts, in this column."""
-    are_integers = all(re.fullmatch(read_lib.PATTERNS["integer"], text) for text in self._texts)
-    are_texts = self._others(decimal) == self._texts
-    return (are_integers or are_texts) and all(
-        len(set(cells)) == len(cells) > 1 for cells in self._cells.values()
-    )
+    if not all(len(set(cells)) == len(cells) > 1 for cells in self._cells.values()):
+      return False
+    pattern = re.compile(read_lib.PATTERNS["integer"])
+    return others == self._texts or all(map(pattern.fullmatch, self._texts))
 
   def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:
     if not is_public:

@@ -20,6 +20,7 @@ import csv
 import gzip
 import io
 import re
+import reprlib
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
@@ -519,11 +520,11 @@ class _Reader:
     """Returns why a cell can't be used."""
     if cell is None:
       return "a cell is missing"
-    levels = self._levels(field)
+    shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:
-      return f"{cell!r} is not one of {', '.join(levels)}"
+      return f"{shown} is not one of {', '.join(levels)}"
     kind = "an integer" if field.type == "integer" else "a number"
-    return f"{cell!r} is not {kind} between {field.bounds[0]:g} and {field.bounds[1]:g}"
+    return f"{shown} is not {kind} between {field.bounds[0]:g} and {field.bounds[1]:g}"
 
 
 def _values(field: schema_lib.Field, words: Sequence[str | None]) -> np.ndarray:

@@ -87,8 +87,9 @@ class Field:
         raise validate.error(name, "be left out but of numbers and integers", value)
       if value is not None:
         validate.within(-LARGEST, LARGEST, **{name: value})
-    if self.minimum is not None and self.maximum is not None and self.minimum >= self.maximum:
-      raise validate.error(f"{limits}.maximum", f"be above {self.minimum:g}", self.maximum)
+    if self.minimum is not None and self.maximum is not None:
+      if self.maximum / 2 - self.minimum / 2 < _LEAST_SCALE:
+        raise validate.error(f"{limits}.maximum", f"be above {self.minimum:g}", self.maximum)
     if (self.center is None) != (self.scale is None):
       raise validate.error(f"{key}.scale", "be given with `center`, and only then", self.scale)
     if self.scale is not None:
@@ -202,6 +203,7 @@ class Schema:
         raise validate.error(
             f"fields[{field.name}].constraints.enum", "list the levels of a feature", None
         )
+    _check_texts("fields", self.feature_names)  # Levels have names, too.
     for text in self.missing_values:
       if not isinstance(text, str):
         raise validate.error("missingValues", "hold texts", text)

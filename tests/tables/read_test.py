@@ -104,6 +104,7 @@ class StrictTest(_ReadTest):
       ("header_with_an_open_quote", b'"x,n,b,c\n', 1, None),
       ("other_delimiter", b"x;n;b;c\n1;2;1;u\n", 1, "x"),
       ("utf_16", "x,n,b,c\n1,2,1,u\n".encode("utf-16"), 1, None),
+      ("long_word", b"x,n,b,c\n" + b"n" * 9000 + b",2,1,u\n", 2, "x"),
       ("word", b"x,n,b,c\n1,2,1,u\nn/a,2,1,u\n", 3, "x"),
       ("empty_cell", b"x,n,b,c\n1,2,1,u\n,2,1,u\n", 3, "x"),
       ("blank_cell", b"x,n,b,c\n ,2,1,u\n", 2, "x"),
@@ -144,6 +145,7 @@ class StrictTest(_ReadTest):
       self._read(data)
     self.assertEqual((caught.exception.line, caught.exception.column), (line, column))
     self.assertNotIn("\n", str(caught.exception))
+    self.assertLess(len(str(caught.exception)), 400)
 
   @parameterized.parameters(
       (b"east,train,ill,1", None), (b",train,ill,1", "who"), (b"east,,ill,1", "part"),

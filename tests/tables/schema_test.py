@@ -75,6 +75,8 @@ class SchemaTest(parameterized.TestCase):
       (_changed("fields", 1, "constraints", "pattern", value="x"), r"\[age\].*pattern"),
       (_changed("fields", 1, "constraints", "minimum", value="0"), r"\[age\].*minimum"),
       (_changed("fields", 1, "constraints", "minimum", value=120), r"\[age\].*maximum"),
+      (_changed("fields", 1, "constraints", value={"minimum": 0, "maximum": 5e-324}), "maximum"),
+      (_changed("fields", 1, "name", value="smoker=no"), "fields.*smoker=no"),
       (_changed("fields", 1, "constraints", "minimum", value=float("nan")), r"\[age\].*minimum"),
       (_changed("fields", 1, "constraints", "enum", value=["1"]), r"\[age\].*enum"),
       (_changed("fields", 2, "scale"), r"\[beds\].scale"),
