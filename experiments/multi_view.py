@@ -24,10 +24,11 @@ from experiment_shell import run_flags
 from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
-from experiments.own_tables import table_flags
+from experiments.own_tables import column_flags
+from experiments.own_tables import schema_flag
 from experiments import reports
 from fl_clustering import runtime
-from fl_clustering.tables import table_options
+from fl_clustering.tables import views as views_lib
 
 cells = lazy_module.LazyModule("experiments.multiview.cells")
 methods = lazy_module.LazyModule("experiments.multiview.methods")
@@ -35,8 +36,8 @@ own_model = lazy_module.LazyModule("experiments.multiview.own_model")
 results = lazy_module.LazyModule("experiments.multiview.results")
 
 flags.adopt_module_key_flags(run_flags)
-# Those of `table_flags` that apply to views; the others are refused, and not in the help.
-_TABLE_FLAGS = [name for name in table_flags.NAMES if name not in ("columns", "client_column")]
+# Those that apply to views; the others are refused, and not in the help.
+_TABLE_FLAGS = ("schema", "row_key", "exclude")
 for _name in _TABLE_FLAGS:
   flags.declare_key_flag(_name)
 
@@ -47,14 +48,14 @@ path_flag.define(
     "the installed one without Bazel.")
 path_flag.define(
     "data_dir", None,
-    "Your own data instead of --datasets: a folder with a folder per site, which has one file per "
-    "view (CSV with any separator, Parquet, Feather, XLSX with openpyxl, NPY or NPZ) and the rows "
-    "in the same order. A file `labels` with classes, if there is one, is used for scores only.")
+    "Your own data instead of --datasets: a folder with a folder per site, which has a file per "
+    "view (.csv, .csv.gz or .parquet). A file `labels` with classes, if there is one, is used for "
+    "scores only.")
 
 HELP = program_help.Help(
     {
         "data": ("data_dir", "datasets", "num_clients", "seeds"),
-        "tables": ("categories", "missing"),
+        "tables": ("schema", "row_key"),
         "training": ("n_init", "num_rounds"),
         "methods": ("num_clusters", "alpha"),
         "output": run_flags.NAMES[:2],
@@ -78,14 +79,26 @@ def _config() -> config_lib.MultiViewStudyConfig:
     _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
     values["datasets"] = (data.OWN,)
   else:
-    _check_left_out(table_flags.NAMES, "without --data_dir")
+    _check_left_out(_TABLE_FLAGS, "without --data_dir")
   if values.get("datasets") == (data.DEMONSTRATION,):  # It has its own.
     names = ("num_clients", "dirichlet_alpha", "seed")
     _check_left_out(names, f"with {data.DEMONSTRATION} alone")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
     _check_left_out(("features_dir",), "without multiple_features")
-  tables = table_options.TableOptions(**table_flags.given())
-  return config_lib.MultiViewStudyConfig(**values, tables=tables)
+  return config_lib.MultiViewStudyConfig(**values, schemas=_schemas())
+
+
+def _schemas() -> views_lib.Schemas | None:
+  """Returns what the views of the user's own sites hold; None without these."""
+  data_dir, path = flags.FLAGS.data_dir, flags.FLAGS.schema
+  if data_dir is None:
+    return None
+  refused = set(column_flags.NAMES) - {*_TABLE_FLAGS}
+  _check_left_out(sorted(refused), "of views")
+  if path is None:
+    return views_lib.strict(data_dir, flags.FLAGS.row_key, flags.FLAGS.exclude or ())
+  _check_left_out(("row_key", "exclude"), "with --schema")
+  return views_lib.load(path)
 
 
 class MultiView(experiment.Experiment):
@@ -107,15 +120,11 @@ class MultiView(experiment.Experiment):
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
     loaded = data.load(
-        config.datasets, config.tables, config.num_clusters, flags.FLAGS.features_dir,
+        config.datasets, config.schemas, config.num_clusters, flags.FLAGS.features_dir,
         flags.FLAGS.data_dir,
     )
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
-    for tables in (one.tables for one in loaded.datasets.values() if one.tables is not None):
-      told = {"classes": tables.classes_told, "levels": tables.format.levels_told}
-      lines += [f"{what}: {names}" for what, names in told.items() if names]
-    lines += [f"warning: {text}" for text in loaded.warnings]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
 
   def measure(

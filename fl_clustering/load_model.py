@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, ClassVar, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +16,7 @@ from fl_clustering.multiview import server_step
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
-from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import table_format
-from fl_clustering.tables import table_options
-from fl_clustering.tables import view_tables
+from fl_clustering.tables import views as views_lib
 from fl_clustering.three_phase import saved_clusters
 
 if TYPE_CHECKING:
@@ -37,10 +34,12 @@ class SavedModel(abc.ABC):
   Attributes:
     KIND: What the folder's document calls it.
     model: That of a `federated_clusterer.Fit`.
+    tables: What is kept of the tables.
   """
 
   KIND: ClassVar[str]
   model: Any
+  tables: Any
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -62,6 +61,29 @@ class SavedModel(abc.ABC):
   @property
   def scaling(self) -> secure_sums.Scaling:
     return self.model.scaling
+
+  def open_folder(
+      self, directory: str, argument: str = "data_dir", schema: str | None = None
+  ) -> Any:
+    """Returns the clients of a folder of later files, as `tables.open_folder` does."""
+    return self.tables.open_folder(directory, schema, argument)
+
+  @abc.abstractmethod
+  def _names_and_features(
+      self, clients: Any
+  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
+    """Yields every client's id, what names its rows, and their features."""
+
+  def predict_tables(
+      self, clients: Any
+  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
+    """Yields every client's id, what names its rows, and what is predicted for them.
+
+    Args:
+      clients: From `open_folder`.
+    """
+    for client_id, names, features in self._names_and_features(clients):
+      yield client_id, names, {"cluster": self.model.assign(features)}
 
   def place_others(
       self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
@@ -103,25 +125,15 @@ class SavedKMeans(SavedModel):
     )
     return cls(model, saved.SavedTables.from_json(document["tables"]))
 
-  def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
-  ) -> clients_lib.Clients:
-    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    return self.tables.open_folder(directory, schema, argument)
-
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
     return self.model.assign(self.tables.features_of_frame(frames))
 
-  def predict_tables(
+  def _names_and_features(
       self, clients: clients_lib.Clients
-  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
-    """Yields every client's id, what names its rows, and what is predicted for them."""
+  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
     for client_id, table in clients.items():
-      features = self.tables.features(table)
-      yield client_id, clients_lib.row_names(table, clients.schema), {
-          "cluster": self.model.assign(features)
-      }
+      yield client_id, clients_lib.row_names(table, clients.schema), self.tables.features(table)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,14 +143,14 @@ class SavedMultiView(SavedModel):
   KIND = "federated_multi_view_kmeans"
 
   model: multiview_model.FittedViews
-  format: table_format.ViewFormat
+  tables: saved.SavedViews
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
     return {
         "alpha": model.alpha,
-        "feature_names": list(self.format.feature_names),
-        "views": self.format.to_json(),
+        "feature_names": list(self.tables.feature_names),
+        "views": self.tables.to_json(),
     }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
 
   @classmethod
@@ -148,48 +160,25 @@ class SavedMultiView(SavedModel):
         alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
     )
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
-    format_ = table_format.ViewFormat.from_json(document["views"])
-    fitted_views = multiview_model.FittedViews(model, scaling, arrays["centroids"], format_.widths)
-    return cls(fitted_views, format_)
+    tables = saved.SavedViews.from_json(document["views"])
+    fitted = multiview_model.FittedViews(model, scaling, arrays["centroids"], tables.widths)
+    return cls(fitted, tables)
 
-  def open_folder(
-      self, directory: str, argument: str = "data_dir",
-      later: table_options.LaterFiles = table_options.LaterFiles(),
-  ) -> Any:
-    """Returns the tables of a folder of clients, whose `warnings` tell of what is not used.
-
-    Args:
-      argument: What messages call the folder.
-      later: How the files may differ from those of the model.
-
-    Raises:
-      ValueError: If files can't be used, or lack a column of the model.
-      OSError: If a file can't be read.
-    """
-    return view_tables.open_folder_for(self.format, directory, argument, later)
-
-  def predict(self, frames: Any) -> np.ndarray:
+  def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).
 
     Args:
-      frames: A pandas frame with the columns of the clients' tables, in any order.  Of several
-        views, a mapping from view to frame, or a list of frames in the order of the views' names.
-
-    Raises:
-      TypeError: If it is none of these.
-      ValueError: If a view or a column is missing, or a cell can't be used.
+      frames: A frame per view, by the view's name or in the order of these names.
     """
-    return self.model.assign(self.format.features(frames))
+    return self.model.assign(self.tables.features_of_frames(frames))
 
-  def predict_tables(self, tables: Any) -> Iterator[tuple[str, Any, dict[str, np.ndarray]]]:
-    """Yields every client's id, its table and a dict of what is predicted for its rows.
-
-    Args:
-      tables: From `open_folder`.
-    """
-    for client_id in tables.client_ids:
-      table = tables.read(client_id)
-      yield client_id, table, {"cluster": self.model.assign(table.features)}
+  def _names_and_features(
+      self, clients: views_lib.Views
+  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
+    for client_id, tables in clients.items():
+      view, table = next(iter(tables.items()))
+      names = clients_lib.row_names(table, clients.schemas[view])
+      yield client_id, names, self.tables.features(tables)
 
 
 # To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and

@@ -9,7 +9,7 @@ from clustering_basics import options
 from clustering_basics import validate
 from experiments.multiview import data
 from fl_clustering.multiview import multiview_config
-from fl_clustering.tables import table_options
+from fl_clustering.tables import views as views_lib
 
 # The files of a run, besides those that all experiments write.
 MEASUREMENTS = "measurements.csv"
@@ -68,7 +68,8 @@ class MultiViewStudyConfig:
       float, "A restart ends when a round lowers the objective by less than this share of it.",
       multiview_config.MultiViewConfig.tol,
   )
-  tables: table_options.TableOptions = table_options.TableOptions()
+  # Of the user's own sites: what their views hold.
+  schemas: views_lib.Schemas | None = None
 
   def __post_init__(self) -> None:
     if self.datasets not in ((data.AUTO,), (data.OWN,)):
@@ -101,4 +102,5 @@ class MultiViewStudyConfig:
     return range(self.seed, self.seed + self.num_seeds)
 
   def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
+    schemas = None if self.schemas is None else views_lib.to_json(self.schemas)
+    return {**options.to_json(dataclasses.replace(self, schemas=None)), "schemas": schemas}

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import os
-from typing import Any, Mapping, Sequence, cast
+from typing import Any, Iterator, Mapping, Sequence, cast
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
 from fl_clustering.points import grid_scaling
-from fl_clustering.tables import problems
-from fl_clustering.tables import table_options
-from fl_clustering.tables import view_tables
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
+from fl_clustering.tables import views as views_lib
 from fl_clustering.tasks import digits as mnist_digits
 
 # The tutorial's data, which are drawn anew for every seed.
@@ -36,6 +37,8 @@ class MultiViewData:
     labels: int64 of shape (n,), or None if classes are not known.
     clients: The indices of every client's points, or None if the points are still to be split.
     tables: Those of the user's own clients; else None.
+    kept: What a model keeps of these.
+    classes: The names of their classes; None without.
   """
 
   name: str
@@ -44,7 +47,9 @@ class MultiViewData:
   labels: np.ndarray | None
   num_clusters: int
   clients: dict[str, np.ndarray] | None = None
-  tables: view_tables.ViewTables | None = None
+  tables: views_lib.Views | None = None
+  kept: saved.SavedViews | None = None
+  classes: tuple[str, ...] | None = None
 
   @property
   def num_points(self) -> int:
@@ -105,7 +110,9 @@ def _check_variation(views: Mapping[str, np.ndarray]) -> None:
       )
 
 
-def _num_clusters_of(given: int | None, tables: view_tables.ViewTables) -> int:
+def _num_clusters_of(
+    given: int | None, classes: tuple[str, ...] | None, num_points: int
+) -> int:
   """Returns how many clusters to look for in the user's own data.
 
   Args:
@@ -114,11 +121,10 @@ def _num_clusters_of(given: int | None, tables: view_tables.ViewTables) -> int:
   Raises:
     ValueError: If there are fewer points, or no classes and the user says nothing.
   """
-  num_points = sum(tables.num_rows.values())
   if given is None:
-    if tables.labels is None:
+    if classes is None:
       raise ValueError("`num_clusters` must be given for sites without labels, got none.")
-    return len(tables.labels.classes)
+    return len(classes)
   if given > num_points:
     raise validate.error(
         "num_clusters", f"be at most the {num_points} points of all sites", given
@@ -126,55 +132,65 @@ def _num_clusters_of(given: int | None, tables: view_tables.ViewTables) -> int:
   return given
 
 
+def _saved_views(tables: views_lib.Views) -> saved.SavedViews:
+  """Returns what is kept of tables: missing cells become means over all clients."""
+  views = {}
+  for view, schema in tables.schemas.items():
+
+    def blocks(view: str = view) -> Iterator[np.ndarray]:
+      return (encode.numbers(one[view], tables.schemas[view]) for one in tables.values())
+
+    scaling = encode.scaling_over(blocks, schema, standardize=False)
+    views[view] = saved.SavedTables(schema, scaling)
+  return saved.SavedViews(views)
+
+
 def load_folder(
-    data_dir: str, options: table_options.TableOptions, num_clusters: int | None = None
+    data_dir: str, schemas: views_lib.Schemas, num_clusters: int | None = None
 ) -> MultiViewData:
   """Returns the user's own data: a folder per client, with a file per view.
 
   Args:
-    data_dir: The folder, laid out as `view_tables.py` describes.
+    data_dir: The folder, laid out as `views.py` describes.
+    schemas: What the views hold.
     num_clusters: How many clusters to look for; None for as many as there are classes.
 
   Raises:
     ValueError: If the folder can't be used, or `num_clusters` is missing.
-    OSError: If a file can't be read.
   """
-  tables = view_tables.open_folder(data_dir, options).filled()
-  num_clusters = _num_clusters_of(num_clusters, tables)
-  features = np.concatenate([tables.read(client_id).features for client_id in tables.client_ids])
-  ends = np.cumsum(tables.format.widths)[:-1]
-  pooled = dict(zip(tables.views, np.split(features, ends, axis=1)))
+  tables = views_lib.open_folder(data_dir, schemas)
+  by_client = tables.labels()
+  classes, labels = None, None
+  if by_client is not None:
+    classes = encode.in_order(set(np.concatenate(list(by_client.values())).tolist()))
+    labels = np.concatenate([encode.positions(own, classes) for own in by_client.values()])
+  num_clusters = _num_clusters_of(num_clusters, classes, sum(tables.num_rows.values()))
+  kept = _saved_views(tables)
+  features = np.concatenate([kept.features(one) for one in tables.values()])
+  ends = np.cumsum(kept.widths)[:-1]
+  pooled = dict(zip(tables.schemas, np.split(features, ends, axis=1)))
   _check_variation(pooled)
-  labels = None
-  if tables.labels is not None:
-    labels = np.concatenate(list(tables.labels.by_client.values()))
   ends = np.cumsum(list(tables.num_rows.values()))[:-1]
   return MultiViewData(
       name=OWN,
-      source=f"{len(tables.client_ids)} sites in {os.path.basename(os.path.abspath(data_dir))}",
+      source=f"{len(tables)} sites in {os.path.basename(os.path.abspath(data_dir))}",
       views=pooled,
       labels=labels,
       num_clusters=num_clusters,
-      clients=dict(zip(tables.client_ids, np.split(np.arange(len(features)), ends))),
+      clients=dict(zip(tables, np.split(np.arange(len(features)), ends))),
       tables=tables,
+      kept=kept,
+      classes=classes,
   )
 
 
 def _fingerprint(one: MultiViewData) -> str:
-  if one.tables is not None:
-    return one.tables.sha256[:16]
   digest = hashlib.sha256()
   for array in one.views.values():
     digest.update(np.ascontiguousarray(array).tobytes())
   if one.labels is not None:
     digest.update(one.labels.tobytes())
   return digest.hexdigest()[:16]
-
-
-def _classes(one: MultiViewData) -> list[str] | None:
-  """Returns the names of the classes of the user's own data; None without."""
-  labels = None if one.tables is None else one.tables.labels
-  return None if labels is None else list(labels.classes)
 
 
 _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
@@ -194,12 +210,6 @@ class LoadedData:
   with_demonstration: bool
   left_out: dict[str, str]
 
-  @property
-  def warnings(self) -> tuple[str, ...]:
-    """What is odd about the user's own data, in words."""
-    tables = [one.tables for one in self.datasets.values() if one.tables is not None]
-    return tuple(text for one in tables for text in one.warnings)
-
   def describe(self) -> dict[str, Any]:
     """Returns what `config.json` says of the data."""
     return {
@@ -212,29 +222,29 @@ class LoadedData:
                 "sites": None if one.clients is None else {
                     client_id: len(share) for client_id, share in one.clients.items()
                 },
-                "classes": _classes(one),
+                "classes": one.classes and list(one.classes),
                 "fingerprint": _fingerprint(one),
             }
             for name, one in self.datasets.items()
         },
         **{
-            "sha256_by_client": dict(one.tables.digests)
+            "sha256_by_client": one.tables.digests()
             for one in self.datasets.values() if one.tables is not None
         },
-        "warnings": list(self.warnings),
         "with_demonstration": self.with_demonstration,
         "left_out": self.left_out,
     }
 
 
 def load(
-    names: Sequence[str], tables: table_options.TableOptions, num_clusters: int | None,
+    names: Sequence[str], schemas: views_lib.Schemas | None, num_clusters: int | None,
     features_dir: str | None = None, data_dir: str | None = None,
 ) -> LoadedData:
   """Returns the data sets of these names.
 
   Args:
     names: As in `--datasets`; `OWN` for the user's own data.
+    schemas: What the views of these hold.
     num_clusters: Of the user's own data; None for as many as there are classes.
 
   Raises:
@@ -243,7 +253,7 @@ def load(
     OSError: If files can't be read.
   """
   if names == (OWN,):
-    own = load_folder(cast(str, data_dir), tables, num_clusters)
+    own = load_folder(cast(str, data_dir), schemas or {}, num_clusters)
     return LoadedData({own.name: own}, False, {})
   auto = names == (AUTO,)
   names = DATASETS if auto else names
@@ -268,5 +278,5 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
       digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
       raise ValueError(
           f"`{argument}` must give the same data as in the run to resume, got "
-          f"{problems.changed(*digests) or 'others'}."
+          f"{clients_lib.changed(*digests) or 'others'}."
       )

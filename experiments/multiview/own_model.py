@@ -22,15 +22,14 @@ multiview_config = lazy_module.LazyModule("fl_clustering.multiview.multiview_con
 
 def _write_clusters(
     folder: output_folder.OutputFolder,
-    predicted: Iterable[tuple[str, Any, Mapping[str, np.ndarray]]],
+    predicted: Iterable[tuple[str, dict[str, list[Any]], Mapping[str, np.ndarray]]],
 ) -> None:
-  rows, ids = [], {}
-  for client_id, table, found in predicted:
-    ids = {} if table.row_ids is None else {"id": table.row_ids}
-    columns = (table.rows.tolist(), *ids.values(), found["cluster"].tolist())
-    rows += [(client_id, *row) for row in zip(*columns)]
+  rows: list[tuple[Any, ...]] = []
+  names: Mapping[str, list[Any]] = {}
+  for client_id, names, found in predicted:
+    rows += [(client_id, *row) for row in zip(*names.values(), found["cluster"].tolist())]
   folder.write_text(
-      config_lib.CLUSTERS, output_folder.csv_text(("site", "row", *ids, "cluster"), rows)
+      config_lib.CLUSTERS, output_folder.csv_text(("site", *names, "cluster"), rows)
   )
 
 
@@ -43,18 +42,19 @@ def write(
   Returns:
     What the summary says of it.
   """
-  tables: Any = data.tables
-  names: Sequence[str] = tables.format.feature_names
-  features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
+  tables, kept = data.tables, data.kept
+  assert tables is not None and kept is not None
+  names: Sequence[str] = kept.feature_names
+  features = {client_id: kept.features(own) for client_id, own in tables.items()}
   settings = multiview_config.MultiViewConfig(
       data.num_clusters, view_weights="equal", seed=config.seed, **config.method_settings
   )
   with federated_clusterer.open_clients(needs_tff=False) as hold_points:
-    fit = fitting.fit(settings, hold_points(features), tables.format.widths)
+    fit = fitting.fit(settings, hold_points(features), kept.widths)
   fit.warn_of_few_points()
-  model = load_model.SavedMultiView(fit.model, tables.format)
+  model = load_model.SavedMultiView(fit.model, kept)
   predicted = list(model.predict_tables(tables))
-  clusters = ((table.features, columns["cluster"]) for _, table, columns in predicted)
+  clusters = ((features[c], columns["cluster"]) for c, _, columns in predicted)
   profiles = cluster_profiles.measure(clusters, data.num_clusters, len(names))
   _write_clusters(folder, predicted)
   for name, table in (

@@ -199,11 +199,11 @@ def _model_blocks(run: finished_run.FinishedRun) -> list[html_page.Html]:
 
 def _settings_section(run: finished_run.FinishedRun) -> html_page.Html:
   """Returns the section of settings, data and versions."""
-  settings = {name: value for name, value in run.settings.items() if name != "tables"}
+  settings = {name: value for name, value in run.settings.items() if name != "schemas"}
   return report_sections.settings_section(
       "Settings, data and versions",
       {
-          "Settings": {**settings, **run.settings["tables"]},
+          "Settings": settings,
           **{f"Data: {name}": one for name, one in run.document["data"].items()},
           "Versions": run.versions,
       },

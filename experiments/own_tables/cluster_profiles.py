@@ -12,7 +12,6 @@ from experiment_shell import figure_style
 from experiment_shell import report_sections
 from experiment_shell import scores as scores_lib
 from fl_clustering.points import grid_scaling
-from fl_clustering.tables import table_options
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -189,9 +188,11 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
 
 def about(settings: Mapping[str, Any]) -> str:
   """Returns what numbers in profiles are, from a run's settings, in sentences."""
-  tables = settings.get("schema") or settings["tables"]
+  schemas = [settings["schema"]] if "schema" in settings else [
+      resource["schema"] for resource in settings["schemas"]["resources"]
+  ]
   text = "Means and spreads are in the data's units, also where a fit standardizes columns."
-  if tables.get("missing", table_options.ERROR) != table_options.ERROR:
+  if any(schema["missing"] == "mean" for schema in schemas):
     text += " A missing cell counts as its column's mean."
   return text
 

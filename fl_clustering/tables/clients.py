@@ -32,7 +32,7 @@ def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
     ValueError: If there is none, a file has another ending, or two have the same name.
   """
   found: dict[str, str] = {}
-  for entry in _entries(directory, argument):
+  for entry in entries(directory, argument):
     path = os.path.join(directory, entry)
     ending = next((one for one in ENDINGS if entry.endswith(one)), None)
     if os.path.isdir(path):
@@ -48,7 +48,8 @@ def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
   return found
 
 
-def _entries(directory: str, argument: str) -> list[str]:
+def entries(directory: str, argument: str) -> list[str]:
+  """Returns the names in a folder, in order, but for those that begin with a dot."""
   try:
     entries = sorted(entry for entry in os.listdir(directory) if not entry.startswith("."))
   except OSError as e:
@@ -61,7 +62,8 @@ def _entries(directory: str, argument: str) -> list[str]:
 class Clients(collections.abc.Mapping):
   """Clients' tables by client id, in order; each is read when it is asked for.
 
-  Tables that clients share are read once, and kept.  In private reading, a client's own file that can't be read has no rows.
+  Tables that clients share are read once, and kept.  In private reading, a client's own file that
+  can't be read has no rows.
 
   Attributes:
     schema: What they hold.
@@ -125,11 +127,16 @@ class Clients(collections.abc.Mapping):
 
   def digests(self) -> dict[str, str]:
     """Returns the SHA-256 of every file by its name; not for private runs."""
-    found = {}
-    for name, path in self._paths.items():
-      with open(path, "rb") as file:
-        found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+    return digests(self._paths)
+
+
+def digests(paths: Mapping[str, str]) -> dict[str, str]:
+  """Returns the SHA-256 of files by their names."""
+  found = {}
+  for name, path in paths.items():
+    with open(path, "rb") as file:
+      found[name] = hashlib.sha256(file.read()).hexdigest()
+  return found
 
 
 def open_folder(

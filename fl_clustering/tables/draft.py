@@ -145,7 +145,7 @@ class _Column:
     return None, f"left out, since {min(others)!r} is not a number{about}"
 
   def _with_levels(self) -> schema_lib.Field:
-    levels = tuple(sorted(self._texts, key=encode.by_number))
+    levels = encode.in_order(self._texts)
     return schema_lib.Field(self._name, "string", enum=levels)
 
   def _may_be_key(self, others: set[str]) -> bool:

@@ -47,11 +47,15 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
   found: set[str] = set()
   for table in tables:
     found.update(table[schema.label])
-  return tuple(sorted(found, key=by_number))
+  return in_order(found)
 
 
-def by_number(text: str) -> tuple[float, str]:
-  """Returns the key of an order of texts: numbers by their size, then the others."""
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+  """Returns texts in order: numbers by their size, then the others."""
+  return tuple(sorted(texts, key=_by_number))
+
+
+def _by_number(text: str) -> tuple[float, str]:
   try:
     number = float(text)
   except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -42,32 +43,19 @@ class SavedTables:
     return self.schema.without("label", "client", "split", "key")
 
   def open_folder(
-      self, directory: str, schema: schema_lib.Schema | None = None, argument: str = "data_dir"
+      self, directory: str, schema: str | None = None, argument: str = "data_dir"
   ) -> clients_lib.Clients:
     """Returns the clients of a folder with later files, which may lack the label and the key.
 
     Args:
-      schema: One with the same features and the same column for the client, which may have another
-        dialect and other missing cells; None for the model's.
+      schema: A file of a schema with the same features and the same column for the client, which
+        may have another dialect and other missing cells; None for the model's.
 
     Raises:
       ValueError: If the folder can't be used, or the schema has other features.
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
-    later = self.schema.without("split")
-    if schema is not None:
-      wanted, given = ({field.name: field for field in one.features} for one in (later, schema))
-      for name in {**wanted, **given}:
-        if given.get(name) != wanted.get(name):
-          raise validate.error(
-              f"fields[{name}]", f"be as in the model, {wanted.get(name)}", given.get(name)
-          )
-      if schema.client != later.client:
-        raise validate.error("client", f"be as in the model, {later.client!r}", schema.client)
-      later = dataclasses.replace(
-          later, missing_values=schema.missing_values, missing=schema.missing,
-          delimiter=schema.delimiter, decimal=schema.decimal,
-      )
+    later = _later(self.schema.without("split"), schema and schema_lib.load(schema))
     first = next(iter(clients_lib.files(directory, argument).values()))
     names = read_lib.header(first, later.delimiter)
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
@@ -84,3 +72,82 @@ class SavedTables:
         schema_lib.Schema.from_json(document["schema"]),
         encode.Scaling.from_json(document["scaling"]),
     )
+
+
+def _later(own: schema_lib.Schema, given: schema_lib.Schema | None) -> schema_lib.Schema:
+  """Returns a model's schema with the dialect and the missing cells of the one that is given."""
+  if given is None:
+    return own
+  of_model, found = ({field.name: field for field in one.features} for one in (own, given))
+  for name in {**of_model, **found}:
+    if found.get(name) != of_model.get(name):
+      raise validate.error(
+          f"fields[{name}]", f"be as in the model, {of_model.get(name)}", found.get(name)
+      )
+  if given.client != own.client:
+    raise validate.error("client", f"be as in the model, {own.client!r}", given.client)
+  return dataclasses.replace(
+      own, missing_values=given.missing_values, missing=given.missing, delimiter=given.delimiter,
+      decimal=given.decimal,
+  )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedViews:
+  """What is kept of tables in several views, by the views' names."""
+
+  views: Mapping[str, SavedTables]
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of the features of all views."""
+    return tuple(
+        f"{view}: {name}" for view, one in self.views.items() for name in one.schema.feature_names
+    )
+
+  @property
+  def widths(self) -> tuple[int, ...]:
+    """The number of every view's features."""
+    return tuple(len(one.schema.feature_names) for one in self.views.values())
+
+  def features(self, tables: Mapping[str, pd.DataFrame]) -> np.ndarray:
+    """Returns the features of rows that were read, of shape (n, sum of the widths)."""
+    return np.concatenate([one.features(tables[v]) for v, one in self.views.items()], axis=1)
+
+  def features_of_frames(
+      self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+  ) -> np.ndarray:
+    """Returns the features of frames by view, or in the order of the views' names.
+
+    Raises:
+      ValueError: If there are other views, or as many rows in not all of them.
+      BadTable: If a frame lacks a column, or a cell is wrong.
+    """
+    if not isinstance(frames, Mapping):
+      frames = dict(zip(self.views, frames)) if len(frames) == len(self.views) else {}
+    if set(frames) != set(self.views):
+      raise validate.error("frames", f"have the views {', '.join(self.views)}", list(frames))
+    found = [one.features_of_frame(frames[view]) for view, one in self.views.items()]
+    if len({len(features) for features in found}) > 1:
+      raise validate.error("frames", "have as many rows in every view", [*map(len, found)])
+    return np.concatenate(found, axis=1)
+
+  def open_folder(
+      self, directory: str, schema: str | None = None, argument: str = "data_dir"
+  ) -> views_lib.Views:
+    """Returns the clients of a folder with later files, as `SavedTables.open_folder` does."""
+    own = {view: one.schema for view, one in self.views.items()}
+    given = None if schema is None else views_lib.load(schema)
+    if given is not None and set(given) != set(own):
+      raise validate.error("schema", f"have the views {', '.join(own)}", list(given))
+    later = {view: _later(one, given and given[view]) for view, one in own.items()}
+    return views_lib.open_folder(directory, later, argument=argument)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns a dict for JSON."""
+    return {view: one.to_json() for view, one in self.views.items()}
+
+  @classmethod
+  def from_json(cls, document: Mapping[str, Any]) -> SavedViews:
+    """Returns what `to_json` made a dict of."""
+    return cls({view: SavedTables.from_json(one) for view, one in document.items()})

@@ -23,7 +23,6 @@ from fl_clustering.methods import registry
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
-from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import models
 from fl_clustering.three_phase import judging
 
@@ -112,7 +111,7 @@ class SavedClusters:
     )
 
   def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
+      self, directory: str, argument: str = "data_dir", schema: str | None = None
   ) -> clients_lib.Clients:
     """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
     return self.tables.open_folder(directory, schema, argument)

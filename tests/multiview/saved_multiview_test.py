@@ -11,8 +11,9 @@ from fl_clustering import load_model
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import table_options
-from fl_clustering.tables import view_tables
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
+from fl_clustering.tables import views
 from tests.multiview import sample_views
 
 
@@ -44,12 +45,18 @@ class SavedMultiViewTest(absltest.TestCase):
       os.makedirs(os.path.join(cls.sites, client_id))
       for name, frame in frames.items():
         frame.to_csv(os.path.join(cls.sites, client_id, f"{name}.csv"), index=False)
-    options = table_options.TableOptions(id_column="key")
-    tables = view_tables.open_folder(cls.sites, options)
+    schemas = views.strict(cls.sites, key="key")
+    tables = views.open_folder(cls.sites, schemas)
+    kept = saved.SavedViews({
+        view: saved.SavedTables(
+            schema, encode.Scaling(*np.zeros((2, width)), np.ones(width))
+        )
+        for view, schema in schemas.items() for width in [len(schema.feature_names)]
+    })
     config = multiview_config.MultiViewConfig(3, view_weights="mvkm", n_init=1)
-    features = {client_id: tables.read(client_id).features for client_id in tables.client_ids}
-    cls.fit = fitting.fit(config, secure_sums.hold(features), tables.format.widths)
-    cls.model = load_model.SavedMultiView(cls.fit.model, tables.format)
+    features = {client_id: kept.features(own) for client_id, own in tables.items()}
+    cls.fit = fitting.fit(config, secure_sums.hold(features), kept.widths)
+    cls.model = load_model.SavedMultiView(cls.fit.model, kept)
     cls.model.save(cls.saved)
     cls.loaded = load_model.load_model(cls.saved)
 
@@ -71,8 +78,10 @@ class SavedMultiViewTest(absltest.TestCase):
       np.testing.assert_array_equal(self.model.predict(in_order), predicted[client_id])
 
   def test_ids_come_with_the_rows(self):
-    tables = self.loaded.open_folder(self.sites)
-    self.assertEqual(tables.read("c").row_ids[:2], ("c0", "c1"))
+    clients = self.loaded.open_folder(self.sites)
+    names = {client_id: one for client_id, one, _ in self.loaded.predict_tables(clients)}
+    self.assertEqual(names["c"]["id"][:2], ["c0", "c1"])
+    self.assertEqual(names["c"]["row"][:2], [1, 2])
 
   def test_the_loaded_model_is_the_saved_one_to_the_last_bit(self):
     for name in ("centers", "view_weights", "rates"):
@@ -83,10 +92,10 @@ class SavedMultiViewTest(absltest.TestCase):
     np.testing.assert_array_equal(self.loaded.centroids, self.model.centroids)
 
   def test_centroids_are_in_the_datas_units(self):
-    rows = np.concatenate([self.model.format.features(f) for f in self.frames.values()])
+    rows = np.concatenate([self.model.tables.features_of_frames(f) for f in self.frames.values()])
     centroids = self.loaded.centroids
     self.assertEqual(centroids.shape, (3, 10))
-    self.assertEqual(self.model.format.feature_names[4:7], ("y: c0", "y: c1", "y: flat"))
+    self.assertEqual(self.model.tables.feature_names[4:7], ("y: c0", "y: c1", "y: flat"))
     np.testing.assert_allclose(centroids[:, 6], 7.5, rtol=1e-12)
     # Weighted means of rows are between them.
     self.assertTrue(np.all(centroids >= rows.min(axis=0) - 1e-9))
@@ -101,8 +110,12 @@ class SavedMultiViewTest(absltest.TestCase):
     self.assertEqual(self.loaded.predict(none).shape, (0,))
 
   def test_refuses_frames_that_do_not_fit(self):
-    with self.assertRaisesRegex(ValueError, "view 'x': `frame` must have the column 'c0'"):
-      self.loaded.predict({**self.frames["a"], "x": pd.DataFrame({"c1": [1.0]})})
+    frames = self.frames["a"]
+    with self.assertRaisesRegex(ValueError, "'c0'"):
+      self.loaded.predict({**frames, "x": pd.DataFrame({"c1": [1.0]})})
+    for wrong in ([frames["x"]], {"x": frames["x"]}, {**frames, "x": frames["x"][:2]}):
+      with self.assertRaisesRegex(ValueError, "frames"):
+        self.loaded.predict(wrong)
 
 
 if __name__ == "__main__":

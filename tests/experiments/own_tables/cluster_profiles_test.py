@@ -71,9 +71,10 @@ class ClusterProfilesTest(absltest.TestCase):
 
   def test_missing_cells_are_said(self):
     units = "Means and spreads are in the data's units, also where a fit standardizes columns."
-    self.assertEqual(cluster_profiles.about({"tables": {}}), units)
     self.assertEqual(cluster_profiles.about({"schema": {"missing": "error"}}), units)
     self.assertStartsWith(cluster_profiles.about({"schema": {"missing": "mean"}}), f"{units} ")
+    views = {"resources": [{"schema": {"missing": missing}} for missing in ("error", "mean")]}
+    self.assertStartsWith(cluster_profiles.about({"schemas": views}), f"{units} ")
 
   def test_features_that_tell_clusters_apart_come_first(self):
     rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
