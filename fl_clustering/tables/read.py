@@ -373,8 +373,9 @@ class _Reader:
     return pa.array(texts, pa.string())
 
   def _check_header(self, names: Sequence[str]) -> None:
+    found = set(names)
     for field in self._schema.fields:
-      if field.name not in names:
+      if field.name not in found:
         line = 1 if self._is_text else None
         raise BadTable(self._path, line, field.name, f"is not among the columns {list(names)}")
 
