@@ -90,7 +90,16 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
 
 
 def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
-  """Returns what `read` returns of a Parquet file with a frame's cells."""
+  """Returns what `read` returns of a Parquet file with a frame's cells.
+
+  Raises:
+    TypeError: If it is no frame.
+    BadTable: If it lacks a column, or a cell can't be used.
+  """
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+
+  if not isinstance(frame, pd.DataFrame):
+    raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
   return _joined(_Reader(f"frame{PARQUET}", schema, private=False).frame(frame), schema)
 
 
@@ -120,7 +129,7 @@ def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
   if path.endswith(PARQUET):
     with _parquet_errors(path):
       table = _parquet(path).read()
-    return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
+      return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
   with _opened(path) as file:
     names = _header(path, file, delimiter)
     rows = []
@@ -229,7 +238,7 @@ def _parquet_errors(path: str) -> Iterator[None]:
 
   try:
     yield
-  except (OSError, pa.ArrowException) as e:
+  except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as e:
     raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 
@@ -364,8 +373,9 @@ class _Reader:
     return pa.array(texts, pa.string())
 
   def _check_header(self, names: Sequence[str]) -> None:
+    found = set(names)
     for field in self._schema.fields:
-      if field.name not in names:
+      if field.name not in found:
         line = 1 if self._is_text else None
         raise BadTable(self._path, line, field.name, f"is not among the columns {list(names)}")
 

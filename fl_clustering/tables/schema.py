@@ -73,8 +73,6 @@ class Field:
   scale: float | None = None
 
   def __post_init__(self) -> None:
-    if not isinstance(self.name, str) or not self.name:
-      raise validate.error("name", "be text", self.name)
     key = f"fields[{self.name}]"
     validate.one_of(("number", "integer", "boolean", "string"), **{f"{key}.type": self.type})
     limits = f"{key}.constraints"
@@ -137,11 +135,13 @@ class Field:
     return _given(document)
 
   @classmethod
-  def from_json(cls, document: Any) -> Field:
-    """Returns the field of a JSON object."""
+  def from_json(cls, document: Any, place: int) -> Field:
+    """Returns the field of a JSON object, which is at some place in the list."""
     name = document.get("name") if isinstance(document, dict) else None
-    key = f"fields[{name}]"
+    key = f"fields[{name or place}]"
     _check_keys(document, key, "field")
+    if not isinstance(name, str) or not name:
+      raise validate.error(f"{key}.name", "be text", name)
     constraints = document.get("constraints", {})
     _check_keys(constraints, f"{key}.constraints", "constraints")
     values = {**document, **constraints}
@@ -151,7 +151,7 @@ class Field:
       raise validate.error(f"{key}.type", "be given", None)
     if "enum" in values:
       values["enum"] = _texts(values["enum"], f"{key}.constraints.enum")
-    return cls(**{"name": None, **values})
+    return cls(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +207,11 @@ class Schema:
     for text in self.missing_values:
       if not isinstance(text, str):
         raise validate.error("missingValues", "hold texts", text)
+      for field in self.fields:
+        if text in (field.enum or ()):
+          raise validate.error(
+              f"fields[{field.name}].constraints.enum", "hold no value of `missingValues`", text
+          )
     validate.one_of(("error", "mean"), missing=self.missing)
     validate.one_of((".", ","), **{"dialect.decimalChar": self.decimal})
     is_character = isinstance(self.delimiter, str) and len(self.delimiter) == 1
@@ -293,7 +298,7 @@ class Schema:
     if not isinstance(missing_values, list):
       raise validate.error("missingValues", "be a list", missing_values)
     return cls(
-        tuple(map(Field.from_json, fields)),
+        tuple(Field.from_json(field, place) for place, field in enumerate(fields)),
         **{role: document.get(role) for role in ("label", "client", "split")},
         key=key, missing_values=tuple(missing_values), missing=document.get("missing", "error"),
         delimiter=dialect.get("delimiter", ","), decimal=dialect.get("decimalChar", "."),

@@ -224,6 +224,11 @@ class ParquetTest(_ReadTest):
       self._parquet(frame, schema_lib.strict(("x", "who"), client="who"))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
 
+  @parameterized.parameters([[[1.0, 2.0]]], [{"x": [1.0]}], [pd.Series([1.0], name="x")])
+  def test_refuses_what_is_no_frame(self, rows):
+    with self.assertRaisesRegex(TypeError, "frame"):
+      read.from_frame(rows, schema_lib.strict(("x",)))
+
   def test_a_damaged_file(self):
     path = os.path.join(self.folder, "a.parquet")
     pd.DataFrame({"x": ["long text"] * 9, "y": np.arange(9)}).to_parquet(path, compression="gzip")
@@ -303,6 +308,8 @@ class PrivateTest(_ReadTest):
     with self.assertRaises(read.BadTable) as caught:
       read.read(path, schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
+    with self.assertRaises(read.BadTable):
+      read.texts(path, ",")
 
 
 class ShortcutTest(_ReadTest):

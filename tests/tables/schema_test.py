@@ -66,8 +66,10 @@ class SchemaTest(parameterized.TestCase):
   @parameterized.parameters(
       ([], "schema"), ({}, "fields"), (_changed("fields", value={}), "fields"),
       (_changed("fields", value=[]), "fields"), (_changed("foreignKeys", value=[]), "foreignKeys"),
-      (_changed("fields", value=["age"]), r"fields\[None\]"),
-      (_changed("fields", 0, "name"), "name"), (_changed("fields", 0, "name", value=""), "name"),
+      (_changed("fields", 2, value="beds"), r"fields\[2\]"),
+      (_changed("fields", 2, "name"), r"fields\[2\].name"),
+      (_changed("fields", 0, "name", value=""), r"fields\[0\].name"),
+      (_changed("fields", 3, "constraints", "enum", value=["NA", "no"]), r"\[smoker\].*enum.*NA"),
       (_changed("fields", 1, "type"), r"fields\[age\].type"),
       (_changed("fields", 1, "type", value="date"), r"fields\[age\].type"),
       (_changed("fields", 1, "format", value="default"), r"fields\[age\].*format"),
