@@ -66,9 +66,7 @@ def run_program(main, *arguments):
 def _predict():
   """Returns `experiments.predict` and its flags, which have the names of other programs' flags."""
   defined = flags.FLAGS._flags()  # pylint: disable=protected-access
-  names = (
-      "run", "data_dir", "output", "overwrite", "unknown_levels", "skip_bad_rows", "fallback"
-  )
+  names = ("run", "data_dir", "output", "overwrite", "fallback")
   with mock.patch.dict(defined):
     for name in names:
       defined.pop(name, None)

@@ -17,6 +17,8 @@ from experiment_shell import launch
 from experiments import multi_view
 from experiments import report
 from fl_clustering import load_model
+from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views
 from tests.experiment_shell import in_process
 
 _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
@@ -25,7 +27,21 @@ _SMALL = ("--seeds=2", "--n_init=1", "--num_rounds=5")
 _CLASSES = np.array(["bird", "cat", "dog"])
 
 
-def _write_sites(folder, labelled=True):
+def _write_schemas(folder):
+  """Writes what the views hold; returns the flag that names the file."""
+  def numbers(*names):
+    return (schema_lib.Field("key", "string"), *map(schema_lib.Field, names))
+
+  path = os.path.join(folder, "schemas.json")
+  with open(path, "w", encoding="utf-8") as file:
+    json.dump(views.to_json({
+        "x": schema_lib.Schema(numbers("u", "v", "w"), key="key"),
+        "y": schema_lib.Schema(numbers("pay", "flat"), key="key", delimiter=";", decimal=","),
+    }), file)
+  return f"--schema={path}"
+
+
+def _write_sites(folder, labelled=True, plain=False):
   """Writes 50 rows of three classes at two sites: as an array, and as text with an id."""
   rng = np.random.default_rng(0)
   for site, size in (("north", 30), ("south", 20)):
@@ -41,7 +57,8 @@ def _write_sites(folder, labelled=True):
     frame = pd.DataFrame({"key": ids, "pay": y, "flat": 5})
     # Another order of the columns at each site.
     frame = frame if site == "north" else frame[frame.columns[::-1]]
-    frame.to_csv(os.path.join(site_folder, "y.csv"), sep=";", decimal=",", index=False)
+    dialect = {} if plain else {"sep": ";", "decimal": ","}
+    frame.to_csv(os.path.join(site_folder, "y.csv"), index=False, **dialect)
     if labelled:
       pd.Series(_CLASSES[labels]).to_csv(
           os.path.join(site_folder, "labels.csv"), header=["kind"], index=False
@@ -82,7 +99,7 @@ class SitesTest(absltest.TestCase):
     _write_sites(cls.sites)
     cls.base = temporary.name
     cls.output = os.path.join(temporary.name, "out")
-    cls.flags = (f"--data_dir={cls.sites}", "--id_column=key", "--decimal=,", *_SMALL)
+    cls.flags = (f"--data_dir={cls.sites}", _write_schemas(cls.base), *_SMALL)
     cls.printed = _run(cls.output, *cls.flags)
 
   def test_prints_scores_and_where_the_report_is(self):
@@ -171,9 +188,7 @@ class SitesTest(absltest.TestCase):
     for site in ("north", "south"):
       os.remove(os.path.join(other, site, "y.csv"))
     path = os.path.join(self.base, "none.csv")
-    with self.assertRaisesRegex(
-        launch.InputError, "^`data_dir` must hold the model's views, x, y, got x in "
-    ):
+    with self.assertRaisesRegex(launch.InputError, "data_dir.*'north'"):
       in_process.run_predict(
           f"--run={self.output}", f"--data_dir={other}", f"--output={path}"
       )
@@ -200,7 +215,7 @@ class SitesTest(absltest.TestCase):
       json.loads(_read(self.output, name))
     document = json.loads(_read(self.output, "config.json"))
     self.assertEqual(document["data"]["sites"]["classes"], list(_CLASSES))
-    self.assertEqual(document["config"]["tables"], {"id_column": "key", "decimal": ","})
+    self.assertEqual(list(views.from_json(document["config"]["schemas"])), ["x", "y"])
 
   def test_the_report_can_be_drawn_again(self):
     before = _read(self.output, "report.html")
@@ -228,11 +243,12 @@ class SitesTest(absltest.TestCase):
       pd.DataFrame({"key": range(20), **{
           column: np.arange(20.0) for column in (("u", "v", "w") if name[0] == "x" else (
               "pay", "flat"))
-      }}).to_csv(path[: path.rindex(".")] + ".csv", sep=";", decimal=",", index=False)
+      }}).to_csv(
+          path[: path.rindex(".")] + ".csv", index=False,
+          **({} if name[0] == "x" else {"sep": ";", "decimal": ","})
+      )
     flags = (f"--data_dir={other}", *self.flags[1:], "--resume")
-    with self.assertRaisesRegex(
-        launch.InputError, "`data_dir` must give the same data .* got other rows of south.$"
-    ):
+    with self.assertRaisesRegex(launch.InputError, "data_dir.* got south/x, south/y"):
       _run(self.output, *flags)
 
 
@@ -245,10 +261,10 @@ class ProgramTest(parameterized.TestCase):
     self.output = os.path.join(self.folder, "out")
 
   def test_sites_without_labels_and_ids(self):
-    _write_sites(self.sites, labelled=False)
+    _write_sites(self.sites, labelled=False, plain=True)
     printed = _run(
         self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",
-        "--num_rounds=2", "--exclude=key,flat", "--decimal=,",
+        "--num_rounds=2", "--exclude=key,flat",
     )
     self.assertIn("objective", printed)
     page = _read(self.output, "report.html")
@@ -271,9 +287,9 @@ class ProgramTest(parameterized.TestCase):
       ("sites_and_datasets", ["--data_dir=x", "--datasets=digits"],
        "`datasets` must be left out with --data_dir, got digits."),
       ("sites_and_skew", ["--data_dir=x", "--dirichlet_alpha=1"], "`dirichlet_alpha` must be"),
-      ("no_sites", ["--data_dir=/no/such"], "`data_dir` must be a folder, got '/no/such'"),
-      ("a_flag_of_tables_without_sites", ["--missing=mean"],
-       "`missing` must be left out without --data_dir, got mean."),
+      ("no_sites", ["--data_dir=/no/such"], "/no/such"),
+      ("a_flag_of_tables_without_sites", ["--row_key=key"],
+       "`row_key` must be left out without --data_dir, got key."),
       ("alpha", ["--alpha=1"], "`alpha` must be > 1"),
   )
   def test_refuses(self, flags, message):
@@ -291,24 +307,21 @@ class ProgramTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(self.output))
 
   @parameterized.named_parameters(
-      ("a_missing_file", lambda site: os.remove(os.path.join(site, "y.csv")), (),
-       "got 'y' at 'north' but not at 'south'"),
-      ("columns", None, ("--columns=u",), "`columns` must be left out: views have all their"),
-      ("clients", None, ("--client_column=u",), "`client_column` must be left out: every client"),
-      ("an_unknown_column", None, ("--exclude=t",), "`exclude` must name columns of the tables"),
-      ("decimal_commas", None, ("--id_column=key", "--decimal=."),
-       "is not a number: it has a decimal comma; without --decimal, each file's decimal mark is"),
-      ("ids", None, ("--decimal=,", "--categories=flat"),
-       "column 'key': 'n0' is not a number; --id_column=key compares the rows of all views."),
-      ("too_many_clusters", None, ("--decimal=,", "--id_column=key", "--num_clusters=51"),
+      ("a_missing_file", lambda site: os.remove(os.path.join(site, "y.csv")), ("--row_key=key",),
+       "'south'"),
+      ("clients", None, ("--client_column=u",), "`client_column` must be left out of views"),
+      ("an_unknown_column", None, ("--exclude=t",), "exclude"),
+      ("a_schema_and_columns", None, ("--schema=x", "--exclude=t"), "exclude"),
+      ("no_schema", None, ("--schema=/no/such",), "/no/such"),
+      ("ids", None, (), "north/x.parquet, row 1, column 'key'"),
+      ("too_many_clusters", None, ("--row_key=key", "--num_clusters=51"),
        "`num_clusters` must be at most the 50 points"),
-      ("a_view_that_is_the_same_everywhere", None,
-       ("--decimal=,", "--id_column=key", "--exclude=pay"),
+      ("a_view_that_is_the_same_everywhere", None, ("--row_key=key", "--exclude=pay"),
        "`data_dir` must hold views that vary over all rows, got the same values everywhere in "
        "view 'y'"),
   )
   def test_refuses_sites(self, spoil, flags, message):
-    _write_sites(self.sites)
+    _write_sites(self.sites, plain=True)
     if spoil is not None:
       spoil(os.path.join(self.sites, "south"))
     with self.assertRaises(launch.InputError) as raised:
