@@ -55,7 +55,8 @@ class SavedTables:
       ValueError: If the folder can't be used, or the schema has other features.
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
-    later = _later(self.schema.without("split"), schema and schema_lib.load(schema))
+    given = None if schema is None else schema_lib.load(schema)
+    later = _later(self.schema.without("split"), given)
     first = next(iter(clients_lib.files(directory, argument).values()))
     names = read_lib.header(first, later.delimiter)
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
@@ -140,7 +141,7 @@ class SavedViews:
     given = None if schema is None else views_lib.load(schema)
     if given is not None and set(given) != set(own):
       raise validate.error("schema", f"have the views {', '.join(own)}", list(given))
-    later = {view: _later(one, given and given[view]) for view, one in own.items()}
+    later = {view: _later(one, None if given is None else given[view]) for view, one in own.items()}
     return views_lib.open_folder(directory, later, argument=argument)
 
   def to_json(self) -> dict[str, Any]:
