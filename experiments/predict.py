@@ -4,9 +4,9 @@
 
 The folder must be like that of the run: a file per client, or a folder per client with a file
 per view.  The files must have the features that the run was made with, in any order; other columns
-are not used.  Of federated k-means, the files are read by the run's schema, or with another dialect
-by --schema.  Of other models, each file's separator, encoding and decimal mark are found again, and
-other options, such as what becomes of missing cells, are those of the run.
+are not used.  They are read by the run's schema, or with another dialect by --schema.  Of several
+views, each file's separator, encoding and decimal mark are found again, and other options, such as
+what becomes of missing cells, are those of the run.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
@@ -119,7 +119,7 @@ def main() -> None:
     if os.path.exists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
-    by_schema = isinstance(model, load_model.SavedKMeans)
+    by_schema = not isinstance(model, load_model.SavedMultiView)
     _check_flags(by_schema)
     profiles, moments = _profiles(flags.FLAGS.run)
     later = table_options.LaterFiles(

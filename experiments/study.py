@@ -32,10 +32,11 @@ from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import jobs
 from experiments.grouping_study import parts
 from experiments.grouping_study import results
+from experiments.own_tables import column_flags
 from experiments import reports
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags
-from fl_clustering.tables import problems
+from fl_clustering.tables import clients as clients_lib
 
 flags.adopt_module_key_flags(three_phase_flags)
 
@@ -65,7 +66,7 @@ _NOT_FOR_STUDIES = ("reuse",)
 HELP = program_help.Help(
     {
         "data": ("settings", "dataset", "data_dir", "num_clients"),
-        "tables": ("label_column", "categories"),
+        "tables": ("schema", "label_column"),
         "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
         "methods": ("methods", "num_clusters", "num_seeds", "num_folds"),
         "privacy": ("aggregator",),
@@ -144,7 +145,7 @@ def _check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) ->
   data.check_own_methods(recorded, document)
   if recorded["data"]["fingerprints"] != document["data"]["fingerprints"]:
     digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
-    got = problems.changed(*digests) or "other examples"
+    got = clients_lib.changed(*digests) or "other examples"
     raise ValueError(f"`data_dir` must give the same data as in the study to resume, got {got}.")
 
 
@@ -194,7 +195,8 @@ class Study(experiment.Experiment):
 
   def config(self) -> config_lib.StudyConfig:
     own = _settings()
-    run = data.config_of(three_phase_flags.settings(), flags.FLAGS.data_dir)
+    with column_flags.naming_draft(flags.FLAGS.data_dir):
+      run = data.config_of(three_phase_flags.settings(), flags.FLAGS.data_dir)
     return config_lib.StudyConfig(run, **own)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:

@@ -17,6 +17,7 @@ from experiment_shell import experiment
 from experiment_shell import finished_run
 from experiment_shell import lazy_module
 from experiment_shell import output_folder
+from experiments.own_tables import column_flags
 from experiments import reports
 from experiments.three_phase import comparison
 from experiments.three_phase import data
@@ -78,7 +79,8 @@ class ThreePhase(experiment.Experiment):
     settings = data.completed(
         experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, resumed
     )
-    return data.config_of(settings, data_dir)
+    with column_flags.naming_draft(data_dir):
+      return data.config_of(settings, data_dir)
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del stack

@@ -147,11 +147,9 @@ class SavedKMeans(SavedModel):
     return cls(model, saved.SavedTables.from_json(document["tables"]))
 
   def open_folder(
-      self, directory: str, argument: str = "data_dir", later: Any = None,
-      schema: schema_lib.Schema | None = None,
-  ) -> clients_lib.Clients:
+      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
+  ) -> clients_lib.Clients:  # type: ignore[override]  # Views have other files.
     """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    del later
     return self.saved_tables.open_folder(directory, schema, argument)
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:

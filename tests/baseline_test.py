@@ -11,14 +11,14 @@ from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.tasks import own_clients
 from fl_clustering.three_phase import baseline
 
-_FORMAT = object()  # What tasks of tables have.
+_TABLES = object()  # What tasks of tables have.
 
 
 def _task(labels):
   rng = np.random.default_rng(0)
   clients = {f"{i}": (rng.normal(size=(len(y), 2)), y) for i, y in enumerate(labels)}
   task = own_clients.task_from_arrays(clients, "logistic", validation_share=0)
-  return dataclasses.replace(task, table_format=_FORMAT)
+  return dataclasses.replace(task, tables=_TABLES)
 
 
 class BaselineTest(absltest.TestCase):
@@ -34,7 +34,7 @@ class BaselineTest(absltest.TestCase):
 
   def test_none_of_other_data_than_tables(self):
     task = _task([[0, 1] * 5])
-    self.assertIsNone(baseline.of_task(dataclasses.replace(task, table_format=None)))
+    self.assertIsNone(baseline.of_task(dataclasses.replace(task, tables=None)))
 
 
 if __name__ == "__main__":

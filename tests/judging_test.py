@@ -12,7 +12,7 @@ from fl_clustering.three_phase import judging
 def _task(labels, num_classes=2, has_tables=True):
   counts = np.bincount(labels, minlength=num_classes)
   return types.SimpleNamespace(
-      table_format="format" if has_tables else None, train_label_counts=counts,
+      tables="tables" if has_tables else None, train_label_counts=counts,
   )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fl_clustering import load_model
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import saved_clusters
@@ -60,7 +60,7 @@ class SavedClustersTest(absltest.TestCase):
       self._folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
     self._task = files.load_task(task_options.TaskOptions(
         dataset="files", data_dir=self._folder.full_path, model="logistic",
-        tables=table_options.TableOptions(label_column="sick"),
+        schema=schema_lib.strict(("dose", "sick"), label="sick"),
     ))
 
   def _saved(self, task, vectors):
@@ -101,7 +101,7 @@ class SavedClustersTest(absltest.TestCase):
     task = self._task
     vectors = np.random.default_rng(0).normal(size=(3, task.num_parameters)).astype(np.float32)
     saved = saved_clusters.SavedClusters(
-        "dynamic_distance", vectors, {"a": (0,), "b": (1,), "c": (0, 2)}, task.table_format,
+        "dynamic_distance", vectors, {"a": (0,), "b": (1,), "c": (0, 2)}, task.tables,
         {"name": "logistic"},
     )
     mean = dataclasses.replace(

@@ -120,8 +120,8 @@ def _found_sentences(results: results_lib.Results, setting: str) -> Iterator[str
 def _drawn(results: results_lib.Results) -> str:
   """Returns what each seed draws, in words: whatever the data don't give."""
   run = results.config.run
-  if run.tables is not None:
-    of_data = ["the clients' test rows"] if run.tables.split_column is None else []
+  if run.schema is not None:
+    of_data = ["the clients' test rows"] if run.schema.split is None else []
   elif run.dataset == "emnist":
     of_data = ["the clients"]
   else:

@@ -182,11 +182,9 @@ def _check_recorded(recorded: Mapping[str, Any], described: Mapping[str, Any]) -
   """Raises a ValueError that names the files that are others than in the run to resume."""
   if recorded == described:
     return
-  before, now = (one.get(_DIGESTS, {}) for one in (recorded, described))
-  names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+  changed = clients_lib.changed(recorded.get(_DIGESTS, {}), described.get(_DIGESTS, {}))
   raise validate.error(
-      "data_dir", "hold what the run to resume began with",
-      f"others: {', '.join(names)}" if names else "other clients",
+      "data_dir", "hold what the run to resume began with", changed or "other clients"
   )
 
 
@@ -218,8 +216,10 @@ def load(
     fill = encode.public_scaling(clients.schema).fill
   else:
     config.check_enough_points(sum(clients.num_rows.values()))
-    blocks = (encode.numbers(table, clients.schema) for table in clients.values())
-    fill = encode.scaling_over(blocks, clients.schema, standardize=False).fill
+    fill = encode.scaling_over(
+        lambda: (encode.numbers(table, clients.schema) for table in clients.values()),
+        clients.schema, standardize=False,
+    ).fill
   scaling = encode.Scaling(fill, np.zeros(len(fill)), np.ones(len(fill)))
   tables = Tables(clients, saved.SavedTables(clients.schema, scaling))
   num_clients = f"{len(clients)} client{'s' * (len(clients) != 1)}"

@@ -49,8 +49,11 @@ def schema(directory: str) -> schema_lib.Schema:
     paths = clients.files(directory).values()
     with naming_draft(directory):
       # A file that lacks a column of another one is refused when it is read.
-      names = dict.fromkeys(name for path in paths for name in read.header(path))
-      return schema_lib.strict(tuple(names), **given())
+      names = tuple(dict.fromkeys(name for path in paths for name in read.header(path)))
+      try:
+        return schema_lib.strict(names, **given())
+      except ValueError as e:
+        raise read.BadTable(next(iter(paths)), 1, None, f"{e}".rstrip(".")) from e
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
@@ -62,7 +65,7 @@ def naming_draft(directory: str) -> Iterator[None]:
   """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
   try:
     yield
-  except ValueError as e:
+  except read.BadTable as e:
     if flags.FLAGS.schema is not None:
       raise
     words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]

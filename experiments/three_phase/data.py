@@ -11,7 +11,7 @@ from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tables import problems
+from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
@@ -31,23 +31,23 @@ def config_of(
   """Returns the `ThreePhaseConfig` of settings; clients' files have their own number of clients.
 
   Args:
-    settings: The settings by name, `dataset`, `tables` and `seed` among them.
+    settings: The settings by name, `dataset`, `schema` and `seed` among them.
 
   Raises:
     ValueError: If the settings don't fit each other or the files.
   """
-  dataset, tables = settings["dataset"], settings["tables"]
+  dataset, schema = settings["dataset"], settings["schema"]
   reads_tables = task_registry.DATASETS[dataset].reads_tables
   if reads_tables and data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
   test_share = settings.get("test_share")
-  task_registry.check_tables(dataset, tables, test_share)
+  task_registry.check_tables(dataset, schema, test_share)
   if reads_tables:
     if "num_clients" in settings:
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
       )
-    found = files.num_clients(data_dir, tables, test_share, settings["seed"])
+    found = files.num_clients(data_dir, schema, test_share, settings["seed"])
     settings = {**settings, "num_clients": found}
   return config_lib.ThreePhaseConfig(**settings)
 
@@ -142,7 +142,7 @@ def load(
       partition=config.partition,
       model=config.model,
       seed=config.seed,
-      tables=config.tables,
+      schema=config.schema,
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
@@ -226,7 +226,7 @@ def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> 
   check_own_methods(recorded, document)
   if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
     digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
-    got = problems.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
+    got = clients_lib.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
     raise ValueError(f"`data_dir` must give the same data as in the run to resume, got {got}.")
 
 

@@ -4,12 +4,13 @@ from typing import Any
 
 from absl import flags
 
+from clustering_basics import validate
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments.own_tables import table_flags
-from fl_clustering.tables import table_options
+from experiments.own_tables import column_flags
+from experiments.own_tables import schema_flag
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
@@ -23,8 +24,8 @@ path_flag.define(
     "data_dir", None,
     "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
     "auto; default ~/.tff).")
-table_flags.define_of_labels()
-flags.adopt_module_key_flags(table_flags)
+for _module in (column_flags, schema_flag):
+  flags.adopt_module_key_flags(_module)
 
 # The defaults of a single run on the digits: clients that differ in kind and in labels, with
 # settings under which a grouping finds the kinds.
@@ -49,7 +50,7 @@ _OF_CHOICES = config_lib.ThreePhaseConfig.of_choices
 HELP = program_help.Help(
     {
         "data": ("dataset", "data_dir", "num_clients", "partition"),
-        "tables": ("label_column", "categories"),
+        "tables": ("schema", "label_column"),
         "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
         "methods": ("methods", "num_clusters"),
         "privacy": ("aggregator",),
@@ -60,7 +61,7 @@ HELP = program_help.Help(
             *_OF_CHOICES["partition"], "num_new_clients", "test_share", "validation_share",
             "seed",
         ),
-        "tables": (*table_flags.OF_LABELS, *table_flags.NAMES),
+        "tables": column_flags.NAMES,
         "training": (
             *_OF_CHOICES["model"], "client_epochs_per_round", "clients_per_round",
             "batch_size",
@@ -78,7 +79,13 @@ HELP = program_help.Help(
 
 def settings() -> dict[str, Any]:
   """Returns the settings of a `ThreePhaseConfig` that are given or have a default as flags."""
-  given = table_flags.given()
-  reads_tables = task_registry.DATASETS[flags.FLAGS.dataset].reads_tables
-  tables = table_options.TableOptions(**given) if given or reads_tables else None
-  return {**option_flags.given(config_lib.ThreePhaseConfig), "tables": tables}
+  dataset, schema = flags.FLAGS.dataset, None
+  if task_registry.DATASETS[dataset].reads_tables:
+    if flags.FLAGS.data_dir is None:
+      raise validate.error("data_dir", "name the folder with the clients' files", None)
+    schema = column_flags.schema(flags.FLAGS.data_dir)
+  else:
+    for name in (*column_flags.NAMES, "schema"):
+      if flags.FLAGS[name].value:
+        raise validate.error(name, f"be left out with `dataset` {dataset}", flags.FLAGS[name].value)
+  return {**option_flags.given(config_lib.ThreePhaseConfig), "schema": schema}

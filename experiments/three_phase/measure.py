@@ -51,7 +51,7 @@ def run(
       result = run_lib.run(config, task, client_data, checkpoints, [files, bar])
       recovery = group_recovery.recovery_rows(config, task, result)
     files.finish(task, result, recovery)
-  if task.table_format is not None:
+  if task.tables is not None:
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.options_for("model"))
     saved.save(folder.join(model_folder.MODEL))

@@ -9,22 +9,21 @@ from experiment_shell import output_folder
 from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
-  from fl_clustering.tables import table_format
+  from fl_clustering.tables import encode
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import saved_clusters
 
 
 def _in_units(
-    profiles: cluster_profiles.Profiles, encoding: "table_format.FeatureEncoding"
+    profiles: cluster_profiles.Profiles, scaling: "encode.Scaling"
 ) -> cluster_profiles.Profiles:
   """Returns profiles of scaled features in the data's units, where they are near to exact.
 
   The features were float32.  A mean of zero would show as a small number, so means and
   deviations are rounded to a millionth or so of a feature's deviation.
   """
-  assert encoding.factor is not None  # A task's features are scaled.
-  is_constant = encoding.factor == 0
-  unit = np.where(is_constant, 0, 1 / np.where(is_constant, 1, encoding.factor))
+  is_constant = scaling.factor == 0
+  unit = np.where(is_constant, 0, 1 / np.where(is_constant, 1, scaling.factor))
   step = 10.0 ** (np.floor(np.log10(np.where(is_constant, 1, unit))) - 5)
 
   def rounded(values: np.ndarray) -> np.ndarray:
@@ -32,9 +31,9 @@ def _in_units(
 
   return dataclasses.replace(
       profiles,
-      means=rounded(profiles.means * unit + encoding.shift),
+      means=rounded(profiles.means * unit + scaling.shift),
       deviations=rounded(profiles.deviations * unit),
-      overall_mean=rounded(profiles.overall_mean * unit + encoding.shift),
+      overall_mean=rounded(profiles.overall_mean * unit + scaling.shift),
       overall_deviation=rounded(profiles.overall_deviation * unit),
   )
 
@@ -58,12 +57,11 @@ def profiles_text(
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 
-  assert task.table_format is not None  # A task of tables has one.
-  encoding = task.table_format.encoding
-  names = encoding.feature_names
+  assert task.tables is not None
+  names = task.tables.schema.feature_names
   scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(names))
   rows = [
       [f"{value:.12g}" if isinstance(value, float) else value for value in row]
-      for row in cluster_profiles.rows(_in_units(scaled, encoding), names)
+      for row in cluster_profiles.rows(_in_units(scaled, task.tables.scaling), names)
   ]
   return output_folder.csv_text(cluster_profiles.HEADER, rows)

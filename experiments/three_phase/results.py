@@ -163,7 +163,7 @@ class Results:
   @property
   def has_tables(self) -> bool:
     """Whether the examples are rows of clients' tables."""
-    return self.settings["tables"] is not None
+    return self.settings["schema"] is not None
 
   @property
   def tests_on_clients(self) -> bool:
@@ -219,7 +219,7 @@ class Results:
     """What a label is called, with the tables' column if the data are tables."""
     if not self.has_tables:
       return "label"
-    return f"class (column {self.settings['tables']['label_column']})"
+    return f"class (column {self.settings['schema']['label']})"
 
   @property
   def mean_majority_share(self) -> float:

@@ -6,7 +6,7 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, Mapping, Sequence, TYPE_CHECKING
+from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -110,39 +110,41 @@ def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarr
 
 
 def scaling_over(
-    blocks: Iterable[np.ndarray], schema: schema_lib.Schema, *, standardize: bool
+    blocks: Callable[[], Iterable[np.ndarray]], schema: schema_lib.Schema, *, standardize: bool
 ) -> Scaling:
   """Returns the scaling of features whose means and variances come from sums over all clients.
 
   Args:
-    blocks: The clients' features, each of shape (n, d); they are asked for twice.
-    standardize: Whether numbers without a public scaling become of mean 0 and variance 1.
+    blocks: Returns the clients' features, each of shape (n, d); called up to three times.
+    standardize: Whether features without a public scaling become of mean 0 and variance 1, and
+      constant ones 0.
 
   Raises:
     ValueError: If a feature has no value.
   """
-  counts = sums = np.zeros(len(schema.feature_names))
-  for features in blocks:
+  num_rows, counts, sums = 0, np.zeros(len(schema.feature_names)), np.zeros(())
+  for features in blocks():
+    num_rows += len(features)
     counts = counts + (~np.isnan(features)).sum(axis=0)
     sums = sums + np.nansum(features, axis=0)
   if not counts.all():
     name = schema.feature_names[int(np.argmin(counts > 0))]
     raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
-  means, squares, num_rows = sums / counts, np.zeros(len(counts)), 0
-  shift, factor = np.zeros(len(counts)), np.ones(len(counts))
-  if standardize:
-    for features in blocks:
-      squares = squares + (np.where(np.isnan(features), 0, features - means) ** 2).sum(axis=0)
-      num_rows += len(features)
-    deviations = np.sqrt(squares / num_rows)
-    # What rounding leaves of a constant feature.
-    is_constant = deviations <= 1e-12 * np.abs(means)
-    shift = means.copy()
-    factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
-    place = 0
-    for field in schema.features:
-      if field.is_numeric and field.public_scaling is not None:
-        shift[place], scale = field.public_scaling
-        factor[place] = 1 / scale
-      place += len(field.feature_names)
-  return Scaling(means, shift, factor)
+  scaling = Scaling(sums / counts, np.zeros(len(counts)), np.ones(len(counts)))
+  if not standardize:
+    return scaling
+  if (counts < num_rows).any():
+    sums = sum(scaling.filled(features).sum(axis=0) for features in blocks())
+  shift = sums / num_rows
+  squares = sum(((scaling.filled(features) - shift) ** 2).sum(axis=0) for features in blocks())
+  deviations = np.sqrt(squares / num_rows)
+  # What rounding leaves of a constant feature.
+  is_constant = deviations <= 1e-12 * np.abs(shift)
+  factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
+  place = 0
+  for field in schema.features:
+    if field.is_numeric and field.public_scaling is not None:
+      shift[place], scale = field.public_scaling
+      factor[place] = 1 / scale
+    place += len(field.feature_names)
+  return Scaling(scaling.fill, shift, factor)

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedTables:
-  """The schema of tables and what was done to their features."""
+  """The schema of tables, and what was made of them.
+
+  Attributes:
+    schema: What they hold; of a label, it lists the classes.
+    scaling: What was done to their features.
+  """
 
   schema: schema_lib.Schema
   scaling: encode.Scaling
@@ -39,7 +44,7 @@ class SavedTables:
   def open_folder(
       self, directory: str, schema: schema_lib.Schema | None = None, argument: str = "data_dir"
   ) -> clients_lib.Clients:
-    """Returns the clients of a folder with later files, which need no label and no split.
+    """Returns the clients of a folder with later files, which may lack the label and the key.
 
     Args:
       schema: One with the same features and the same column for the client, which may have another
@@ -47,9 +52,9 @@ class SavedTables:
 
     Raises:
       ValueError: If the folder can't be used, or the schema has other features.
-      BadTable: If a file can't be used.
+      BadTable: If a file can't be used, or lacks a column that the first one has.
     """
-    later = self.schema.without("label", "split")
+    later = self.schema.without("split")
     if schema is not None:
       wanted, given = ({field.name: field for field in one.features} for one in (later, schema))
       for name in {**wanted, **given}:
@@ -64,9 +69,9 @@ class SavedTables:
           delimiter=schema.delimiter, decimal=schema.decimal,
       )
     first = next(iter(clients_lib.files(directory, argument).values()))
-    if later.key is not None and later.key not in read_lib.header(first, later.delimiter):
-      later = later.without("key")
-    return clients_lib.open_folder(directory, later, argument=argument)
+    names = read_lib.header(first, later.delimiter)
+    lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
+    return clients_lib.open_folder(directory, later.without(*lacking), argument=argument)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""

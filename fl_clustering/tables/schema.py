@@ -252,6 +252,14 @@ class Schema:
     nothing: dict[str, Any] = dict.fromkeys(roles)
     return dataclasses.replace(self, fields=fields, **nothing)
 
+  def with_classes(self, classes: Sequence[str]) -> Schema:
+    """Returns the schema whose label has these classes alone."""
+    fields = tuple(
+        dataclasses.replace(field, enum=tuple(classes)) if field.name == self.label else field
+        for field in self.fields
+    )
+    return dataclasses.replace(self, fields=fields)
+
   def check_private(self) -> None:
     """Raises a ValueError unless all that rows must not decide is public in it."""
     for field in self.features:

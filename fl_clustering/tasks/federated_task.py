@@ -11,7 +11,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.tables import table_format as table_format_lib
+from fl_clustering.tables import saved
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
 
@@ -51,8 +51,8 @@ class FederatedTask:
       fallback included.
     new_clients: Clients that don't train and come when the training is over.
     class_names: What the labels mean, in their order; `None` if they are mere numbers.
-    table_format: How a table's rows become features; `None` for other data.
-    row_digests: A digest of the rows of every client of a folder of tables, by client id.
+    tables: How a table's rows become features; `None` for other data.
+    row_digests: A digest of every file of a folder of tables, by its name.
   """
 
   name: str
@@ -68,7 +68,7 @@ class FederatedTask:
   warnings: tuple[str, ...] = ()
   new_clients: tuple[ClientData, ...] = ()
   class_names: tuple[str, ...] | None = None
-  table_format: table_format_lib.TableFormat | None = None
+  tables: saved.SavedTables | None = None
   row_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 import psutil
 
 from clustering_basics import validate
-from fl_clustering.tables import client_tables
-from fl_clustering.tables import columns as columns_lib
-from fl_clustering.tables import problems
-from fl_clustering.tables import table_options
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -33,13 +33,11 @@ def _check_memory(num_cells: int) -> None:
     )
 
 
-def check_options(
-    tables: table_options.TableOptions | None, test_share: float | None
-) -> None:
+def check_options(schema: schema_lib.Schema | None, test_share: float | None) -> None:
   """Raises a ValueError unless these settings fit each other."""
-  if tables is None or tables.label_column is None:
+  if schema is None or schema.label is None:
     raise validate.error("label_column", "be given for `dataset` files", None)
-  if tables.split_column is not None and test_share is not None:
+  if schema.split is not None and test_share is not None:
     raise validate.error("test_share", "be left out with `split_column`", test_share)
   if test_share is not None:
     validate.between(0, 1, test_share=test_share)
@@ -47,33 +45,29 @@ def check_options(
 
 # A run asks for the number of clients before it loads them.
 @functools.lru_cache(maxsize=1)
-def open_folder(
-    data_dir: str | None, options: table_options.TableOptions
-) -> client_tables.ClientTables:
-  """Returns the tables in a folder, which have been looked at.
+def open_folder(data_dir: str | None, schema: schema_lib.Schema) -> clients_lib.Clients:
+  """Returns the clients of a folder, whose files have been read once.
 
   Raises:
     ValueError: If there is no folder, or a file can't be used.
   """
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  return client_tables.open_folder(data_dir, options)
+  return clients_lib.open_folder(data_dir, schema)
 
 
 def _test_masks(
-    tables: client_tables.ClientTables, test_share: float | None, seed: int,
+    clients: clients_lib.Clients, test_share: float | None, seed: int,
     fold: held_out.Fold | None = None,
 ) -> dict[str, np.ndarray]:
   """Returns which rows of the clients are for testing, bool of shape (n,) by client id."""
-  masks = {}
-  for client_id, num_rows in tables.num_rows.items():
-    if tables.format.options.split_column is None:
-      masks[client_id] = held_out.draw_rows(client_id, num_rows, test_share, seed, fold)
-    else:
-      is_test = tables.read(client_id).is_test
-      assert is_test is not None  # There is a split column.
-      masks[client_id] = is_test
-  return masks
+  split = clients.schema.split
+  if split is None:
+    return {
+        client_id: held_out.draw_rows(client_id, num_rows, test_share, seed, fold)
+        for client_id, num_rows in clients.num_rows.items()
+    }
+  return {client_id: (table[split] == "test").to_numpy() for client_id, table in clients.items()}
 
 
 def _usable(is_test: Mapping[str, np.ndarray]) -> list[str]:
@@ -82,13 +76,13 @@ def _usable(is_test: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def num_clients(
-    data_dir: str | None, options: table_options.TableOptions, test_share: float | None, seed: int
+    data_dir: str | None, schema: schema_lib.Schema, test_share: float | None, seed: int
 ) -> int:
   """Returns the number of clients of a folder that have rows for training and for testing.
 
   Args:
     data_dir: The folder.
-    options: How its files are read.
+    schema: What its files hold.
     test_share: The share of every client's rows that is for testing, or None.
     seed: Decides which rows these are.
 
@@ -96,27 +90,29 @@ def num_clients(
     ValueError: If there are less than two, the tables have no classes, or a column says which
       rows are for testing and a share too.
   """
-  tables = open_folder(data_dir, options)
-  check_options(tables.format.options, test_share)
-  found = len(_usable(_test_masks(tables, test_share, seed)))
+  check_options(schema, test_share)
+  found = len(_usable(_test_masks(open_folder(data_dir, schema), test_share, seed)))
   if found < 2:
     raise ValueError(
         "`data_dir` must hold two clients or more with rows for training and for testing, "
-        f"got {found} in {data_dir!r}; {columns_lib.SEVERAL_CLIENTS}."
+        f"got {found} in {data_dir!r}; `client_column` says whose row it is, where a table holds "
+        "the rows of several."
     )
   return found
 
 
 def _clients(
-    tables: client_tables.ClientTables, is_test: Mapping[str, np.ndarray]
+    clients: clients_lib.Clients, is_test: Mapping[str, np.ndarray], tables: saved.SavedTables,
+    classes: tuple[str, ...],
 ) -> Iterator[federated_task.ClientData]:
-  """Yields the clients that can be trained and tested, of standardized tables."""
+  """Yields the clients that can be trained and tested, with scaled features."""
   for client_id in _usable(is_test):
-    table = tables.read(client_id)
-    assert table.labels is not None  # There are classes.
+    table, mask = clients[client_id], is_test[client_id]
+    features = tables.features(table)
+    labels = encode.positions(table[clients.schema.label].to_numpy(), classes)
     train, test = (
-        examples_lib.converted(client_id, table.features[rows], table.labels[rows], "float32")
-        for rows in (~is_test[client_id], is_test[client_id])
+        examples_lib.converted(client_id, features[rows], labels[rows], "float32")
+        for rows in (~mask, mask)
     )
     yield federated_task.ClientData(client_id, train, test)
 
@@ -128,36 +124,34 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
     ValueError: If the files, or what they hold, can't be used, or too many clients can't be
       trained and tested.
   """
-  tables = open_folder(options.data_dir, options.tables or table_options.TableOptions())
-  num_rows = tables.num_rows
-  classes = tables.format.classes or ()
+  schema = options.schema
+  assert schema is not None  # `check_options` asks for one.
+  opened = open_folder(options.data_dir, schema)
+  classes = encode.classes(opened.values(), schema)
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
   # Before the features are known, since the new clients have no part in their means.
-  is_test = _test_masks(tables, options.test_share, options.seed, options.fold)
+  is_test = _test_masks(opened, options.test_share, options.seed, options.fold)
   usable = _usable(is_test)
-  warnings = (
-      *held_out.left_out_warnings(list(num_rows), usable),
-      *(f"{text}." for text in tables.warnings),
-  )
+  warnings = held_out.left_out_warnings(list(opened), usable)
   new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
-  training = {client_id for i, client_id in enumerate(usable) if i not in new}
+  training = [client_id for i, client_id in enumerate(usable) if i not in new]
 
-  def trains(client_id: str, table: client_tables.ClientTable) -> np.ndarray:
-    return ~is_test[client_id] & np.full(len(table.rows), client_id in training)
+  def training_rows() -> Iterator[np.ndarray]:
+    for client_id in training:
+      yield encode.numbers(opened[client_id], schema)[~is_test[client_id]]
 
-  tables = tables.filled(trains).standardized(trains)
-  _check_memory(sum(num_rows.values()) * len(tables.feature_names))
-  clients = tuple(_clients(tables, is_test))
-  format_ = tables.format
-  names, levels = format_.encoding.feature_names, format_.levels_told
+  _check_memory(sum(opened.num_rows.values()) * len(schema.feature_names))
+  scaling = encode.scaling_over(training_rows, schema, standardize=True)
+  tables = saved.SavedTables(schema.with_classes(classes), scaling)
+  clients = tuple(_clients(opened, is_test, tables, classes))
   where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(
       name=options.dataset,
       source=(
-          f"{sum(num_rows[c] for c in usable):,} rows of tables in {where}: {len(names)} "
-          f"features, and {len(classes)} classes in the column {format_.options.label_column} "
-          f"({problems.listed(classes)}){levels and f'; levels: {levels}'}"
+          f"{sum(opened.num_rows[c] for c in usable):,} rows of tables in {where}: "
+          f"{len(schema.feature_names)} features, and {len(classes)} classes in the column "
+          f"{schema.label} ({', '.join(classes[:20])}{', ...' * (len(classes) > 20)})"
       ),
       partition="natural",
       clients=clients,
@@ -167,6 +161,6 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       model=options.build_model(clients[0].train, len(classes)),
       warnings=warnings,
       class_names=classes,
-      table_format=format_,
-      row_digests=tables.digests,
+      tables=tables,
+      row_digests=opened.digests(),
   )

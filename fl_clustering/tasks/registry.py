@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping
 from absl import logging
 
 from clustering_basics import validate
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import emnist
@@ -122,7 +122,7 @@ class DataSet:
       partition must make them.
     takes_partition: Whether a partition can make its clients.
     default_model: A name in `models.MODELS`.
-    reads_tables: Whether it reads tables, with `TableOptions`.
+    reads_tables: Whether it reads tables, by a schema.
   """
 
   load: Callable[[task_options.TaskOptions], federated_task.FederatedTask]
@@ -189,14 +189,13 @@ def check_options(
 
 
 def check_tables(
-    dataset: str, tables: table_options.TableOptions | None, test_share: float | None
+    dataset: str, schema: schema_lib.Schema | None, test_share: float | None
 ) -> None:
   """Raises a ValueError if an option of tables is out of its range, or the data take none."""
   if DATASETS[dataset].reads_tables:
-    files.check_options(tables, test_share)
+    files.check_options(schema, test_share)
   else:
-    given = tables.to_json() if tables else {}
-    _refuse(f"be left out with `dataset` {dataset}", **given, test_share=test_share)
+    _refuse(f"be left out with `dataset` {dataset}", schema=schema, test_share=test_share)
 
 
 def check_images(
@@ -235,10 +234,10 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   dataset = DATASETS[asked.dataset]
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
-  check_tables(asked.dataset, asked.tables, asked.test_share)
+  check_tables(asked.dataset, asked.schema, asked.test_share)
   check_images(asked.dataset, asked.image_size, asked.examples_per_client)
-  if asked.fold is not None and asked.tables is not None:
-    split_column = asked.tables.split_column
+  if asked.fold is not None and asked.schema is not None:
+    split_column = asked.schema.split
     _refuse("be left out with folds", test_share=asked.test_share, split_column=split_column)
   task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.

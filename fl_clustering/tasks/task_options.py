@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Mapping
 
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import model as model_lib
@@ -23,7 +23,7 @@ class TaskOptions:
     seed: Decides who gets what.
     partition_options: The partition's options by name; None where one is not given.
     model_options: The same of the model's options.
-    tables: How the clients' files are read; None for other data.
+    schema: What the clients' files hold; None for other data.
     test_share: The share of every client's rows that is for testing; None for the default.
     num_new_clients: How many of the clients will not train.
     fold: Which examples of every client are for testing; None for a random share.
@@ -41,7 +41,7 @@ class TaskOptions:
   seed: int = 0
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   model_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  tables: table_options.TableOptions | None = None
+  schema: schema_lib.Schema | None = None
   test_share: float | None = None
   num_new_clients: int = 0
   fold: held_out.Fold | None = None

@@ -16,7 +16,7 @@ def of_task(task: federated_task.FederatedTask) -> np.ndarray | None:
   Returns:
     The confusion matrices of the clients that train, (N, C, C); None of other data than tables.
   """
-  if task.table_format is None:
+  if task.tables is None:
     return None
   confusions = np.zeros((len(task.clients), task.num_classes, task.num_classes), np.int64)
   for confusion, client in zip(confusions, task.clients):

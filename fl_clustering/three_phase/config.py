@@ -15,7 +15,7 @@ from fl_clustering.engine import aggregation
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
@@ -32,7 +32,7 @@ _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
 _METHOD_REPEATS = 2
 # What a task of the caller's own has decided.
-_OF_TASKS = ("model", "partition", "tables", "test_share", "validation_share")
+_OF_TASKS = ("model", "partition", "schema", "test_share", "validation_share")
 
 
 def _positive(maximum: int) -> functools.partial[None]:
@@ -85,7 +85,7 @@ class ThreePhaseConfig(options.WithChoices):
       default_text="mlp for files, cnn_small for the rest",
   )
   # As a dict in JSON; `None` for data other than tables.
-  tables: table_options.TableOptions | None = None
+  schema: schema_lib.Schema | None = None
   test_share: float | None = options.option(
       float,
       "Share of every client's rows, drawn at random, that are for testing and not for training "
@@ -193,7 +193,7 @@ class ThreePhaseConfig(options.WithChoices):
     self._check_task()
     self._complete_options_of("aggregator")
     # It checks its own options.
-    if self.build_aggregator().is_private and self.tables is not None:
+    if self.build_aggregator().is_private and self.schema is not None:
       raise validate.error(
           "aggregator", "not be private for tables, whose columns are scaled by unprotected sums "
           "(private_clusters scales them by a public schema)", self.aggregator,
@@ -235,9 +235,9 @@ class ThreePhaseConfig(options.WithChoices):
     )
     if self.partition in partition_lib.PARTITIONS:
       self._complete_options_of("partition")
-    if isinstance(self.tables, dict):  # As in JSON.
-      self._set("tables", table_options.TableOptions.from_json(self.tables))
-    task_registry.check_tables(self.dataset, self.tables, self.test_share)
+    if isinstance(self.schema, dict):  # As in JSON.
+      self._set("schema", schema_lib.Schema.from_json(self.schema))
+    task_registry.check_tables(self.dataset, self.schema, self.test_share)
     if self.validation_share is None:
       self._set("validation_share", held_out.VALIDATION_SHARE)
     if self.model is None:
@@ -399,7 +399,7 @@ class ThreePhaseConfig(options.WithChoices):
 def _documented() -> str:
   """Returns the attributes' part of the configuration's docstring."""
   texts = {name: option.described() for name, option in options.of(ThreePhaseConfig).items()}
-  texts["tables"] = "How the tables of own clients are read, `TableOptions`."
+  texts["schema"] = "What the tables of own clients hold, a `Schema`."
   return "\n".join(
       textwrap.fill(f"{name}: {text}", 88, initial_indent=" " * 4, subsequent_indent=" " * 6)
       for name, text in texts.items()

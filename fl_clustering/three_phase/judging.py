@@ -22,7 +22,7 @@ def metric_of(task: federated_task.FederatedTask) -> str:
   For rows of tables whose rarest class has less than half of its share among equally frequent
   classes, it is the balanced accuracy: whoever always predicts the frequent ones is accurate.
   """
-  if task.table_format is None:
+  if task.tables is None:
     return ACCURACY
   counts = task.train_label_counts
   is_rare = counts.min() < counts.sum() / (2 * len(counts))

@@ -20,10 +20,10 @@ import numpy as np
 from clustering_basics import model_folder
 from clustering_basics import validate
 from fl_clustering.methods import registry
-from fl_clustering.tables import client_tables
-from fl_clustering.tables import problems
-from fl_clustering.tables import table_format
-from fl_clustering.tables import table_options
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved as saved_lib
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import models
 from fl_clustering.three_phase import judging
 
@@ -56,7 +56,7 @@ class SavedClusters:
   Attributes:
     vectors: The clusters' models, float32 of shape (K, P).
     clusters: From every client's id to its clusters' positions.
-    format: The format of the tables, with classes.
+    tables: What is kept of the tables; their label has classes.
     model: The model's name and options, arguments of `models.build`.
     global_vector: FedAvg's model, float32 of shape (P,); None if it failed.
   """
@@ -66,7 +66,7 @@ class SavedClusters:
   method: str
   vectors: np.ndarray
   clusters: Mapping[str, tuple[int, ...]]
-  format: table_format.TableFormat
+  tables: saved_lib.SavedTables
   model: Mapping[str, Any]
   global_vector: np.ndarray | None = None
 
@@ -77,8 +77,8 @@ class SavedClusters:
         "num_clusters": len(self.vectors),
         "clusters": {client_id: list(own) for client_id, own in self.clusters.items()},
         "model": dict(self.model),
-        "feature_names": list(self.format.encoding.feature_names),
-        "tables": self.format.to_json(),
+        "feature_names": list(self.tables.schema.feature_names),
+        "tables": self.tables.to_json(),
     }
     arrays = {"vectors": self.vectors}
     if self.global_vector is not None:
@@ -91,7 +91,7 @@ class SavedClusters:
     clusters = {client_id: tuple(own) for client_id, own in document["clusters"].items()}
     saved = cls(
         document["method"], arrays["vectors"], clusters,
-        table_format.TableFormat.from_json(document["tables"]), document["model"],
+        saved_lib.SavedTables.from_json(document["tables"]), document["model"],
         arrays.get("global_vector"),
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
@@ -100,35 +100,22 @@ class SavedClusters:
 
   @property
   def _classes(self) -> tuple[str, ...]:
-    assert self.format.classes is not None
-    return self.format.classes
+    assert self.tables.schema.classes is not None
+    return self.tables.schema.classes
 
   @property
   def built_model(self) -> model_lib.Model:
     """The model without its parameters."""
-    encoding = self.format.encoding
     return models.build(
-        input_shape=(len(encoding.feature_names),),
+        input_shape=(len(self.tables.schema.feature_names),),
         num_classes=len(self._classes), input_dtype="float32", **self.model,
     )
 
   def open_folder(
-      self, directory: str, argument: str = "data_dir",
-      later: table_options.LaterFiles = table_options.LaterFiles(),
-  ) -> client_tables.ClientTables:
-    """Returns the tables of a folder, whose `warnings` tell of what is not used.
-
-    Args:
-      argument: What messages call it.
-      later: How the files may differ from those of the run.
-
-    Raises:
-      ValueError: If files can't be used, or lack a column of the model.
-      OSError: If a file can't be read.
-    """
-    # Whatever the rows were for, all of them are predicted.
-    without_split = self.format.without_roles({"split_column"})
-    return client_tables.open_folder_for(without_split, directory, argument, later)
+      self, directory: str, argument: str = "data_dir", schema: schema_lib.Schema | None = None
+  ) -> clients_lib.Clients:
+    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
+    return self.tables.open_folder(directory, schema, argument)
 
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
@@ -142,11 +129,11 @@ class SavedClusters:
     """
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
-    features = self.format.features(frame)
+    features = self.tables.features_of_frame(frame)
     return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
-      self, tables: client_tables.ClientTables, fallback: str | None = None,
+      self, clients: clients_lib.Clients, fallback: str | None = None,
       profiles: Profiles | None = None,
   ) -> tuple[SavedClusters, tuple[str, ...]]:
     """Returns models that are also of clients that were not in the run and have no labels.
@@ -154,7 +141,7 @@ class SavedClusters:
     Those with labels have the model of the least loss on them.
 
     Args:
-      tables: From `open_folder`.
+      clients: From `open_folder`.
       fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
         features and there are profiles, and else `GLOBAL`.
       profiles: The clusters' mean features; None if they are not known.
@@ -169,20 +156,18 @@ class SavedClusters:
       entry = registry.METHODS.get(self.method)
       by_features = entry is not None and entry.groups_by_features
       fallback = PROFILE if by_features and profiles is not None else GLOBAL
-    new = [client_id for client_id in tables.client_ids if client_id not in self.clusters]
-    others = [client_id for client_id in new if client_id in tables.unlabelled]
-    labelled = [client_id for client_id in new if client_id not in tables.unlabelled]
-    by_loss = "chosen by the loss on these"
-    texts = (_of_new(labelled, "with labels", by_loss),) if labelled else ()
+    others = [client_id for client_id in clients if client_id not in self.clusters]
     if not others:
-      return self, texts
+      return self, ()
+    if clients.schema.label is not None:
+      return self, (_of_new(others, "with labels", "chosen by the loss on these"),)
     placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)
     if fallback == PROFILE:
       if profiles is None:
         raise validate.error(
             "fallback", "be global where the run has no means of several clusters' columns", PROFILE
         )
-      placed = {client_id: self._nearest(tables.read(client_id), profiles) for client_id in others}
+      placed = {client_id: self._nearest(clients[client_id], profiles) for client_id in others}
     elif self.global_vector is None:
       raise ValueError(
           "`run` must have a global model for clients without labels that were not in it, such as "
@@ -190,34 +175,33 @@ class SavedClusters:
       )
     text = _of_new(others, "without labels", f"{FALLBACKS[fallback]} (--fallback={fallback})")
     models = dataclasses.replace(self, clusters={**self.clusters, **placed})
-    return models, (*texts, text)
+    return models, (text,)
 
-  def _nearest(
-      self, table: client_tables.ClientTable, profiles: Profiles
-  ) -> tuple[int, ...]:
+  def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
     """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
-    encoding, own = self.format.encoding, table.features.mean(axis=0)
+    own = self.tables.features(table).mean(axis=0)
 
     def distance(cluster: int) -> float:
-      means = np.array([profiles[cluster][name] for name in encoding.feature_names])
-      return float(np.linalg.norm(encoding.scaled(means) - own))
+      names = self.tables.schema.feature_names
+      means = np.array([profiles[cluster][name] for name in names])
+      return float(np.linalg.norm(self.tables.scaling(means) - own))
 
     return (min(profiles, key=distance),)
 
   def predict_tables(
-      self, tables: client_tables.ClientTables
-  ) -> Iterator[tuple[str, client_tables.ClientTable, dict[str, list[str]]]]:
-    """Yields every client's id, its table, and columns of what is predicted for its rows."""
-    for client_id in tables.client_ids:
-      table = tables.read(client_id)
-      own = self.clusters.get(client_id)
+      self, clients: clients_lib.Clients
+  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[str]]]]:
+    """Yields every client's id, what names its rows, and columns of what is predicted for them."""
+    for client_id, table in clients.items():
+      features, own = self.tables.features(table), self.clusters.get(client_id)
       name = f"`data_dir`, client {client_id!r},"
       if own is None:
-        own = (self._least_loss(table, name),)
+        labels = encode.positions(table[clients.schema.label].to_numpy(), self._classes)
+        own = (self._least_loss(features, labels, name),)
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
-      probabilities = self._probabilities(self._vector(own), table.features, name)
+      probabilities = self._probabilities(self._vector(own), features, name)
       classes = probabilities.argmax(axis=1)
-      yield client_id, table, {
+      yield client_id, clients_lib.row_names(table, clients.schema), {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
           "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],
@@ -232,10 +216,8 @@ class SavedClusters:
       return self.vectors[clusters[0]]
     return self.vectors[list(clusters)].mean(axis=0, dtype=np.float64).astype(np.float32)
 
-  def _least_loss(self, table: client_tables.ClientTable, name: str) -> int:
-    """Returns the cluster whose model has the least mean loss on a table's labels."""
-    assert table.labels is not None  # Other clients have a place already.
-    features, labels = table.features[table.has_label], table.labels[table.has_label]
+  def _least_loss(self, features: np.ndarray, labels: np.ndarray, name: str) -> int:
+    """Returns the cluster whose model has the least mean loss on labelled rows."""
     own = np.arange(len(labels)), labels
     tiny = np.finfo(np.float32).tiny
     losses = [
@@ -283,7 +265,7 @@ def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
   """Returns what model clients that were not in the run have, in words."""
   one = len(client_ids) == 1
   return (
-      f"{problems.listed(client_ids)}: {'a client that was' if one else 'clients that were'} not in "
+      f"{', '.join(client_ids)}: {'a client that was' if one else 'clients that were'} not in "
       f"the run, {having}; {'its model is' if one else 'their models are'} {model}"
   )
 
@@ -314,13 +296,13 @@ def of_result(
     model_options: The options of the model by name; `None` where one is not given.
   """
   found = result.methods[method]
-  assert task.table_format is not None
+  assert task.tables is not None
   clusters = {c: found.assignment.clusters_of(c) for c in task.client_ids}
   clusters.update(zip(task.new_client_ids, found.new_client_clusters or ()))
   fedavg = result.methods.get(registry.FEDAVG)  # It may have failed.
   given = {name: value for name, value in model_options.items() if value is not None}
   return SavedClusters(
       method, found.vectors, {client_id: own for client_id, own in clusters.items() if own},
-      task.table_format, {"name": task.model.name, **given},
+      task.tables, {"name": task.model.name, **given},
       None if fedavg is None else fedavg.vectors[0],
   )

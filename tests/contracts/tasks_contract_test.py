@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import options as options_lib
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import keras_model
@@ -383,7 +383,7 @@ class DatasetContractTest(parameterized.TestCase):
         "idx": {"data_dir": os.path.join(root, "idx")},
         "files": {
             "data_dir": os.path.join(root, "files"),
-            "tables": table_options.TableOptions(label_column="y"),
+            "schema": schema_lib.strict(("a", "b", "y"), label="y"),
         },
     }
     for options in cls._options.values():

@@ -1,9 +1,12 @@
 """Three phases on a folder of clients' tables, from the files to predictions."""
 
 import csv
+import dataclasses
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -18,14 +21,21 @@ from experiment_shell import finished_run
 from experiment_shell import launch
 from experiments.three_phase import report
 from fl_clustering import load_model
+from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
 
 _SMALL = ("--pretrain_rounds=3", "--cluster_rounds=3", "--control_repeats=0",
           "--methods=kmeans,ifca", "--num_clusters=2", "--learning_rate=0.5", "--hidden_units=8",
           "--representation=update", "--client_epochs_per_round=10")
-_COLUMNS = ("--label_column=sick", "--categories=ward", "--id_column=id", "--missing=mean",
-            "--split_column=part")
+_SCHEMA = schema_lib.Schema(
+    (
+        schema_lib.Field("id", "string"), schema_lib.Field("age"),
+        schema_lib.Field("ward", "string", enum=("north", "south")),
+        schema_lib.Field("sick", "string"), schema_lib.Field("part", "string"),
+    ),
+    label="sick", split="part", key="id", missing="mean", delimiter=";",
+)
 
 
 def _write_clients(folder, num_clients=6):
@@ -64,8 +74,11 @@ class OwnFilesTest(absltest.TestCase):
     cls.data = os.path.join(cls.base, "data")
     _write_clients(cls.data)
     cls.folder = os.path.join(cls.base, "run")
+    schema = os.path.join(cls.base, "schema.json")
+    _SCHEMA.write(schema)
     result = program.run(
-        "--dataset=files", f"--data_dir={cls.data}", "--num_new_clients=2", *_COLUMNS, *_SMALL,
+        "--dataset=files", f"--data_dir={cls.data}", f"--schema={schema}", "--num_new_clients=2",
+        *_SMALL,
         f"--output_dir={cls.folder}",
     )
     assert result.code == 0, result.stderr
@@ -92,7 +105,7 @@ class OwnFilesTest(absltest.TestCase):
     counts = [dataset[f"{part}_examples"] for part in ("train", "validation", "client_test")]
     self.assertEqual(counts, [108, 12, 40])
     self.assertEqual(self.run_.settings["model"], "mlp")
-    self.assertEqual(self.run_.settings["tables"]["label_column"], "sick")
+    self.assertEqual(self.run_.settings["schema"]["label"], "sick")
 
   def test_names_instead_of_numbers_and_paths(self):
     self.assertEqual(self.run_.document["dataset"]["class_names"], ["no", "yes"])
@@ -100,8 +113,7 @@ class OwnFilesTest(absltest.TestCase):
     page = program.read_text(self.folder, "report.html")
     self.assertIn("<h1>Three-phase clustering of 4 clients: files</h1>", page)
     self.assertIn(
-        "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes); "
-        "levels: ward (",
+        "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes)",
         page,
     )
     self.assertIn('<th scope="col">yes</th>', page)
@@ -201,7 +213,7 @@ class OwnFilesTest(absltest.TestCase):
     """Returns a folder with these tables."""
     folder = self.create_tempdir().full_path
     for name, frame in frames.items():
-      frame.to_csv(os.path.join(folder, f"{name}.csv"), index=False)
+      frame.to_csv(os.path.join(folder, f"{name}.csv"), index=False, sep=";")
     return folder
 
   def _site(self, i=0):
@@ -210,21 +222,17 @@ class OwnFilesTest(absltest.TestCase):
   def test_clients_of_later_without_labels(self):
     with_labels = self._site()
     frame = with_labels.drop(columns=["sick", "part", "id"])
-    folder = self._later(site_0=frame, later=frame, other=frame, labelled=with_labels)
-    rows, printed = self._predict_and_print(folder)
-    clusters = {row["client"]: row["cluster"] for row in rows}
     own = str(load_model.load_model(self.folder).clusters["site_0"][0])
-    expected = {"site_0": own, "labelled": own, "later": "global", "other": "global"}
-    self.assertEqual(clusters, expected)
-    self.assertIn(
-        "note: later, other: clients that were not in the run, without labels; their models are "
-        "FedAvg's (--fallback=global)\n", printed,
-    )
-    self.assertIn(
-        "note: labelled: a client that was not in the run, with labels; its model is chosen by the "
-        "loss on these\n", printed,
-    )
-    self.assertLen(rows, 160)
+    rows, printed = self._predict_and_print(self._later(labelled=with_labels))
+    self.assertEqual({row["cluster"] for row in rows}, {own})
+    self.assertStartsWith(printed, "note: labelled: ")
+    rows, printed = self._predict_and_print(self._later(site_0=frame, later=frame, other=frame))
+    clusters = {row["client"]: row["cluster"] for row in rows}
+    self.assertEqual(clusters, {"site_0": own, "later": "global", "other": "global"})
+    self.assertRegex(printed, "note: later, other: .*--fallback=global")
+    self.assertLen(rows, 120)
+    with self.assertRaisesRegex(launch.InputError, "b.csv, line 1, column "):
+      self._predict(self._later(a=with_labels, b=frame))
     model = load_model.load_model(self.folder)
     self.assertFalse((model.vectors == model.global_vector).all(axis=1).any())
     summary = self.run_.summary["methods"]["fedavg"]["clients"]["accuracy"]["mean"]
@@ -242,7 +250,7 @@ class OwnFilesTest(absltest.TestCase):
     profiles = {(row["cluster"], row["feature"]): row["mean"]
                 for row in self.run_.rows("profiles.csv", ("feature",))}
     model = load_model.load_model(self.folder)
-    scale = dict(zip(model.format.encoding.feature_names, model.format.encoding.factor))
+    scale = dict(zip(model.tables.schema.feature_names, model.tables.scaling.factor))
     folder = self._later(**{
         f"age_{age}_{ward}": pd.DataFrame({"age": [age - 5, age + 5], "ward": [ward] * 2})
         for age in (20, 50, 80) for ward in ("north", "south")
@@ -277,33 +285,25 @@ class OwnFilesTest(absltest.TestCase):
       with self.assertRaisesRegex(launch.InputError, "`fallback` must be global where the run has"):
         self._predict_and_print(self._later(x=frame), "--fallback=profile", run=folder)
 
-  def test_odd_files_are_predicted_but_for_what_is_named(self):
+  def test_later_files_are_read_as_strictly(self):
     frame = self._site().astype({"age": object})
-    folder = self._later(site_0=frame.assign(extra=1), site_1=frame.drop(columns=["sick", "id"]))
-    frame.loc[3, "age"], frame.loc[5, "ward"] = "old", "west"
-    frame.to_csv(os.path.join(folder, "site_2.csv"), index=False, sep="\t", encoding="utf-16")
-    with self.assertRaisesRegex(
-        launch.InputError, "line 5, column 'age': 'old' is not a number; --skip_bad_rows [^;]*$"
-    ):
-      self._predict_and_print(folder)
-    rows, printed = self._predict_and_print(folder, "--skip_bad_rows")
-    self.assertLen(rows, 118)
-    self.assertIn("note: columns that the model does not have are not used: 'extra'\n", printed)
-    self.assertRegex(
-        printed, "note: 2 rows are left out of '.*site_2.csv': row 4, column 'age': 'old' is not a "
-        "number; row 6, column 'ward' must be one of north, south, got 'west'\n"
-    )
-    own = [row for row in rows if row["client"] == "site_2"]
-    numbers = [i for i in range(1, 41) if i not in (4, 6)]
-    self.assertEqual([int(row["row"]) for row in own], numbers)
-    self.assertEqual([row["id"] for row in own], [f"p0_{i - 1}" for i in numbers])
-    rows, printed = self._predict_and_print(folder, "--skip_bad_rows", "--unknown_levels=ignore")
-    self.assertLen(rows, 119)
-    self.assertIn("the column 'ward' has levels that the model does not know: 'west'", printed)
-    with self.assertRaisesRegex(launch.InputError, "site_0.csv': it has no column 'ward'"):
-      self._predict_and_print(folder, "--separator=|")
-    with self.assertRaisesRegex(launch.InputError, "`exclude` must be left out, as the model says"):
-      self._predict_and_print(folder, "--exclude=extra")
+    frame.loc[3, "age"] = "old"
+    with self.assertRaisesRegex(launch.InputError, "site_0.csv, line 5, column 'age'"):
+      self._predict(self._later(site_0=frame))
+    frame.loc[3, "age"], frame.loc[5, "ward"] = 40, "west"
+    with self.assertRaisesRegex(launch.InputError, "site_0.csv, line 7, column 'ward'"):
+      self._predict(self._later(site_0=frame))
+    with self.assertRaisesRegex(launch.InputError, "site_0.csv, line 1, column 'ward'"):
+      self._predict(self._later(site_0=frame.drop(columns="ward")))
+    with self.assertRaisesRegex(launch.InputError, "separator"):
+      self._predict_and_print(self.data, "--separator=|")
+    # Another dialect, with a schema of its own.
+    folder, schema = self.create_tempdir().full_path, self.create_tempfile().full_path
+    self._site().to_csv(os.path.join(folder, "site_0.csv"), index=False, sep="\t", decimal=",")
+    dataclasses.replace(_SCHEMA, delimiter="\t", decimal=",").write(schema)
+    rows, _ = self._predict_and_print(folder, f"--schema={schema}")
+    expected = [row for row in self._predict(self.data) if row["client"] == "site_0"]
+    self.assertEqual(rows, expected)
 
   def test_from_python(self):
     model = load_model.load_model(self.folder)
@@ -312,17 +312,17 @@ class OwnFilesTest(absltest.TestCase):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     rows = self._predict(self.data)
     own = [row["class"] for row in rows if row["client"] == "site_0"]
-    self.assertEqual([model.format.classes[k] for k in probabilities.argmax(axis=1)], own)
+    self.assertEqual([model.tables.schema.classes[k] for k in probabilities.argmax(axis=1)], own)
     with self.assertRaisesRegex(ValueError, "`client_id` must be a client of the run, got 'x'"):
       model.predict(frame, "x")
 
 
 class SecondTryTest(absltest.TestCase):
-  """Someone else's folder is accepted with the flags that the first message ends with."""
+  """Someone else's folder is accepted with the schema that the first message's command drafts."""
 
   def _try(self, *flags):
     return program.run(
-        "--dataset=files", f"--data_dir={self.data}", "--label_column=sick", *in_process.overriding(
+        "--dataset=files", f"--data_dir={self.data}", *in_process.overriding(
             _SMALL, "--pretrain_rounds=1", "--cluster_rounds=1", "--methods=kmeans", *flags
         ),
         f"--output_dir={self.folder}",
@@ -331,47 +331,53 @@ class SecondTryTest(absltest.TestCase):
   def test_semicolons_ids_text_and_missing_cells(self):
     base = self.create_tempdir().full_path
     self.data, self.folder = os.path.join(base, "data"), os.path.join(base, "run")
+    schema = os.path.join(base, "schema.json")
     _write_clients(self.data, num_clients=3)
+    roles = ("--label_column=sick", "--row_key=id", "--split_column=part")
 
-    first = self._try()
+    first = self._try(*roles)
 
     self.assertEqual(first.code, 2)
     self.assertLen(first.stderr.splitlines(), 1)
-    self.assertRegex(
-        first.stderr,
-        "^error: .*'id', looks like the rows' ids.*column '(ward|part)': .* is not a number.*"
-        "column 'age' is empty",
-    )
+    self.assertRegex(first.stderr, "^error: .*site_0.csv, line 1: ")
     self.assertFalse(os.path.exists(self.folder))
-    second = self._try(*shlex.split(first.stderr.split(" Try: ")[1]))
+    command = first.stderr.split("experiments:draft_schema -- ")[1].split(" drafts a schema")[0]
+    drafted = subprocess.run(
+        [sys.executable, "-m", "experiments.draft_schema",
+         *shlex.split(command.replace("schema.json", shlex.quote(schema)))],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    self.assertEqual(drafted.returncode, 0, drafted.stderr)
+    found, expected = schema_lib.load(schema), _SCHEMA.with_classes(("no", "yes"))
+    self.assertCountEqual(found.fields, expected.fields, drafted.stdout)
+    self.assertEqual(dataclasses.replace(found, fields=expected.fields), expected)
+    second = self._try(f"--schema={schema}")
     self.assertEqual(second.code, 0, second.stderr)
+
+
+_ROLES = ("--data_dir={}", "--label_column=sick", "--exclude=id,ward,part")
 
 
 class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("no folder", ("--label_column=sick",), "`data_dir` must name the folder"),
-      ("no labels", ("--data_dir={}",), "`label_column` must be given for `dataset` files"),
-      ("one class", ("--data_dir={}", *in_process.overriding(_COLUMNS, "--label_column=one"),
-                     "--exclude=sick"),
-       "`label_column` must hold at least two classes"),
-      ("one client", ("--data_dir={}", *_COLUMNS, "--client_column=one"),
-       "`data_dir` must hold two clients or more .* got 1 in '.*data'; --client_column says"),
-      ("both splits", ("--data_dir={}", *_COLUMNS, "--test_share=0.5"),
-       "`test_share` must be left out with `split_column`"),
-      ("a share of all", ("--data_dir={}", "--label_column=sick", "--test_share=1"),
-       "`test_share` must be a number in .0, 1."),
-      ("a model of images", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--model=cnn"),
-       "`model` must be .*mlp.* for features of shape"),
-      ("a partition", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--partition=iid"),
-       "`partition` must be left out for files"),
-      ("no new client left", ("--data_dir={}", *_COLUMNS, "--exclude=one",
-                              "--num_new_clients=3"), "`num_new_clients` must be"),
-      ("a number of clients", ("--data_dir={}", *_COLUMNS, "--exclude=one", "--num_clients=2"),
-       "`num_clients` must be left out for `dataset` files"),
-      ("text", ("--data_dir={}", "--label_column=sick"), "'id', looks like the rows' ids"),
-      ("privacy beside sums without it", ("--data_dir={}", *_COLUMNS, "--exclude=one",
-                                          "--aggregator=dp"),
+      ("no labels", ("--data_dir={}", "--exclude=id,ward,part,sick"), "label_column"),
+      ("one class", in_process.overriding(_ROLES, "--label_column=one", "--exclude=id,ward,part,sick"),
+       "label_column"),
+      ("one client", (*_ROLES, "--client_column=one"),
+       "`data_dir` must hold two clients or more .* got 1 in '.*data'; `client_column` says"),
+      ("both splits", in_process.overriding(_ROLES, "--exclude=id,ward", "--split_column=part",
+                                            "--test_share=0.5"), "test_share"),
+      ("a share of all", (*_ROLES, "--test_share=1"), "test_share"),
+      ("a model of images", (*_ROLES, "--model=cnn"), "`model` must be .*mlp.* for features of"),
+      ("a partition", (*_ROLES, "--partition=iid"), "`partition` must be left out for files"),
+      ("no new client left", (*_ROLES, "--num_new_clients=3"), "num_new_clients"),
+      ("a number of clients", (*_ROLES, "--num_clients=2"), "num_clients"),
+      ("text", _ROLES[:2], "site_0.csv, line 2, column "),
+      ("no column", in_process.overriding(_ROLES, "--label_column=ill"), "label"),
+      ("privacy beside sums without it", (*_ROLES, "--aggregator=dp"),
        "`aggregator` must not be private for tables, whose columns are scaled by unprotected sums"),
   )
   def test_is_refused(self, flags, message):
@@ -380,7 +386,9 @@ class BadInputTest(parameterized.TestCase):
     _write_clients(data, num_clients=3)
     for name in os.listdir(data):
       frame = pd.read_csv(os.path.join(data, name), sep=";")
-      frame.assign(one=1).to_csv(os.path.join(data, name), index=False)
+      frame.assign(one=1, age=frame["age"].fillna(50)).to_csv(
+          os.path.join(data, name), index=False
+      )
     result = program.run(
         "--dataset=files", *(flag.format(data) for flag in flags), f"--output_dir={out}"
     )

@@ -365,7 +365,7 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(code, 0, stderr)
     self.assertStartsWith(stdout, "data: 160 rows of tables in clients: 2 features, and 2 classes")
     rows = finished_run.FinishedRun(folder).rows("results.csv", ("problem",))
-    self.assertLen(rows, 12)
+    self.assertLen(rows, 16)
     for row in rows:
       self.assertEqual((row["setting"], row["problem"]), ("natural", ""))
       self.assertBetween(row["accuracy"], 0.5, 1)

@@ -128,7 +128,7 @@ class EncodeTest(parameterized.TestCase):
   @parameterized.parameters(False, True)
   def test_scaling_is_that_of_all_rows_together(self, standardize):
     blocks = [self._FEATURES[:1], self._FEATURES[1:]]
-    scaling = encode.scaling_over(blocks, self._SCHEMA, standardize=standardize)
+    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=standardize)
     means = np.nanmean(self._FEATURES, axis=0)
     filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
     expected = filled
@@ -139,13 +139,13 @@ class EncodeTest(parameterized.TestCase):
 
   def test_constant_features_become_zero(self):
     blocks = [np.full((7, 5), 0.1)]
-    scaling = encode.scaling_over(blocks, self._SCHEMA, standardize=True)
+    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=True)
     np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
 
   def test_a_feature_without_a_value_is_named(self):
     with self.assertRaisesRegex(ValueError, "c=u"):
       encode.scaling_over(
-          [self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA, standardize=False
+          lambda: [self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA, standardize=False
       )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import task_options
@@ -32,13 +32,17 @@ class FilesTest(parameterized.TestCase):
       self.frames[f"c{i}"] = frame
       frame.to_csv(os.path.join(self.folder, f"c{i}.csv"), index=False)
 
+  _schema = schema_lib.Schema(
+      (
+          schema_lib.Field("a"), schema_lib.Field("b"), schema_lib.Field("y", "string"),
+          schema_lib.Field("part", "string"),
+      ), label="y", split="part", missing="mean",
+  )
+
   def _load(self, num_new_clients=0, split_column="part", seed=0, **options):
-    tables = table_options.TableOptions(
-        label_column="y", split_column=split_column, missing="mean",
-        exclude=() if split_column else ("part",),
-    )
+    schema = self._schema if split_column else self._schema.without("split")
     return files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=self.folder, model="mlp", tables=tables, seed=seed,
+        dataset="files", data_dir=self.folder, model="mlp", schema=schema, seed=seed,
         num_new_clients=num_new_clients, **options,
     ))
 
@@ -48,17 +52,14 @@ class FilesTest(parameterized.TestCase):
     task = held_out.hold_out(task, num_new_clients, 0)
     self.assertLen(task.new_clients, num_new_clients)
     rows = np.concatenate([self.frames[c]["a"].iloc[:8] for c in task.client_ids])
-    encoding = task.table_format.encoding
-    self.assertAlmostEqual(encoding.means[0], np.nanmean(rows), places=9)
+    scaling = task.tables.scaling
+    self.assertAlmostEqual(scaling.fill[0], np.nanmean(rows), places=9)
     filled = np.where(np.isnan(rows), np.nanmean(rows), rows)
-    np.testing.assert_allclose(encoding.shift, [filled.mean(), 7])
-    np.testing.assert_allclose(encoding.factor, [1 / filled.std(), 0])
+    np.testing.assert_allclose(scaling.shift, [filled.mean(), 7])
+    np.testing.assert_allclose(scaling.factor, [1 / filled.std(), 0])
     train = np.concatenate([client.train.features for client in task.clients])
     np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(axis=0), [1, 0], rtol=1e-5)
-
-  def test_what_is_odd_about_rows_is_a_warning(self):
-    self.assertIn("the column b has the same value everywhere.", self._load().warnings)
 
   def test_rows_are_where_their_column_says(self):
     task = self._load()
@@ -66,7 +67,8 @@ class FilesTest(parameterized.TestCase):
       np.testing.assert_array_equal(client.train.labels, np.arange(8) % 3)
       np.testing.assert_array_equal(client.test.labels, np.arange(8, 12) % 3)
     self.assertEqual(task.class_names, ("0", "1", "2"))
-    self.assertEqual(task.table_format.encoding.feature_names, ("a", "b"))
+    self.assertEqual(task.tables.schema.classes, ("0", "1", "2"))
+    self.assertEqual(task.tables.schema.feature_names, ("a", "b"))
 
   def test_a_share_of_every_client_is_drawn(self):
     tasks = [self._load(split_column=None, seed=seed, test_share=0.25) for seed in (0, 0, 1)]
@@ -83,8 +85,7 @@ class FilesTest(parameterized.TestCase):
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertRegex(task.warnings[0], r"^1 of 5 clients \(c1\) are left out")
     self.assertStartsWith(task.source, "48 rows of tables")
-    options = table_options.TableOptions(label_column="y", split_column="part", missing="mean")
-    self.assertEqual(files.num_clients(self.folder, options, None, 0), 4)
+    self.assertEqual(files.num_clients(self.folder, self._schema, None, 0), 4)
 
   def test_the_clients_whose_rows_changed_are_known(self):
     before = self._load().row_digests

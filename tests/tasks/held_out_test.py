@@ -5,7 +5,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
 from tests import small_task
@@ -162,9 +162,9 @@ class LoadTest(absltest.TestCase):
 
   def test_folds_of_tables_scale_by_the_rows_that_train(self):
     self._write_tables()
-    tables = table_options.TableOptions(label_column="y")
+    schema = schema_lib.strict(("x", "y"), label="y")
     tasks = [
-        self._load(held_out.Fold(i, 4), dataset="files", tables=tables) for i in range(4)
+        self._load(held_out.Fold(i, 4), dataset="files", schema=schema) for i in range(4)
     ]
 
     for task in tasks:
@@ -175,12 +175,12 @@ class LoadTest(absltest.TestCase):
     self.assertEqual([len(one.clients[2].test) for one in tasks], [1] * 4)
 
   def test_nothing_else_says_what_is_for_testing(self):
-    tables = table_options.TableOptions(label_column="y")
+    schema = schema_lib.strict(("x", "y"), label="y")
     with self.assertRaisesRegex(ValueError, "^`test_share` must be left out with folds"):
-      self._load(held_out.Fold(0, 2), dataset="files", tables=tables, test_share=0.3)
-    tables = table_options.TableOptions(label_column="y", split_column="part")
+      self._load(held_out.Fold(0, 2), dataset="files", schema=schema, test_share=0.3)
+    schema = schema_lib.strict(("x", "y", "part"), label="y", split="part")
     with self.assertRaisesRegex(ValueError, "^`split_column` must be left out with folds"):
-      self._load(held_out.Fold(0, 2), dataset="files", tables=tables)
+      self._load(held_out.Fold(0, 2), dataset="files", schema=schema)
 
 
 if __name__ == "__main__":

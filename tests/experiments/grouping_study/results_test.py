@@ -9,7 +9,10 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import findings
 from experiments.grouping_study import report
 from experiments.grouping_study import results as results_lib
+from fl_clustering.tables import schema as schema_lib
 from tests.experiments.grouping_study import sample_study
+
+_SCHEMA = schema_lib.strict(("x", "sick", "part"), label="sick", split="part")
 
 
 class ResultsTest(parameterized.TestCase):
@@ -292,10 +295,10 @@ class ResultsTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("images", {}, ("iid",), "the split over the clients, their test data, the first model and"),
       ("writers", {"dataset": "emnist"}, ("natural",), "the clients, the first model and"),
-      ("tables", {"dataset": "files", "tables": {"label_column": "sick"}}, ("natural",),
+      ("tables", {"dataset": "files", "schema": _SCHEMA.without("split")}, ("natural",),
        "the clients' test rows, the first model and"),
       ("given test rows",
-       {"dataset": "files", "tables": {"label_column": "sick", "split_column": "part"}},
+       {"dataset": "files", "schema": _SCHEMA},
        ("natural",), "the first model and"),
   )
   def test_what_seeds_draw(self, values, settings, expected):

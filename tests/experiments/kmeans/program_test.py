@@ -356,7 +356,7 @@ class OwnDataTest(absltest.TestCase):
         (lambda: os.remove(os.path.join(changed, f"{first}.csv")), f"{first}, {second}"),
     ):
       change()
-      with self.assertRaisesRegex(launch.InputError, f"data_dir.*: {got}"):
+      with self.assertRaisesRegex(launch.InputError, f"data_dir.*got '{got}"):
         _run(f"--data_dir={changed}", "--k_range=2:5", "--standardize",
              f"--output_dir={self.folder}", "--resume")
 

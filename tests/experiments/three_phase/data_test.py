@@ -117,9 +117,10 @@ class DataTest(parameterized.TestCase):
       data.check_recorded(document, data.describe(config, self.task, self.folder))
 
   @parameterized.named_parameters(
-      ("rows", {"a": "1", "b": "3"}, "other rows of b"),
-      ("a_further_client", {"a": "1"}, "further or fewer clients: b"),
-      ("no_digests", {}, "other examples for 'files'"),
+      ("rows", {"a": "1", "b": "3"}, "b"),
+      ("a_further_client", {"a": "1"}, "b"),
+      ("no_digests", {}, "a, b"),
+      ("other_columns", {"a": "1", "b": "2"}, "other examples for 'files'"),
   )
   def test_clients_whose_files_changed_are_named(self, before, got):
     def document(fingerprint, digests):
@@ -150,7 +151,7 @@ class DataTest(parameterized.TestCase):
     self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
 
   def _completed(self, resumed=None, **settings):
-    settings = {"dataset": "auto", "tables": None, "num_clusters": None, **settings}
+    settings = {"dataset": "auto", "schema": None, "num_clusters": None, **settings}
     return data.completed(settings, flags.OF_DIGITS, self.folder, resumed)
 
   @parameterized.parameters(*partition_lib.PARTITIONS)
@@ -175,14 +176,14 @@ class DataTest(parameterized.TestCase):
     for dataset in ("auto", "digits"):
       found = self._completed(dataset=dataset)
 
-      self.assertEqual(found, {"dataset": dataset, "tables": None, **flags.OF_DIGITS})
+      self.assertEqual(found, {"dataset": dataset, "schema": None, **flags.OF_DIGITS})
       config = data.config_of(found, None)
       self.assertEqual((config.partition, config.num_clusters), ("rotated", 4))
 
   def test_what_is_given_stays(self):
     found = self._completed(num_clients=40, num_clusters=3)
 
-    given = {"dataset": "auto", "tables": None, "num_clients": 40, "num_clusters": 3}
+    given = {"dataset": "auto", "schema": None, "num_clients": 40, "num_clusters": 3}
     self.assertEqual(found, {**flags.OF_DIGITS, **given})
 
   @parameterized.named_parameters(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.three_phase import profiles
-from fl_clustering.tables import table_options
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import saved_clusters
@@ -42,15 +42,19 @@ class ProfilesTest(absltest.TestCase):
       folder.create_file(f"{client_id}.csv", frame.to_csv(index=False))
     task = files.load_task(task_options.TaskOptions(
         dataset="files", data_dir=folder.full_path, model="logistic",
-        tables=table_options.TableOptions(
-            label_column="sick", split_column="part", categories=("ward",)
+        schema=schema_lib.Schema(
+            (
+                *map(schema_lib.Field, ("dose", "year", "same")),
+                schema_lib.Field("ward", "string", enum=("north", "south")),
+                schema_lib.Field("sick", "string"), schema_lib.Field("part", "string"),
+            ), label="sick", split="part",
         ),
     ))
     # What comes later has no part in the profiles.
     *clients, new = task.clients
     self.task = dataclasses.replace(task, clients=tuple(clients), new_clients=(new,))
     self.saved = saved_clusters.SavedClusters(
-        "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.table_format,
+        "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.tables,
         {"name": "logistic"},
     )
     text = profiles.profiles_text(self.task, self.saved)
