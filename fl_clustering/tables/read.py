@@ -37,6 +37,8 @@ PARQUET = ".parquet"
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
+# What pandas calls an index without a name in a Parquet file.
+_INDEX = re.compile("__index_level_[0-9]+__")
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
@@ -60,9 +62,13 @@ class BadTable(ValueError):
 
 
 def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
-  """Returns the names of a file's columns; BadTable if they can't be read or are not unique."""
+  """Returns the names of a file's columns, without the index of a pandas frame.
+
+  Raises:
+    BadTable: If they can't be read or are not unique.
+  """
   if path.endswith(PARQUET):
-    return tuple(_parquet(path).schema_arrow.names)
+    return tuple(name for name in _parquet(path).schema_arrow.names if not _INDEX.fullmatch(name))
   with _opened(path) as file:
     return _header(path, file, delimiter)
 
@@ -121,7 +127,7 @@ def first_line(path: str) -> str:
 
 
 def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
-  """Returns the cells of all columns of a file as text; None where a Parquet file has none.
+  """Returns the cells of the columns in `header` as text; None where a Parquet file has none.
 
   Raises:
     BadTable: If the file can't be used.
@@ -129,7 +135,10 @@ def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
   if path.endswith(PARQUET):
     with _parquet_errors(path):
       table = _parquet(path).read()
-      return {name: list(map(_text, table[name].to_pylist())) for name in table.column_names}
+      return {
+          name: list(map(_text, table[name].to_pylist())) for name in table.column_names
+          if not _INDEX.fullmatch(name)
+      }
   with _opened(path) as file:
     names = _header(path, file, delimiter)
     rows = []
@@ -203,11 +212,12 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
+  line = None if path.endswith(PARQUET) else 1
   for name, number in collections.Counter(names).items():
     if not name:
-      raise BadTable(path, 1, None, "a column has no name")
+      raise BadTable(path, line, None, "a column has no name")
     if number > 1:
-      raise BadTable(path, 1, name, "two columns have this name")
+      raise BadTable(path, line, name, "two columns have this name")
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:

@@ -215,8 +215,12 @@ class Schema:
     validate.one_of(("error", "mean"), missing=self.missing)
     validate.one_of((".", ","), **{"dialect.decimalChar": self.decimal})
     is_character = isinstance(self.delimiter, str) and len(self.delimiter) == 1
-    if not is_character or not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
-      raise validate.error("dialect.delimiter", "be one character of ASCII", self.delimiter)
+    # Numbers have letters and signs, too.
+    is_possible = is_character and self.delimiter.isascii() and not self.delimiter.isalnum()
+    if not is_possible or self.delimiter in '"\r\n\0+-.':
+      raise validate.error(
+          "dialect.delimiter", "be a character of ASCII that is in no number", self.delimiter
+      )
     if self.delimiter == self.decimal:
       raise validate.error("dialect.delimiter", "differ from `decimalChar`", self.delimiter)
 

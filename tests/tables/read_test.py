@@ -218,6 +218,22 @@ class ParquetTest(_ReadTest):
       self._parquet(frame, strict)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
+  def test_the_index_of_a_frame_is_no_column(self):
+    path = os.path.join(self.folder, "a.parquet")
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    frame[frame["x"] > 1].to_parquet(path)
+    self.assertEqual(read.header(path), ("x",))
+    self.assertEqual(read.texts(path, ","), {"x": ["2", "3"]})
+
+  def test_names_of_columns_are_in_no_row(self):
+    path = os.path.join(self.folder, "a.parquet")
+    column = pa.array([1.0])
+    for names, column_name in ((("x", "x"), "x"), (("x", ""), None)):
+      parquet.write_table(pa.Table.from_arrays([column, column], names), path)
+      with self.assertRaises(read.BadTable) as caught:
+        read.header(path)
+      self.assertEqual((caught.exception.line, caught.exception.column), (None, column_name))
+
   def test_an_empty_text_names_no_client(self):
     frame = pd.DataFrame({"x": [1.0, 2.0], "who": ["a", ""]})
     with self.assertRaises(read.BadTable) as caught:
