@@ -134,8 +134,11 @@ def digests(paths: Mapping[str, str]) -> dict[str, str]:
   """Returns the SHA-256 of files by their names."""
   found = {}
   for name, path in paths.items():
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-      found[name] = hashlib.sha256(file.read()).hexdigest()
+      while block := file.read(2**20):
+        digest.update(block)
+    found[name] = digest.hexdigest()
   return found
 
 

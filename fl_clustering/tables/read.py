@@ -543,8 +543,12 @@ class _Reader:
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
-    kind = "an integer" if field.type == "integer" else "a number"
-    return f"{shown} is not {kind} between {field.bounds[0]:g} and {field.bounds[1]:g}"
+    kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
+    try:
+      float(cell.replace(self._decimal, "."))
+    except ValueError:
+      return f"{shown} is not {kind}"
+    return f"{shown} is not {kind} between {low:g} and {high:g}"
 
 
 def _values(field: schema_lib.Field, words: Sequence[str | None]) -> np.ndarray:
