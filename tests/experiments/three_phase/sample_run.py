@@ -242,7 +242,9 @@ def _config(run):
       "representation": "update" if run.assignments else None,
       "grouping_epochs": None,
       "num_clusters_criterion": "eigengap" if run.chooses_num_clusters else None,
-      "schema": None if run.label_column is None else {"label": run.label_column},
+      "schema": None if run.label_column is None else {
+          "label": run.label_column, "missing": "error",
+      },
       "target_accuracy": 0.8,
       "seed": 7,
   }
