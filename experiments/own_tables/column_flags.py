@@ -46,18 +46,25 @@ def schema(directory: str) -> schema_lib.Schema:
     BadTable: If the names of the columns can't be read.
   """
   if flags.FLAGS.schema is None:
-    paths = clients.files(directory).values()
+    first, *others = clients.files(directory).values()
     with naming_draft(directory):
-      # A file that lacks a column of another one is refused when it is read.
-      names = tuple(dict.fromkeys(name for path in paths for name in read.header(path)))
+      names = read.header(first)
+      for path in others:
+        for name in sorted(set(names).symmetric_difference(read.header(path))):
+          rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
+          raise read.BadTable(path, _line_of_header(path), name, rule)
       try:
         return schema_lib.strict(names, **given())
       except ValueError as e:
-        raise read.BadTable(next(iter(paths)), 1, None, f"{e}".rstrip(".")) from e
+        raise read.BadTable(first, _line_of_header(first), None, f"{e}".rstrip(".")) from e
   for name in NAMES:
     if flags.FLAGS[name].value:
       raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
   return schema_lib.load(flags.FLAGS.schema)
+
+
+def _line_of_header(path: str) -> int | None:
+  return None if path.endswith(read.PARQUET) else 1
 
 
 @contextlib.contextmanager

@@ -293,6 +293,10 @@ class _Reader:
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
+    # Numbers that are missing however they are written.
+    self._missing_numbers = [
+        float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
+    ]
 
   def problem(self, row: int, column: str | None, rule: str) -> BadTable:
     """Returns the error of a row, counted from 0."""
@@ -360,11 +364,10 @@ class _Reader:
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
     from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
-    missing = [text for text in self._schema.missing_values if re.match(PATTERNS["number"], text)]
-    if not missing:
+    if not self._missing_numbers:
       return column
     values = pa.array(column.to_numpy(zero_copy_only=False).astype(np.float64))
-    are_missing = compute.is_in(values, pa.array(map(float, missing), pa.float64()))
+    are_missing = compute.is_in(values, pa.array(self._missing_numbers, pa.float64()))
     return compute.if_else(are_missing, pa.scalar(None, column.type), column)
 
   def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
@@ -401,7 +404,9 @@ class _Reader:
     try:
       table = arrow_csv.read_csv(
           pa.BufferReader(data),
-          arrow_csv.ReadOptions(column_names=list(names), block_size=2 * len(data) + 1),
+          arrow_csv.ReadOptions(
+              column_names=list(names), block_size=2 * len(data) + 1, use_threads=False
+          ),
           arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
           arrow_csv.ConvertOptions(
               column_types=types, include_columns=list(types), strings_can_be_null=True,
@@ -428,7 +433,8 @@ class _Reader:
       return None
     found = {}
     for field in self._schema.fields:
-      values = self._usable(field, table[field.name].chunk(0))
+      column = table[field.name].chunk(0)
+      values = self._usable(field, self._without_missing(column) if field.is_numeric else column)
       if values is None:
         return None
       found[field.name] = values
@@ -522,8 +528,12 @@ class _Reader:
     values = np.full(len(cells), np.nan)
     mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
     values[mask] = np.array(plain.filter(is_number).to_pylist(), object).astype(np.float64)
+    are_missing = np.isin(values, self._missing_numbers)
+    values[are_missing] = np.nan
     low, high = field.bounds
     are_within = (values >= low) & (values <= high)
+    if self._may_lack(field):
+      are_within |= are_missing
     are_bad = cells.is_valid().to_numpy(zero_copy_only=False) & ~are_within
     return (np.clip(values, low, high) if self._private else values), are_bad
 

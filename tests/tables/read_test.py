@@ -1,5 +1,6 @@
 """Tests for fl_clustering.tables.read."""
 
+import contextlib
 import gzip
 import os
 from unittest import mock
@@ -91,6 +92,20 @@ class StrictTest(_ReadTest):
         table = self._read(self._text(b'NA,,"",NA', b"1,2,0,v"), schema)
       self.assertTrue(np.isnan(table[["x", "n", "b"]].to_numpy()[0].astype(float)).all())
       self.assertEqual(list(table["c"]), [None, "v"])
+
+  @parameterized.parameters(b"-999", b"-999.0", b"-9.99e2", b" -999", b"NA")
+  def test_a_missing_number_is_missing_however_it_is_written(self, cell):
+    data = self._text(cell + b",2,true,u")
+    for missing in ("mean", "error"):
+      schema = schema_lib.Schema(_FIELDS, missing=missing, missing_values=("", "NA", "-999"))
+      for patch in (contextlib.nullcontext(), _by_line()):
+        with patch:
+          if missing == "mean":
+            self.assertTrue(np.isnan(self._read(data, schema)["x"][0]))
+            continue
+          with self.assertRaises(read.BadTable) as caught:
+            self._read(data, schema)
+          self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
   # Of the bytes of a file, and where the first problem is.
   @parameterized.named_parameters(

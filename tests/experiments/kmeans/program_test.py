@@ -423,7 +423,7 @@ class BadInputTest(parameterized.TestCase):
       ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
       ("no schema of a private fit", _PRIVATE[:-1], "`schema` must be given with `epsilon`"),
-      ("a column of one file", ("--data_dir={}/more",), "a.csv, line 1, column 'z'"),
+      ("a column of one file", ("--data_dir={}/more",), "b.csv, line 1, column 'z'"),
       ("a table's flag without own data", ("--exclude=x",),
        "`exclude` must be left out without --data_dir"),
       ("no folder", ("--data_dir=/no/such",), "/no/such"),
