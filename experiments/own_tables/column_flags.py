@@ -19,17 +19,13 @@ _ARGUMENTS = {
 }
 NAMES = tuple(_ARGUMENTS)
 
-# One process may also have the flags of programs that take no schema, under the same names.
-flags.DEFINE_string("label_column", None, "The column of the classes.", allow_override=True)
+flags.DEFINE_string("label_column", None, "The column of the classes.")
 flags.DEFINE_string(
     "client_column", None,
-    "The column that says whose row it is, where a table holds the rows of several clients.",
-    allow_override=True)
-flags.DEFINE_string(
-    "split_column", None, "The column that says `train` or `test` of every row.",
-    allow_override=True)
+    "The column that says whose row it is, where a table holds the rows of several clients.")
+flags.DEFINE_string("split_column", None, "The column that says `train` or `test` of every row.")
 flags.DEFINE_string("row_key", None, "The column that names the rows.")
-flags.DEFINE_list("exclude", None, "Columns that are not used.", allow_override=True)
+flags.DEFINE_list("exclude", None, "Columns that are not used.")
 
 
 def given() -> dict[str, Any]:
