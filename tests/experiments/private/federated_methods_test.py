@@ -50,7 +50,7 @@ class FederatedMethodsTest(parameterized.TestCase):
 
   def _loss(self, method, epsilon=8.0, seed=0, **known):
     dataset = _dataset(**known)
-    centers = self.methods[method](dataset, 3, epsilon, 1e-6, seed)
+    centers = self.methods[method](dataset, 3, epsilon, 1e-6, seed).centers
     self.assertEqual(centers.shape, (3, 3))
     return metrics.nonprivate_labels_and_loss(dataset.points, centers, 1.0)[1] / 6000
 

@@ -1,4 +1,6 @@
 import contextlib
+import functools
+import os
 from unittest import mock
 
 from absl.testing import absltest
@@ -28,7 +30,7 @@ class MethodsTest(parameterized.TestCase):
     dataset = _clusters(**dict(known))
     arguments = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "seed": 0, **changes}
     loaded = methods.load((method,), None, self.enter_context(contextlib.ExitStack()))
-    centers = loaded.by_name[method](dataset, *arguments.values())
+    centers = loaded.by_name[method](dataset, *arguments.values()).centers
     self.assertEqual(centers.shape, (arguments["k"], 3))
     points = dataset.points
     return metrics.nonprivate_labels_and_loss(points, centers, 1.0)[1] / len(points)
@@ -63,15 +65,17 @@ class MethodsTest(parameterized.TestCase):
     with contextlib.ExitStack() as stack:
       loaded = methods.load(methods.CENTRAL, python, stack)
       self.assertEqual(list(loaded.by_name), list(methods.CENTRAL))
-      self.assertEqual(loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0).shape, (3, 3))
+      number = loaded.by_name["diffprivlib"].args[0].pid
+      self.assertEqual(loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0).centers.shape, (3, 3))
 
-    with self.assertRaises(ValueError):
-      loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0)
+    with self.assertRaises(ProcessLookupError):
+      os.kill(number, 0)
 
   @parameterized.parameters("lsh", "refine")
   def test_privacy_of_many_points_costs_as_many_times_the_mu(self, method):
-    together = methods.private_result(method, _clusters(unit_points=20), 3, 1.0, 1e-6, 0).ledger
-    one = methods.private_result(method, _clusters(), 3, 1.0, 1e-6, 0).ledger
+    run = functools.partial(methods._private_centers, method)
+    together = run(_clusters(unit_points=20), 3, 1.0, 1e-6, 0).ledger
+    one = run(_clusters(), 3, 1.0, 1e-6, 0).ledger
 
     self.assertAlmostEqual(together.mu_spent, one.mu_spent / 20, places=6)
 
@@ -79,10 +83,10 @@ class MethodsTest(parameterized.TestCase):
     process = mock.Mock()
     methods._diffprivlib_centers(process, _clusters(30, unit_points=20), 3, 1.0, 1e-6, 0)
 
-    self.assertEqual(process.centers.call_args.args[1:], (3, 1 / 20, 1e-6, 0))
+    self.assertEqual(process.centers.call_args.args[1:], (3, 1 / 20, 0))
 
   def test_the_ledger_says_that_the_noise_is_seeded(self):
-    ledger = methods.private_result("refine", _clusters(), 3, 2.0, 1e-5, 4).ledger
+    ledger = methods._private_centers("refine", _clusters(), 3, 2.0, 1e-5, 4).ledger
 
     self.assertEqual((ledger.epsilon, ledger.delta), (2.0, 1e-5))
     self.assertFalse(ledger.is_private)

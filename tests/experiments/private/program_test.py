@@ -1,6 +1,6 @@
-import csv
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -11,7 +11,9 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
+from dp_clustering import privacy_calculator
 from experiment_shell import launch
 from experiments import dp_benchmark
 from experiments.private import uci
@@ -35,12 +37,17 @@ def _environment():
 
 
 def _run(folder, *arguments):
-  return in_process.run_main(dp_benchmark.DpBenchmark().main, f"--output_dir={folder}", *arguments)
+  return in_process.run_main(dp_benchmark.main, f"--output_dir={folder}", *arguments)
 
 
 def _read(folder, name):
   with open(os.path.join(folder, name), encoding="utf-8") as file:
     return file.read()
+
+
+def _losses(folder):
+  rows = pd.read_csv(os.path.join(folder, "results.csv"))
+  return rows[rows["metric"] == "loss"]
 
 
 class RunTest(absltest.TestCase):
@@ -64,42 +71,39 @@ class RunTest(absltest.TestCase):
     self.assertCountEqual(
         os.listdir(self.folder),
         [
-            "config.json", "figures", "ledgers.json", "measurements.csv", "report.html",
-            "summary.json",
+            "cells.csv", "config.json", "figures", "releases.csv", "report.html", "results.csv",
+            "summary.json", "tables",
         ],
     )
 
   def test_every_cell_has_a_plausible_loss(self):
-    rows = list(csv.DictReader(_read(self.folder, "measurements.csv").splitlines()))
+    losses = _losses(self.folder)["value"]
 
-    self.assertLen(rows, _NUM_CELLS)
-    for row in rows:
-      # One cluster for all would have 0.54; two centers with noise stay near that.
-      self.assertBetween(float(row["loss"]), 0.4, 0.7, row)
+    self.assertLen(losses, _NUM_CELLS)
+    # One cluster for all would have 0.54; two centers with noise stay near that.
+    self.assertBetween(losses.min(), 0.4, 0.7)
+    self.assertBetween(losses.max(), 0.4, 0.7)
 
   def test_config_says_what_was_used(self):
     document = json.loads(_read(self.folder, "config.json"))
 
     self.assertEqual(document["experiment"], "dp_benchmark")
     self.assertEqual(document["config"]["k_to_try"], [2, 3])
-    self.assertEqual(document["datasets"]["sklearn_digits"]["num_points"], 1797)
-    self.assertEqual(document["methods"], ["sklearn", "lsh", "refine"])
+    self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertIn("dp-accounting", document["versions"])
 
-  def test_ledgers_spend_the_budget_and_no_more(self):
-    ledgers = json.loads(_read(self.folder, "ledgers.json"))
+  def test_releases_spend_the_budget_and_no_more(self):
+    rows = pd.read_csv(os.path.join(self.folder, "releases.csv"))
+    mu = rows[rows["metric"] == "mu"].groupby(["method", "k", "epsilon"])["value"]
+    spent = mu.agg(lambda values: float(np.hypot.reduce(values)))
 
-    self.assertCountEqual(ledgers, ["lsh", "refine"])
-    for ledger in ledgers.values():
-      self.assertEqual((ledger["dataset"], ledger["k"]), ("sklearn_digits", 3))
-      self.assertNotIn("epsilon_spent", ledger)
-      spent = sum(release["mu"] ** 2 for release in ledger["releases"])
-      self.assertAlmostEqual(spent, ledger["mu_spent"] ** 2)
-      self.assertIn("for benchmarks only, NOT private", ledger["noise_source"])
+    self.assertEqual(set(spent.index.get_level_values("method")), {"lsh", "refine"})
+    for (_, _, epsilon), one in spent.items():
+      self.assertAlmostEqual(one, privacy_calculator.gaussian_mu(epsilon, 1e-6), places=6)
 
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
-    path = os.path.join(folder, "measurements.csv")
+    path = os.path.join(folder, "results.csv")
     with open(os.path.join(self.base, "killed.log"), "w", encoding="utf-8") as log:
       process = subprocess.Popen(
           _command(*_SMALL, f"--output_dir={folder}"), stdout=log, stderr=log,
@@ -107,7 +111,7 @@ class RunTest(absltest.TestCase):
       )
       deadline = time.monotonic() + _TIMEOUT_SECONDS
       while time.monotonic() < deadline and process.poll() is None:
-        if os.path.exists(path) and ",lsh," in _read(folder, "measurements.csv"):
+        if os.path.exists(path) and ",lsh," in _read(folder, "results.csv"):
           break
         time.sleep(0.01)
       self.assertIsNone(process.poll(), "The run ended before it could be killed.")
@@ -117,8 +121,10 @@ class RunTest(absltest.TestCase):
 
     _run(folder, *_SMALL, "--resume")
 
-    for name in ("measurements.csv", "summary.json", "ledgers.json", "config.json"):
-      self.assertEqual(_read(folder, name), _read(self.folder, name), name)
+    for path in pathlib.Path(self.folder).rglob("*"):
+      if path.is_file():
+        name = path.relative_to(self.folder)
+        self.assertEqual(path.read_bytes(), pathlib.Path(folder, name).read_bytes(), name)
 
   def test_a_finished_run_stays_as_it_is(self):
     before = os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns
@@ -126,12 +132,11 @@ class RunTest(absltest.TestCase):
     printed = _run(self.folder, *_SMALL, "--resume")
 
     self.assertIn("this run is finished", printed)
+    self.assertRegex(printed, r"split and refine +0\.\d+ +0\.\d+\n")
     self.assertEqual(os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns, before)
 
   def test_another_setting_is_refused(self):
-    with self.assertRaisesRegex(
-        launch.InputError, r"^`seed` must be 0, as in the run to resume, got 1\.$"
-    ):
+    with self.assertRaisesRegex(launch.InputError, r"^`seed` must be 0,.* got 1\.$"):
       _run(self.folder, *_SMALL, "--resume", "--seed=1")
 
 
@@ -209,9 +214,7 @@ class ResumeTest(absltest.TestCase):
     os.remove(os.path.join(folder, "report.html"))
     before = _read(folder, "summary.json")
 
-    with self.assertRaisesRegex(
-        launch.InputError, "`output_dir` must .*same data sets.*got another letter"
-    ):
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*got another letter"):
       _run(folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
     _run(folder, *self._FLAGS, "--resume")
 
@@ -229,18 +232,14 @@ class FederatedTest(absltest.TestCase):
     )
 
     self.assertRegex(printed, r"federated, noise by the clients +0\.\d+\n")
-    losses = [
-        float(row["loss"])
-        for row in csv.DictReader(_read(folder, "measurements.csv").splitlines())
-    ]
+    losses = _losses(folder)["value"]
     # At an epsilon as large as that, the noise hardly matters.
     np.testing.assert_allclose(losses, losses[0], rtol=0.05)
-    self.assertIn("of central split and refine", _read(folder, "report.html"))
 
   def test_central_methods_import_no_tff(self):
     code = (
         "import sys; from experiments import dp_benchmark; "
-        "from experiments.private import report; print('tensorflow_federated' in sys.modules)"
+        "from experiments.private import benchmark; print('tensorflow_federated' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True,
@@ -266,21 +265,21 @@ class DiffprivlibTest(absltest.TestCase):
 
     self.assertRegex(printed, r"IBM diffprivlib +0\.\d+ +0\.\d+\n")
     document = json.loads(_read(self.folder, "config.json"))
-    self.assertEqual(document["diffprivlib_versions"]["diffprivlib"], "0.0-invented")
+    self.assertEqual(document["inputs"]["diffprivlib"]["diffprivlib"], "0.0-invented")
 
-  def test_what_was_measured_before_it_failed_is_kept(self):
-    with self.assertRaisesRegex(
-        launch.RunFailed,
-        r"^the process of diffprivlib ended \(code 1: ArithmeticError: thirteen "
-        r"clusters \(.+, line [0-9]+\)\)\. Results so far are in .*run; --resume continues from "
-        r"there\.$",
-    ):
-      _run(self.folder, *self.flags, "--k_to_try=2,13")
+  def test_a_cell_whose_process_dies_fails_and_is_tried_again(self):
+    flags = (*self.flags, "--k_to_try=2,13,4")
+    for again in ((), ("--resume",)):
+      with self.assertRaisesRegex(launch.RunFailed, "failures.csv"):
+        _run(self.folder, *flags, *again)
 
-    rows = list(csv.DictReader(_read(self.folder, "measurements.csv").splitlines()))
-    self.assertLen(rows, 3)
+      (failure,) = pd.read_csv(os.path.join(self.folder, "failures.csv")).to_dict("records")
+      self.assertEqual((failure["method"], failure["k"]), ("diffprivlib", 13))
+      self.assertIn("ArithmeticError: thirteen clusters", failure["last words"])
+      self.assertIn("thirteen clusters", _read(self.folder, "report.html"))
+      self.assertLen(_losses(self.folder), 5)
     with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*got another diffprivlib"):
-      _run(self.folder, *self.flags, "--k_to_try=2,13", "--resume", "--diffprivlib_python=")
+      _run(self.folder, *flags, "--resume", "--diffprivlib_python=")
 
 
 if __name__ == "__main__":
