@@ -1,8 +1,12 @@
 """Measures cells, in this process or each in one of several others."""
 
 from concurrent import futures
+import functools
+import os
 import queue
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Generator, Mapping, Sequence
+
+from experiment_shell import child_process
 
 Outcome = tuple[Mapping[str, Any], Any]
 
@@ -20,7 +24,7 @@ def _measured(
 def outcomes(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], jobs: int,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
   """Yields every cell with what `measure` returned, or with the exception that failed it.
 
   Args:
@@ -35,7 +39,11 @@ def outcomes(
   from joblib.externals import loky  # It takes long to import.
 
   # Of a pool with several processes, nobody knows whose cell ended it.
-  pools = [loky.ProcessPoolExecutor(1) for _ in range(jobs)]
+  new_pool = functools.partial(
+      loky.ProcessPoolExecutor, 1, initializer=child_process.end_with_parent,
+      initargs=(os.getpid(),),
+  )
+  pools = [new_pool() for _ in range(jobs)]
   free: queue.SimpleQueue[int] = queue.SimpleQueue()
   for place in range(jobs):
     free.put(place)
@@ -45,7 +53,7 @@ def outcomes(
     try:
       return cell, pools[place].submit(_measured, measure, run, cell, failures).result()
     except loky.process_executor.BrokenProcessPool as e:
-      pools[place] = loky.ProcessPoolExecutor(1)
+      pools[place] = new_pool()
       return cell, e
     finally:
       free.put(place)

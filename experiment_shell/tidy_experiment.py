@@ -200,10 +200,11 @@ def _measure(
   cells = experiment.cells(run_.config, run_.data)
   left = [cell for cell in cells if tables.identity(cell) not in tables.done]
   failures = []
-  with tqdm.tqdm(total=len(cells), initial=len(cells) - len(left), unit="cell") as bar:
-    for cell, found in cell_processes.outcomes(
-        experiment.measure, run_, left, experiment.failures, jobs
-    ):
+  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
+  with contextlib.closing(outcomes), tqdm.tqdm(
+      total=len(cells), initial=len(cells) - len(left), unit="cell"
+  ) as bar:
+    for cell, found in outcomes:
       bar.set_postfix_str(" ".join(tables.identity(cell)), refresh=False)
       if isinstance(found, Exception):
         failures.append((cell, found))

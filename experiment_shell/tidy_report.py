@@ -20,7 +20,7 @@ from experiment_shell import tidy_experiment
 
 _ABSENT = "–"
 _WIDTH = 4.6  # Inches, so that labels are large enough on a phone.
-_LETTERS = 52  # Of a title that wide.
+_LETTERS = 58  # Of a title that wide.
 
 
 def _formatted(value: Any, form: str) -> str:
@@ -96,15 +96,18 @@ def _draw(
   groups = list(frame.groupby(figure.panels, sort=False)) if figure.panels else [("", frame)]
   num_rows = len(groups) if len(groups) < 2 else -(-len(groups) // 2)
   drawing = figure_style.new_figure(1.2 + figure.height * num_rows, _WIDTH)
-  looks = {}
-  for (of, rows), axes in zip(groups, figure_style.panel_grid(drawing, len(groups))):
-    axes.set_title(of, loc="left")
+  looks: dict[str, Any] = {}
+  panels = figure_style.panel_grid(drawing, len(groups))
+  for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
     figure.draw(rows, axes)
+    axes.set_title(of, loc="left")
+    if place % 2:
+      axes.set_ylabel("")
+    if place < len(groups) - 2:
+      axes.set_xlabel("")
     looks.update(zip(*reversed(axes.get_legend_handles_labels())))
-  for axes in drawing.axes:
-    axes.label_outer(remove_inner_ticks=False)
   if looks:
-    drawing.legend(looks.values(), looks, loc="outside lower center", ncols=2)
+    drawing.legend(handles=list(looks.values()), loc="outside lower center", ncols=2)
   title = figure.title.format_map(settings)
   drawing.suptitle(
       textwrap.fill(title, _LETTERS), x=0.012, ha="left", fontsize=10.5, parse_math=False

@@ -72,7 +72,8 @@ def _comparisons(losses: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFr
       ],
       "k": both["k"], "epsilon": both["epsilon"], "method": both["method"], "loss": loss,
       "ours": both["mean of ours"], "gain": 100 * (1 - both["mean of ours"] / loss),
-      "low": 100 * low / loss, "high": 100 * high / loss,
+      # No loss is below zero.
+      "low": 100 * low / loss, "high": (100 * high / loss).clip(upper=100),
       "verdict": list(map(intervals.verdict, low, high)),
   })
 
@@ -107,22 +108,24 @@ def _over(
   What is not private has the same losses at every epsilon.
   """
   pairs = pd.DataFrame(settings, columns=["k", "epsilon"]).astype({"epsilon": float})
-  pairs = pairs.drop_duplicates().sort_values(column)
+  pairs = pairs.drop_duplicates()
   private = losses[_is_private(losses)].merge(pairs, on=["k", "epsilon"])
   other = losses[~_is_private(losses)].drop(columns="epsilon").merge(pairs, on="k")
   found = pd.concat([other, private])[["dataset", "method", "k", "epsilon", "mean", "low", "high"]]
   place = dict(zip(losses["dataset"].unique(), itertools.count()))
-  return found.sort_values("dataset", key=lambda names: names.map(place), kind="stable")
+  return found.sort_values(column, kind="stable").sort_values(
+      "dataset", key=lambda names: names.map(place), kind="stable"
+  )
 
 
-def _pivoted(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-  """Returns a row of mean losses for each data set and method."""
+def _pivoted(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
+  """Returns a row of mean losses for each data set and method; columns have such headings."""
   if not len(rows):
     return pd.DataFrame()
   found = rows.pivot(index=["dataset", "method"], columns=column, values="mean")
   order = pd.MultiIndex.from_frame(rows[["dataset", "method"]].drop_duplicates())
   found = found.reindex(order)
-  found.columns = [f"{column} = {value:g}" for value in found.columns]
+  found.columns = [heading.format(value) for value in found.columns]
   return found.reset_index()
 
 
@@ -192,8 +195,8 @@ def summarise(
   frames = {
       "headline": _headline(comparisons),
       "opponents": _opponents(comparisons),
-      "over_k": _pivoted(over_k, "k"),
-      "over_epsilon": _pivoted(over_epsilon, "epsilon"),
+      "over_k": _pivoted(over_k, "k", "k={}"),
+      "over_epsilon": _pivoted(over_epsilon, "epsilon", "epsilon {:g}"),
       "published": published if _OURS in losses["method"].values else published[:0],
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,
@@ -213,12 +216,15 @@ def summarise(
 _VERDICTS = (intervals.BETTER, intervals.UNCLEAR, intervals.WORSE)
 
 HEADLINES = {
-    intervals.BETTER: "Split and refine loses less than other central private methods: it is "
-    "better in {better} of {cases} comparisons, worse in {worse}, and the rest is unclear.",
-    intervals.UNCLEAR: "Split and refine and the other central private methods can't be told from "
-    "each other here: it has the smaller mean loss in {smaller} of {cases} comparisons.",
-    intervals.WORSE: "Split and refine loses more than other central private methods: it is worse "
-    "in {worse} of {cases} comparisons, better in {better}, and the rest is unclear.",
+    intervals.BETTER: "Split and refine loses less than the other central private methods: its "
+    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
+    "larger beyond chance in {worse}.",
+    intervals.UNCLEAR: "Split and refine can't be told from the other central private methods: its "
+    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
+    "larger beyond chance in {worse}.",
+    intervals.WORSE: "Split and refine loses more than the other central private methods: its "
+    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
+    "larger beyond chance in {worse}.",
 }
 
 _LOSS = "{:#.3g}"
@@ -273,8 +279,8 @@ TABLES = (
         "Split and refine against every other private method. Gain, and the ends of its interval, "
         "in percent of the other's mean loss.",
         {
-            "k": "{}", "epsilon": "{:g}", "method": "{}", "loss": _LOSS, "ours": _LOSS,
-            "gain": "{:.1f}", "low": "{:.1f}", "high": "{:.1f}", "verdict": "{}",
+            "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:.1f}", "low": "{:.1f}",
+            "high": "{:.1f}", "verdict": "{}",
         },
         by="dataset", folded=True,
     ),

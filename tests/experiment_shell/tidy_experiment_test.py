@@ -180,12 +180,11 @@ class TidyExperimentTest(parameterized.TestCase):
 
     self._assert_same("whole", "stopped")
 
-  @parameterized.parameters(1, 2)
-  def test_a_failed_cell_is_a_row_and_is_tried_again(self, jobs):
+  def test_a_failed_cell_is_a_row_and_is_tried_again(self):
     self._run("whole")
     _FAULTS["<a> 1"] = _Lost("gone\nfor good")
 
-    results = self._run("failed", jobs=jobs)
+    results = self._run("failed")
 
     self.assertLen(results, 5 * 4)
     (failure,) = pd.read_csv(self.base / "failed" / "failures.csv").to_dict("records")
@@ -208,7 +207,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual((failure["method"], failure["seed"]), ("<a>", 2))
     self.assertIn("SIGKILL", failure["last words"])
     _FAULTS.clear()
-    self._run("killed", resume=True, jobs=2)
+    self._run("killed", resume=True)
     self._assert_same("whole", "killed")
 
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self):
