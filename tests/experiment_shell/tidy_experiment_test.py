@@ -58,7 +58,7 @@ def _measure(run, method, seed):
   score = (0.7 if method == "007" else 0.5) + seed / 30 * run.config.rate
   return {
       "results": [
-          {"client": client, "metric": metric, "value": score}
+          {"client": client, "metric": metric, "value": score if metric == "accuracy" else None}
           for client in ("NA", "01") for metric in ("accuracy", "recall")
       ],
       "curves": ({"round": round_, "metric": "loss", "value": 1 / (1 + round_)} for round_ in range(3)),
@@ -139,6 +139,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual(set(results["method"]), {"<a>", "007"})
     self.assertEqual(set(results["client"]), {"NA", "01"})
     self.assertEqual(results["value"].tolist()[4], 0.5 + 1 / 30 * 0.5)
+    self.assertEqual(results["value"].isna().tolist(), [False, True] * 12)
     self.assertCountEqual(
         os.listdir(self.base / "run"),
         ["cells.csv", "config.json", "curves.csv", "figures", "report.html", "results.csv",

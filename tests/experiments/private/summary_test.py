@@ -4,6 +4,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.private import benchmark
@@ -39,8 +40,14 @@ class SummaryTest(parameterized.TestCase):
     self.assertLen(rows, 2 * 2 * 4)  # Methods, data sets, settings.
     row = rows.loc[(methods.LABELS["lsh"], "letter", 2, 1.0)]
     self.assertAlmostEqual(row["gain"], 25.0)
-    self.assertBetween(row["low"], 5.0, 24.0)
-    self.assertAlmostEqual(row["low"] + row["high"], 50.0)
+    other, ours = (
+        [sample_benchmark.invented_loss(factor, 2, 1.0, run) for run in range(4)]
+        for factor in (1.0, 0.75)
+    )
+    np.testing.assert_allclose(
+        np.array([row["low"], row["high"]]) * np.mean(other) / 100,
+        intervals.of_means(other, ours, len(rows)),
+    )
     self.assertEqual(set(rows["verdict"]), {"better"})
     (of_lsh,) = frames["opponents"].query("method == 'LSH tree'").to_dict("records")
     self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller mean"]), (8, 8, 8))
