@@ -7,8 +7,9 @@
 
 import contextlib
 import dataclasses
+import json
 import os
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from absl import flags
 import tqdm
@@ -169,16 +170,25 @@ def _open(
   return found
 
 
-def _check_same_inputs(recorded: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-  before = recorded["inputs"]
-  for part in {**before, **identity}:
-    old, new = before.get(part, {}), identity.get(part, {})
-    for name in {**old, **new}:
-      if old.get(name) != new.get(name):
-        raise ValueError(
-            f"`output_dir` must hold a run with the same {part} as there are now, to be resumed, "
-            f"got another {name}."
-        )
+def _check_same_inputs(
+    place: output_folder.OutputFolder, recorded: Mapping[str, Any], identity: Mapping[str, Any]
+) -> None:
+  """Raises a ValueError unless the run to resume had the same inputs."""
+  now = json.loads(output_folder.json_text(identity))  # Tuples are lists there.
+  try:
+    before = recorded["inputs"]
+    changed = [
+        (part, name) for part in {**before, **now}
+        for name in {**before.get(part, {}), **now.get(part, {})}
+        if before.get(part, {}).get(name) != now.get(part, {}).get(name)
+    ]
+  except (KeyError, TypeError, AttributeError) as e:
+    raise place.damaged(e) from e
+  for part, name in changed:
+    raise ValueError(
+        f"`output_dir` must hold a run with the same {part} as there are now, to be resumed, got "
+        f"another {name}."
+    )
 
 
 def _write_failures(
@@ -196,13 +206,14 @@ def _measure(
     experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int
 ) -> None:
   """Measures the cells that are not done, and writes the tables."""
-  tables = tidy_tables.TidyTables(place, experiment.keys, experiment.tidy)
   cells = experiment.cells(run_.config, run_.data)
-  left = [cell for cell in cells if tables.identity(cell) not in tables.done]
+  tables = tidy_tables.TidyTables(place, cells, experiment.keys, experiment.tidy)
   failures = []
-  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
+  outcomes = cell_processes.outcomes(
+      experiment.measure, run_, tables.left, experiment.failures, jobs
+  )
   with contextlib.closing(outcomes), tqdm.tqdm(
-      total=len(cells), initial=len(cells) - len(left), unit="cell"
+      total=len(cells), initial=len(cells) - len(tables.left), unit="cell"
   ) as bar:
     for cell, found in outcomes:
       bar.set_postfix_str(" ".join(tables.identity(cell)), refresh=False)
@@ -211,7 +222,7 @@ def _measure(
       else:
         tables.add(cell, found)
       bar.update()
-  tables.sort(cells)
+  tables.sort()
   _write_failures(place, tuple(experiment.keys), failures)
 
 
@@ -236,8 +247,7 @@ def run(
         return _results(experiment, place.path)
       inputs = experiment.load(config, stack, **options)
       if place.recorded is not None:
-        with _damaged(place):
-          _check_same_inputs(place.recorded, inputs.identity)
+        _check_same_inputs(place, place.recorded, inputs.identity)
       place.start({
           "experiment": experiment.name,
           "config": config.to_json(),
@@ -250,14 +260,6 @@ def run(
     with launch.run_errors(place.path):
       _measure(experiment, Run(config, inputs.data, place.path), place, jobs)
   return _results(experiment, place.path)
-
-
-@contextlib.contextmanager
-def _damaged(place: output_folder.OutputFolder) -> Iterator[None]:
-  try:
-    yield
-  except (KeyError, TypeError, AttributeError) as e:
-    raise place.damaged(e) from e
 
 
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:

@@ -41,19 +41,22 @@ class TidyTables:
   """The tables of a run in an `OutputFolder`.
 
   Attributes:
-    done: The cells that are measured, each as a tuple of its keys as text.
+    left: The cells that are to be measured.
   """
 
   def __init__(
-      self, folder: output_folder.OutputFolder, keys: Columns, tables: Mapping[str, Columns]
+      self, folder: output_folder.OutputFolder, cells: Sequence[Mapping[str, Any]], keys: Columns,
+      tables: Mapping[str, Columns],
   ) -> None:
     """Opens the tables; if the run is resumed, with the rows of the cells that are complete.
 
     Args:
       folder: An `OutputFolder` after its `start`.
+      cells: All cells, as dicts of the keys.
       tables: From a table's name to its columns beside those of all tables.
     """
     self._keys = tuple(keys)
+    self._order = {self.identity(cell): place for place, cell in enumerate(cells)}
     self._paths = {CELLS: folder.join(CELLS)}
     self._columns = {CELLS: (*keys, _ROWS)}
     for name, further in tables.items():
@@ -67,11 +70,12 @@ class TidyTables:
           for name, path in self._paths.items()
       }
       counts = collections.Counter(self._cell(line) for name in tables for line in lines[name])
-      self.done = {
+      done = {
           self._cell(line) for line in lines[CELLS] if line[-1] == str(counts[self._cell(line)])
-      }
+      } & set(self._order)
       for name, found in lines.items():
-        self._write(name, (line for line in found if self._cell(line) in self.done))
+        self._write(name, (line for line in found if self._cell(line) in done))
+    self.left = [cell for cell in cells if self.identity(cell) not in done]
 
   def _cell(self, line: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[:len(self._keys)])
@@ -85,7 +89,7 @@ class TidyTables:
       file.write(output_folder.csv_lines(lines))
 
   def identity(self, cell: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a cell as in `done`."""
+    """Returns the keys of a cell as text."""
     return tuple(study.written(cell[key]) for key in self._keys)
 
   def add(self, cell: Mapping[str, Any], tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
@@ -101,16 +105,12 @@ class TidyTables:
       self._append(name, lines)
       count += len(lines)
     self._append(CELLS, [[*identity, str(count)]])
-    self.done.add(identity)
 
-  def sort(self, cells: Iterable[Mapping[str, Any]]) -> None:
+  def sort(self) -> None:
     """Brings the rows into the order of the cells."""
-    order = {self.identity(cell): place for place, cell in enumerate(cells)}
     for name, path in self._paths.items():
       lines = study.read_lines(path, self._columns[name])
-      places = [order[self._cell(line)] for line in lines]
-      if places != sorted(places):
-        self._write(name, sorted(lines, key=lambda line: order[self._cell(line)]))
+      self._write(name, sorted(lines, key=lambda line: self._order[self._cell(line)]))
 
 
 def read(run: finished_run.FinishedRun, table: str, kinds: Columns) -> Any:

@@ -38,7 +38,7 @@ def _load(config, stack, source="here"):
   del config
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
-      data=dict(_FAULTS), identity={"data": {"source": source}}, skipped={"b": "<none>"},
+      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}}, skipped={"b": "<none>"},
       lines=("data: two",),
   )
 

@@ -146,26 +146,17 @@ class InputTest(parameterized.TestCase):
     super().setUp()
     self.folder = os.path.join(self.create_tempdir().full_path, "run")
 
-  def _refused(self, *arguments):
-    """Runs the program with flags that it refuses; returns the message."""
-    with self.assertRaises(launch.InputError) as raised:
-      _run(self.folder, *arguments)
-    self.assertFalse(os.path.exists(self.folder))
-    return str(raised.exception)
-
   @parameterized.named_parameters(
-      ("unknown_data_set", "--datasets=iris", "`datasets` must be one of synthetic"),
-      ("k_no_number", "--k_to_try=2,many", "`k_to_try` must be whole numbers, got '2,many'"),
-      ("k_above_n", "--k_to_try=2,1798", "`k_to_try` must be at most 1797"),
-      ("fixed_k_above_n", "--fixed_k=1798", "`fixed_k` must be at most 1797"),
-      ("epsilon", "--fixed_epsilon=-1", "`fixed_epsilon` must be a number in"),
-      ("epsilon_no_number", "--epsilon_to_try=x", "`epsilon_to_try` must be numbers"),
-      ("runs", "--runs=0", "`runs` must be an integer >= 1"),
-      ("data_dir_unused", "--data_dir=uci", "`data_dir` must be left out without letter or"),
+      ("of_the_settings", "--datasets=iris", "`datasets` must"),
+      ("no_number", "--k_to_try=2,many", "`k_to_try` must .* got '2,many'"),
+      ("beyond_the_data", "--k_to_try=2,1798", "`k_to_try` must .*1797"),
+      ("data_dir_unused", "--data_dir=uci", "`data_dir` must be left out"),
       ("python_unused", "--diffprivlib_python=py", "`diffprivlib_python` must be left out"),
   )
   def test_bad_flags_are_refused(self, flag, message):
-    self.assertIn(message, self._refused(*_SMALL, flag))
+    with self.assertRaisesRegex(launch.InputError, message):
+      _run(self.folder, *_SMALL, flag)
+    self.assertFalse(os.path.exists(self.folder))
 
   def test_bad_flags_end_the_program_with_one_line(self):
     result = subprocess.run(
@@ -178,22 +169,6 @@ class InputTest(parameterized.TestCase):
     self.assertIn("Unknown command line flag 'clusters'", result.stderr)
     self.assertFalse(os.path.exists(self.folder))
 
-  def test_a_damaged_file(self):
-    folder = self.create_tempdir().full_path
-    with open(os.path.join(folder, "letter-recognition.data"), "w", encoding="utf-8") as file:
-      file.write("T,2,8\n")
-
-    message = self._refused("--datasets=letter", f"--data_dir={folder}")
-
-    self.assertIn("`data_dir` must hold letter-recognition.data with 16 columns", message)
-
-  def test_a_python_without_diffprivlib(self):
-    message = self._refused(
-        "--datasets=sklearn_digits", "--methods=diffprivlib", "--diffprivlib_python=/bin/false"
-    )
-
-    self.assertIn("`diffprivlib_python` must have diffprivlib", message)
-
 
 def _letter(data_dir):
   """Stands for UCI's files: a few points, others for another folder."""
@@ -202,24 +177,16 @@ def _letter(data_dir):
 
 class ResumeTest(absltest.TestCase):
 
-  _FLAGS = (
-      "--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3",
-      "--runs=1", "--data_dir=uci",
-  )
-
-  def test_an_unfinished_run_is_resumed_with_the_same_data_only(self):
+  def test_other_data_are_refused(self):
     self.enter_context(mock.patch.object(uci, "load_letter", _letter))
     folder = os.path.join(self.create_tempdir().full_path, "run")
-    _run(folder, *self._FLAGS)
+    flags = ("--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--runs=1")
+    _run(folder, *flags, "--data_dir=uci")
     os.remove(os.path.join(folder, "report.html"))
-    before = _read(folder, "summary.json")
 
     with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*got another letter"):
-      _run(folder, *self._FLAGS, "--resume", "--data_dir=elsewhere")
-    _run(folder, *self._FLAGS, "--resume")
-
-    self.assertEqual(_read(folder, "summary.json"), before)
-    self.assertTrue(os.path.exists(os.path.join(folder, "report.html")))
+      _run(folder, *flags, "--data_dir=elsewhere", "--resume")
+    _run(folder, *flags, "--data_dir=uci", "--resume")
 
 
 class FederatedTest(absltest.TestCase):
