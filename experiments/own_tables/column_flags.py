@@ -6,11 +6,12 @@ from typing import Any, Iterator
 
 from absl import flags
 
-from clustering_basics import validate
+from experiment_shell import option_flags
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.tables import clients
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views
 
 # From each flag to the argument of `schema.strict` and `draft.draft`.
 _ARGUMENTS = {
@@ -43,24 +44,42 @@ def schema(directory: str) -> schema_lib.Schema:
   """
   if flags.FLAGS.schema is None:
     first, *others = clients.files(directory).values()
+    roles = given()
+    named = {*roles.pop("exclude", ()), *roles.values()}
     with naming_draft(directory):
-      names = read.header(first)
+      names = read.header(first, named=named)
       for path in others:
-        for name in sorted(set(names).symmetric_difference(read.header(path))):
+        for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          raise read.BadTable(path, _line_of_header(path), name, rule)
+          raise read.bad_header(path, name, rule)
       try:
         return schema_lib.strict(names, **given())
       except ValueError as e:
-        raise read.BadTable(first, _line_of_header(first), None, f"{e}".rstrip(".")) from e
-  for name in NAMES:
-    if flags.FLAGS[name].value:
-      raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
+        raise read.bad_header(first, None, f"{e}".rstrip(".")) from e
+  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)
 
 
-def _line_of_header(path: str) -> int | None:
-  return None if path.endswith(read.PARQUET) else 1
+def given_of_views() -> dict[str, Any]:
+  """Returns the arguments that the flags give of views; ValueError for those that have no use."""
+  names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
+  option_flags.check_left_out(names, "of views", form="{}")
+  return given()
+
+
+def schema_of_views(directory: str) -> views.Schemas:
+  """Returns the schemas in `--schema`, or else of a folder of views, whose columns are numbers.
+
+  Raises:
+    ValueError: As `schema`.
+    BadTable: Likewise.
+  """
+  options = given_of_views()
+  if flags.FLAGS.schema is None:
+    with naming_draft(directory):
+      return views.strict(directory, **options)
+  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  return views.load(flags.FLAGS.schema)
 
 
 @contextlib.contextmanager

@@ -96,8 +96,12 @@ class Clients(collections.abc.Mapping):
   def _shared(self) -> dict[str, list[pd.DataFrame]]:
     """Every client's rows in the tables that clients share, which are read once."""
     found: dict[str, list[pd.DataFrame]] = {}
+    num_before = 0
     for path in self._paths.values():
-      for client_id, rows in self._read_path(path).groupby(self.schema.client, sort=False):
+      table = self._read_path(path)
+      table.index += num_before
+      num_before += len(table)
+      for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
     return found
 
@@ -107,7 +111,10 @@ class Clients(collections.abc.Mapping):
     return tuple(given_clients.sorted_by_id(self._paths if one_each else self._shared))
 
   def __getitem__(self, client_id: str) -> pd.DataFrame:
-    """Returns a client's rows, with the columns of the schema; the index has their places."""
+    """Returns a client's rows, with the columns of the schema.
+
+    The index has their places in the file, or in the files that clients share one after another.
+    """
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
     if self.schema.client is None:
@@ -157,14 +164,13 @@ def open_folder(
   if private:
     schema.check_private()
   clients = Clients(files(directory, argument), schema, private)
-  for client_id, num_rows in () if private else clients.num_rows.items():
-    if not num_rows:
-      raise validate.error(argument, "hold a row for every client", client_id)
+  if not private:
+    _ = clients.num_rows  # Reads all files.
   return clients
 
 
 def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:
-  """Returns the columns that name rows: their place in the file, from 1, and their key if any."""
+  """Returns the columns that name rows: their place, from 1, and their key if any."""
   names = {"row": (table.index + 1).tolist()}
   return names if schema.key is None else {**names, "id": table[schema.key].tolist()}
 

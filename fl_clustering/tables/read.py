@@ -21,7 +21,7 @@ import gzip
 import io
 import re
 import reprlib
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -37,8 +37,6 @@ PARQUET = ".parquet"
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
-# What pandas calls an index without a name in a Parquet file.
-_INDEX = re.compile("__index_level_[0-9]+__")
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
@@ -61,14 +59,24 @@ class BadTable(ValueError):
     self.path, self.line, self.column = path, line, column
 
 
-def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
-  """Returns the names of a file's columns, without the index of a pandas frame.
+def bad_header(path: str, column: str | None, rule: str) -> BadTable:
+  """Returns the error of a file's names of columns."""
+  return BadTable(path, None if path.endswith(PARQUET) else 1, column, rule)
+
+
+def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
+  """Returns the names of a file's columns.
+
+  Args:
+    named: Those that count even if they are the index of a pandas frame, which is none else.
 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
   if path.endswith(PARQUET):
-    return tuple(name for name in _parquet(path).schema_arrow.names if not _INDEX.fullmatch(name))
+    schema = _parquet(path).schema_arrow
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    return tuple(name for name in schema.names if name in named or name not in index)
   with _opened(path) as file:
     return _header(path, file, delimiter)
 
@@ -89,6 +97,8 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
   """
   reader = _Reader(path, schema, private)
   table = _joined(reader.parquet() if path.endswith(PARQUET) else reader.text_file(), schema)
+  if not private and table.empty:
+    raise BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
     raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
@@ -126,28 +136,51 @@ def first_line(path: str) -> str:
     return b"".join(_lines(path, file, 1)).decode(errors="replace")
 
 
-def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
-  """Returns the cells of the columns in `header` as text; None where a Parquet file has none.
+def texts(
+    path: str, delimiter: str, named: Collection[str | None] = ()
+) -> dict[str, pa.ChunkedArray]:
+  """Returns the cells of the columns in `header` as text; null where a Parquet file has none.
 
   Raises:
     BadTable: If the file can't be used.
   """
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
   if path.endswith(PARQUET):
+    names = header(path, named=named)
     with _parquet_errors(path):
-      table = _parquet(path).read()
+      table = _parquet(path).read(names)
       return {
-          name: list(map(_text, table[name].to_pylist())) for name in table.column_names
-          if not _INDEX.fullmatch(name)
+          name: pa.chunked_array(
+              [pa.array(map(_text, chunk.to_pylist()), pa.string()) for chunk in table[name].chunks],
+              pa.string(),
+          ) for name in names
       }
   with _opened(path) as file:
     names = _header(path, file, delimiter)
-    rows = []
-    for number, line in enumerate(file, start=2):
-      try:
-        rows.append(_cells_of_row(line, delimiter, len(names)))
-      except ValueError as e:
-        raise BadTable(path, number, None, f"{e}") from e
-  return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+    number = 2
+    while lines := _lines(path, file, _BLOCK):
+      rows = []
+      for number, line in enumerate(lines, start=number):
+        try:
+          rows.append(_cells_of_row(line, delimiter, len(names)))
+        except ValueError as e:
+          raise BadTable(path, number, None, f"{e}") from e
+      number += 1
+      for name, cells in zip(names, zip(*rows)):
+        chunks[name].append(pa.array(cells, pa.string()))
+  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+
+
+def plain(cells: pa.Array, decimal: str) -> pa.Array:
+  """Returns cells without blanks around them, and with a point as the decimal mark."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  cells = compute.ascii_trim(cells, " \t")
+  if decimal == ".":
+    return cells
+  return compute.replace_substring(compute.replace_substring(cells, ".", "x"), decimal, ".")
 
 
 def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
@@ -181,10 +214,12 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
   line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  if not line:
+    raise bad_header(path, None, "is empty")
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise BadTable(path, 1, None, f"{e}") from e
+    raise bad_header(path, None, f"{e}") from e
   _check_names(path, names)
   return names
 
@@ -212,12 +247,11 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
-  line = None if path.endswith(PARQUET) else 1
   for name, number in collections.Counter(names).items():
     if not name:
-      raise BadTable(path, line, None, "a column has no name")
+      raise bad_header(path, None, "a column has no name")
     if number > 1:
-      raise BadTable(path, line, name, "two columns have this name")
+      raise bad_header(path, name, "two columns have this name")
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
@@ -389,8 +423,7 @@ class _Reader:
     found = set(names)
     for field in self._schema.fields:
       if field.name not in found:
-        line = 1 if self._is_text else None
-        raise BadTable(self._path, line, field.name, f"is not among the columns {list(names)}")
+        raise bad_header(self._path, field.name, f"is not among the columns {list(names)}")
 
   # Lines.
 
@@ -520,14 +553,11 @@ class _Reader:
     """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
     from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
-    plain = compute.ascii_trim(cells, " \t")
-    if self._decimal != ".":
-      plain = compute.replace_substring(plain, ".", "x")
-      plain = compute.replace_substring(plain, self._decimal, ".")
-    is_number = compute.match_substring_regex(plain, PATTERNS[field.type])
+    texts = plain(cells, self._decimal)
+    is_number = compute.match_substring_regex(texts, PATTERNS[field.type])
     values = np.full(len(cells), np.nan)
     mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
-    values[mask] = np.array(plain.filter(is_number).to_pylist(), object).astype(np.float64)
+    values[mask] = np.array(texts.filter(is_number).to_pylist(), object).astype(np.float64)
     are_missing = np.isin(values, self._missing_numbers)
     values[are_missing] = np.nan
     low, high = field.bounds

@@ -51,7 +51,8 @@ class ClientsTest(parameterized.TestCase):
     clients = clients_lib.open_folder(self.folder, schema)
     self.assertEqual({c: list(table["x"]) for c, table in clients.items()},
                      {"east": [2, 4], "west": [1, 3]})
-    np.testing.assert_array_equal(clients["east"].index, [1, 0])
+    # Places in both files together.
+    np.testing.assert_array_equal(clients["east"].index, [1, 3])
     np.testing.assert_array_equal(clients["west"].index, [0, 2])
     self.assertEqual(clients.num_rows, {"east": 2, "west": 2})
 
@@ -124,6 +125,13 @@ class EncodeTest(parameterized.TestCase):
     names = encode.classes([self._TABLE, self._TABLE[:1]], self._SCHEMA)
     self.assertEqual(names, ("9", "10", "ill"))
     np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
+
+  @parameterized.parameters(("ill ", "ill"), ("caf\u00e9", "cafe\u0301"))
+  def test_refuses_classes_that_look_alike(self, *classes):
+    table = pd.DataFrame({"y": [*classes, "well"]})
+    with self.assertRaisesRegex(ValueError, "label_column"):
+      encode.classes([table], self._SCHEMA)
+    self.assertEqual(encode.classes([table], self._SCHEMA.with_classes(classes)), classes)
 
   @parameterized.parameters(False, True)
   def test_scaling_is_that_of_all_rows_together(self, standardize):

@@ -80,11 +80,6 @@ class StrictTest(_ReadTest):
     table = self._read(gzip.compress(self._text(_LINE)), name="a.csv.gz")
     self.assertEqual(table["n"][0], 2)
 
-  def test_a_file_without_rows(self):
-    table = self._read(_HEADER)
-    self.assertEqual(table.shape, (0, 4))
-    self.assertEqual(table["x"].dtype, np.float64)
-
   def test_missing_cells_where_the_schema_allows_them(self):
     schema = schema_lib.Schema(_FIELDS, missing="mean", missing_values=("", "NA"))
     for patch in (mock.MagicMock(), _by_line()):
@@ -110,6 +105,7 @@ class StrictTest(_ReadTest):
   # Of the bytes of a file, and where the first problem is.
   @parameterized.named_parameters(
       ("empty", b"", 1, None),
+      ("without_rows", _HEADER, None, None),
       ("byte_order_mark_alone", b"\xef\xbb\xbf", 1, None),
       ("header_without_a_name", b"x,,b,c\n", 1, None),
       ("header_with_a_name_twice", b"x,n,b,c,x\n", 1, "x"),
@@ -238,7 +234,11 @@ class ParquetTest(_ReadTest):
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
     frame[frame["x"] > 1].to_parquet(path)
     self.assertEqual(read.header(path), ("x",))
-    self.assertEqual(read.texts(path, ","), {"x": ["2", "3"]})
+    self.assertEqual(read.texts(path, ",")["x"].to_pylist(), ["2", "3"])
+    frame.set_index(pd.Index([7, 8, 9], name="id")).to_parquet(path)
+    self.assertEqual(read.header(path), ("x",))
+    self.assertEqual(read.header(path, named={"id"}), ("x", "id"))
+    self.assertEqual(read.texts(path, ",", {"id"})["id"].to_pylist(), ["7", "8", "9"])
 
   def test_names_of_columns_are_in_no_row(self):
     path = os.path.join(self.folder, "a.parquet")
@@ -303,6 +303,11 @@ class PrivateTest(_ReadTest):
     self.assertLen(table, 3 + num_odd)
     others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
     pd.testing.assert_frame_equal(others, expected)
+
+  def test_a_file_without_rows(self):
+    table = self._read(_HEADER, private=True)
+    self.assertEqual(table.shape, (0, 4))
+    self.assertEqual(table["x"].dtype, np.float64)
 
   def test_what_cant_be_read_is_missing(self):
     table = self._read(self._text(b"tall,121,yes,w", b"1,2", b"1e999,-5,1,u"), private=True)
