@@ -189,8 +189,11 @@ class _Column:
   @property
   def has_empty(self) -> bool:
     """Whether a cell is empty."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
     return any(
-        column.null_count or "" in column.unique().to_pylist() for column in self._columns.values()
+        column.null_count or compute.any(compute.equal(column, "")).as_py()
+        for column in self._columns.values()
     )
 
   def num_numbers(self, decimal: str) -> int:
@@ -201,28 +204,34 @@ class _Column:
       self, decimal: str, role: str | None, is_public: bool
   ) -> tuple[schema_lib.Field | None, str]:
     """Returns the column's field, None without one, and what it was taken for."""
-    texts = {*self._of_text.to_pylist(), *self._of_others.to_pylist()}
-    with_levels = schema_lib.Field(self._name, "string", enum=encode.in_order(texts) or None)
+    num_texts = len(self._of_text) + len(self._of_others)
     if role == "label":
-      return with_levels, f"the label, of {len(texts)} classes{_alike(texts)}"
+      levels = self._levels()
+      about = f"the label, of {len(levels)} classes{_alike(levels)}"
+      return schema_lib.Field(self._name, "string", enum=levels), about
     if role is not None:
       return schema_lib.Field(self._name, "string"), f"the {role}"
-    if not texts:
+    if not num_texts:
       return None, "left out, since it is empty"
-    others = {
+    others = [
         text for cells, mark in ((self._of_text, decimal), (self._of_others, "."))
         for text in _where(
             cells, read_lib.PATTERNS["number"], False, of=read_lib.plain(cells, mark)
         ).to_pylist()
-    }
-    key = self._key_hint(others == texts)
+    ]
+    key = self._key_hint(len(others) == num_texts)
     if not others:
       return self._number(decimal, is_public), f"a number{self._number_hint(decimal)}{key}"
-    if texts <= _BOOLEANS:
+    levels = self._levels()
+    if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self._name, "boolean"), "true or false"
-    if len(texts) <= _MOST_LEVELS:
-      return with_levels, f"levels ({', '.join(with_levels.enum or ())}){_alike(texts)}{key}"
+    if len(levels) <= _MOST_LEVELS:
+      about = f"levels ({', '.join(levels)}){_alike(levels)}{key}"
+      return schema_lib.Field(self._name, "string", enum=levels), about
     return None, f"left out, since {min(others)!r} is not a number{key}"
+
+  def _levels(self) -> tuple[str, ...]:
+    return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""
