@@ -281,7 +281,7 @@ class OwnDataTest(absltest.TestCase):
     # A missing cell is the middle of its bounds.
     model = load_model.load_model(folder)
     self.assertEqual(model.tables.scaling.fill.tolist(), [0, 1])
-    # Later rows are read strictly.
+    # Later rows are read strictly, but missing cells are filled.
     output = os.path.join(self.base, "odd.csv")
     flags = (f"--run={folder}", f"--data_dir={data}", f"--output={output}")
     with self.assertRaisesRegex(launch.InputError, "a.csv, line 4, column 'x'"):
@@ -289,11 +289,12 @@ class OwnDataTest(absltest.TestCase):
     for file_name in ("b.csv", "c.csv"):
       os.remove(os.path.join(data, file_name))
     with open(os.path.join(data, "a.csv"), "w", encoding="utf-8") as file:
-      file.write("x,y\n1,2\n")
-    self.assertEqual(in_process.run_predict(*flags), f"1 row of 1 client: {output}\n")
-    (row,) = _rows(self.base, "odd.csv")
-    nearest = np.argmin(np.linalg.norm(model.centroids - (1, 2), axis=1))
-    self.assertEqual(row["cluster"], f"{nearest}")
+      file.write("x,y\n1,2\n,8\n")
+    self.assertEqual(in_process.run_predict(*flags), f"2 rows of 1 client: {output}\n")
+    nearest = [
+        np.argmin(np.linalg.norm(model.centroids - point, axis=1)) for point in ((1, 2), (0, 8))
+    ]
+    self.assertEqual([row["cluster"] for row in _rows(self.base, "odd.csv")], [*map(str, nearest)])
     with self.assertRaisesRegex(launch.InputError, "output"):
       in_process.run_predict(*flags)
 
