@@ -42,7 +42,7 @@ def main() -> None:
       )
       views.write(schemas, path)
     else:
-      schema, lines = draft.draft(data_dir, **column_flags.given(), is_public=is_public)
+      schema, lines = draft.draft(data_dir, **column_flags.given(data_dir), is_public=is_public)
       schema.write(path)
       schemas = {"": schema}
   num_features = sum(len(schema.feature_names) for schema in schemas.values())

@@ -47,8 +47,8 @@ path_flag.define(
 path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has a file per "
-    "view (.csv, .csv.gz or .parquet). A file `labels` with classes, if there is one, is used for "
-    "scores only.")
+    "view (.csv, .csv.gz, .parquet or .npz). A file `labels` with classes, if there is one, is "
+    "used for scores only.")
 
 HELP = program_help.Help(
     {

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 
 from absl import flags
 
@@ -29,10 +29,27 @@ flags.DEFINE_string("row_key", None, "The column that names the rows.")
 flags.DEFINE_list("exclude", None, "Columns that are not used.")
 
 
-def given() -> dict[str, Any]:
+def _given() -> dict[str, Any]:
   """Returns the arguments that the flags give, but for `--schema`."""
   values = {argument: flags.FLAGS[name].value for name, argument in _ARGUMENTS.items()}
   return {argument: value for argument, value in values.items() if value}
+
+
+def _named(roles: Mapping[str, Any]) -> set[str]:
+  """Returns the columns that arguments name."""
+  return {*roles.get("exclude", ()), *(roles[r] for r in schema_lib.ROLES if r in roles)}
+
+
+def given(directory: str) -> dict[str, Any]:
+  """Returns the arguments that the flags give of a folder, but for `--schema`.
+
+  `y` of `.npz` files is no feature: unless a flag names it, it is the label if no other column is.
+  """
+  roles, first = _given(), next(iter(clients.files(directory).values()))
+  if first.endswith(read.NPZ) and read.LABELS in {*read.header(first)} - _named(roles):
+    if roles.setdefault("label", read.LABELS) != read.LABELS:
+      roles["exclude"] = [*roles.get("exclude", ()), read.LABELS]
+  return roles
 
 
 def schema(directory: str) -> schema_lib.Schema:
@@ -44,16 +61,16 @@ def schema(directory: str) -> schema_lib.Schema:
   """
   if flags.FLAGS.schema is None:
     first, *others = clients.files(directory).values()
-    roles = given()
-    named = {*roles.pop("exclude", ()), *roles.values()}
     with naming_draft(directory):
+      roles = given(directory)
+      named = _named(roles)
       names = read.header(first, named=named)
       for path in others:
         for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
           raise read.bad_header(path, name, rule)
       try:
-        return schema_lib.strict(names, **given())
+        return schema_lib.strict(names, **roles)
       except ValueError as e:
         raise read.bad_header(first, None, f"{e}".rstrip(".")) from e
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
@@ -64,7 +81,7 @@ def given_of_views() -> dict[str, Any]:
   """Returns the arguments that the flags give of views; ValueError for those that have no use."""
   names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
   option_flags.check_left_out(names, "of views", form="{}")
-  return given()
+  return _given()
 
 
 def schema_of_views(directory: str) -> views.Schemas:

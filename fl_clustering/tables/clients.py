@@ -1,7 +1,7 @@
 """A folder of clients' files, read when they are asked for.
 
-A folder has a file per client, `ID.csv`, `ID.csv.gz` or `ID.parquet`.  Where the schema names a
-column for the client, the files' rows are those of several clients.
+A folder has a file per client, `ID.csv`, `ID.csv.gz`, `ID.parquet` or `ID.npz`.  Where the schema
+names a column for the client, the files' rows are those of several clients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fl_clustering.tables import schema as schema_lib
 if TYPE_CHECKING:
   import pandas as pd
 
-ENDINGS = (*read_lib.TEXT_FILES, read_lib.PARQUET)
+ENDINGS = (*read_lib.TEXT_FILES, *read_lib.TYPED_FILES)
 
 
 def files(directory: str, argument: str = "data_dir") -> dict[str, str]:

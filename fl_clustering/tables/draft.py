@@ -67,11 +67,14 @@ def draft_views(
     directory: str, *, key: str | None = None, exclude: Sequence[str] = (), is_public: bool = False
 ) -> tuple[dict[str, schema_lib.Schema], tuple[str, ...]]:
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
-  tables = {
-      view: _read(paths, {key, *exclude}) for view, paths in views_lib.by_view(directory).items()
-  }
+  by_view = views_lib.by_view(directory)
+  tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
   _check_names({name for one in tables.values() for name in one.columns}, exclude=exclude)
-  drafts = {view: _draft(one, {"key": key}, exclude, is_public) for view, one in tables.items()}
+  drafts = {
+      view: _draft(
+          one, {"key": key}, views_lib.unused_columns(by_view[view][0], key, exclude), is_public
+      ) for view, one in tables.items()
+  }
   lines = (f"{view}: {line}" for view, one in drafts.items() for line in one.lines)
   return {view: one.schema for view, one in drafts.items()}, tuple(lines)
 
@@ -104,7 +107,8 @@ def _check_names(columns: Collection[str], **given: Iterable[str | None]) -> Non
   for argument, names in given.items():
     for name in names:
       if name is not None and name not in columns:
-        raise validate.error(argument, f"be a column of all files, {list(columns)}", name)
+        rule = f"be a column of all files, {schema_lib.listed(columns)}"
+        raise validate.error(argument, rule, name)
 
 
 def _draft(

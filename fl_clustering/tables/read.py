@@ -4,7 +4,8 @@ A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark. 
 columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
 numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
 Parquet files (`.parquet`) are read likewise.  A null is a missing cell there, and so is a number
-that is equal to one of the schema's missing values.
+that is equal to one of the schema's missing values.  So are NumPy's arrays (`.npz`): `x` has
+the columns x0, x1, ..., or of images x0_0_0, ... pixel by pixel, and `y`, if there, is another.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
@@ -19,6 +20,7 @@ import contextlib
 import csv
 import gzip
 import io
+import math
 import re
 import reprlib
 from typing import Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
   import pyarrow as pa
 
 TEXT_FILES = (".csv", ".csv.gz")
-PARQUET = ".parquet"
+PARQUET, NPZ = ".parquet", ".npz"
+# Files of rows whose cells have types, in place of lines.
+TYPED_FILES = (PARQUET, NPZ)
+# The array of an .npz file that is one column.
+LABELS = "y"
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
@@ -46,12 +52,12 @@ class BadTable(ValueError):
 
   Attributes:
     path: The file.
-    line: The line, from 1; of a Parquet file the row; None for all of it.
+    line: The line, from 1; in one of `TYPED_FILES` the row; None for all of it.
     column: The column's name, None for none.
   """
 
   def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
-    row = "row" if path.endswith(PARQUET) else "line"
+    row = "row" if path.endswith(TYPED_FILES) else "line"
     place = [path]
     place += [] if line is None else [f"{row} {line}"]
     place += [] if column is None else [f"column {column!r}"]
@@ -61,7 +67,7 @@ class BadTable(ValueError):
 
 def bad_header(path: str, column: str | None, rule: str) -> BadTable:
   """Returns the error of a file's names of columns."""
-  return BadTable(path, None if path.endswith(PARQUET) else 1, column, rule)
+  return BadTable(path, None if path.endswith(TYPED_FILES) else 1, column, rule)
 
 
 def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
@@ -73,8 +79,8 @@ def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
-  if path.endswith(PARQUET):
-    schema = _parquet(path).schema_arrow
+  if path.endswith(TYPED_FILES):
+    schema = _typed(path).schema_arrow
     index = (schema.pandas_metadata or {}).get("index_columns", ())
     return tuple(name for name in schema.names if name in named or name not in index)
   with _opened(path) as file:
@@ -96,7 +102,8 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
       file as a whole or the names of its columns.
   """
   reader = _Reader(path, schema, private)
-  table = _joined(reader.parquet() if path.endswith(PARQUET) else reader.text_file(), schema)
+  is_text = path.endswith(TEXT_FILES)
+  table = _joined(reader.text_file() if is_text else reader.typed_file(), schema)
   if not private and table.empty:
     raise BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
@@ -139,17 +146,17 @@ def first_line(path: str) -> str:
 def texts(
     path: str, delimiter: str, named: Collection[str | None] = ()
 ) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of the columns in `header` as text; null where a Parquet file has none.
+  """Returns the cells of the columns in `header` as text; null where a typed file has none.
 
   Raises:
     BadTable: If the file can't be used.
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if path.endswith(PARQUET):
+  if path.endswith(TYPED_FILES):
     names = header(path, named=named)
     with _parquet_errors(path):
-      table = _parquet(path).read(names)
+      table = _typed(path).read(names)
       return {
           name: pa.chunked_array(
               [pa.array(map(_text, chunk.to_pylist()), pa.string()) for chunk in table[name].chunks],
@@ -286,17 +293,85 @@ def _parquet_errors(path: str) -> Iterator[None]:
     raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 
-def _parquet(path: str) -> Any:
+def _typed(path: str) -> Any:
+  """Returns a `parquet.ParquetFile`, or an .npz file that looks like one."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
+  if path.endswith(NPZ):
+    return _npz(path)
   with _parquet_errors(path):
     file = parquet.ParquetFile(path)
   _check_names(path, file.schema_arrow.names)
   return file
 
 
+class _Npz(NamedTuple):
+  """The columns of an .npz file, as a `parquet.ParquetFile` has them."""
+
+  table: pa.Table
+
+  @property
+  def schema_arrow(self) -> pa.Schema:
+    return self.table.schema
+
+  def read(self, columns: Sequence[str]) -> pa.Table:
+    return self.table.select(columns)
+
+  def iter_batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
+    return self.read(columns).to_batches()
+
+
+def _npz(path: str) -> _Npz:
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  archive: Any = path  # NumPy's types have no paths here.
+  try:
+    with np.lib.npyio.NpzFile(archive, allow_pickle=False) as file:
+      arrays = {name: np.asarray(array) for name, array in file.items()}
+  except Exception as e:  # pylint: disable=broad-exception-caught
+    # A file may hold any bytes, which NumPy meets with any exception.
+    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
+  if set(arrays) | {LABELS} != {"x", LABELS}:
+    raise BadTable(path, None, None, f"must hold x, perhaps y, and not {reprlib.repr([*arrays])}")
+  x, y = arrays["x"], arrays.get(LABELS)
+  if x.ndim not in (2, 3, 4) or not all(x.shape[1:]):
+    rule = "x must have the shape (n, d), or of images (n, height, width) or (n, height, width, c)"
+    raise BadTable(path, None, None, f"{rule}, and has {x.shape}")
+  if not np.can_cast(x.dtype, np.float64):
+    raise BadTable(path, None, None, f"x must hold numbers of up to 64 bits, not {x.dtype.name}")
+  names = schema_lib.array_names(x.shape[1:] if x.ndim != 3 else (*x.shape[1:], 1))
+  columns = [_column(column) for column in x.reshape(len(x), math.prod(x.shape[1:])).T]
+  if y is not None:
+    if y.shape != x.shape[:1]:
+      raise BadTable(path, None, None, f"y must have the shape {x.shape[:1]}, and has {y.shape}")
+    if not np.can_cast(y.dtype, np.float64) and y.dtype.kind != "U":
+      raise BadTable(path, None, None, f"y must hold numbers or text, not {y.dtype.name}")
+    names, columns = (*names, LABELS), [*columns, _column(y)]
+  return _Npz(pa.Table.from_arrays(columns, names))
+
+
+def _column(values: np.ndarray) -> pa.Array:
+  """Returns numbers, true and false being 1 and 0, or text, which need not be in Unicode yet."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if values.dtype.kind != "U":
+    # In this machine's order of bytes.
+    return pa.array(values.astype(np.promote_types(values.dtype, np.uint8)), from_pandas=True)
+  values = values.astype(values.dtype.newbyteorder("<"))
+  cells = [_utf_8(values[row : row + 1].tobytes()) for row in range(len(values))]
+  return pa.array(cells, pa.binary()).view(pa.string())
+
+
+def _utf_8(cell: bytes) -> bytes:
+  """Returns a text of UTF-32 in UTF-8; bytes that are none where it is none."""
+  try:
+    return cell.decode("utf-32-le").rstrip("\0").encode()
+  except UnicodeDecodeError:
+    return b"\xff"
+
+
 def _text(value: Any) -> str | None:
-  """Returns the text of a cell of a Parquet file, None where there is none."""
+  """Returns the text of a cell of a typed file, None where there is none."""
   if value is None or value != value:  # NaN.
     return None
   if isinstance(value, bool):
@@ -323,7 +398,7 @@ class _Reader:
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
-    self._is_text = not path.endswith(PARQUET)
+    self._is_text = not path.endswith(TYPED_FILES)
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -351,10 +426,12 @@ class _Reader:
         )
         first += len(lines)
 
-  def parquet(self) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
-    file = _parquet(self._path)
+  def typed_file(self) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of parts of a typed file, whose cells are read as their text."""
+    file = _typed(self._path)
     self._check_header(file.schema_arrow.names)
+    if self._path.endswith(NPZ):
+      self._check_shape(file.schema_arrow.names)
     with _parquet_errors(self._path):
       yield from self._batches(
           file.iter_batches(columns=[field.name for field in self._schema.fields])
@@ -423,7 +500,19 @@ class _Reader:
     found = set(names)
     for field in self._schema.fields:
       if field.name not in found:
-        raise bad_header(self._path, field.name, f"is not among the columns {list(names)}")
+        columns = schema_lib.listed(names)
+        raise bad_header(self._path, field.name, f"is not among the columns {columns}")
+
+  def _check_shape(self, names: Sequence[str]) -> None:
+    """Raises a BadTable if features that are a whole array would be a part of this one."""
+    shape = self._schema.feature_shape
+    if self._schema.feature_names != schema_lib.array_names(shape):
+      return
+    known = {LABELS, *(field.name for field in self._schema.fields)}
+    for name in names:
+      if name not in known:
+        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
+        raise bad_header(self._path, name, rule)
 
   # Lines.
 

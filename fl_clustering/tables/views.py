@@ -95,12 +95,19 @@ def strict(
     raise validate.error("exclude", f"name columns of {directory!r}", sorted(unknown)[0])
   schemas = {}
   for view, names in headers.items():
+    unused = unused_columns(firsts[view], key, exclude) & {*names}
     try:
-      schemas[view] = schema_lib.strict(names, key=key, exclude=set(exclude) & {*names})
+      schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
       raise read_lib.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
   check(schemas)
   return schemas
+
+
+def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[str]:
+  """Returns the columns that a view without a schema leaves out; `y` of arrays is no feature."""
+  labels = {read_lib.LABELS} - {key} if path.endswith(read_lib.NPZ) else set()
+  return {*exclude, *labels}
 
 
 def are_in(directory: str) -> bool:

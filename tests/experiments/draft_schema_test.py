@@ -138,6 +138,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.missing, "mean")
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
 
+  def test_arrays(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    x = np.arange(12.0).reshape(2, 2, 3)
+    np.savez(os.path.join(self.sample, "a.npz"), x=x, y=[3, 1])
+    for flags, label in (((), "y"), (("--row_key=y",), None), (("--exclude=y",), None)):
+      self._run(*flags)
+      schema = schema_lib.load(self.output)
+      self.assertEqual((schema.label, schema.feature_shape), (label, (2, 3, 1)))
+      table = clients_lib.open_folder(self.sample, schema)["a"]
+      np.testing.assert_array_equal(encode.numbers(table, schema), x.reshape(2, 6))
+      os.remove(self.output)
+
   def test_decimal_commas_in_quotes_are_text(self):
     self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
     self._run()

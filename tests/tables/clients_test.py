@@ -88,9 +88,11 @@ class ClientsTest(parameterized.TestCase):
     self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
     with self.assertRaisesRegex(ValueError, "x"):
       clients_lib.open_folder(self.folder, schema_lib.strict(("x",)), private=True)
-    for unreadable in ("y\n1\n", "", b"\xff"):
-      self._write("a.csv", unreadable)
-      self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+    for name in ("a.csv", "a.npz"):
+      for unreadable in ("y\n1\n", "", b"\xff"):
+        self._write(name, unreadable)
+        self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+      os.remove(os.path.join(self.folder, name))
 
   def test_private_tables_that_clients_share_must_be_readable(self):
     schema = schema_lib.Schema(

@@ -194,6 +194,29 @@ class OwnDataTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(frame[["income"]])
 
+  def test_arrays(self):
+    base = self.create_tempdir().full_path
+    folder = os.path.join(base, "out")
+    os.mkdir(os.path.join(base, "data"))
+    for client in self.groups:
+      points = np.loadtxt(os.path.join(self.data, f"{client}.csv"), delimiter=",", skiprows=1)
+      # Rows of the same label are not alike.
+      labels = 1e9 * np.resize([0, 1], len(points))
+      np.savez(os.path.join(base, "data", f"{client}.npz"), x=points, y=labels)
+    flags = [f"--data_dir={base}/data", "--k_range=2:5", "--standardize"]
+    _run(*flags, f"--output_dir={folder}")
+    self.assertEqual(json.loads(_read(folder, "config.json"))["data"]["features"], ["x0", "x1"])
+    for client in self.groups:
+      name = f"assignments/{client}.csv"
+      self.assertEqual(_read(folder, name), _read(self.folder, name))
+    _run(*flags[:1], "--num_clusters=2", "--label_column=x0", f"--output_dir={folder}_1")
+    self.assertEqual(json.loads(_read(f"{folder}_1", "config.json"))["data"]["features"], ["x1"])
+    path = os.path.join(base, "data", "south.npz")
+    for later, of in ((points, "x2"), (points[:, :, np.newaxis], "x0")):
+      np.savez(path, x=np.concatenate([later, later], axis=1), y=labels)
+      with self.assertRaisesRegex(launch.InputError, f"south.npz, column '{of}"):
+        _run(*flags, f"--output_dir={folder}_2")
+
   def test_config_and_report(self):
     document = json.loads(_read(self.folder, "config.json"))
     self.assertEqual(document["data"]["features"], ["age", "income"])
