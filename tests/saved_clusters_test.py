@@ -11,6 +11,7 @@ from scipy import special
 
 from fl_clustering import load_model
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
@@ -123,7 +124,7 @@ class SavedClustersTest(absltest.TestCase):
     expected = special.softmax(logits, axis=1).max(axis=1)
     np.testing.assert_allclose(np.array(columns["probability"], float), expected, atol=1e-6)
     np.savez(os.path.join(later, "a.npz"), x=np.ones((5, 9, 6)))
-    with self.assertRaisesRegex(read.BadTable, "a.npz"):
+    with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
       saved.open_folder(later)
 
   def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):

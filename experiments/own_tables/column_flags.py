@@ -8,9 +8,11 @@ from absl import flags
 
 from experiment_shell import option_flags
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 from fl_clustering.tables import views
 
 # From each flag to the argument of `schema.strict` and `draft.draft`.
@@ -46,9 +48,9 @@ def given(directory: str) -> dict[str, Any]:
   `y` of `.npz` files is no feature: unless a flag names it, it is the label if no other column is.
   """
   roles, first = _given(), next(iter(clients.files(directory).values()))
-  if first.endswith(read.NPZ) and read.LABELS in {*read.header(first)} - _named(roles):
-    if roles.setdefault("label", read.LABELS) != read.LABELS:
-      roles["exclude"] = [*roles.get("exclude", ()), read.LABELS]
+  if first.endswith(typed_files.NPZ) and typed_files.LABELS in {*read.header(first)} - _named(roles):
+    if roles.setdefault("label", typed_files.LABELS) != typed_files.LABELS:
+      roles["exclude"] = [*roles.get("exclude", ()), typed_files.LABELS]
   return roles
 
 
@@ -68,11 +70,11 @@ def schema(directory: str) -> schema_lib.Schema:
       for path in others:
         for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          raise read.bad_header(path, name, rule)
+          raise bad_table.bad_header(path, name, rule)
       try:
         return schema_lib.strict(names, **roles)
       except ValueError as e:
-        raise read.bad_header(first, None, f"{e}".rstrip(".")) from e
+        raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)
 
@@ -104,7 +106,7 @@ def naming_draft(directory: str) -> Iterator[None]:
   """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
   try:
     yield
-  except read.BadTable as e:
+  except bad_table.BadTable as e:
     if flags.FLAGS.schema is not None:
       raise
     words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]

@@ -14,13 +14,15 @@ from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
 
-ENDINGS = (*read_lib.TEXT_FILES, *read_lib.TYPED_FILES)
+ENDINGS = (*bad_table.TEXT_FILES, *typed_files.ENDINGS)
 
 
 def files(directory: str, argument: str = "data_dir") -> dict[str, str]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from typing import Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
@@ -134,15 +135,14 @@ def _draft(
         missing = "mean"
   if all(field.name in role_of for field in fields):
     raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
-  schema = schema_lib.Schema(
-      tuple(fields), **roles, missing=missing, delimiter=tables.delimiter, decimal=decimal
-  )
+  options: dict[str, Any] = {**roles, "missing": missing, "decimal": decimal}
+  schema = schema_lib.Schema(tuple(fields), delimiter=tables.delimiter, **options)
   return Draft(schema, tuple(lines))
 
 
 def _delimiter(paths: Iterable[str]) -> str:
   """Returns what stands between the cells of the first text file."""
-  path = next((path for path in paths if path.endswith(read_lib.TEXT_FILES)), None)
+  path = next((path for path in paths if path.endswith(bad_table.TEXT_FILES)), None)
   if path is None:
     return ","
   line = read_lib.first_line(path)
@@ -185,7 +185,7 @@ class _Column:
     self._of_text, self._of_others = (
         _distinct(
             column for path, column in self._columns.items()
-            if path.endswith(read_lib.TEXT_FILES) == is_text
+            if path.endswith(bad_table.TEXT_FILES) == is_text
         )
         for is_text in (True, False)
     )

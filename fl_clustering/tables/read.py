@@ -3,9 +3,8 @@
 A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark.  Line 1 has the
 columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
 numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
-Parquet files (`.parquet`) are read likewise.  A null is a missing cell there, and so is a number
-that is equal to one of the schema's missing values.  So are NumPy's arrays (`.npz`): `x` has
-the columns x0, x1, ..., or of images x0_0_0, ... pixel by pixel, and `y`, if there, is another.
+Files whose cells have types (`typed_files.py`) are read likewise.  A null is a missing cell there,
+and so is a number that is equal to one of the schema's missing values.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
@@ -15,59 +14,29 @@ of missing cells.
 from __future__ import annotations
 
 import codecs
-import collections
-import contextlib
 import csv
 import gzip
 import io
-import math
 import re
 import reprlib
-from typing import Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
   import pyarrow as pa
 
-TEXT_FILES = (".csv", ".csv.gz")
-PARQUET, NPZ = ".parquet", ".npz"
-# Files of rows whose cells have types, in place of lines.
-TYPED_FILES = (PARQUET, NPZ)
-# The array of an .npz file that is one column.
-LABELS = "y"
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
-
-
-class BadTable(ValueError):
-  """A file can't be used.
-
-  Attributes:
-    path: The file.
-    line: The line, from 1; in one of `TYPED_FILES` the row; None for all of it.
-    column: The column's name, None for none.
-  """
-
-  def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
-    row = "row" if path.endswith(TYPED_FILES) else "line"
-    place = [path]
-    place += [] if line is None else [f"{row} {line}"]
-    place += [] if column is None else [f"column {column!r}"]
-    super().__init__(f"{', '.join(place)}: {rule}")
-    self.path, self.line, self.column = path, line, column
-
-
-def bad_header(path: str, column: str | None, rule: str) -> BadTable:
-  """Returns the error of a file's names of columns."""
-  return BadTable(path, None if path.endswith(TYPED_FILES) else 1, column, rule)
 
 
 def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
@@ -79,10 +48,8 @@ def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
-  if path.endswith(TYPED_FILES):
-    schema = _typed(path).schema_arrow
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    return tuple(name for name in schema.names if name in named or name not in index)
+  if path.endswith(typed_files.ENDINGS):
+    return typed_files.header(path, named)
   with _opened(path) as file:
     return _header(path, file, delimiter)
 
@@ -102,10 +69,10 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
       file as a whole or the names of its columns.
   """
   reader = _Reader(path, schema, private)
-  is_text = path.endswith(TEXT_FILES)
+  is_text = path.endswith(bad_table.TEXT_FILES)
   table = _joined(reader.text_file() if is_text else reader.typed_file(), schema)
   if not private and table.empty:
-    raise BadTable(path, None, None, "has no rows")
+    raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
     raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
@@ -123,7 +90,7 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
 
   if not isinstance(frame, pd.DataFrame):
     raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
-  return _joined(_Reader(f"frame{PARQUET}", schema, private=False).frame(frame), schema)
+  return _joined(_Reader(f"frame{typed_files.PARQUET}", schema, private=False).frame(frame), schema)
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -153,16 +120,8 @@ def texts(
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if path.endswith(TYPED_FILES):
-    names = header(path, named=named)
-    with _parquet_errors(path):
-      table = _typed(path).read(names)
-      return {
-          name: pa.chunked_array(
-              [pa.array(map(_text, chunk.to_pylist()), pa.string()) for chunk in table[name].chunks],
-              pa.string(),
-          ) for name in names
-      }
+  if path.endswith(typed_files.ENDINGS):
+    return typed_files.texts(path, named)
   with _opened(path) as file:
     names = _header(path, file, delimiter)
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
@@ -173,7 +132,7 @@ def texts(
         try:
           rows.append(_cells_of_row(line, delimiter, len(names)))
         except ValueError as e:
-          raise BadTable(path, number, None, f"{e}") from e
+          raise bad_table.BadTable(path, number, None, f"{e}") from e
       number += 1
       for name, cells in zip(names, zip(*rows)):
         chunks[name].append(pa.array(cells, pa.string()))
@@ -207,7 +166,7 @@ def _opened(path: str) -> io.BufferedIOBase:
   try:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
   except OSError as e:
-    raise BadTable(path, None, None, f"can't be read: {e.strerror}") from e
+    raise bad_table.BadTable(path, None, None, f"can't be read: {e.strerror}") from e
 
 
 def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
@@ -215,19 +174,19 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
   try:
     return file.readlines(num_bytes)
   except (OSError, EOFError, zlib.error) as e:
-    raise BadTable(path, None, None, f"can't be read: {e}") from e
+    raise bad_table.BadTable(path, None, None, f"can't be read: {e}") from e
 
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
   line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
   if not line:
-    raise bad_header(path, None, "is empty")
+    raise bad_table.bad_header(path, None, "is empty")
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise bad_header(path, None, f"{e}") from e
-  _check_names(path, names)
+    raise bad_table.bad_header(path, None, f"{e}") from e
+  bad_table.check_names(path, names)
   return names
 
 
@@ -253,14 +212,6 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
   return cells
 
 
-def _check_names(path: str, names: Sequence[str]) -> None:
-  for name, number in collections.Counter(names).items():
-    if not name:
-      raise bad_header(path, None, "a column has no name")
-    if number > 1:
-      raise bad_header(path, name, "two columns have this name")
-
-
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
   if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
@@ -282,105 +233,6 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
-@contextlib.contextmanager
-def _parquet_errors(path: str) -> Iterator[None]:
-  """Raises a BadTable where a Parquet file can't be read."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  try:
-    yield
-  except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as e:
-    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
-
-
-def _typed(path: str) -> Any:
-  """Returns a `parquet.ParquetFile`, or an .npz file that looks like one."""
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
-
-  if path.endswith(NPZ):
-    return _npz(path)
-  with _parquet_errors(path):
-    file = parquet.ParquetFile(path)
-  _check_names(path, file.schema_arrow.names)
-  return file
-
-
-class _Npz(NamedTuple):
-  """The columns of an .npz file, as a `parquet.ParquetFile` has them."""
-
-  table: pa.Table
-
-  @property
-  def schema_arrow(self) -> pa.Schema:
-    return self.table.schema
-
-  def read(self, columns: Sequence[str]) -> pa.Table:
-    return self.table.select(columns)
-
-  def iter_batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-    return self.read(columns).to_batches()
-
-
-def _npz(path: str) -> _Npz:
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  archive: Any = path  # NumPy's types have no paths here.
-  try:
-    with np.lib.npyio.NpzFile(archive, allow_pickle=False) as file:
-      arrays = {name: np.asarray(array) for name, array in file.items()}
-  except Exception as e:  # pylint: disable=broad-exception-caught
-    # A file may hold any bytes, which NumPy meets with any exception.
-    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
-  if set(arrays) | {LABELS} != {"x", LABELS}:
-    raise BadTable(path, None, None, f"must hold x, perhaps y, and not {reprlib.repr([*arrays])}")
-  x, y = arrays["x"], arrays.get(LABELS)
-  if x.ndim not in (2, 3, 4) or not all(x.shape[1:]):
-    rule = "x must have the shape (n, d), or of images (n, height, width) or (n, height, width, c)"
-    raise BadTable(path, None, None, f"{rule}, and has {x.shape}")
-  if not np.can_cast(x.dtype, np.float64):
-    raise BadTable(path, None, None, f"x must hold numbers of up to 64 bits, not {x.dtype.name}")
-  names = schema_lib.array_names(x.shape[1:] if x.ndim != 3 else (*x.shape[1:], 1))
-  columns = [_column(column) for column in x.reshape(len(x), math.prod(x.shape[1:])).T]
-  if y is not None:
-    if y.shape != x.shape[:1]:
-      raise BadTable(path, None, None, f"y must have the shape {x.shape[:1]}, and has {y.shape}")
-    if not np.can_cast(y.dtype, np.float64) and y.dtype.kind != "U":
-      raise BadTable(path, None, None, f"y must hold numbers or text, not {y.dtype.name}")
-    names, columns = (*names, LABELS), [*columns, _column(y)]
-  return _Npz(pa.Table.from_arrays(columns, names))
-
-
-def _column(values: np.ndarray) -> pa.Array:
-  """Returns numbers, true and false being 1 and 0, or text, which need not be in Unicode yet."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  if values.dtype.kind != "U":
-    # In this machine's order of bytes.
-    return pa.array(values.astype(np.promote_types(values.dtype, np.uint8)), from_pandas=True)
-  values = values.astype(values.dtype.newbyteorder("<"))
-  cells = [_utf_8(values[row : row + 1].tobytes()) for row in range(len(values))]
-  return pa.array(cells, pa.binary()).view(pa.string())
-
-
-def _utf_8(cell: bytes) -> bytes:
-  """Returns a text of UTF-32 in UTF-8; bytes that are none where it is none."""
-  try:
-    return cell.decode("utf-32-le").rstrip("\0").encode()
-  except UnicodeDecodeError:
-    return b"\xff"
-
-
-def _text(value: Any) -> str | None:
-  """Returns the text of a cell of a typed file, None where there is none."""
-  if value is None or value != value:  # NaN.
-    return None
-  if isinstance(value, bool):
-    return "true" if value else "false"
-  if isinstance(value, float) and value.is_integer():
-    return f"{value:.0f}"
-  return f"{value}"
-
-
 class _Split(NamedTuple):
   """Lines that were split into cells.
 
@@ -398,7 +250,7 @@ class _Reader:
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
-    self._is_text = not path.endswith(TYPED_FILES)
+    self._is_text = not path.endswith(typed_files.ENDINGS)
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -407,9 +259,9 @@ class _Reader:
         float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
     ]
 
-  def problem(self, row: int, column: str | None, rule: str) -> BadTable:
+  def problem(self, row: int, column: str | None, rule: str) -> bad_table.BadTable:
     """Returns the error of a row, counted from 0."""
-    return BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
+    return bad_table.BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
 
   def text_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of blocks of a text file."""
@@ -428,11 +280,11 @@ class _Reader:
 
   def typed_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of parts of a typed file, whose cells are read as their text."""
-    file = _typed(self._path)
+    file = typed_files.opened(self._path)
     self._check_header(file.schema_arrow.names)
-    if self._path.endswith(NPZ):
+    if self._path.endswith(typed_files.NPZ):
       self._check_shape(file.schema_arrow.names)
-    with _parquet_errors(self._path):
+    with typed_files.errors(self._path):
       yield from self._batches(
           file.iter_batches(columns=[field.name for field in self._schema.fields])
       )
@@ -446,7 +298,7 @@ class _Reader:
     try:
       table = pa.Table.from_pandas(frame[names], preserve_index=False)
     except pa.ArrowException as e:
-      raise BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
+      raise bad_table.BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
     return self._batches(table.to_batches())
 
   def _batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
@@ -488,7 +340,7 @@ class _Reader:
     texts = []
     for row, cell in enumerate(column):
       try:
-        text = _text(cell.as_py())
+        text = typed_files.text(cell.as_py())
       except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
         if not self._private:
           raise self.problem(first + row, name, f"can't be read: {e}") from e
@@ -501,18 +353,18 @@ class _Reader:
     for field in self._schema.fields:
       if field.name not in found:
         columns = schema_lib.listed(names)
-        raise bad_header(self._path, field.name, f"is not among the columns {columns}")
+        raise bad_table.bad_header(self._path, field.name, f"is not among the columns {columns}")
 
   def _check_shape(self, names: Sequence[str]) -> None:
     """Raises a BadTable if features that are a whole array would be a part of this one."""
     shape = self._schema.feature_shape
     if self._schema.feature_names != schema_lib.array_names(shape):
       return
-    known = {LABELS, *(field.name for field in self._schema.fields)}
+    known = {typed_files.LABELS, *(field.name for field in self._schema.fields)}
     for name in names:
       if name not in known:
         rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
-        raise bad_header(self._path, name, rule)
+        raise bad_table.bad_header(self._path, name, rule)
 
   # Lines.
 

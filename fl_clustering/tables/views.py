@@ -21,10 +21,12 @@ import numpy as np
 from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.points import given_clients
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -99,14 +101,14 @@ def strict(
     try:
       schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
-      raise read_lib.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
+      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
   check(schemas)
   return schemas
 
 
 def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[str]:
   """Returns the columns that a view without a schema leaves out; `y` of arrays is no feature."""
-  labels = {read_lib.LABELS} - {key} if path.endswith(read_lib.NPZ) else set()
+  labels = {typed_files.LABELS} - {key} if path.endswith(typed_files.NPZ) else set()
   return {*exclude, *labels}
 
 
@@ -157,7 +159,7 @@ class Views(collections.abc.Mapping):
     first = next(iter(tables))
     for view, table in tables.items():
       if len(table) != len(tables[first]):
-        raise read_lib.BadTable(
+        raise bad_table.BadTable(
             paths[view], None, None, f"has {len(table)} rows, and {first} {len(tables[first])}"
         )
       if self._key is not None:
@@ -170,7 +172,7 @@ class Views(collections.abc.Mapping):
     places = encode.positions(first[self._key].to_numpy(), list(table[self._key]))
     if (places < 0).any():
       key = first[self._key][int((places < 0).argmax())]
-      raise read_lib.BadTable(path, None, self._key, f"lacks {key!r}, which another view has")
+      raise bad_table.BadTable(path, None, self._key, f"lacks {key!r}, which another view has")
     return table.iloc[places].reset_index(drop=True)
 
   def __iter__(self) -> Iterator[str]:
@@ -201,10 +203,10 @@ class Views(collections.abc.Mapping):
     columns = {name: cells.to_pylist() for name, cells in texts.items()}
     keys = columns.pop(self._key, None) if self._key is not None else None
     if len(columns) != 1:
-      raise read_lib.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
+      raise bad_table.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
     (classes,) = columns.values()
     if len(classes) != self.num_rows[client_id]:
-      raise read_lib.BadTable(
+      raise bad_table.BadTable(
           path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"
       )
     found = np.array(classes, object)
@@ -213,7 +215,7 @@ class Views(collections.abc.Mapping):
     first = next(iter(self[client_id].values()))
     places = encode.positions(first[self._key].to_numpy(), [key or "" for key in keys])
     if (places < 0).any():
-      raise read_lib.BadTable(path, None, self._key, "lacks a key that the views have")
+      raise bad_table.BadTable(path, None, self._key, "lacks a key that the views have")
     return found[places]
 
   def digests(self) -> dict[str, str]:

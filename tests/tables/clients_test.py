@@ -8,9 +8,9 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
-from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 
 _NUMBERS = schema_lib.strict(("x", "y"))
@@ -100,7 +100,7 @@ class ClientsTest(parameterized.TestCase):
         client="who",
     )
     self._write("a.csv", "x\n1\n")
-    with self.assertRaises(read.BadTable):
+    with self.assertRaises(bad_table.BadTable):
       list(clients_lib.open_folder(self.folder, schema, private=True))
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 
@@ -75,7 +76,7 @@ class StrictTest(_ReadTest):
     schema = schema_lib.Schema(_FIELDS, delimiter=";", decimal=",")
     table = self._read(b"x;n;b;c\n1,5;2;1;u\n", schema)
     self.assertEqual(table["x"][0], 1.5)
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(b"x;n;b;c\n1.5;2;1;u\n", schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
@@ -101,7 +102,7 @@ class StrictTest(_ReadTest):
           if missing == "mean":
             self.assertTrue(np.isnan(self._read(data, schema)["x"][0]))
             continue
-          with self.assertRaises(read.BadTable) as caught:
+          with self.assertRaises(bad_table.BadTable) as caught:
             self._read(data, schema)
           self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
@@ -155,7 +156,7 @@ class StrictTest(_ReadTest):
       ("a_cell_before_a_line", b"x,n,b,c\n1,2,no,u\n1,2\n", 2, "b"),
   )
   def test_refuses(self, data, line, column):
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(data)
     self.assertEqual((caught.exception.line, caught.exception.column), (line, column))
     self.assertNotIn("\n", str(caught.exception))
@@ -172,19 +173,19 @@ class StrictTest(_ReadTest):
     if column is None:
       self.assertEqual(list(self._read(data, _WITH_ROLES)["y"]), ["well", "ill"])
       return
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(data, _WITH_ROLES)
     self.assertEqual((caught.exception.line, caught.exception.column), (3, column))
 
   def test_a_damaged_file(self):
     data = gzip.compress(self._text(*[_LINE] * 100))
     for damaged in (data[:-9], data[:20] + b"\xff" * 20, b"x"):
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         self._read(damaged, name="a.csv.gz")
       self.assertIsNone(caught.exception.line)
 
   def test_the_line_is_right_beyond_a_block(self):
-    with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(read.BadTable) as caught:
+    with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
     self.assertEqual(caught.exception.line, 9)
 
@@ -212,7 +213,7 @@ class ParquetTest(_ReadTest):
   )
   def test_refuses(self, columns, row, column):
     good = {"x": [1.0, 2.0], "n": [1, 2], "b": [True, False], "c": ["u", "v"]}
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(pd.DataFrame({**good, **columns}))
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
 
@@ -228,7 +229,7 @@ class ParquetTest(_ReadTest):
     np.testing.assert_array_equal(self._parquet(frame, schema)["x"], expected)
     np.testing.assert_array_equal(read.from_frame(frame, schema)["x"], expected)
     strict = schema_lib.Schema(_FIELDS[:1], missing_values=schema.missing_values)
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(frame, strict)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
@@ -248,13 +249,13 @@ class ParquetTest(_ReadTest):
     column = pa.array([1.0])
     for names, column_name in ((("x", "x"), "x"), (("x", ""), None)):
       parquet.write_table(pa.Table.from_arrays([column, column], names), path)
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         read.header(path)
       self.assertEqual((caught.exception.line, caught.exception.column), (None, column_name))
 
   def test_an_empty_text_names_no_client(self):
     frame = pd.DataFrame({"x": [1.0, 2.0], "who": ["a", ""]})
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(frame, schema_lib.strict(("x", "who"), client="who"))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
 
@@ -270,12 +271,12 @@ class ParquetTest(_ReadTest):
       file.seek(10)
       file.write(b"\xff" * 60)
     for read_it in (lambda: read.read(path, schema_lib.strict(("x",))), lambda: read.texts(path, ",")):
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         read_it()
       self.assertIsNone(caught.exception.line)
 
   def test_refuses_what_is_no_parquet_file(self):
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(b"PAR1", name="a.parquet")
     self.assertIsNone(caught.exception.line)
 
@@ -323,7 +324,7 @@ class NpzTest(_ReadTest):
       self._npz(x=np.ones((1, *own)))
       schema = schema_lib.strict(read.header(os.path.join(self.folder, "a.npz")))
       if shape != own:
-        with self.assertRaisesRegex(read.BadTable, "a.npz"):
+        with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
           self._npz(schema, x=np.ones((1, *shape)), y=[1])
 
   def test_reads_the_columns_that_a_schema_names(self):
@@ -354,14 +355,14 @@ class NpzTest(_ReadTest):
     arrays = {"y": np.arange(num_rows), **arrays}
     if arrays["x"] is None:
       del arrays["x"]
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._npz(**arrays)
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
     self.assertNotIn("\n", str(caught.exception))
     self.assertLess(len(str(caught.exception)), 400)
 
   def test_refuses_text_of_other_bytes(self):
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._npz(x=np.ones((2, 1)), y=np.frombuffer(b"a\0\0\0" + b"\xff" * 4, "<U1"))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "y"))
 
@@ -380,14 +381,14 @@ class NpzTest(_ReadTest):
       for read_it in (lambda: read.header(path), lambda: read.texts(path, ",")):
         with open(path, "wb") as file:
           file.write(other)
-        with self.assertRaises(read.BadTable) as caught:
+        with self.assertRaises(bad_table.BadTable) as caught:
           read_it()
         self.assertIsNone(caught.exception.line)
         self.assertNotIn("\n", str(caught.exception))
 
   def test_a_message_lists_the_first_of_many_columns(self):
     schema = schema_lib.strict((*(f"x{i}" for i in range(5000)), "y"), label="y")
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._npz(schema, x=np.ones((1, 5000)))
     self.assertEqual(caught.exception.column, "y")
     self.assertLess(len(str(caught.exception)), 400)
@@ -471,10 +472,10 @@ class PrivateTest(_ReadTest):
     table = read.read(path, schema, private=True)
     self.assertEqual(list(table["x"]), [1, 2])
     self.assertEqual(list(table["k"].isna()), [False, True])
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       read.read(path, schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
-    with self.assertRaises(read.BadTable):
+    with self.assertRaises(bad_table.BadTable):
       read.texts(path, ",")
 
 
@@ -503,7 +504,7 @@ class ShortcutTest(_ReadTest):
     def outcome():
       try:
         return self._read(data, schema, private=private)
-      except read.BadTable as e:
+      except bad_table.BadTable as e:
         return e.line, e.column
 
     found = outcome()

@@ -10,8 +10,8 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import draft
-from fl_clustering.tables import read
 from fl_clustering.tables import views
 
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
@@ -164,7 +164,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual([own.classes[label] for label in own.labels], ["one", "two", "three"])
     for rows in (["30,k3", "10,k1", "20,k4"], ["30,k3", "10,k1"], ["30,k3", "10,k1", "20,k1"]):
       self._write("a", "y", "w,key", rows)
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         self._load(key="key")
       self.assertIn("y.csv", caught.exception.path)
 
