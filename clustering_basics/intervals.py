@@ -56,6 +56,20 @@ def of_means(
   return interval(statistics.fmean(first) - statistics.fmean(second), parts, num_comparisons)
 
 
+def of_pairs(
+    first: Sequence[float], second: Sequence[float], num_comparisons: int = 1
+) -> tuple[float, float]:
+  """Returns the interval of `mean(first) - mean(second)`, of repetitions in pairs.
+
+  It is NaN with fewer than `LEAST_COUNT` pairs.
+  """
+  differences = [one - other for one, other in zip(first, second, strict=True)]
+  if len(differences) < LEAST_COUNT:
+    return math.nan, math.nan
+  part = statistics.variance(differences) / len(differences), len(differences) - 1
+  return interval(statistics.fmean(differences), [part], num_comparisons)
+
+
 def verdict(low: float, high: float) -> str:
   """Returns what the interval of a gain says: whether it leaves out zero, and on which side."""
   return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 WIDTH = 6.4  # Inches.  A page fits one such column, and a phone shows it whole.
+NARROW = 4.6  # So that labels are large enough on a phone.
 _DPI = 160
 _SETTINGS: dict[Any, Any] = {
     "font.size": 10,
@@ -99,9 +100,9 @@ def set_title(figure: Figure, data: str, text: str, note: str = "") -> None:
   figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5, parse_math=False)
 
 
-def panel_grid(figure: Figure, num_panels: int) -> list[Axes]:
-  """Returns a list of `num_panels` axes, two per row; a single one takes the whole row."""
-  columns = 1 if num_panels == 1 else 2
+def panel_grid(figure: Figure, num_panels: int, columns: int = 2) -> list[Axes]:
+  """Returns a list of `num_panels` axes, so many per row; a single one takes the whole row."""
+  columns = min(num_panels, columns)
   grid = figure.add_gridspec(-(-num_panels // columns), columns)
   return [
       figure.add_subplot(grid[index // columns, index % columns]) for index in range(num_panels)

@@ -89,7 +89,8 @@ class Figure:
     title: With the names of settings in braces.
     draw: Draws a frame.  The labels of what it draws make the legend.
     panels: The column for whose values there is a panel each.
-    height: Of a row of panels, in inches.
+    columns: How many panels there are in a row.
+    height: Of a row of panels, in inches; or a function of the frame that returns it.
   """
 
   name: str
@@ -97,7 +98,8 @@ class Figure:
   caption: str
   draw: Callable[..., None]
   panels: str | None = None
-  height: float = 2.2
+  columns: int = 2
+  height: float | Callable[[Any], float] = 2.2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,8 +122,10 @@ class Experiment:
     tidy: The tidy tables, with their columns beside the keys.
     files: Further files that `measure` writes, and what is in them.
     folders: Likewise.
+    read: Tables among these that `summarise` gets too where they are, with all of their columns.
     versions_of: The packages whose versions `config.json` states.
     failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
+    rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
   """
 
   name: str
@@ -140,8 +144,10 @@ class Experiment:
   )
   files: Mapping[str, str] = dataclasses.field(default_factory=dict)
   folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  read: Mapping[str, tidy_tables.Columns] = dataclasses.field(default_factory=dict)
   versions_of: tuple[str, ...] = ()
   failures: tuple[type[Exception], ...] = ()
+  rechecks_finished: bool = False
 
   def all_files(self) -> dict[str, str]:
     """Returns the files that a run leaves, and what is in them."""
@@ -242,12 +248,14 @@ def run(
     with launch.input_errors():
       place = _open(experiment, config, folder, resume, overwrite)
       stack.callback(place.close)
-      if place.is_finished and not os.path.exists(place.join(FAILURES)):
+      is_finished = place.is_finished and not os.path.exists(place.join(FAILURES))
+      if not is_finished or experiment.rechecks_finished:
+        inputs = experiment.load(config, stack, **options)
+        if place.recorded is not None:
+          _check_same_inputs(place, place.recorded, inputs.identity)
+      if is_finished:
         print(f"this run is finished: {place.path}")
         return _results(experiment, place.path)
-      inputs = experiment.load(config, stack, **options)
-      if place.recorded is not None:
-        _check_same_inputs(place, place.recorded, inputs.identity)
       place.start({
           "experiment": experiment.name,
           "config": config.to_json(),
@@ -263,10 +271,17 @@ def run(
 
 
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
-  """Returns the tidy tables of a run by name."""
-  return {
-      name: tidy_tables.read(finished, name, tidy_tables.columns(experiment.keys, further))
+  """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names."""
+  tables = {
+      name: tidy_tables.columns(experiment.keys, further)
       for name, further in experiment.tidy.items()
+  }
+  others = {
+      name: kinds for name, kinds in experiment.read.items()
+      if finished.has(tidy_tables.file_name(name))
+  }
+  return {
+      name: tidy_tables.read(finished, name, kinds) for name, kinds in {**tables, **others}.items()
   }
 
 

@@ -19,8 +19,7 @@ from experiment_shell import text_table
 from experiment_shell import tidy_experiment
 
 _ABSENT = "–"
-_WIDTH = 4.6  # Inches, so that labels are large enough on a phone.
-_LETTERS = 58  # Of a title that wide.
+_LETTERS = 58  # Of a title as wide as a figure.
 
 
 def _formatted(value: Any, form: str) -> str:
@@ -94,16 +93,18 @@ def _draw(
 ) -> dict[str, Any]:
   """Writes a figure to a file; returns it for the page."""
   groups = list(frame.groupby(figure.panels, sort=False)) if figure.panels else [("", frame)]
-  num_rows = len(groups) if len(groups) < 2 else -(-len(groups) // 2)
-  drawing = figure_style.new_figure(1.2 + figure.height * num_rows, _WIDTH)
+  columns = min(figure.columns, len(groups))
+  height = figure.height(frame) if callable(figure.height) else figure.height
+  height = 1.2 + height * -(-len(groups) // columns)
+  drawing = figure_style.new_figure(height, figure_style.NARROW)
   looks: dict[str, Any] = {}
-  panels = figure_style.panel_grid(drawing, len(groups))
+  panels = figure_style.panel_grid(drawing, len(groups), columns)
   for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
     figure.draw(rows, axes)
     axes.set_title(of, loc="left")
-    if place % 2:
+    if place % columns:
       axes.set_ylabel("")
-    if place < len(groups) - 2:
+    if place < len(groups) - columns:
       axes.set_xlabel("")
     looks.update(zip(*reversed(axes.get_legend_handles_labels())))
   if looks:

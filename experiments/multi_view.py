@@ -2,36 +2,22 @@
 
   bazel run experiments:multi_view -- --datasets=digits --output_dir=out
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
-
-Flags, output folder and data are checked before the imports that take seconds.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import contextlib
-from typing import Any, Iterable, Mapping
+from typing import Iterable
 
 from absl import flags
 
-from experiment_shell import experiment
-from experiment_shell import finished_run
-from experiment_shell import lazy_module
 from experiment_shell import option_flags
-from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiment_shell import study
+from experiment_shell import tidy_experiment
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.own_tables import column_flags
-from experiments import reports
-from fl_clustering import runtime
-
-cells = lazy_module.LazyModule("experiments.multiview.cells")
-methods = lazy_module.LazyModule("experiments.multiview.methods")
-own_model = lazy_module.LazyModule("experiments.multiview.own_model")
-results = lazy_module.LazyModule("experiments.multiview.results")
 
 flags.adopt_module_key_flags(run_flags)
 # Those that apply to views; the others are refused, and not in the help.
@@ -71,7 +57,8 @@ def _check_left_out(names: Iterable[str], rule: str) -> None:
   option_flags.check_left_out(names, rule, form="{}")
 
 
-def _config() -> config_lib.MultiViewStudyConfig:
+def config() -> config_lib.MultiViewStudyConfig:
+  """Returns the settings; ValueError if the flags don't fit."""
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   if flags.FLAGS.data_dir is not None:
     _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
@@ -83,52 +70,20 @@ def _config() -> config_lib.MultiViewStudyConfig:
     _check_left_out(names, f"with {data.DEMONSTRATION} alone")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
     _check_left_out(("features_dir",), "without multiple_features")
-  data_dir = flags.FLAGS.data_dir
-  schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
-  return config_lib.MultiViewStudyConfig(**values, schemas=schemas)
-
-
-class MultiView(experiment.Experiment):
-  """The study of data sets, or of the user's own data."""
-
-  name = "multi_view"
-  program = "multi_view"
-  files = (
-      config_lib.MEASUREMENTS, config_lib.CLUSTERS, config_lib.CENTROIDS, config_lib.PROFILES,
-  )
-  folders = ("figures", config_lib.MODEL)
-  versions_of = ("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated")
-  report = reports.MODULES[name]
-  rechecks_finished = True
-  failures = (runtime.WorkerLost,)
-  config = staticmethod(_config)
-  check_recorded = staticmethod(data.check_recorded)
-
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del recorded, stack
-    data_dir = flags.FLAGS.data_dir
-    with column_flags.naming_draft(data_dir):
-      loaded = data.load(
-          config.datasets, config.schemas, config.num_clusters, flags.FLAGS.features_dir, data_dir
-      )
-    lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
-    lines += [f"data: {one.source}" for one in loaded.datasets.values()]
-    return experiment.Inputs(loaded, loaded.describe(), tuple(lines))
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    loaded = inputs.data
-    table = study.Study(folder, config_lib.MEASUREMENTS, cells.KEYS, methods.VALUES)
-    of_model: Mapping[str, Any] = {}
-    table.run(cells.cells(loaded, config), cells.build_measure(loaded, config))
-    if data.OWN in loaded.datasets:
-      of_model = own_model.write(folder, loaded.datasets[data.OWN], config)
-    return {**results.summary(results.read(finished_run.FinishedRun(folder.path))), **of_model}
+  return config_lib.MultiViewStudyConfig(**values)
 
 
 def main() -> None:
-  MultiView().main()
+  data_dir = flags.FLAGS.data_dir
+  with launch.input_errors():
+    settings = config()
+    schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
+  from experiments.multiview import comparison  # It takes long to import.
+
+  tidy_experiment.main(
+      comparison.EXPERIMENT, settings, features_dir=flags.FLAGS.features_dir, data_dir=data_dir,
+      schemas=schemas, advice=column_flags.naming_draft(data_dir),
+  )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ MODULES = {
     "dp_benchmark": "experiments.private.benchmark",
     "federated_kmeans": "experiments.kmeans.report",
     "federated_kmeans_own_data": "experiments.kmeans.own_report",
-    "multi_view": "experiments.multiview.report",
+    "multi_view": "experiments.multiview.comparison",
     "private_clusters": "experiments.private_training.report",
     "study": "experiments.grouping_study.report",
     "three_phase_emnist": "experiments.three_phase.report",

@@ -4,20 +4,10 @@ import dataclasses
 import functools
 from typing import Any
 
-from clustering_basics import model_folder
 from clustering_basics import options
 from clustering_basics import validate
 from experiments.multiview import data
 from fl_clustering.multiview import multiview_config
-from fl_clustering.tables import views as views_lib
-
-# The files of a run, besides those that all experiments write.
-MEASUREMENTS = "measurements.csv"
-# Of the user's own sites only.
-CLUSTERS = "clusters.csv"
-CENTROIDS = "centroids.csv"
-PROFILES = "profiles.csv"
-MODEL = model_folder.MODEL
 
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
@@ -68,8 +58,6 @@ class MultiViewStudyConfig:
       float, "A restart ends when a round lowers the objective by less than this share of it.",
       multiview_config.MultiViewConfig.tol,
   )
-  # Of the user's own sites: what their views hold.
-  schemas: views_lib.Schemas | None = None
 
   def __post_init__(self) -> None:
     if self.datasets not in ((data.AUTO,), (data.OWN,)):
@@ -101,6 +89,10 @@ class MultiViewStudyConfig:
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
 
+  @property
+  def with_demonstration(self) -> bool:
+    """Whether the tutorial's simulated DHA is used too."""
+    return bool({data.AUTO, data.DEMONSTRATION} & set(self.datasets))
+
   def to_json(self) -> dict[str, Any]:
-    schemas = None if self.schemas is None else views_lib.to_json(self.schemas)
-    return {**options.to_json(dataclasses.replace(self, schemas=None)), "schemas": schemas}
+    return options.to_json(self)

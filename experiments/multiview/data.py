@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import os
-from typing import Any, Iterator, Mapping, Sequence, cast
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from clustering_basics import validate
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
 from fl_clustering.points import grid_scaling
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 from fl_clustering.tables import views as views_lib
@@ -193,90 +192,58 @@ def _fingerprint(one: MultiViewData) -> str:
   return digest.hexdigest()[:16]
 
 
+def _describe(one: MultiViewData) -> dict[str, Any]:
+  """Returns what `config.json` says of a data set."""
+  return {
+      "source": one.source,
+      "num_points": one.num_points,
+      "num_clusters": one.num_clusters,
+      "views": {view: array.shape[1] for view, array in one.views.items()},
+      "sites": None if one.clients is None else {
+          client_id: len(share) for client_id, share in one.clients.items()
+      },
+      "classes": one.classes and list(one.classes),
+      "fingerprint": _fingerprint(one),
+  }
+
+
+def describe(datasets: Collection[MultiViewData]) -> dict[str, Any]:
+  """Returns what `config.json` says of the data, and what a resumed run must find again."""
+  own = [one.tables for one in datasets if one.tables is not None]
+  return {
+      "files": {name: digest for one in own for name, digest in one.digests().items()},
+      "schemas": {
+          view: schema.to_json() for one in own for view, schema in one.schemas.items()
+      },
+      "datasets": {one.name: _describe(one) for one in datasets},
+  }
+
+
 _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
 DATASETS = (*_LOADERS, DEMONSTRATION)
 
 
-@dataclasses.dataclass(frozen=True)
-class LoadedData:
-  """The data of a run.
-
-  Attributes:
-    with_demonstration: Whether the tutorial's simulated DHA is used too.
-    left_out: The reasons, by name, for data sets that `AUTO` did not find.
-  """
-
-  datasets: dict[str, MultiViewData]
-  with_demonstration: bool
-  left_out: dict[str, str]
-
-  def describe(self) -> dict[str, Any]:
-    """Returns what `config.json` says of the data."""
-    return {
-        "data": {
-            name: {
-                "source": one.source,
-                "num_points": one.num_points,
-                "num_clusters": one.num_clusters,
-                "views": {view: array.shape[1] for view, array in one.views.items()},
-                "sites": None if one.clients is None else {
-                    client_id: len(share) for client_id, share in one.clients.items()
-                },
-                "classes": one.classes and list(one.classes),
-                "fingerprint": _fingerprint(one),
-            }
-            for name, one in self.datasets.items()
-        },
-        **{
-            "sha256_by_client": one.tables.digests()
-            for one in self.datasets.values() if one.tables is not None
-        },
-        "with_demonstration": self.with_demonstration,
-        "left_out": self.left_out,
-    }
-
-
 def load(
-    names: Sequence[str], schemas: views_lib.Schemas | None, num_clusters: int | None,
-    features_dir: str | None = None, data_dir: str | None = None,
-) -> LoadedData:
-  """Returns the data sets of these names.
+    names: Sequence[str], features_dir: str | None = None
+) -> tuple[dict[str, MultiViewData], dict[str, str]]:
+  """Returns the data sets by name, and the reasons for those that `AUTO` did not find.
 
   Args:
-    names: As in `--datasets`; `OWN` for the user's own data.
-    schemas: What the views of these hold.
-    num_clusters: Of the user's own data; None for as many as there are classes.
+    names: As in `--datasets`; the tutorial's data are drawn later.
 
   Raises:
-    ValueError: If a data set that is asked for by name is missing, or one can't be
-      used.
+    ValueError: If a data set that is asked for by name is missing, or one can't be used.
     OSError: If files can't be read.
   """
-  if names == (OWN,):
-    own = load_folder(cast(str, data_dir), schemas or {}, num_clusters)
-    return LoadedData({own.name: own}, False, {})
   auto = names == (AUTO,)
-  names = DATASETS if auto else names
   loaded, left_out = {}, {}
-  for name in names:
-    if name == DEMONSTRATION:
+  for name, load_one in _LOADERS.items():
+    if not auto and name not in names:
       continue
     try:
-      loaded[name] = _LOADERS[name](features_dir)
+      loaded[name] = load_one(features_dir)
     except multiple_features.FeaturesMissing as e:
       if not auto or features_dir is not None:
         raise
       left_out[name] = str(e)
-  return LoadedData(loaded, DEMONSTRATION in names, left_out)
-
-
-def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError unless a run to resume had the same data."""
-  argument = "data_dir" if OWN in document["data"] else "datasets"
-  for key in ("data", "with_demonstration"):
-    if recorded.get(key) != document[key]:
-      digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
-      raise ValueError(
-          f"`{argument}` must give the same data as in the run to resume, got "
-          f"{clients_lib.changed(*digests) or 'others'}."
-      )
+  return loaded, left_out

@@ -1,119 +1,101 @@
-"""Figures of the multi-view experiment: convergence, view weights, confusion."""
+"""Figures of the multi-view experiment: convergence, view weights, classes against clusters."""
 
 from __future__ import annotations
 
 from typing import Any, TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiment_shell import scores as scores_lib
+from experiment_shell import tidy_experiment
 from experiments.multiview import methods
-from experiments.multiview import results as results_lib
+from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
-  from matplotlib.figure import Figure
+  from matplotlib.axes import Axes
+  import pandas as pd
 
+_COLORS = figure_style.METHOD_COLORS
 _LOOKS: dict[str, dict[str, Any]] = {
-    "equal": {"color": "#0072b2", "marker": "o", "markerfacecolor": "none"},
-    "mvkm": {"color": "#d55e00", "marker": "s"},
-    "regret": {"color": "#009e73", "marker": "^"},
+    methods.RULES["equal"]: {"color": _COLORS["blue"], "marker": "o", "markerfacecolor": "none"},
+    methods.RULES["mvkm"]: {"color": _COLORS["vermilion"], "marker": "s"},
+    methods.RULES["regret"]: {"color": _COLORS["green"], "marker": "^"},
 }
 _LEAST_EXCESS = 1e-7
-# With regret weights the objective rises when the weights become less equal.
-_FALLING = ("equal", "mvkm")
-# Counts of more classes would not fit into their fields.
-_MOST_COUNTED = 12
+# Counts of more classes would not fit into their fields, nor names of still more beside them.
+_MOST_COUNTED, _MOST_NAMED = 12, 24
+_MOST_CHARACTERS = 12
 
 
-def _label(rule: str) -> str:
-  return methods.METHODS[rule].label
-
-
-def _excess(objectives: tuple[float, ...]) -> np.ndarray:
-  """Returns how far each objective but the last is above the last, as a share of it."""
-  values = np.array(objectives)
-  return np.maximum(values[:-1] / values[-1] - 1, _LEAST_EXCESS)
-
-
-def convergence(results: results_lib.Results) -> Figure:
-  """Returns how far the objective is above its last value, by round, one line per seed."""
-  figure = figure_style.new_figure(3.6)
-  panels = figure.subplots(1, len(results.partitions), sharey=True, squeeze=False)
-  looks = {
-      rule: {"color": _LOOKS[rule]["color"], "linewidth": 1.1, "alpha": 0.75, "label": _label(rule)}
-      for rule in _FALLING
-  }
-  for axes, partition in zip(panels[0], results.partitions):
-    for rule, look in looks.items():
-      for outcome in results.outcomes(rule, partition).values():
-        axes.plot(_excess(outcome.objectives), **look)
-    axes.set_yscale("log")
-    axes.set_title(partition, loc="left")
-    axes.grid(True)
-  figure_shapes.label_edges(panels, "round", "objective above its last value\n(share of it)")
-  figure_shapes.legend(figure, looks)
-  figure_style.set_title(
-      figure, results.source, "The objective falls with every round (lines: seeds)"
-  )
-  return figure
-
-
-def view_weights(results: results_lib.Results) -> Figure:
-  """Returns the final weight of every view by rule, and the NMI of the view alone."""
-  names = results.view_names
-  figure = figure_style.new_figure(1.9 + 0.42 * len(names))
-  axes = figure.add_subplot()
-  partition = results.partitions[-1]
-  figure_shapes.set_rows(axes, names)
-  for rule in methods.RULES:
-    weights = zip(names, results.view_weights(rule, partition))
-    found = scores_lib.spread_table(({"row": name}, spread) for name, spread in weights)
-    figure_shapes.dots(
-        axes, names, figure_shapes.with_deviations(found), markersize=7, markeredgewidth=1.6,
-        label=_label(rule), **_LOOKS[rule],
+def _draw_objectives(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a line for every rule and seed."""
+  for (method, _), fit in frame.groupby(["method", "seed"], sort=False):
+    axes.plot(
+        fit["round"][:-1], fit["excess"][:-1].clip(lower=_LEAST_EXCESS), label=method,
+        color=_LOOKS[method]["color"], linewidth=1.1, alpha=0.75,
     )
-  if results.has_classes:
-    alone = [results.single_view(view, "nmi") for view in names]
-    figure_shapes.write_beside(
-        axes, ["" if nmi is None else f"{nmi.mean:.2f}" for nmi in alone], "NMI alone"
-    )
-  axes.set_xlim(left=0)
-  axes.tick_params(axis="y", length=0)
+  axes.set_yscale("log")
   axes.grid(True)
-  axes.set_xlabel(f"view weight ({partition}; mean and deviation over the seeds)")
-  figure.legend(loc="outside lower center", ncols=3)
-  figure_style.set_title(figure, results.source, "How much each view counts")
-  return figure
+  axes.set_xlabel("round")
+  axes.set_ylabel("above its last value\n(share of it)")
 
 
-def confusion(results: results_lib.Results) -> Figure | None:
-  """Returns classes against clusters for every rule; None where classes are unknown."""
-  partition, seed = results.partitions[-1], results.seeds[0]
-  if not results.has_classes:
-    return None
-  figure = figure_style.new_figure(3.3)
-  panels = figure.subplots(1, len(methods.RULES), sharey=True)
-  for axes, rule in zip(panels, methods.RULES):
-    one = results.outcomes(rule, partition)[seed]
-    matrix = results_lib.matched_points(one.points)
-    classes = [
-        label if results.class_names is None else results.class_names[label] for label in one.points
-    ]
-    counts = [[str(count or "") for count in row] for row in matrix.tolist()]
-    figure_shapes.heat_map(
-        axes, pd.DataFrame(matrix / matrix.sum(axis=1, keepdims=True), classes), (0, 1), "Blues",
-        counts if len(classes) <= _MOST_COUNTED else None, dark=0.55, fontsize=7,
+def _draw_weights(frame: pd.DataFrame, axes: Axes) -> None:
+  views = list(frame["weighed"].unique())
+  figure_shapes.set_rows(axes, [figure_style.shortened(view, 28) for view in views])
+  for method, look in _LOOKS.items():
+    own = frame[frame["method"] == method].rename(columns={"weighed": "row"})
+    figure_shapes.dots(
+        axes, views, own, markersize=7, markeredgewidth=1.6, label=method, **look
     )
-    axes.set_xticks([])
-    axes.tick_params(length=0)
-    axes.set_title(f"{_label(rule)}\nARI {one.ari:.3f}", loc="left")
-    axes.set_xlabel("cluster")
-  panels[0].set_ylabel("class")
-  figure_style.set_title(
-      figure, results.source, "Points of each class in each cluster",
-      f"{partition}, seed {seed}; clusters in the order that puts most points on the diagonal",
+  alone = frame.drop_duplicates("weighed")["NMI alone"]
+  if alone.notna().all():
+    figure_shapes.write_beside(axes, map("{:.2f}".format, alone), "NMI alone")
+  axes.set_xlim(0, 1.08 * frame[["mean", "high"]].max(axis=None))
+  axes.tick_params(axis="y", length=0)
+  axes.set_xlabel("weight of the view")
+
+
+def _height_of_weights(frame: pd.DataFrame) -> float:
+  return 0.7 + 0.3 * frame.groupby("dataset")["weighed"].nunique().max()
+
+
+def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
+  names, clusters = frame["class"].unique(), frame["cluster"].unique()
+  points = frame.pivot(index="class", columns="cluster", values="points").loc[names, clusters]
+  points.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in names]
+  shares = points.div(points.sum(axis=1), axis=0)
+  counts = [[f"{count:.0f}" if count else "" for count in row] for row in points.to_numpy()]
+  figure_shapes.heat_map(
+      axes, shares, (0, 1), "Blues", counts if len(names) <= _MOST_COUNTED else None, dark=0.55,
+      fontsize=7,
   )
-  return figure
+  axes.set_xticks([])
+  if len(names) > _MOST_NAMED:
+    axes.set_yticks([])
+  axes.tick_params(length=0)
+  axes.set_xlabel("cluster")
+  axes.set_ylabel("class")
+
+
+FIGURES = (
+    tidy_experiment.Figure(
+        "confusion", "Points of each class in each cluster (seed {seed})",
+        "A good clustering has all points of a class in one cluster: a dark diagonal and nothing "
+        "beside it. Clusters are in the order that puts most points there. Clients are those of "
+        "the most skewed partition.",
+        _draw_confusion, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "weights", "Weight of each view, mean ± deviation (seeds: {num_seeds})",
+        "A view of small weight hardly counts. A rule that helps gives weight to views with a high "
+        "score alone, which is on the right where classes are known.",
+        _draw_weights, panels="dataset", columns=1, height=_height_of_weights,
+    ),
+    tidy_experiment.Figure(
+        "objectives", "The objective falls with every round (lines: seeds)",
+        "Every line is one fit and ends with its last round: the steeper the line, the fewer "
+        "rounds are needed.",
+        _draw_objectives, panels="panel",
+    ),
+    cluster_profiles.TIDY_FIGURE,
+)

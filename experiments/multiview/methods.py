@@ -6,90 +6,47 @@ All work on the same columns, standardised over all clients.
 """
 
 import dataclasses
+import functools
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
 from clustering_basics import agreement
 from clustering_basics import single_thread_kmeans
+from fl_clustering import multiview as multiview_lib
 from fl_clustering.points import grid_scaling
 
-# The columns of an `Outcome`.
-VALUES = ("nmi", "ari", "rounds", "view_weights", "objectives", "points")
 ALL_VIEWS = "all"
+OURS = "equal"
 _CENTRAL_RESTARTS = 10
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-  """What a method gave once: scores against the known classes, and details of the fit.
+  """What a method gave once.
 
   Attributes:
-    nmi: Normalised mutual information; None where classes are not known.
-    ari: Adjusted Rand index; likewise.
-    rounds: Number of rounds of the best restart; None for other methods.
-    objectives: The objective before the first round and after each.
-    points: The number of points of every class in every cluster.
+    numbers: `nmi`, the normalised mutual information of classes and clusters, and `ari`, the
+      adjusted Rand index, where classes are known; `rounds` and `objective` of the best restart
+      of a multi-view fit.
+    objectives: Before the first round and after each.
+    view_weights: By the view's name.
+    points: How many points of every class are in every cluster, of shape (num_classes, K).
   """
 
-  nmi: float | None = None
-  ari: float | None = None
-  rounds: int | None = None
-  view_weights: tuple[float, ...] = ()
-  objectives: tuple[float, ...] = ()
-  points: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-
-  def to_row(self) -> dict[str, Any]:
-    """Returns the values of a row, of which lists are text."""
-    lines = (f"{label}: {_text(counts)}" for label, counts in self.points.items())
-    return {
-        "nmi": self.nmi,
-        "ari": self.ari,
-        "rounds": self.rounds,
-        "view_weights": _text(self.view_weights),
-        "objectives": _text(self.objectives),
-        "points": "; ".join(lines),
-    }
+  numbers: Mapping[str, float]
+  objectives: Sequence[float] = ()
+  view_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  points: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), int))
 
 
-def outcome_of_row(row: Mapping[str, Any]) -> Outcome:
-  """Returns the `Outcome` of a row that was read from the table."""
-  points = {}
-  for line in (row["points"] or "").split("; "):
-    if line:
-      label, counts = line.split(": ")
-      points[int(label)] = tuple(map(int, counts.split()))
-  return Outcome(
-      row["nmi"], row["ari"], row["rounds"], _numbers(row["view_weights"]),
-      _numbers(row["objectives"]), points,
-  )
-
-
-def _text(numbers: Sequence[float]) -> str:
-  return " ".join(repr(number) for number in numbers)
-
-
-def _numbers(text: Any) -> tuple[float, ...]:
-  # A lone number was read as a number, not as text.
-  return tuple(map(float, str(text).split())) if text is not None else ()
-
-
-def score(labels: np.ndarray | None, clusters: np.ndarray) -> Outcome:
-  """Returns the outcome of clusters; without scores if `labels` is None."""
+def score(labels: np.ndarray | None, clusters: np.ndarray) -> dict[str, float]:
+  """Returns what an `Outcome` says of clusters; nothing if `labels` is None."""
   if labels is None:
-    return Outcome()
-  return Outcome(
-      nmi=agreement.normalized_mutual_information(labels, clusters),
-      ari=agreement.adjusted_rand_index(labels, clusters),
-  )
-
-
-def count_points(
-    labels: np.ndarray, clusters: np.ndarray, num_clusters: int
-) -> dict[int, tuple[int, ...]]:
+    return {}
   return {
-      int(label): tuple(np.bincount(clusters[labels == label], minlength=num_clusters).tolist())
-      for label in np.unique(labels)
+      "nmi": agreement.normalized_mutual_information(labels, clusters),
+      "ari": agreement.adjusted_rand_index(labels, clusters),
   }
 
 
@@ -138,67 +95,60 @@ def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
 def single_view(problem: Problem, view: str) -> Outcome:
   """Clusters all points by one view alone."""
   points = _standardised(problem.views[view])
-  return score(problem.labels, _kmeans(points, problem.num_clusters, problem.seed))
+  clusters = _kmeans(points, problem.num_clusters, problem.seed)
+  return Outcome(score(problem.labels, clusters))
 
 
 def concatenated(problem: Problem) -> Outcome:
   """Clusters all points by all views side by side."""
   clusters = _kmeans(problem.side_by_side(), problem.num_clusters, problem.seed)
-  return score(problem.labels, clusters)
+  return Outcome(score(problem.labels, clusters))
 
 
 def local_only(problem: Problem) -> Outcome:
   """Clusters every client's points alone; the mean score, a client weighs by its points."""
   points, labels = problem.side_by_side(), np.asarray(problem.labels)
   shares = [share for share in problem.shares.values() if len(share)]
-  by_client: Any = [
+  by_client = [
       score(labels[share], _kmeans(points[share], problem.num_clusters, problem.seed))
       for share in shares
   ]
   sizes = [len(share) for share in shares]
-  return Outcome(
-      nmi=float(np.average([one.nmi for one in by_client], weights=sizes)),
-      ari=float(np.average([one.ari for one in by_client], weights=sizes)),
-  )
-
-
-def fit(
-    problem: Problem, view_weights: str, shares: Mapping[str, np.ndarray] | None = None
-) -> Any:
-  """Returns a fitted `FederatedMultiViewKMeans`.
-
-  Args:
-    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
-    shares: Which points each client has; the problem's own by default.
-  """
-  # Imported late: TensorFlow Federated takes seconds, and not all methods need it.
-  from fl_clustering import multiview as lib  # pylint: disable=g-import-not-at-top
-
-  shares = problem.shares if shares is None else shares
-  model = lib.FederatedMultiViewKMeans(
-      problem.num_clusters, view_weights=view_weights, random_state=problem.seed, **problem.settings
-  )
-  return model.fit({
-      client_id: [view[share] for view in problem.views.values()]
-      for client_id, share in shares.items() if len(share)
+  return Outcome({
+      metric: float(np.average([one[metric] for one in by_client], weights=sizes))
+      for metric in by_client[0]
   })
 
 
 def multiview(
     problem: Problem, view_weights: str, shares: Mapping[str, np.ndarray] | None = None
 ) -> Outcome:
-  """Runs federated multi-view k-means; arguments as of `fit`."""
-  model = fit(problem, view_weights, shares)
+  """Runs federated multi-view k-means.
+
+  Args:
+    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
+    shares: Which points each client has; the problem's own by default.
+  """
+  shares = problem.shares if shares is None else shares
+  model = multiview_lib.FederatedMultiViewKMeans(
+      problem.num_clusters, view_weights=view_weights, random_state=problem.seed, **problem.settings
+  ).fit({
+      client_id: [view[share] for view in problem.views.values()]
+      for client_id, share in shares.items() if len(share)
+  })
   clusters = model.predict(list(problem.views.values()))
-  points: dict[int, tuple[int, ...]] = {}
-  if problem.labels is not None:
-    points = count_points(problem.labels, clusters, problem.num_clusters)
-  return dataclasses.replace(
-      score(problem.labels, clusters),
-      rounds=model.n_iter_,
-      view_weights=tuple(map(float, model.view_weights_)),
-      objectives=tuple(record.objective for record in model.history_),
-      points=points,
+  objectives = [record.objective for record in model.history_]
+  classes = [] if problem.labels is None else np.unique(problem.labels)
+  return Outcome(
+      {
+          **score(problem.labels, clusters), "rounds": model.n_iter_, "objective": objectives[-1],
+      },
+      objectives,
+      dict(zip(problem.views, map(float, model.view_weights_))),
+      np.array([
+          np.bincount(clusters[problem.labels == one], minlength=problem.num_clusters)
+          for one in classes
+      ]),
   )
 
 
@@ -226,19 +176,22 @@ class Method:
   needs_labels: bool = True
 
 
+# The rules that weigh the views.
+RULES = {"equal": "equal weights", "mvkm": "the paper's weights", "regret": "regret weights"}
+_FEDERATED = {
+    rule: Method(
+        label, "federated", functools.partial(multiview, view_weights=rule), needs_labels=False
+    )
+    for rule, label in RULES.items()
+}
 METHODS = {
     "single_view": Method("best single view", "central", single_view, by_view=True),
     "concatenated": Method("concatenated k-means", "central", concatenated),
-    "central_equal": Method("equal weights", "central", lambda p: _central(p, "equal")),
+    "central_equal": Method(
+        RULES["equal"], "central", functools.partial(_central, view_weights="equal")
+    ),
     "local_only": Method("concatenated k-means", "local", local_only),
-    "mvkm": Method(
-        "the paper's weights", "federated", lambda p: multiview(p, "mvkm"), needs_labels=False
-    ),
-    "regret": Method(
-        "regret weights", "federated", lambda p: multiview(p, "regret"), needs_labels=False
-    ),
-    "equal": Method(
-        "equal weights", "federated", lambda p: multiview(p, "equal"), needs_labels=False
-    ),
+    "mvkm": _FEDERATED["mvkm"],
+    "regret": _FEDERATED["regret"],
+    OURS: _FEDERATED[OURS],
 }
-RULES = ("equal", "mvkm", "regret")

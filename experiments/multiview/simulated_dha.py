@@ -124,6 +124,6 @@ ROWS = {
     "central_kmeans": Row("central k-means, both views", (0.652, 0.487), methods.concatenated),
     "equal": Row(
         "ours: federated, equal weights", (0.8925, 0.6999),
-        lambda problem: methods.multiview(problem, "equal"),
+        lambda problem: methods.multiview(problem, methods.OURS),
     ),
 }

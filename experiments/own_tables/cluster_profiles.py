@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -11,20 +11,27 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import report_sections
 from experiment_shell import scores as scores_lib
+from experiment_shell import tidy_experiment
 from fl_clustering.points import grid_scaling
 
 if TYPE_CHECKING:
+  from matplotlib.axes import Axes
   from matplotlib.figure import Figure
+  import pandas as pd
 
-HEADER = ("cluster", "num_rows", "feature", "mean", "standard_deviation", "share_explained")
+COLUMNS = {
+    "cluster": int, "num_rows": int, "feature": str, "mean": float, "standard_deviation": float,
+    "share_explained": float,
+}
+HEADER = tuple(COLUMNS)
 # More features or clusters don't fit on a page.
 _MOST_FEATURES = 15
 _MOST_CLUSTERS = 12
-_MOST_CHARACTERS = 36
+_MOST_CHARACTERS = 28
 # Of the numbers' size: a range in which the rounding of their sum would show.
 _NARROW = 1e-12
-# Inches of a character, a row, and the colour bar with its labels.
-_CHARACTER, _ROW, _COLOR_BAR = 0.08, 0.34, 1.5
+# Inches of a character, a row, and the colour bar with all labels that are below the rows.
+_CHARACTER, _ROW, _BELOW = 0.08, 0.34, 1.2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -142,16 +149,22 @@ def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np
   return offsets / unit[:, np.newaxis]
 
 
-def _are_wide(columns: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
-  """Returns whether texts in columns don't fit beside each other, right of the names."""
-  widest = max(len(text) for column in columns for text in column)
-  room = figure_style.WIDTH - _COLOR_BAR - _CHARACTER * max(map(len, names))
-  return len(columns) * _CHARACTER * widest > room
+class _Layout(NamedTuple):
+  """What a figure shows: for features and clusters, scores and the texts on them.
+
+  Attributes:
+    row: Inches of a row.
+    is_upright: Whether texts are turned, because they would overlap.
+  """
+
+  scores: pd.DataFrame
+  numbers: list[list[str]]
+  sizes: list[str]
+  row: float
+  is_upright: bool
 
 
-def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
-  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
-  found = scores_lib.table(table, HEADER, "cluster")
+def _layout(found: pd.DataFrame) -> _Layout:
   features = found["feature"].unique()[:_MOST_FEATURES]
   clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
   cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
@@ -162,44 +175,66 @@ def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
   counts = sizes_by_feature.iloc[0].astype(int)
   scores = means.copy()
   scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
-  means, scores, counts = means[clusters], scores[clusters], counts[clusters]
-  names = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
-  sizes = [f"{count:,}" for count in counts]
+  scores, means = scores[clusters], means[clusters]
+  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  sizes = [f"{count:,}" for count in counts[clusters]]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
-  # Texts are upright where they would overlap, and the rows as high as the texts.
-  rotation, height, separator = 0, _ROW, "\n"
-  if _are_wide([(size, *column) for size, column in zip(sizes, zip(*numbers))], names):
-    longest = max(len(number) for row in numbers for number in row)
-    rotation, height, separator = 90, max(_ROW, _CHARACTER * longest), ": "
-  figure = figure_style.new_figure(1.4 + height * len(features))
-  axes = figure.add_subplot()
+  longest = max(len(text) for row in numbers for text in row)
+  room = figure_style.NARROW - _CHARACTER * max(map(len, scores.index))
+  is_upright = len(sizes) * _CHARACTER * max(longest, *map(len, sizes)) > room
+  row = max(_ROW, _CHARACTER * longest) if is_upright else _ROW
+  return _Layout(scores, numbers, sizes, row, is_upright)
+
+
+def _height(table: pd.DataFrame) -> float:
+  layout = _layout(table)
+  return _BELOW + layout.row * len(layout.scores)
+
+
+def _draw(table: pd.DataFrame, axes: Axes) -> None:
+  """Draws the clusters' means, those of the best features."""
+  scores, numbers, sizes, _, is_upright = _layout(table)
   limit = max(1.0, scores.abs().to_numpy().max())
-  scores.index = names
+  rotation, separator = (90, ": ") if is_upright else (0, "\n")
   image = figure_shapes.heat_map(
       axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
   )
-  labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
-  axes.set_xticks(range(len(clusters)), labels, rotation=rotation)
+  labels = [f"{k}{separator}{size}" for k, size in zip(scores.columns, sizes)]
+  axes.set_xticks(range(len(labels)), labels, rotation=rotation)
   axes.set_xlabel("cluster, and its number of rows")
-  figure.colorbar(image, label="standard deviations\nfrom the mean of all rows")
+  axes.figure.colorbar(
+      image, ax=axes, location="bottom", aspect=40,
+      label="standard deviations from the mean of all rows",
+  )
+
+
+def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
+  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
+  found = scores_lib.table(table, HEADER, "cluster")
+  figure = figure_style.new_figure(_height(found) + 0.5, figure_style.NARROW)
+  _draw(found, figure.add_subplot())
   figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
   return figure
 
 
 def about(settings: Mapping[str, Any]) -> str:
   """Returns what numbers in profiles are, from a run's settings, in sentences."""
-  schemas = [settings["schema"]] if "schema" in settings else [
-      resource["schema"] for resource in settings["schemas"]["resources"]
-  ]
   text = "Means and spreads are in the data's units, also where a fit standardizes columns."
-  if any(schema["missing"] == "mean" for schema in schemas):
+  if settings["schema"]["missing"] == "mean":
     text += " A missing cell counts as its column's mean."
   return text
 
 
-FIGURE = report_sections.Figure(
-    "profiles.png", draw, "Means of the clusters by column",
+_TITLE = "Means of the clusters by column"
+_CAPTION = (
     "Numbers are means in the data's units; for a level of a column, the share of the rows that "
     "have it. Colours say how far a mean is from that of all rows. Shown are the columns that tell "
-    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters.",
+    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters."
+)
+FIGURE = report_sections.Figure("profiles.png", draw, _TITLE, _CAPTION)
+TIDY_FIGURE = tidy_experiment.Figure(
+    "profiles", _TITLE,
+    f"{_CAPTION} Missing cells, where the schema lets them count as their column's mean, do so "
+    "here.",
+    _draw, height=_height,
 )

@@ -30,7 +30,7 @@ _FILES = {
 # is, so its commands are only parsed.
 _EXPERIMENTS = {
     "experiments.dp_benchmark": "config",
-    "experiments.multi_view": "MultiView",
+    "experiments.multi_view": "config",
     "experiments.private_clusters": "PrivateClusters",
     "experiments.study": "Study",
     "experiments.three_phase_emnist": "ThreePhase",

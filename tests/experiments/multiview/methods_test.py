@@ -1,18 +1,12 @@
-"""Tests for outcomes, for the methods that don't need TFF, and for what is measured."""
-
-import csv
-import io
 from unittest import mock
 
 from absl.testing import absltest
-from absl.testing import parameterized
 import numpy as np
 
-from experiments.multiview import cells
+from experiments.multiview import comparison
 from experiments.multiview import config as config_lib
-from experiments.multiview import data
 from experiments.multiview import methods
-from tests.experiments.multiview import sample_results
+from tests.experiments.multiview import sample_run
 
 
 def _problem(shares=None):
@@ -31,39 +25,17 @@ def _problem(shares=None):
   )
 
 
-class OutcomeTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(
-      ("nothing", methods.Outcome()),
-      ("scores", methods.Outcome(nmi=1 / 3, ari=-0.1)),
-      ("one_view", methods.Outcome(rounds=1, view_weights=(1.0,), objectives=(2.5,))),
-      ("all", methods.Outcome(0.5, 0.25, 7, (0.1, 0.9), (1e300, 1 / 3), {-1: (0, 2), 5: (1, 0)})),
-  )
-  def test_a_row_is_read_back_exactly(self, one):
-    self.assertEqual(set(one.to_row()), set(methods.VALUES))
-    self.assertEqual(methods.outcome_of_row(one.to_row()), one)
-    # As a CSV file has it, in which nothing is None and a lone number is a number.
-    text = io.StringIO()
-    csv.writer(text).writerow(["" if v is None else v for v in one.to_row().values()])
-    (cells,) = csv.reader(io.StringIO(text.getvalue()))
-    row = dict(zip(one.to_row(), (cell or None for cell in cells)))
-    for name in ("nmi", "ari", "rounds"):
-      row[name] = None if row[name] is None else float(row[name])
-    for name in ("view_weights", "objectives"):
-      row[name] = float(row[name]) if row[name] and " " not in row[name] else row[name]
-    self.assertEqual(methods.outcome_of_row(row), one)
-
-  def test_score(self):
-    one = methods.score(np.array([0, 0, 1, 1]), np.array([5, 5, 3, 3]))
-    self.assertEqual((one.nmi, one.ari), (1.0, 1.0))
-    self.assertEqual(methods.score(None, np.array([0, 1])), methods.Outcome())
-
-  def test_count_points(self):
-    counts = methods.count_points(np.array([7, 7, 2]), np.array([1, 0, 1]), 3)
-    self.assertEqual(counts, {2: (0, 1, 0), 7: (1, 1, 0)})
-
-
 class MethodsTest(absltest.TestCase):
+
+  def test_a_fit_has_scores_and_details(self):
+    found = methods.multiview(_problem(), "mvkm")
+    self.assertEqual(found.numbers["ari"], 1.0)
+    self.assertLen(found.objectives, found.numbers["rounds"] + 1)
+    self.assertEqual(found.objectives[-1], found.numbers["objective"])
+    self.assertEqual(list(found.view_weights), ["clear", "wide noise"])
+    self.assertAlmostEqual(sum(found.view_weights.values()), 1)
+    self.assertCountEqual(found.points.max(axis=1), [20] * 3)
+    self.assertEqual(found.points.sum(), 60)
 
   def test_views_count_alike_side_by_side(self):
     points = _problem().side_by_side()
@@ -78,53 +50,59 @@ class MethodsTest(absltest.TestCase):
 
   def test_central_methods(self):
     problem = _problem()
-    self.assertEqual(methods.single_view(problem, "clear").ari, 1.0)
-    self.assertLess(methods.single_view(problem, "wide noise").ari, 0.3)
-    self.assertEqual(methods.concatenated(problem).ari, 1.0)
+    self.assertEqual(methods.single_view(problem, "clear").numbers["ari"], 1.0)
+    self.assertLess(methods.single_view(problem, "wide noise").numbers["ari"], 0.3)
+    self.assertEqual(methods.concatenated(problem).numbers["ari"], 1.0)
 
   def test_local_scores_are_weighted_by_size(self):
     problem = _problem()
     found = [problem.labels[:40], np.zeros(20, int)]  # All right, and nothing.
     with mock.patch.object(methods, "_kmeans", side_effect=found):
-      self.assertAlmostEqual(methods.local_only(problem).ari, 40 / 60)
+      self.assertAlmostEqual(methods.local_only(problem).numbers["ari"], 40 / 60)
 
   def test_clients_without_points_have_no_score(self):
     # The first client's points are clear, the second has but two and one cluster each.
     shares = {"a": np.arange(58), "b": np.array([58]), "c": np.array([59]), "d": np.arange(0)}
-    self.assertEqual(methods.local_only(_problem(shares)).ari, 1.0)
-
-
-def _loaded(labelled=True):
-  return data.LoadedData({"sample": sample_results.sample_data(labelled)}, False, {})
+    self.assertEqual(methods.local_only(_problem(shares)).numbers["ari"], 1.0)
 
 
 class CellsTest(absltest.TestCase):
 
   def test_every_method_partition_and_seed(self):
-    config = config_lib.MultiViewStudyConfig(num_seeds=2)
-    found = cells.cells(_loaded(), config)
-    expected = {
-        (row["partition"], row["seed"], row["method"], row["view"])
-        for row in sample_results.sample_rows()
-    }
-    self.assertEqual(
-        {(c["partition"], c["seed"], c["method"], c["view"]) for c in found}, expected
-    )
-    self.assertLen(found, len(expected))
+    config = config_lib.MultiViewStudyConfig(datasets=("digits",), num_seeds=2)
+    found = comparison.cells(config, {"sample": sample_run.data()})
+    methods_of = lambda *names: [
+        (cell["partition"], cell["view"]) for cell in found
+        if cell["method"] in names and cell["seed"] == 1
+    ]
+    views = [("pooled", view) for view in sample_run.VIEWS]
+    self.assertEqual(methods_of("single_view"), views)
+    self.assertEqual(methods_of("concatenated"), [("pooled", "all")])
+    for method in ("local_only", "mvkm", "regret", "equal"):
+      self.assertEqual(methods_of(method), [("IID", "all"), ("Dirichlet", "all")])
+    self.assertLen(found, 2 * (2 + 2 + 4 * 2))
+    self.assertEqual([*found[0]], ["dataset", "partition", "seed", "method", "view"])
 
   def test_methods_that_need_classes_are_left_out_without(self):
-    config = config_lib.MultiViewStudyConfig(num_seeds=1)
-    found = cells.cells(_loaded(labelled=False), config)
+    config = config_lib.MultiViewStudyConfig(datasets=("digits",), num_seeds=1)
+    found = comparison.cells(config, {"sample": sample_run.data(labelled=False)})
     self.assertEqual({cell["method"] for cell in found}, set(methods.RULES))
+
+  def test_the_tutorials_own_seed_is_the_first_of_its_data(self):
+    config = config_lib.MultiViewStudyConfig(num_seeds=2)
+    found = comparison.cells(config, {})
+    self.assertEqual([cell["seed"] for cell in found], [42] * 4 + [43] * 4)
 
   def test_partitions_share_out_every_point_once_and_follow_the_seed(self):
     config = config_lib.MultiViewStudyConfig(num_clients=3)
-    sample = sample_results.sample_data()
-    for partition in (cells.IID, cells.DIRICHLET):
-      shares = cells.problem(sample, partition, 0, config).shares
+    sample = sample_run.data()
+    for partition in ("IID", "Dirichlet"):
+      shares, other = (
+          comparison._shares(sample, partition, config, seed)  # pylint: disable=protected-access
+          for seed in (0, 1)
+      )
       self.assertLen(shares, 3)
       self.assertCountEqual(np.concatenate(list(shares.values())), range(12))
-      other = cells.problem(sample, partition, 1, config).shares
       self.assertFalse(all(np.array_equal(shares[c], other[c]) for c in shares))
 
 

@@ -1,0 +1,301 @@
+"""What the numbers say: scores over the seeds, gains with intervals, weights, and what is drawn."""
+
+from typing import Any, Mapping, Sequence
+
+import pandas as pd
+from scipy import optimize
+
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
+from experiments.multiview import data as data_lib
+from experiments.multiview import methods
+from experiments.multiview import own_model
+from experiments.multiview import simulated_dha
+from fl_clustering.points import privacy
+
+ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
+# The partition of a central method, which has no clients.
+POOLED = "pooled"
+_HEADINGS = {"nmi": "NMI", "ari": "ARI", "rounds": "rounds", "objective": "objective"}
+_SCORES = ("nmi", "ari")
+_SINGLE = "single_view"
+# What the federated fit with equal weights is compared with.  The central one is the same fit.
+_OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
+
+
+def _text(values: pd.Series) -> str:
+  """Returns mean and standard deviation; of a single value, that alone."""
+  return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")
+
+
+def _wide(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+  """Returns means and deviations over the seeds, by the rows' `column`, in these orders."""
+  texts = rows.groupby([*index, "column"], sort=False)["value"].agg(_text)
+  wide = texts.unstack("column") if len(rows) else pd.DataFrame(index=texts.index.droplevel(-1))
+  order = pd.MultiIndex.from_frame(rows[list(index)].drop_duplicates())
+  return wide.reindex(index=order, columns=list(columns)).reset_index()
+
+
+def _best_views(results: pd.DataFrame) -> dict[str, str]:
+  """Returns each data set's view whose k-means has the best NMI: a choice that needs the labels."""
+  alone = results[(results["method"] == _SINGLE) & (results["metric"] == "nmi")]
+  means = alone.groupby(["dataset", "view"], sort=False)["value"].mean()
+  return dict(means.groupby("dataset", sort=False).idxmax().tolist())
+
+
+def _everywhere(results: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
+  """Returns the numbers of every method at every partition; of single views, those of the best."""
+  rows = results[results["method"] != own_model.CELL]
+  rows = rows[(rows["method"] != _SINGLE) | (rows["view"] == rows["dataset"].map(best))]
+  is_pooled = rows["partition"] == POOLED
+  partitions = rows.loc[~is_pooled, ["dataset", "partition"]].drop_duplicates()
+  pooled = rows[is_pooled].drop(columns="partition").merge(partitions, on="dataset")
+  return pd.concat([pooled, rows[~is_pooled]], ignore_index=True)
+
+
+def _at_last(rows: pd.DataFrame, partitions: Mapping[str, str]) -> pd.DataFrame:
+  """Returns the rows at the last partition of every data set, which is the most skewed."""
+  return rows[rows["partition"] == rows["dataset"].map(partitions)]
+
+
+def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
+  """Returns a row for every data set and method; without known classes, of the objective."""
+  of_source = rows["dataset"] == data_lib.DEMONSTRATION
+  seed = simulated_dha.SOURCE_SEED
+  rows = pd.concat([rows, rows[of_source & (rows["seed"] == seed)].assign(partition=f"seed {seed}")])
+  scored = set(rows.loc[rows["metric"] == _SCORES[0], "dataset"])
+  rows = rows[rows["metric"].isin(_SCORES) | ~rows["dataset"].isin(scored)]
+  rows = rows.assign(column=rows["metric"].map(_HEADINGS) + ", " + rows["partition"])
+  columns = [
+      f"{heading}, {partition}" for partition in rows["partition"].unique()
+      for heading in _HEADINGS.values()
+  ]
+  found = _wide(rows, ["dataset", "method"], columns)
+  claims = found["method"].map({
+      name: row.claim or (None, None) for name, row in simulated_dha.ROWS.items()
+  }).where(found["dataset"] == data_lib.DEMONSTRATION)
+  found.insert(2, "points", [
+      None if dataset == data_lib.DEMONSTRATION else methods.METHODS[method].place
+      for dataset, method in zip(found["dataset"], found["method"])
+  ])
+  for place, metric in enumerate(_SCORES):
+    found.insert(3 + place, f"{_HEADINGS[metric]} claimed", claims.str[place])
+  return found.assign(method=[
+      _label(dataset, method) + (f" ({best[dataset]})" if method == _SINGLE else "")
+      for dataset, method in zip(found["dataset"], found["method"])
+  ])
+
+
+def _label(dataset: str, method: str) -> str:
+  rows: Mapping[str, Any] = methods.METHODS
+  return (simulated_dha.ROWS if dataset == data_lib.DEMONSTRATION else rows)[method].label
+
+
+def _gains(rows: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:
+  """Returns how far the ARI of equal weights is above that of each other method."""
+  ari = rows[rows["metric"] == "ari"].pivot(
+      index=["dataset", "seed"], columns="method", values="value"
+  )
+  found = []
+  for dataset in datasets:
+    ours = ari.loc[dataset][methods.OURS]
+    for method in _OTHERS:
+      other = ari.loc[dataset][method]
+      low, high = intervals.of_pairs(ours, other, len(datasets) * len(_OTHERS))
+      row = methods.METHODS[method]
+      found.append({
+          "dataset": dataset, "method": row.label, "points": row.place, "other": other.mean(),
+          "ours": ours.mean(), "gain": (ours - other).mean(), "low": low, "high": high,
+          "verdict": intervals.verdict(low, high),
+      })
+  return pd.DataFrame(found)
+
+
+def _headline(gains: pd.DataFrame) -> pd.DataFrame:
+  if not len(gains):
+    return gains
+  counts = {one: int((gains["verdict"] == one).sum()) for one in _VERDICTS}
+  more = counts[intervals.BETTER] - counts[intervals.WORSE]
+  row = {"verdict": intervals.verdict(more, more), "cases": len(gains)}
+  return pd.DataFrame([{**row, "higher": int((gains["gain"] > 0).sum()), **counts}])
+
+
+def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row for every view: what it shows alone, and its weights."""
+  alone = results[(results["method"] == _SINGLE) & results["metric"].isin(_SCORES)]
+  alone = alone.assign(column=alone["metric"].map(_HEADINGS) + " alone")
+  learnt = weights[(weights["method"] != methods.OURS) & weights["method"].isin(methods.RULES)]
+  learnt = learnt.assign(
+      view=learnt["weighed"],
+      column=learnt["method"].map(methods.RULES) + ", " + learnt["partition"],
+  )
+  rows = pd.concat([alone, learnt])
+  return _wide(rows, ["dataset", "view"], rows["column"].unique())
+
+
+def _weights(weights: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+  """Returns what is drawn of the weights: means with deviations, and the NMI of the view alone."""
+  rows = weights[weights["method"].isin(methods.RULES)]
+  found = rows.groupby(["dataset", "weighed", "method"], sort=False)["value"].agg(
+      mean="mean", sd="std"
+  ).reset_index()
+  alone = results[(results["method"] == _SINGLE) & (results["metric"] == "nmi")]
+  nmi = alone.groupby(["dataset", "view"], sort=False)["value"].mean().rename("NMI alone")
+  return found.assign(
+      method=found["method"].map(methods.RULES), low=found["mean"] - found["sd"],
+      high=found["mean"] + found["sd"],
+  ).merge(nmi, how="left", left_on=["dataset", "weighed"], right_index=True)
+
+
+def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
+  """Returns how far each objective but the last is above the last, as a share of it.
+
+  With regret weights it rises when the weights become less equal.
+  """
+  rows = rounds[rounds["method"].isin(("equal", "mvkm"))]
+  last = rows.groupby(["dataset", "partition", "method", "seed"])["value"].transform("last")
+  rows = rows.assign(
+      panel=rows["dataset"] + ", " + rows["partition"], excess=rows["value"] / last - 1,
+      method=rows["method"].map(methods.RULES),
+  )
+  return rows[["panel", "method", "seed", "round", "excess"]]
+
+
+def _matched(counts: pd.DataFrame) -> pd.DataFrame:
+  """Returns points of classes in clusters; the clusters are in the order that puts most points on
+  the diagonal."""
+  rows, columns = optimize.linear_sum_assignment(-counts.to_numpy())
+  matched = [column for _, column in sorted(zip(rows, columns))]
+  rest = [column for column in range(counts.shape[1]) if column not in matched]
+  return counts[counts.columns[matched + rest]]
+
+
+def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the points of every class in every cluster, with the first seed."""
+  rows = points[points["method"].isin(methods.RULES)]
+  rows = rows[rows["seed"] == rows.groupby("dataset")["seed"].transform("min")]
+  found = []
+  for dataset, of_data in rows.groupby("dataset", sort=False):
+    names = datasets[dataset]["classes"]
+    for rule, label in methods.RULES.items():
+      own = of_data[of_data["method"] == rule]
+      counts = _matched(own.pivot(index="class", columns="cluster", values="value"))
+      counts.index = [str(one) if names is None else names[one] for one in counts.index]
+      long = counts.rename_axis("class").stack().rename("points").reset_index()
+      found.append(long.assign(panel=f"{dataset}: {label}"))
+  return pd.concat(found) if found else pd.DataFrame()
+
+
+def _few_points(results: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
+  rows = results[(results["metric"] == own_model.FEW_POINTS) & (results["value"] > 0)]
+  return pd.DataFrame({
+      "centers": rows["value"].astype(int),
+      "of": [datasets[dataset]["num_clusters"] for dataset in rows["dataset"]],
+  })
+
+
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  """Returns the frames of the report."""
+  results, datasets = tidy[tidy_experiment.RESULTS], document["inputs"]["datasets"]
+  best = _best_views(results)
+  rows = _everywhere(results, best)
+  partitions = dict(zip(rows["dataset"], rows["partition"]))
+  gains = _gains(_at_last(rows, partitions), list(best))
+  rounds, weights, points = (
+      tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (ROUNDS, WEIGHTS, POINTS)
+  )
+  return {
+      "headline": _headline(gains),
+      "few_points": _few_points(results, datasets),
+      "scores": _scores(rows, best),
+      "gains": gains,
+      "views": _views(results, weights),
+      "numbers": rows.groupby(
+          ["dataset", "partition", "method", "metric"], sort=False
+      )["value"].agg(["mean", "std", "count"]).reset_index(),
+      "datasets": pd.DataFrame([
+          {"dataset": name, **one, "views": ", ".join(one["views"])}
+          for name, one in datasets.items()
+      ]),
+      "objectives": _objectives(rounds),
+      "weights": _weights(_at_last(weights, partitions), results),
+      "confusion": _confusion(_at_last(points, partitions), datasets),
+      own_model.PROFILES: tidy.get(own_model.PROFILES, pd.DataFrame()),
+  }
+
+
+_VERDICTS = (intervals.BETTER, intervals.UNCLEAR, intervals.WORSE)
+_COUNTS = (
+    "its mean ARI is higher in {higher} of {cases} comparisons, beyond chance in {better}, and "
+    "lower beyond chance in {worse}."
+)
+HEADLINES = {
+    intervals.BETTER: "Federated multi-view k-means with equal weights finds the known classes "
+    f"better than what it is compared with: {_COUNTS}",
+    intervals.UNCLEAR: "Federated multi-view k-means with equal weights can't be told from what it "
+    f"is compared with: {_COUNTS}",
+    intervals.WORSE: "Federated multi-view k-means with equal weights finds the known classes "
+    f"worse than what it is compared with: {_COUNTS}",
+}
+
+TABLES = (
+    tidy_experiment.Table(
+        "few_points", f"Centers of the saved model on fewer than {privacy.FEW_POINTS} points",
+        "Each such center may be a row, or show one to whoever knows the others. Only `privacy` "
+        "protects rows.",
+    ),
+    tidy_experiment.Table(
+        "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
+        "Central methods see all points in one place, which no federated method may. Local ones "
+        "see one client's points at a time, and the mean counts a client by its points. Where "
+        "classes are not known, nothing is scored, and there are the rounds and the objective "
+        "instead. Of simulated_dha, the claims are what the tutorial prints of its own local and "
+        "federated programs, with this seed. Its clusters are so far apart that data like these "
+        "can't tell a good method from a bad one if plain k-means has 1.000.",
+        by="dataset", printed=True,
+    ),
+    tidy_experiment.Table(
+        "gains", "Federated with equal weights against the others",
+        "Gain: by how much its mean ARI is above the other method's, with clients of the most "
+        "skewed partition.",
+        {
+            "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}", "gain": "{:+.3f}",
+            "low": "{:+.3f}", "high": "{:+.3f}", "verdict": "{}",
+        },
+        by="dataset",
+    ),
+    tidy_experiment.Table(
+        "views", "The views",
+        "k-means on each view alone, where classes are known, and the views' weights by the rules "
+        "that learn them. Equal weights are one over the number of views. The paper's rule rewards "
+        "what is easy to compress, which need not be what shows the classes.",
+        by="dataset",
+    ),
+    tidy_experiment.Table(
+        "datasets", "Data sets", "",
+        {"dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}", "source": "{}"},
+        is_text=True,
+    ),
+)
+
+READING = (
+    "NMI is the normalised mutual information of clusters and classes, ARI the adjusted Rand "
+    "index: 1 where they agree, and about 0 for ARI by chance. The best single view is chosen by "
+    "its NMI, which needs the classes. Data sets are split over clients IID and by Dirichlet label "
+    "skew, as the settings say; the user's own sites are as given.",
+    "An interval of a gain (Student's t) is about other seeds on the same data, and pairs the "
+    "runs of two methods with the same seed. Intervals hold for all gains of the report together, "
+    "with probability 95 %. Unclear: the interval has zero in it, or there is none, as with fewer "
+    "than three seeds, or where no seed changes the difference.",
+    "In each round, a client sends integers: sums over its points for every cluster and view. "
+    "One federated round equals exactly one iteration over all points. The clients' integers "
+    "are added up by a secure sum, which one machine can only simulate.",
+    "The first centers and the columns' means and deviations come from such totals, too. No "
+    f"client's own mean leaves it. {privacy.EXACT_TOTALS}",
+    "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
+    "experiment does not use it.",
+    "Of the user's own data, the folder has one model: that with equal weights and the first seed. "
+    "Its clusters, centroids and profiles are beside it.",
+)

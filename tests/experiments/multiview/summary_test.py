@@ -1,0 +1,140 @@
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pandas as pd
+
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.multiview import comparison
+from experiments.multiview import summary
+from tests.experiments.multiview import sample_run
+
+
+def _read(run):
+  return tidy_experiment.tidy(comparison.EXPERIMENT, run)
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def _frames(self, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    return summary.summarise(_read(run), run.document)
+
+  def _scores(self, dataset="sample", **changes):
+    scores = self._frames(**changes)["scores"]
+    return scores[scores["dataset"] == dataset].dropna(axis="columns", how="all")
+
+  def test_scores_have_a_row_for_every_method(self):
+    scores = self._scores()
+
+    self.assertEqual(
+        list(scores),
+        ["dataset", "method", "points", "NMI, IID", "ARI, IID", "NMI, Dirichlet", "ARI, Dirichlet"],
+    )
+    self.assertEqual(
+        scores[["method", "points"]].iloc[[0, 1, 3, -1]].to_numpy().tolist(),
+        [["best single view (pixels)", "central"], ["concatenated k-means", "central"],
+         ["concatenated k-means", "local"], ["equal weights", "federated"]],
+    )
+    self.assertEqual(
+        scores.iloc[-1].tolist()[3:], ["0.800 ± 0.010", "0.700 ± 0.010"] * 2
+    )
+    # The same at every partition.
+    self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
+    self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
+
+  def test_without_classes_there_are_rounds_and_objectives(self):
+    scores = self._scores(labelled=False)
+
+    self.assertEqual(list(scores)[3:5], ["rounds, IID", "objective, IID"])
+    self.assertEqual(scores["method"].iloc[-1], "equal weights")
+    self.assertEqual(scores.iloc[-1].tolist()[3:5], ["4.000 ± 1.000", "1.500 ± 0.000"])
+
+  def test_claims_stand_beside_what_comes_out(self):
+    rows = self._scores("simulated_dha").set_index("method").loc["ours: federated, equal weights"]
+
+    self.assertEqual(rows[["NMI claimed", "ARI claimed"]].tolist(), [0.8925, 0.6999])
+    # 42 is the first of three seeds.
+    self.assertEqual(rows["ARI, seed 42"], "0.690")
+    self.assertEqual(rows["ARI, as given"], "0.700 ± 0.010")
+
+  def test_gains_have_intervals_and_verdicts(self):
+    for names in (("sample",), ("sample", "other")):
+      gains = self._frames(names=names)["gains"]
+      self.assertLen(gains, 5 * len(names))
+      row = gains.iloc[1]
+      self.assertEqual((row["dataset"], row["method"]), ("sample", "concatenated k-means"))
+      self.assertAlmostEqual(row["gain"], 0.1)
+      expected = intervals.of_pairs((0.69, 0.7, 0.71), (0.595, 0.6, 0.605), 5 * len(names))
+      self.assertAlmostEqual(row["low"], expected[0])
+      self.assertAlmostEqual(row["high"], expected[1])
+      self.assertEqual(row["verdict"], "better")
+
+  @parameterized.named_parameters(
+      ("better", {}, "better"),
+      ("worse", {"ari": {"equal": 0.1}}, "worse"),
+      ("two_seeds", {"num_seeds": 2}, "unclear"),
+      ("no_classes", {"labelled": False}, None),
+      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, None),
+  )
+  def test_headline(self, changes, verdict):
+    headline = self._frames(**changes)["headline"]
+
+    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], [verdict] * bool(verdict))
+
+  def test_views_have_their_scores_alone_and_weights(self):
+    frames = self._frames()
+
+    views = frames["views"].set_index("view")
+    self.assertEqual(views.loc["<shape>", "NMI alone"], "0.300 ± 0.005")
+    self.assertEqual(views.loc["<shape>", "the paper's weights, IID"], "0.800 ± 0.000")
+    drawn = frames["weights"].set_index(["weighed", "method"])
+    self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
+    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
+
+  def test_objectives_are_relative_to_the_last(self):
+    rows = self._frames(num_seeds=1)["objectives"]
+
+    self.assertEqual(set(rows["panel"]), {"sample, IID", "sample, Dirichlet"})
+    self.assertEqual(rows["excess"].round(6).tolist()[:4], [1.666667, 0.333333, 0, 0])
+
+  def test_clusters_are_in_the_order_of_the_diagonal(self):
+    for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):
+      rows = self._frames(classes=classes)["confusion"]
+      own = rows[rows["panel"] == "sample: equal weights"]
+      self.assertEqual(list(own["class"].unique()), names)
+      self.assertEqual(own["cluster"].tolist()[:3], [1, 0, 2])
+      self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
+
+  def test_centers_on_few_points_are_told(self):
+    run = sample_run.write(self.create_tempdir().full_path)
+    tidy = _read(run)
+    for count in (0, 2):
+      row = {"dataset": "sample", "partition": "as given", "seed": 0, "method": "saved_model",
+             "view": "all", "metric": "centers_on_few_points", "value": count}
+      results = pd.concat([tidy["results"], pd.DataFrame([row])])
+      frames = summary.summarise({**tidy, "results": results}, run.document)
+      self.assertEqual(frames["few_points"].to_numpy().tolist(), [[2, 3]] if count else [])
+      self.assertNotIn("saved_model", frames["numbers"]["method"].tolist())
+
+  @parameterized.named_parameters(
+      ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
+      ("no_classes", {"labelled": False}, ["objectives.png", "weights.png"]),
+      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
+  )
+  def test_report_is_drawn_with_all_figures_or_none(self, changes, figures):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+
+    tidy_report.report(comparison.EXPERIMENT, run)
+
+    self.assertCountEqual(os.listdir(run.join("figures")), figures)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    self.assertIn("not &lt;here&gt;", page)
+    self.assertNotIn("<shape>", page)
+
+
+if __name__ == "__main__":
+  absltest.main()
