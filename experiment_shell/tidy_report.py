@@ -77,15 +77,19 @@ def _warnings(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
       for versions in finished.document.get(output_folder.RESUMED_WITH, ())
       for name, version in versions.items() if version != before.get(name)
   ]
-  titles = {"Left out": skipped, "Failed cells": _failures(finished), "Resumed with other versions": others}
+  titles = {
+      "Left out": skipped, "Failed cells": _failures(finished),
+      "Resumed with other versions": others,
+  }
   return [_text_table(title, rows) for title, rows in titles.items() if rows]
 
 
 def _name_values(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-  return [
-      {"name": name, "value": ", ".join(map(str, value)) if isinstance(value, list) else str(value)}
+  shown = {
+      name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
       for name, value in values.items()
-  ]
+  }
+  return [{"name": name, "value": value} for name, value in shown.items()]
 
 
 def _draw(

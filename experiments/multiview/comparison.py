@@ -144,7 +144,7 @@ def _measure(
   """Measures a method, or saves the model of the user's own data."""
   if method == own_model.CELL:
     found = own_model.write(whole.folder, whole.data[dataset], whole.config)
-    return {**tidy_rows(methods.Outcome({})), tidy_experiment.RESULTS: found}
+    return {tidy_experiment.RESULTS: found}
   return tidy_rows(_outcome(whole.config, whole.data, dataset, method=method, **others))
 
 

@@ -7,7 +7,7 @@ All work on the same columns, standardised over all clients.
 
 import dataclasses
 import functools
-from typing import Any, Callable, Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 

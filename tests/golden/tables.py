@@ -48,7 +48,8 @@ def _tidy(keys: list[str], metric: str) -> Callable[[str], pd.DataFrame]:
 
   def read(run: str) -> pd.DataFrame:
     rows = pd.read_csv(os.path.join(run, "results.csv"))
-    return rows[rows["metric"] == metric].set_index(keys)[["value"]].rename(columns={"value": metric})
+    of_metric = rows[rows["metric"] == metric].rename(columns={"value": metric})
+    return of_metric.set_index(keys)[[metric]]
 
   return read
 
