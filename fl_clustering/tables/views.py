@@ -203,8 +203,11 @@ class Views(collections.abc.Mapping):
     columns = {name: cells.to_pylist() for name, cells in texts.items()}
     keys = columns.pop(self._key, None) if self._key is not None else None
     if len(columns) != 1:
-      raise bad_table.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
-    (classes,) = columns.values()
+      raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
+    ((name, classes),) = columns.items()
+    if not all(classes):
+      row = next(row for row, one in enumerate(classes) if not one)
+      raise bad_table.bad_cell(path, row, name, "a cell is missing")
     if len(classes) != self.num_rows[client_id]:
       raise bad_table.BadTable(
           path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"
