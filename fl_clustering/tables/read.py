@@ -250,8 +250,7 @@ class _Reader:
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
-    self._is_text = not path.endswith(typed_files.ENDINGS)
-    self._decimal = schema.decimal if self._is_text else "."
+    self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
     # Numbers that are missing however they are written.
@@ -481,7 +480,8 @@ class _Reader:
       row, _, name, cell = min(problems, key=lambda problem: problem[:2])
       raise bad_table.bad_cell(self._path, first + row, name, self._rule(fields[name], cell))
     if split.problem is not None:
-      raise bad_table.bad_cell(self._path, first + len(next(iter(found.values()))), None, split.problem)
+      row = first + len(next(iter(found.values())))
+      raise bad_table.bad_cell(self._path, row, None, split.problem)
     return found
 
   def _numbers(
