@@ -62,7 +62,8 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   """Returns a row for every data set and method; without known classes, of the objective."""
   of_source = rows["dataset"] == data_lib.DEMONSTRATION
   seed = simulated_dha.SOURCE_SEED
-  rows = pd.concat([rows, rows[of_source & (rows["seed"] == seed)].assign(partition=f"seed {seed}")])
+  of_seed = rows[of_source & (rows["seed"] == seed)]
+  rows = pd.concat([rows, of_seed.assign(partition=f"seed {seed}")])
   scored = set(rows.loc[rows["metric"] == _SCORES[0], "dataset"])
   rows = rows[rows["metric"].isin(_SCORES) | ~rows["dataset"].isin(scored)]
   rows = rows.assign(column=rows["metric"].map(_HEADINGS) + ", " + rows["partition"])
@@ -275,7 +276,10 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "datasets", "Data sets", "",
-        {"dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}", "source": "{}"},
+        {
+            "dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}",
+            "source": "{}",
+        },
         is_text=True,
     ),
 )

@@ -31,7 +31,7 @@ _MOST_CHARACTERS = 28
 # Of the numbers' size: a range in which the rounding of their sum would show.
 _NARROW = 1e-12
 # Inches of a character, a row, and the colour bar with all labels that are below the rows.
-_CHARACTER, _ROW, _BELOW = 0.08, 0.34, 1.2
+_CHARACTER, _ROW, _BELOW = 0.08, 0.34, 1.3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -153,13 +153,14 @@ class _Layout(NamedTuple):
   """What a figure shows: for features and clusters, scores and the texts on them.
 
   Attributes:
+    labels: Of the clusters.
     row: Inches of a row.
     is_upright: Whether texts are turned, because they would overlap.
   """
 
   scores: pd.DataFrame
   numbers: list[list[str]]
-  sizes: list[str]
+  labels: list[str]
   row: float
   is_upright: bool
 
@@ -183,28 +184,30 @@ def _layout(found: pd.DataFrame) -> _Layout:
   room = figure_style.NARROW - _CHARACTER * max(map(len, scores.index))
   is_upright = len(sizes) * _CHARACTER * max(longest, *map(len, sizes)) > room
   row = max(_ROW, _CHARACTER * longest) if is_upright else _ROW
-  return _Layout(scores, numbers, sizes, row, is_upright)
+  separator = ": " if is_upright else "\n"
+  labels = [f"{k}{separator}{size}" for k, size in zip(clusters, sizes)]
+  return _Layout(scores, numbers, labels, row, is_upright)
 
 
 def _height(table: pd.DataFrame) -> float:
   layout = _layout(table)
-  return _BELOW + layout.row * len(layout.scores)
+  labels = _CHARACTER * max(map(len, layout.labels)) if layout.is_upright else 0
+  return _BELOW + labels + layout.row * len(layout.scores)
 
 
 def _draw(table: pd.DataFrame, axes: Axes) -> None:
   """Draws the clusters' means, those of the best features."""
-  scores, numbers, sizes, _, is_upright = _layout(table)
+  scores, numbers, labels, _, is_upright = _layout(table)
   limit = max(1.0, scores.abs().to_numpy().max())
-  rotation, separator = (90, ": ") if is_upright else (0, "\n")
+  rotation = 90 if is_upright else 0
   image = figure_shapes.heat_map(
       axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
   )
-  labels = [f"{k}{separator}{size}" for k, size in zip(scores.columns, sizes)]
   axes.set_xticks(range(len(labels)), labels, rotation=rotation)
   axes.set_xlabel("cluster, and its number of rows")
   axes.figure.colorbar(
-      image, ax=axes, location="bottom", aspect=40,
-      label="standard deviations from the mean of all rows",
+      image, ax=axes, location="bottom", aspect=40, pad=0.02,
+      label="standard deviations\nfrom the mean of all rows",
   )
 
 

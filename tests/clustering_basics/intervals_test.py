@@ -21,6 +21,16 @@ class IntervalsTest(parameterized.TestCase):
       test = stats.ttest_ind(self.first - end, self.second, equal_var=False)
       self.assertAlmostEqual(test.pvalue, level)
 
+  @parameterized.parameters((1, 0.05), (5, 0.01))
+  def test_pairs_end_where_the_test_of_pairs_begins_to_reject(self, num_comparisons, level):
+    first, second = self.first[:4], self.second
+    for end in intervals.of_pairs(list(first), list(second), num_comparisons):
+      self.assertAlmostEqual(stats.ttest_rel(first - end, second).pvalue, level)
+
+  def test_there_is_none_of_few_pairs_or_an_equal_difference(self):
+    for first, second in (([1.0, 2.0], [3.0, 5.0]), ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])):
+      self.assertTrue(all(map(math.isnan, intervals.of_pairs(first, second))))
+
   @parameterized.parameters(([1.0, 2.0], [1.0, 2.0, 3.0]), ([1.0] * 3, [2.0] * 3))
   def test_there_is_none_of_few_values_or_equal_ones(self, first, second):
     self.assertTrue(all(map(math.isnan, intervals.of_means(first, second))))

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -254,6 +255,30 @@ class TidyExperimentTest(parameterized.TestCase):
     with self.assertRaisesRegex(finished_run.DamagedFile, name):
       tidy_report.report(_TOY, finished_run.FinishedRun(str(self.base / "run")))
 
+  def test_inputs_of_a_finished_run_are_checked_where_the_experiment_says_so(self):
+    before = self._run("run")
+    toy = dataclasses.replace(_TOY, rechecks_finished=True)
+    again = lambda **options: tidy_experiment.run(
+        toy, _Config(), str(self.base / "run"), resume=True, **options
+    )
+    _MEASURED.clear()
+
+    with contextlib.redirect_stdout(io.StringIO()):
+      pd.testing.assert_frame_equal(again(), before)
+      with self.assertRaisesRegex(launch.InputError, "`output_dir` must .* got another source"):
+        again(source="there")
+    self.assertEqual(_MEASURED, ["closed"] * 2)
+
+  def test_tables_that_are_not_tidy_are_read_where_they_are(self):
+    self._run("run")
+    toy = dataclasses.replace(_TOY, read={"wide": {"name": str, "count": int}})
+    finished = finished_run.FinishedRun(str(self.base / "run"))
+
+    self.assertNotIn("wide", tidy_experiment.tidy(toy, finished))
+    (self.base / "run" / "wide.csv").write_text("name,count\n007,1\n")
+    (row,) = tidy_experiment.tidy(toy, finished)["wide"].to_dict("records")
+    self.assertEqual(row, {"name": "007", "count": 1})
+
 
 class PageTest(absltest.TestCase):
 
@@ -277,6 +302,22 @@ class PageTest(absltest.TestCase):
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     text = tidy_report.text(_TOY, finished)
     self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean\n<a> +0.517\n007")
+
+  def test_figures_have_the_columns_and_the_height_that_they_ask_for(self):
+    finished = finished_run.FinishedRun(os.path.join(self.create_tempdir().full_path, "run"))
+    with contextlib.redirect_stdout(io.StringIO()):
+      tidy_experiment.run(_TOY, _Config(), finished.path)
+    sizes = []
+    for looks in ({}, {"columns": 1}, {"height": lambda frame: 0.5 * frame["method"].nunique()}):
+      figure = dataclasses.replace(_TOY.figures[0], **looks)
+      tidy_report.report(dataclasses.replace(_TOY, figures=[figure]), finished)
+      data = pathlib.Path(finished.join("figures"), "curves.png").read_bytes()
+      sizes.append(struct.unpack(">II", data[16:24]))
+
+    (width, two), (_, one_below_the_other), (_, low) = sizes
+    per_inch = width / 4.6
+    self.assertAlmostEqual((one_below_the_other - two) / per_inch, 2.2, places=1)
+    self.assertAlmostEqual((two - low) / per_inch, 1.2, places=1)
 
 
 if __name__ == "__main__":

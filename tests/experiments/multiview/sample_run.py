@@ -47,7 +47,9 @@ def _outcome(cell, ari, labelled):
   )
 
 
-def write(folder, ari=None, labelled=True, classes=None, num_seeds=3, names=("sample",), **settings):
+def write(
+    folder, ari=None, labelled=True, classes=None, num_seeds=3, names=("sample",), **settings
+):
   """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`.
 
   Args:

@@ -80,9 +80,9 @@ class SummaryTest(parameterized.TestCase):
       ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, None),
   )
   def test_headline(self, changes, verdict):
-    headline = self._frames(**changes)["headline"]
+    found = self._frames(**changes)["headline"].to_dict("records")
 
-    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], [verdict] * bool(verdict))
+    self.assertEqual([row["verdict"] for row in found], [verdict] * bool(verdict))
 
   def test_views_have_their_scores_alone_and_weights(self):
     frames = self._frames()
