@@ -21,9 +21,11 @@ _LOOKS: dict[str, dict[str, Any]] = {
     methods.RULES["regret"]: {"color": _COLORS["green"], "marker": "^"},
 }
 _LEAST_EXCESS = 1e-7
-# Counts of more classes would not fit into their fields, nor names of still more beside them.
-_MOST_COUNTED, _MOST_NAMED = 12, 24
-_MOST_CHARACTERS = 12
+# Names of more classes would overlap.
+_MOST_NAMED = 24
+_MOST_CHARACTERS = 20
+# Inches of a character of a class's name, of a digit, and of what else is beside two panels.
+_CHARACTER, _DIGIT, _BESIDE = 0.075, 0.065, 0.5
 
 
 def _draw_objectives(frame: pd.DataFrame, axes: Axes) -> None:
@@ -60,17 +62,19 @@ def _height_of_weights(frame: pd.DataFrame) -> float:
 
 
 def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
-  names, clusters = frame["class"].unique(), frame["cluster"].unique()
-  points = frame.pivot(index="class", columns="cluster", values="points").loc[names, clusters]
-  points.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in names]
-  shares = points.div(points.sum(axis=1), axis=0)
-  counts = [[f"{count:.0f}" if count else "" for count in row] for row in points.to_numpy()]
+  classes, clusters = frame["class"].unique(), frame["cluster"].unique()
+  points = frame.pivot(index="class", columns="cluster", values="points").loc[classes, clusters]
+  points.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in classes]
+  percent = points.div(points.sum(axis=1), axis=0) * 100
+  texts = [[f"{one:.0f}" if one > 0.5 else "" for one in row] for row in percent.to_numpy()]
+  names = _CHARACTER * max(map(len, points.index))
+  fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.NARROW - _BESIDE - names
   figure_shapes.heat_map(
-      axes, shares, (0, 1), "Blues", counts if len(names) <= _MOST_COUNTED else None, dark=0.55,
-      fontsize=7,
+      axes, percent, (0, 100), "Blues", texts if fit else None, dark=0.55, fontsize=7
   )
   axes.set_xticks([])
-  if len(names) > _MOST_NAMED:
+  # Panels beside each other are of the same classes.
+  if len(classes) > _MOST_NAMED or not axes.get_subplotspec().is_first_col():
     axes.set_yticks([])
   axes.tick_params(length=0)
   axes.set_xlabel("cluster")
@@ -79,7 +83,7 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
 
 FIGURES = (
     tidy_experiment.Figure(
-        "confusion", "Points of each class in each cluster (seed {seed})",
+        "confusion", "Percent of each class in each cluster (seed {seed})",
         "A good clustering has all points of a class in one cluster: a dark diagonal and nothing "
         "beside it. Clusters are in the order that puts most points there. Clients are those of "
         "the most skewed partition.",

@@ -21,6 +21,8 @@ _SCORES = ("nmi", "ari")
 _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
+# The rules whose fits are drawn.
+_DRAWN = {rule: methods.RULES[rule] for rule in ("equal", "mvkm")}
 
 
 def _text(values: pd.Series) -> str:
@@ -149,15 +151,15 @@ def _weights(weights: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
-  """Returns how far each objective but the last is above the last, as a share of it.
+  """Returns how far each objective is above the last, as a share of it.
 
-  With regret weights it rises when the weights become less equal.
+  That of regret weights rises when the weights become less equal.
   """
-  rows = rounds[rounds["method"].isin(("equal", "mvkm"))]
+  rows = rounds[rounds["method"].isin(_DRAWN)]
   last = rows.groupby(["dataset", "partition", "method", "seed"])["value"].transform("last")
   rows = rows.assign(
-      panel=rows["dataset"] + ", " + rows["partition"], excess=rows["value"] / last - 1,
-      method=rows["method"].map(methods.RULES),
+      panel=rows["dataset"] + "\n" + rows["partition"], excess=rows["value"] / last - 1,
+      method=rows["method"].map(_DRAWN),
   )
   return rows[["panel", "method", "seed", "round", "excess"]]
 
@@ -173,17 +175,17 @@ def _matched(counts: pd.DataFrame) -> pd.DataFrame:
 
 def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
   """Returns the points of every class in every cluster, with the first seed."""
-  rows = points[points["method"].isin(methods.RULES)]
+  rows = points[points["method"].isin(_DRAWN)]
   rows = rows[rows["seed"] == rows.groupby("dataset")["seed"].transform("min")]
   found = []
   for dataset, of_data in rows.groupby("dataset", sort=False):
     names = datasets[dataset]["classes"]
-    for rule, label in methods.RULES.items():
+    for rule, label in _DRAWN.items():
       own = of_data[of_data["method"] == rule]
       counts = _matched(own.pivot(index="class", columns="cluster", values="value"))
       counts.index = [str(one) if names is None else names[one] for one in counts.index]
       long = counts.rename_axis("class").stack().rename("points").reset_index()
-      found.append(long.assign(panel=f"{dataset}: {label}"))
+      found.append(long.assign(panel=f"{dataset}\n{label}"))
   return pd.concat(found) if found else pd.DataFrame()
 
 

@@ -97,13 +97,13 @@ class SummaryTest(parameterized.TestCase):
   def test_objectives_are_relative_to_the_last(self):
     rows = self._frames(num_seeds=1)["objectives"]
 
-    self.assertEqual(set(rows["panel"]), {"sample, IID", "sample, Dirichlet"})
+    self.assertEqual(set(rows["panel"]), {"sample\nIID", "sample\nDirichlet"})
     self.assertEqual(rows["excess"].round(6).tolist()[:4], [1.666667, 0.333333, 0, 0])
 
   def test_clusters_are_in_the_order_of_the_diagonal(self):
     for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):
       rows = self._frames(classes=classes)["confusion"]
-      own = rows[rows["panel"] == "sample: equal weights"]
+      own = rows[rows["panel"] == "sample\nequal weights"]
       self.assertEqual(list(own["class"].unique()), names)
       self.assertEqual(own["cluster"].tolist()[:3], [1, 0, 2])
       self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
