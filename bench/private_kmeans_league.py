@@ -124,7 +124,7 @@ def losses(
     own_seed = int(randomness.generator(seed, purpose, run).integers(2**31))
     centers = method(
         dataset, PUBLISHED[dataset.name].k, epsilon, delta, None if name in _OURS else own_seed
-    )
+    ).centers
     _, loss = metrics.nonprivate_labels_and_loss(dataset.points, centers, data_lib.RADIUS)
     yield epsilon, loss / len(dataset.points)
 

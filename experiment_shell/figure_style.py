@@ -82,10 +82,10 @@ def style() -> Iterator[None]:
     yield
 
 
-def new_figure(height: float) -> Figure:
-  """Returns an empty figure of the common width; `height` is in inches."""
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+  """Returns an empty figure; the sizes are in inches."""
   layout = layout_engine.ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.06)
-  figure = Figure(figsize=(WIDTH, height), layout=layout)
+  figure = Figure(figsize=(width, height), layout=layout)
   backend_agg.FigureCanvasAgg(figure)
   return figure
 

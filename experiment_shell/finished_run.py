@@ -27,7 +27,7 @@ class DamagedFile(ValueError):
 
 
 @contextlib.contextmanager
-def _damage(path: str) -> Iterator[None]:
+def damage(path: str) -> Iterator[None]:
   """Turns errors in the content of a file into `DamagedFile`."""
   try:
     yield
@@ -66,7 +66,7 @@ class FinishedRun:
   def json(self, name: str) -> Any:
     """Returns the content of a JSON file."""
     path = self.join(name)
-    with _damage(path), open(path, encoding="utf-8") as file:
+    with damage(path), open(path, encoding="utf-8") as file:
       return json.load(file, object_hook=lambda values: _Part(values, path))
 
   def _object(self, name: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class FinishedRun:
   def document(self) -> dict[str, Any]:
     """The content of `config.json`: settings, data, versions."""
     document = self._object(output_folder.CONFIG)
-    with _damage(self.join(output_folder.CONFIG)):
+    with damage(self.join(output_folder.CONFIG)):
       file_format.check(document)
     return document
 
@@ -131,5 +131,5 @@ class FinishedRun:
   ) -> tuple[list[str], list[list[Any]]]:
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
     path = self.join(name)
-    with _damage(path):
+    with damage(path):
       return study.read_table(path, text_columns)

@@ -8,25 +8,18 @@ data, and nothing here is private.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import contextlib
-from typing import Any, Collection, Mapping
+from typing import Collection
 
 from absl import flags
 
 from clustering_basics import validate
-from experiment_shell import experiment
-from experiment_shell import finished_run
 from experiment_shell import option_flags
-from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
-from experiments.private import cells
+from experiment_shell import tidy_experiment
 from experiments.private import config as config_lib
 from experiments.private import data
-from experiments.private import diffprivlib_process
-from experiments.private import results
-from experiments import reports
 
 flags.adopt_module_key_flags(run_flags)
 
@@ -59,46 +52,24 @@ def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) ->
         name, f"be left out without {' or '.join(used_by)}", getattr(flags.FLAGS, name))
 
 
-def _config() -> config_lib.BenchmarkConfig:
+def config() -> config_lib.BenchmarkConfig:
+  """Returns the settings; ValueError if the flags don't fit."""
   found = config_lib.BenchmarkConfig(**option_flags.given(config_lib.BenchmarkConfig))
   _check_used("data_dir", data.FROM_FILES, found.datasets)
   _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
   return found
 
 
-class DpBenchmark(experiment.Experiment):
-  name = "dp_benchmark"
-  program = "dp_benchmark"
-  files = (cells.LEDGERS, cells.MEASUREMENTS)
-  versions_of = ("numpy", "scikit-learn", "scipy", "dp-accounting")
-  report = reports.MODULES[name]
-  failures = (diffprivlib_process.ProcessEnded,)
-  config = staticmethod(_config)
-  check_recorded = staticmethod(cells.check_recorded)
+def main() -> None:
+  with launch.input_errors():
+    settings = config()
+  from experiments.private import benchmark  # It takes long to import.
 
-  def load(
-      self, config: config_lib.BenchmarkConfig, recorded: Any, stack: contextlib.ExitStack
-  ) -> experiment.Inputs:
-    benchmark = cells.load_benchmark(
-        config, flags.FLAGS.data_dir, flags.FLAGS.diffprivlib_python, stack
-    )
-    lines = [
-        f"data: {one.name}, {one.points.shape[0]:,} x {one.points.shape[1]}: {one.source}"
-        for one in benchmark.datasets.values()
-    ]
-    lines += [f"left out: {name}: {reason}" for name, reason in benchmark.skipped.items()]
-    return experiment.Inputs(benchmark, benchmark.describe(), tuple(lines))
-
-  def measure(
-      self, config: config_lib.BenchmarkConfig, inputs: experiment.Inputs,
-      folder: output_folder.OutputFolder,
-  ) -> Mapping[str, Any]:
-    cells.run(inputs.data, folder)
-    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
-
-  def result_text(self, finished: finished_run.FinishedRun) -> str:
-    return results.text(results.read(finished))
+  tidy_experiment.main(
+      benchmark.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir,
+      diffprivlib_python=flags.FLAGS.diffprivlib_python,
+  )
 
 
 if __name__ == "__main__":
-  launch.run(DpBenchmark().main, HELP)
+  launch.run(main, HELP)

@@ -2,7 +2,7 @@
 
   bazel run experiments:report -- --run=out
 
-It measures nothing and changes nothing but `figures/` and `report.html`.
+It measures nothing, and changes nothing but what is drawn from the measurements.
 """
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.

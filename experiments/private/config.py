@@ -52,7 +52,7 @@ class BenchmarkConfig:
       rule=functools.partial(validate.between, 0, 1),
   )
   runs: int = options.option(
-      int, "Runs of each method for each data set, k and epsilon; Google's benchmarks had 20.", 2,
+      int, "Runs of each method for each data set, k and epsilon; Google's benchmarks had 20.", 3,
       rule=_AT_LEAST_ONE,
   )
   seed: int = options.option(

@@ -63,7 +63,7 @@ def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
 
 
 class DiffprivlibProcess:
-  """The process; a context manager that ends it.
+  """The process; a context manager that ends it.  One that has ended is started anew when needed.
 
   Attributes:
     versions: Versions of diffprivlib and of what it computes with, by name.
@@ -71,56 +71,65 @@ class DiffprivlibProcess:
 
   def __init__(self, python: str) -> None:
     """Starts the process with a Python that has diffprivlib; else `Unavailable`."""
-    self._points: np.ndarray | None = None
-    try:
-      self._child = child_process.ChildProcess(child_process.serving(__name__, python))
-    except OSError as e:
-      raise Unavailable(f"{python} can't be run ({e.strerror})") from e
-    try:
-      answer = self._child.answer()
-      error = answer.get("error")
-    except child_process.Failed:
-      error = self._ending()
-    if error is not None:
-      self._child.close()
-      raise Unavailable(f"{python} has no diffprivlib that works ({error})")
+    self._python = python
+    self._child: child_process.ChildProcess | None = None
     self._folder = tempfile.TemporaryDirectory()
-    self.versions: dict[str, str] = answer["versions"]
-    self.pid = self._child.pid
+    try:
+      self._child = self._started()
+    except Unavailable:
+      self._folder.cleanup()
+      raise
 
   def __enter__(self) -> DiffprivlibProcess:
     return self
 
   def __exit__(self, *unused_exception: object) -> None:
-    self._child.close()
+    if self._child is not None:
+      self._child.close()
     self._folder.cleanup()
 
-  def _ending(self) -> str:
-    return self._child.ending() or "no answer"
+  def _started(self) -> child_process.ChildProcess:
+    self._points: np.ndarray | None = None
+    try:
+      child = child_process.ChildProcess(child_process.serving(__name__, self._python))
+    except OSError as e:
+      raise Unavailable(f"{self._python} can't be run ({e.strerror})") from e
+    try:
+      answer = child.answer()
+      error = answer.get("error")
+    except child_process.Failed:
+      error = child.ending() or "no answer"
+    if error is not None:
+      child.close()
+      raise Unavailable(f"{self._python} has no diffprivlib that works ({error})")
+    self.versions: dict[str, str] = answer["versions"]
+    self.pid = child.pid
+    return child
 
-  def centers(
-      self, points: np.ndarray, k: int, epsilon: float, delta: float, seed: int
-  ) -> np.ndarray:
+  def centers(self, points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
     """Returns the centers of diffprivlib's k-means, array of shape (k, dim).
 
     Args:
       points: Of shape (num_points, dim); handed over only if it is not the same object as in the
         last call.
-      delta: Not used: diffprivlib's k-means has none, which is stricter.
+      epsilon: Without delta: diffprivlib's k-means has none, which is stricter.
       seed: From 0 to 2**32 - 1.
 
     Raises:
       ProcessEnded: If the process ended.
     """
-    del delta
+    child = self._child = self._child or self._started()
     path = None
     if points is not self._points:
       path = os.path.join(self._folder.name, "points.npy")
       np.save(path, np.ascontiguousarray(points, np.float64))
       self._points = points
     settings = {"k": k, "epsilon": epsilon, "seed": seed}
-    self._child.send({"new_points": path, "settings": settings})
+    child.send({"new_points": path, "settings": settings})
     try:
-      return np.array(self._child.answer())
+      return np.array(child.answer())
     except child_process.Failed as e:
-      raise ProcessEnded(f"the process of diffprivlib ended ({self._ending()})") from e
+      ending = child.ending() or "no answer"
+      child.close()
+      self._child = None
+      raise ProcessEnded(f"the process of diffprivlib ended ({ending})") from e

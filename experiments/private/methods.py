@@ -1,20 +1,21 @@
 """The methods that the benchmark compares.
 
-A method is a function (dataset, k, epsilon, delta, seed) that returns the centers, an
-array of shape (k, dim).  It ignores epsilon or delta if it has no such parameter.  They
-are for `dataset.unit_points` points together.
+A method is a function (dataset, k, epsilon, delta, seed) that returns `Found`.  It ignores
+epsilon or delta if it has no such parameter.  They are for `dataset.unit_points` points
+together.
 """
 
 import contextlib
 import dataclasses
 import functools
-from typing import Any, Callable, Sequence
+from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
 
 from clustering_basics import core_count
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import ledger as ledger_lib
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.private import data
@@ -40,6 +41,13 @@ CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 _NUM_STARTS = 10
 
 
+class Found(NamedTuple):
+  """Centers of shape (k, dim), and what was released for them; None if it isn't known."""
+
+  centers: np.ndarray
+  ledger: ledger_lib.Ledger | None = None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoadedMethods:
   """The methods that can be run on this machine.
@@ -49,20 +57,20 @@ class LoadedMethods:
     diffprivlib_versions: Versions in the environment of diffprivlib; empty without it.
   """
 
-  by_name: dict[str, Callable[..., np.ndarray]]
+  by_name: dict[str, Callable[..., Found]]
   skipped: dict[str, str]
   diffprivlib_versions: dict[str, str]
 
 
 def _sklearn_centers(
     dataset: data.BenchmarkDataset, k: int, unused_epsilon: float, unused_delta: float, seed: int
-) -> np.ndarray:
+) -> Found:
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import cluster
 
   core_count.count_quietly()
   kmeans = cluster.KMeans(n_clusters=k, n_init=_NUM_STARTS, random_state=seed)
-  return kmeans.fit(dataset.points).cluster_centers_
+  return Found(kmeans.fit(dataset.points).cluster_centers_)
 
 
 def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
@@ -77,12 +85,12 @@ def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
   return privacy_calculator.gaussian_epsilon(mu / unit_points, delta)
 
 
-def private_result(
+def _private_centers(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
-) -> private_methods.ClusteringResult:
-  """Returns the result of one of our `private_methods.METHODS`; without a seed, noise is secure."""
-  return private_methods.METHODS[method](
+) -> Found:
+  """Returns what one of our `private_methods.METHODS` found; without a seed, noise is secure."""
+  found = private_methods.METHODS[method](
       k,
       clustering_params.Data(
           dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
@@ -92,23 +100,20 @@ def private_result(
       ),
       random_state=seed,
   )
-
-
-def _private_centers(method: str, *arguments: Any) -> np.ndarray:
-  return private_result(method, *arguments).centers
+  return Found(found.centers, found.ledger)
 
 
 def _diffprivlib_centers(
     process: diffprivlib_process.DiffprivlibProcess, dataset: data.BenchmarkDataset, k: int,
-    epsilon: float, delta: float, seed: int,
-) -> np.ndarray:
+    epsilon: float, unused_delta: float, seed: int,
+) -> Found:
   # Without delta, m points together have m times the epsilon.
-  return process.centers(dataset.points, k, epsilon / dataset.unit_points, delta, seed)
+  return Found(process.centers(dataset.points, k, epsilon / dataset.unit_points, seed))
 
 
 def _federated_centers(
     trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
-) -> np.ndarray:
+) -> Found:
   # scikit-learn, which these import, takes long to import.
   # pylint: disable=g-import-not-at-top
   from dp_clustering import noise
@@ -125,7 +130,8 @@ def _federated_centers(
     privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
   held = private_fit.hold(dataset.clients(seed), privacy, secure_sums.hold)
-  return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
+  found = private_fit.fit(config, held, noise.SeededNoise(seed))
+  return Found(found.centroids, found.ledger)
 
 
 def _start_diffprivlib(
@@ -159,7 +165,7 @@ def load(
   Raises:
     ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
   """
-  found: dict[str, Callable[..., np.ndarray]] = {
+  found: dict[str, Callable[..., Found]] = {
       "sklearn": _sklearn_centers,
       "lsh": functools.partial(_private_centers, "lsh"),
       "refine": functools.partial(_private_centers, "refine"),

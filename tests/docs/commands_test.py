@@ -26,10 +26,10 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
-# The classes whose settings are made of the flags.  Of federated_kmeans, a flag says which class it
+# The classes or functions that make settings of the flags.  Of federated_kmeans, a flag says which class it
 # is, so its commands are only parsed.
 _EXPERIMENTS = {
-    "experiments.dp_benchmark": "DpBenchmark",
+    "experiments.dp_benchmark": "config",
     "experiments.multi_view": "MultiView",
     "experiments.private_clusters": "PrivateClusters",
     "experiments.study": "Study",
@@ -56,7 +56,7 @@ def refused(experiment, arguments):
   if any("$" in one for one in arguments):
     return ""
   try:
-    experiment().config()
+    (experiment().config if isinstance(experiment, type) else experiment)()
   except ValueError as e:
     if "must be a folder" not in str(e) and "must be a file" not in str(e):
       return str(e)

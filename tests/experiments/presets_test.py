@@ -9,9 +9,9 @@ from absl.testing import parameterized
 
 from tools import reference
 
-# From a program that has presets to its experiment.
+# From a program that has presets to the class or function that makes settings of the flags.
 _EXPERIMENTS = {
-    "dp_benchmark": "DpBenchmark",
+    "dp_benchmark": "config",
     "federated_kmeans": "Paper",
     "multi_view": "MultiView",
     "private_clusters": "PrivateClusters",
@@ -29,13 +29,14 @@ from absl.testing import flagsaver
 from experiment_shell import command_line
 
 _, program, name, *presets = sys.argv
-experiment = getattr(importlib.import_module(f"experiments.{program}"), name)()
+experiment = getattr(importlib.import_module(f"experiments.{program}"), name)
+config = experiment().config if isinstance(experiment, type) else experiment
 for preset in presets:
   with flagsaver.flagsaver():
     flags.FLAGS(["program", *command_line.arguments([f"--flagfile={preset}"])])
     # The settings of tables are completed from the files, which are not here.
     if getattr(flags.FLAGS, "dataset", None) != "files":
-      experiment.config()
+      config()
 """
 
 

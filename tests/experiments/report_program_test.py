@@ -35,17 +35,20 @@ class ReportProgramTest(parameterized.TestCase):
       self._report(self.run.path)
     self.assertFalse(self.run.has("report.html"))
 
-  def test_redraws_report_and_figures_and_changes_nothing_else(self):
-    before = {name: os.stat(self.run.join(name)).st_mtime_ns for name in os.listdir(self.run.path)}
+  def test_draws_again_and_changes_nothing_else(self):
+    measured = ("config.json", "releases.csv", "results.csv")
+    before = {name: os.stat(self.run.join(name)).st_mtime_ns for name in measured}
 
     printed = self._report(self.run.path)
 
     self.assertEqual(printed, f"report: {self.run.path}/report.html\n")
     for name, time in before.items():
       self.assertEqual(os.stat(self.run.join(name)).st_mtime_ns, time, name)
-    self.assertCountEqual(os.listdir(self.run.path), [*before, "report.html", "figures"])
+    self.assertCountEqual(
+        os.listdir(self.run.path), [*before, "figures", "report.html", "summary.json", "tables"]
+    )
 
-  @parameterized.parameters("config.json", "summary.json", "measurements.csv", "ledgers.json")
+  @parameterized.parameters("config.json", "summary.json", "results.csv", "releases.csv")
   def test_a_missing_file_is_named(self, name):
     os.remove(self.run.join(name))
 
@@ -80,7 +83,7 @@ class ReportProgramTest(parameterized.TestCase):
 
     self._refused(r"hold a readable config.json \(it has no 'delta'\)")
 
-  @parameterized.parameters("config.json", "summary.json", "measurements.csv")
+  @parameterized.parameters("config.json", "summary.json", "results.csv")
   def test_a_device_is_not_read(self, name):
     os.remove(self.run.join(name))
     os.symlink(os.devnull, self.run.join(name))
@@ -93,10 +96,10 @@ class ReportProgramTest(parameterized.TestCase):
       self.assertEqual(self._report(f"~/{name}"), f"report: {self.run.path}/report.html\n")
 
   def test_a_truncated_table_is_refused(self):
-    with open(self.run.join("measurements.csv"), encoding="utf-8") as file:
-      self._write("measurements.csv", file.read()[:-10])
+    with open(self.run.join("results.csv"), encoding="utf-8") as file:
+      self._write("results.csv", file.read()[:-10])
 
-    self._refused(r"hold a readable measurements.csv \(its last line is not complete\)")
+    self._refused(r"hold a readable results.csv \(its last line is not complete\)")
 
   @parameterized.parameters(*reports.MODULES.values())
   def test_every_experiment_can_be_drawn_again(self, module):

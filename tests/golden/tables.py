@@ -43,6 +43,17 @@ def _columns(name: str, keys: list[str], values: list[str]) -> Callable[[str], p
   return lambda run: pd.read_csv(os.path.join(run, name)).set_index(keys)[values]
 
 
+def _tidy(keys: list[str], metric: str) -> Callable[[str], pd.DataFrame]:
+  """Returns what reads a metric of a run's tidy table."""
+
+  def read(run: str) -> pd.DataFrame:
+    rows = pd.read_csv(os.path.join(run, "results.csv"))
+    of_metric = rows[rows["metric"] == metric].rename(columns={"value": metric})
+    return of_metric.set_index(keys)[[metric]]
+
+  return read
+
+
 def _methods(run: str) -> pd.DataFrame:
   """Returns the means over the clients of every method's scores."""
   scores = ["accuracy", "recall", "precision"]
@@ -99,7 +110,7 @@ GOLDEN = {
     "private_kmeans": Golden(
         "experiments.dp_benchmark --datasets=sklearn_digits,synthetic --runs=1 --k_to_try=4,8 "
         "--epsilon_to_try=1 --fixed_k=4 --methods=sklearn,lsh,refine,refine_server,refine_none",
-        _columns("measurements.csv", ["dataset", "method", "k", "epsilon"], ["loss"]),
+        _tidy(["dataset", "method", "k", "epsilon"], "loss"),
         rtol=1e-6,
     ),
     "private_clusters": Golden(

@@ -20,7 +20,7 @@ class DiffprivlibProcessTest(parameterized.TestCase):
     return self.enter_context(diffprivlib_process.DiffprivlibProcess(python))
 
   def test_sends_points_and_settings_and_gets_centers(self):
-    centers = self._process().centers(self.points, 3, 0.25, 1e-6, 7)
+    centers = self._process().centers(self.points, 3, 0.25, 7)
 
     bound = np.abs(self.points).max()
     expected = np.random.default_rng(7).normal(size=(3, 4)) / 100
@@ -32,10 +32,10 @@ class DiffprivlibProcessTest(parameterized.TestCase):
     process = self._process()
     others = self.points[::2] + 1  # Another number of points, not contiguous before.
 
-    first = process.centers(self.points, 2, 1.0, 1e-6, 0)
-    second = process.centers(others, 2, 1.0, 1e-6, 0)
-    third = process.centers(others, 5, 1.0, 1e-6, 0)
-    again = process.centers(self.points, 2, 1.0, 1e-6, 0)
+    first = process.centers(self.points, 2, 1.0, 0)
+    second = process.centers(others, 2, 1.0, 0)
+    third = process.centers(others, 5, 1.0, 0)
+    again = process.centers(self.points, 2, 1.0, 0)
 
     np.testing.assert_array_equal(first, again)
     np.testing.assert_array_equal(second[0], others.mean(axis=0))
@@ -52,7 +52,10 @@ class DiffprivlibProcessTest(parameterized.TestCase):
 
     with self.assertRaisesRegex(
         diffprivlib_process.ProcessEnded, "code 1: ArithmeticError: thirteen clusters"):
-      process.centers(self.points, 13, 1.0, 1e-6, 0)
+      process.centers(self.points, 13, 1.0, 0)
+
+    # A new one goes on.
+    self.assertEqual(process.centers(self.points, 2, 1.0, 0).shape, (2, 4))
 
   def test_ends_the_process(self):
     with self._process() as process:
@@ -81,7 +84,7 @@ class DiffprivlibProcessTest(parameterized.TestCase):
     if python is None:
       self.skipTest("There is a Python with diffprivlib only under Bazel.")
     with diffprivlib_process.DiffprivlibProcess(python) as process:
-      centers = process.centers(self.points, 3, 10.0, 1e-6, 0)
+      centers = process.centers(self.points, 3, 10.0, 0)
 
     self.assertEqual(centers.shape, (3, 4))
     self.assertLessEqual(np.abs(centers).max(), np.abs(self.points).max())

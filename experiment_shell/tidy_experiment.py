@@ -1,0 +1,301 @@
+"""An experiment: three functions and two lists over one tidy table.
+
+  cells -> measure -> results.csv -> summarise -> tables and figures -> report.html
+
+`run` measures and `report` draws, from the files of a run alone.  `main` does both for a program.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from absl import flags
+import tqdm
+
+from experiment_shell import cell_processes
+from experiment_shell import experiment as experiment_lib
+from experiment_shell import finished_run
+from experiment_shell import launch
+from experiment_shell import output_folder
+from experiment_shell import run_flags
+from experiment_shell import tidy_tables
+
+RESULTS = "results"
+# The cells that failed, with their last words; there is no such file where all is well.
+FAILURES = "failures.csv"
+# What was measured; it is there until all cells are.
+JOURNAL = "cells.jsonl"
+FIGURES, TABLES = "figures", "tables"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Inputs:
+  """What a run measures with, apart from its settings.
+
+  Attributes:
+    data: For `cells` and `measure`.
+    identity: What `config.json` says of it, and what a resumed run must find again.
+    skipped: What is left out here, and why.
+    lines: What the program prints of it.
+  """
+
+  data: Any = None
+  identity: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  lines: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+  """What `measure` knows beside a cell's keys; its folder is for what is no number."""
+
+  config: Any
+  data: Any
+  folder: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table of a report.
+
+  Attributes:
+    name: Of the frame that `summarise` returned.  Without rows, there is no table.
+    title: With the names of settings in braces.
+    columns: The columns that are shown, with the formats of numbers; all by default.
+    form: The format of numbers where all columns are shown.
+    by: The column for whose values there is a table each.
+    is_text: Whether cells are aligned to the left.
+    folded: Whether the reader must open it.
+    printed: Whether the program prints it at the end.
+  """
+
+  name: str
+  title: str
+  caption: str
+  columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  form: str = "{}"
+  by: str | None = None
+  is_text: bool = False
+  folded: bool = False
+  printed: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A figure of a report.
+
+  Attributes:
+    name: Of the file, and of the frame that `summarise` returned.  Without rows, it is not drawn.
+    title: With the names of settings in braces.
+    draw: Draws a frame.  The labels of what it draws make the legend.
+    panels: The column for whose values there is a panel each.
+    height: Of a row of panels, in inches.
+  """
+
+  name: str
+  title: str
+  caption: str
+  draw: Callable[..., None]
+  panels: str | None = None
+  height: float = 2.2
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Experiment:
+  """What is specific to an experiment.
+
+  Attributes:
+    name: Also that of the program, and of the default output folder.
+    keys: The columns that identify a cell, with what reads them from text: `str`, `int`, `float`.
+    load: A function (config, stack, **options) that returns the `Inputs`; ValueError if they don't
+      fit the settings.  The stack closes what it opens, and options are what changes no number,
+      such as paths.
+    cells: A function (config, data) that returns what is measured, as dicts of the keys.
+    measure: A function (run, **cell) that returns, for each name in `tidy`, rows: dicts of its
+      columns, `metric` and `value`.  It must not depend on other cells.
+    summarise: A function of the tidy tables by name, and `config.json`, that returns frames by
+      name.  That called "headline" has one row or none.
+    headlines: By the headline's verdict, texts with the names of its columns in braces.
+    reading: Paragraphs on how to read the report.
+    tidy: The tidy tables, with their columns beside the keys.
+    files: Further files that `measure` writes, and what is in them.
+    folders: Likewise.
+    versions_of: The packages whose versions `config.json` states.
+    failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
+  """
+
+  name: str
+  title: str
+  keys: tidy_tables.Columns
+  load: Callable[..., Inputs]
+  cells: Callable[[Any, Any], Sequence[Mapping[str, Any]]]
+  measure: Callable[..., Mapping[str, Iterable[Mapping[str, Any]]]]
+  summarise: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
+  headlines: Mapping[str, str]
+  tables: Sequence[Table]
+  figures: Sequence[Figure]
+  reading: Sequence[str]
+  tidy: Mapping[str, tidy_tables.Columns] = dataclasses.field(
+      default_factory=lambda: {RESULTS: {}}
+  )
+  files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  versions_of: tuple[str, ...] = ()
+  failures: tuple[type[Exception], ...] = ()
+
+  def all_files(self) -> dict[str, str]:
+    """Returns the files that a run leaves, and what is in them."""
+    return {
+        output_folder.REPORT: "figures, tables and settings on one page",
+        output_folder.SUMMARY: "the headline, and how many cells failed",
+        output_folder.CONFIG: "settings, data, versions",
+        **{f"{name}.csv": "what was measured, a row for every number" for name in self.tidy},
+        FAILURES: "the cells that failed, and their last words; --resume tries them again",
+        JOURNAL: "what was measured so far, until all is",
+        **self.files,
+    }
+
+  def all_folders(self) -> dict[str, str]:
+    """Returns likewise the folders."""
+    return {FIGURES: "the figures as PNG", TABLES: "what the page shows, as CSV", **self.folders}
+
+
+def _open(
+    experiment: Experiment, config: Any, folder: str, resume: bool, overwrite: bool
+) -> output_folder.OutputFolder:
+  found = output_folder.OutputFolder(
+      folder, resume, overwrite, experiment.all_files(), tuple(experiment.all_folders())
+  )
+  found.check_same_config(config.to_json(), experiment.name)
+  return found
+
+
+def _check_same_inputs(
+    place: output_folder.OutputFolder, recorded: Mapping[str, Any], identity: Mapping[str, Any]
+) -> None:
+  """Raises a ValueError unless the run to resume had the same inputs."""
+  now = json.loads(output_folder.json_text(identity))  # Tuples are lists there.
+  try:
+    before = recorded["inputs"]
+    changed = [
+        (part, name) for part in {**before, **now}
+        for name in {**before.get(part, {}), **now.get(part, {})}
+        if before.get(part, {}).get(name) != now.get(part, {}).get(name)
+    ]
+  except (KeyError, TypeError, AttributeError) as e:
+    raise place.damaged(e) from e
+  for part, name in changed:
+    raise ValueError(
+        f"`output_dir` must hold a run with the same {part} as there are now, to be resumed, got "
+        f"another {name}."
+    )
+
+
+def _measure(
+    experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int
+) -> None:
+  """Measures the cells that are not measured, and writes the tables."""
+  cells = experiment.cells(run_.config, run_.data)
+  journal = tidy_tables.Journal(place.join(JOURNAL), cells)
+  left, failures = journal.left, []
+  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
+  with contextlib.closing(outcomes), tqdm.tqdm(
+      total=len(cells), initial=len(cells) - len(left), unit="cell"
+  ) as bar:
+    for cell, found in outcomes:
+      bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
+      if isinstance(found, Exception):
+        failures.append([*cell.values(), " ".join(str(found).split())])
+      else:
+        journal.add(cell, found)
+      bar.update()
+  journal.write_tables(place, _columns(experiment))
+  if failures:
+    place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], failures))
+    return
+  for name in (FAILURES, JOURNAL):  # In this order: with a journal, the run goes on.
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(place.join(name))
+
+
+def run(
+    experiment: Experiment, config: Any, folder: str, *, resume: bool = False,
+    overwrite: bool = False, jobs: int = 1, **options: Any,
+) -> Any:
+  """Measures, and returns the table of results as a `pandas.DataFrame`.
+
+  Args:
+    config: The settings, with a method `to_json`.
+    folder: The output folder; empty or new, unless the run in it is resumed or overwritten.
+    jobs: How many cells are measured at once, each in a process of its own; with 1, in this one.
+    **options: Those of `experiment.load`.
+  """
+  with contextlib.ExitStack() as stack:
+    with launch.input_errors():
+      place = _open(experiment, config, folder, resume, overwrite)
+      stack.callback(place.close)
+      if place.is_finished and not os.path.exists(place.join(JOURNAL)):
+        print(f"this run is finished: {place.path}")
+        return _results(experiment, place.path)
+      inputs = experiment.load(config, stack, **options)
+      if place.recorded is not None:
+        _check_same_inputs(place, place.recorded, inputs.identity)
+      place.start({
+          "experiment": experiment.name,
+          "config": config.to_json(),
+          "inputs": inputs.identity,
+          "skipped": inputs.skipped,
+          "versions": experiment_lib.versions(experiment.versions_of),
+      })
+    skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
+    print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
+    with launch.run_errors(place.path):
+      _measure(experiment, Run(config, inputs.data, place.path), place, jobs)
+  return _results(experiment, place.path)
+
+
+def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
+  return {
+      name: tidy_tables.columns(experiment.keys, further)
+      for name, further in experiment.tidy.items()
+  }
+
+
+def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
+  """Returns the tidy tables of a run by name."""
+  return {
+      name: tidy_tables.read(finished, name, columns)
+      for name, columns in _columns(experiment).items()
+  }
+
+
+def _results(experiment: Experiment, folder: str) -> Any:
+  return tidy(experiment, finished_run.FinishedRun(folder))[RESULTS]
+
+
+def main(experiment: Experiment, config: Any, **options: Any) -> None:
+  """Runs an experiment as the flags of all programs say, and draws its report."""
+  from experiment_shell import tidy_report  # It takes long to import.
+
+  with launch.input_errors():
+    folder = os.path.abspath(run_flags.output_dir(experiment.name))
+  given = flags.FLAGS
+  failures = f"see {FAILURES} in {folder}; --resume tries them again."
+  try:
+    results = run(
+        experiment, config, folder, resume=given.resume, overwrite=given.overwrite, **options
+    )
+    finished = finished_run.FinishedRun(folder)
+    if not len(results):
+      raise launch.RunFailed(f"all cells failed, {failures}")
+    with launch.run_errors(folder):
+      if not finished.has(output_folder.REPORT):
+        tidy_report.report(experiment, finished)
+      text = tidy_report.text(experiment, finished)
+  except finished_run.DamagedFile as e:  # Someone has edited it.
+    raise launch.InputError(str(e)) from e
+  print(text, f"report: {finished.join(output_folder.REPORT)}", sep="\n")
+  if finished.has(FAILURES):
+    raise launch.RunFailed(f"some cells failed, {failures}")

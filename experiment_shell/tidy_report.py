@@ -1,0 +1,195 @@
+"""The report of a run: frames as CSV, figures as PNG, and one page with all of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import textwrap
+from typing import Any, Iterator, Mapping
+
+import pandas as pd
+
+from clustering_basics import atomic_file
+from experiment_shell import figure_style
+from experiment_shell import finished_run
+from experiment_shell import output_folder
+from experiment_shell import report_page
+from experiment_shell import text_table
+from experiment_shell import tidy_experiment
+
+_ABSENT = "–"
+_WIDTH = 4.6  # Inches, so that labels are large enough on a phone.
+_LETTERS = 58  # Of a title that wide.
+
+
+def _formatted(value: Any, form: str) -> str:
+  if value is None or value != value:
+    return _ABSENT
+  return value if isinstance(value, str) else form.format(value)
+
+
+def _parts(table: tidy_experiment.Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+  """Yields the tables of a frame: what each is of, and its cells as text."""
+  forms = dict(table.columns) or {name: table.form for name in frame if name != table.by}
+  groups = frame.groupby(table.by, sort=False) if table.by else [("", frame)]
+  for of, rows in groups:
+    rows = rows.dropna(axis="columns", how="all")
+    yield of, pd.DataFrame({
+        name: [_formatted(value, form) for value in rows[name]]
+        for name, form in forms.items() if name in rows
+    })
+
+
+def _html(frame: pd.DataFrame) -> str:
+  return frame.to_html(index=False, border=0, escape=True)
+
+
+def _shown(
+    table: tidy_experiment.Table, frame: pd.DataFrame, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+  """Returns a table for the page."""
+  return {
+      "title": table.title.format_map(settings), "caption": table.caption, "folded": table.folded,
+      "is_text": table.is_text,
+      "parts": [(of, _html(part)) for of, part in _parts(table, frame)],
+  }
+
+
+def _text_table(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+  """Returns a table of text for the page."""
+  frame = pd.DataFrame(rows).fillna(_ABSENT)
+  return {"title": title, "is_text": True, "parts": [("", _html(frame))] if rows else []}
+
+
+def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
+  name = tidy_experiment.FAILURES
+  return finished.rows(name) if finished.has(name) else []
+
+
+def _warnings(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
+  """Returns tables of what the reader must not overlook."""
+  skipped = [
+      {"name": name, "reason": reason} for name, reason in finished.document["skipped"].items()
+  ]
+  before = finished.versions
+  others = [
+      {"package": name, "at first": before.get(name), "resumed with": version}
+      for versions in finished.document.get(output_folder.RESUMED_WITH, ())
+      for name, version in versions.items() if version != before.get(name)
+  ]
+  titles = {
+      "Left out": skipped, "Failed cells": _failures(finished),
+      "Resumed with other versions": others,
+  }
+  return [_text_table(title, rows) for title, rows in titles.items() if rows]
+
+
+def _name_values(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+  shown = {
+      name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+      for name, value in values.items()
+  }
+  return [{"name": name, "value": value} for name, value in shown.items()]
+
+
+def _draw(
+    figure: tidy_experiment.Figure, frame: pd.DataFrame, settings: Mapping[str, Any], path: str
+) -> dict[str, Any]:
+  """Writes a figure to a file; returns it for the page."""
+  groups = list(frame.groupby(figure.panels, sort=False)) if figure.panels else [("", frame)]
+  num_rows = len(groups) if len(groups) < 2 else -(-len(groups) // 2)
+  drawing = figure_style.new_figure(1.2 + figure.height * num_rows, _WIDTH)
+  looks: dict[str, Any] = {}
+  panels = figure_style.panel_grid(drawing, len(groups))
+  for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
+    figure.draw(rows, axes)
+    axes.set_title(of, loc="left")
+    if place % 2:
+      axes.set_ylabel("")
+    if place < len(groups) - 2:
+      axes.set_xlabel("")
+    looks.update(zip(*reversed(axes.get_legend_handles_labels())))
+  if looks:
+    drawing.legend(handles=list(looks.values()), loc="outside lower center", ncols=2)
+  title = figure.title.format_map(settings)
+  drawing.suptitle(
+      textwrap.fill(title, _LETTERS), x=0.012, ha="left", fontsize=10.5, parse_math=False
+  )
+  figure_style.save(drawing, path)
+  with open(path, "rb") as file:
+    data = file.read()
+  # A PNG file begins with its signature and the header chunk, which holds its size.
+  width, height = struct.unpack(">II", data[16:24])
+  return {
+      "title": title, "caption": figure.caption, "width": width, "height": height,
+      "data": base64.b64encode(data).decode("ascii"),
+  }
+
+
+def _headline(experiment: tidy_experiment.Experiment, frames: Mapping[str, pd.DataFrame]) -> str:
+  for row in frames["headline"].to_dict("records"):
+    return experiment.headlines[row["verdict"]].format(**row)
+  return ""
+
+
+def _frames(
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+) -> dict[str, pd.DataFrame]:
+  tidy = tidy_experiment.tidy(experiment, finished)
+  return dict(experiment.summarise(tidy, finished.document))
+
+
+def report(
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+) -> None:
+  """Writes `summary.json`, the tables, the figures and, last, the page of a run."""
+  settings, frames = finished.settings, _frames(experiment, finished)
+  headline, warnings = _headline(experiment, frames), _warnings(finished)
+  for folder in (tidy_experiment.TABLES, tidy_experiment.FIGURES):
+    os.makedirs(finished.join(folder), exist_ok=True)
+  for name, frame in frames.items():
+    path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
+    atomic_file.write_text(path, frame.to_csv(index=False))
+  with figure_style.style():
+    figures = [
+        _draw(one, frames[one.name], settings, finished.join(
+            os.path.join(tidy_experiment.FIGURES, f"{one.name}.png")
+        ))
+        for one in experiment.figures if len(frames[one.name])
+    ]
+  summary = {"headline": headline, "failed": len(_failures(finished))}
+  atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
+  contents = {**experiment.all_files(), **experiment.all_folders()}
+  atomic_file.write_text(finished.join(output_folder.REPORT), report_page.render(
+      title=experiment.title,
+      headline=headline,
+      warnings=warnings,
+      figures=figures,
+      tables=[
+          _shown(one, frames[one.name], settings) for one in experiment.tables
+          if len(frames[one.name])
+      ],
+      reading=experiment.reading,
+      run=[
+          _text_table("Settings", _name_values(settings)),
+          _text_table("Versions", _name_values(finished.versions)),
+          _text_table("Files", [
+              {"name": name, "content": content} for name, content in contents.items()
+              if finished.has(name) or name == output_folder.REPORT
+          ]),
+      ],
+  ))
+
+
+def text(experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun) -> str:
+  """Returns the headline and the tables that a program prints."""
+  frames = _frames(experiment, finished)
+  found = [_headline(experiment, frames)]
+  for table in experiment.tables:
+    if table.printed and len(frames[table.name]):
+      found.append(table.title.format_map(finished.settings))
+      for of, part in _parts(table, frames[table.name]):
+        header = [of or part.columns[0], *part.columns[1:]]
+        found.append(text_table.text_table(header, part.to_numpy().tolist()))
+  return "\n\n".join(filter(None, found))

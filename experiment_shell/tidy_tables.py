@@ -1,0 +1,96 @@
+"""Tidy tables, with a row for every number, and the journal from which they are written.
+
+The journal has a line of JSON for every cell, and grows line by line.  Of a program that was killed,
+a part of a line may be left, which counts for nothing.  When all cells are measured, the tables are
+written from it, in the order of the cells, whatever the order of measuring.
+"""
+
+import contextlib
+import json
+import os
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from clustering_basics import atomic_file
+from experiment_shell import finished_run
+from experiment_shell import output_folder
+
+METRIC, VALUE = "metric", "value"
+# From a column's name to what reads its text: `str`, `int` or `float`.
+Columns = Mapping[str, Callable[[str], Any]]
+Cell = Mapping[str, Any]
+# From a table's name to rows: dicts of its columns beside the cell's keys.
+Rows = Mapping[str, Iterable[Mapping[str, Any]]]
+
+
+def file_name(table: str) -> str:
+  return f"{table}.csv"
+
+
+def columns(keys: Columns, further: Columns) -> Columns:
+  """Returns all columns of a tidy table.
+
+  Args:
+    keys: Those that identify a cell.
+    further: Those that tell a cell's rows apart, beside the metric.
+  """
+  return {**keys, **further, METRIC: str, VALUE: float}
+
+
+def _text(value: Any) -> str:
+  return json.dumps(value, default=lambda number: number.item())  # Of NumPy.
+
+
+class Journal:
+  """The cells that are measured, in a file."""
+
+  def __init__(self, path: str, cells: Sequence[Cell]) -> None:
+    """Opens the journal of these cells; OSError if the file can't be read and written."""
+    self._path = path
+    self._cells = cells
+    self._lines: dict[str, str] = {}
+    if os.path.exists(path):
+      with open(path, "rb") as file:
+        for line in file.read().decode(errors="replace").split("\n"):
+          with contextlib.suppress(ValueError, KeyError, TypeError):
+            self._lines[_text(json.loads(line)["cell"])] = line
+    atomic_file.write_text(path, "".join(f"{line}\n" for line in self._lines.values()))
+
+  @property
+  def left(self) -> list[Cell]:
+    """The cells that are not measured."""
+    return [cell for cell in self._cells if _text(cell) not in self._lines]
+
+  def add(self, cell: Cell, tables: Rows) -> None:
+    """Adds a cell that was measured."""
+    line = _text({"cell": cell, "tables": {name: list(rows) for name, rows in tables.items()}})
+    self._lines[_text(cell)] = line
+    with open(self._path, "a", encoding="utf-8") as file:
+      file.write(f"{line}\n")
+
+  def write_tables(self, folder: output_folder.OutputFolder, tables: Mapping[str, Columns]) -> None:
+    """Writes the tables, given their columns."""
+    lines = (self._lines.get(_text(cell)) for cell in self._cells)
+    measured = [json.loads(line) for line in lines if line is not None]
+    for name, names in tables.items():
+      rows = [
+          {**one["cell"], **row} for one in measured for row in one["tables"].get(name, ())
+      ]
+      text = output_folder.csv_text(names, ([row[column] for column in names] for row in rows))
+      folder.write_text(file_name(name), text)
+
+
+def read(run: finished_run.FinishedRun, table: str, kinds: Columns) -> Any:
+  """Returns a table of a run as a `pandas.DataFrame`; `DamagedFile` if it can't be read."""
+  import pandas as pd  # It takes long to import.
+
+  rows = run.rows(file_name(table), kinds)
+  with finished_run.damage(run.join(file_name(table))):
+    found = {
+        name: [kind(row[name]) if row[name] else None for row in rows]
+        for name, kind in kinds.items()
+    }
+  # Numbers also where there is no row.
+  return pd.DataFrame(found).astype({
+      name: float if None in found[name] else kind for name, kind in kinds.items()
+      if kind is not str
+  })

@@ -1,0 +1,283 @@
+import contextlib
+import dataclasses
+import io
+import os
+import pathlib
+import re
+import signal
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pandas as pd
+
+from experiment_shell import finished_run
+from experiment_shell import launch
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+
+
+class _Lost(Exception):
+  """What fails a cell."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Config:
+  seeds: int = 3
+  rate: float = 0.5
+
+  def to_json(self):
+    return dataclasses.asdict(self)
+
+
+# What happens to a cell, by its text: an exception, or "kill" for its process.
+_FAULTS = {}
+_MEASURED = []
+
+
+def _load(config, stack, source="here"):
+  del config
+  stack.callback(_MEASURED.append, "closed")
+  return tidy_experiment.Inputs(
+      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
+      skipped={"b": "<none>"}, lines=("data: two",),
+  )
+
+
+def _cells(config, data):
+  del data
+  return [
+      {"method": method, "seed": seed} for method in ("<a>", "007") for seed in range(config.seeds)
+  ]
+
+
+def _measure(run, method, seed):
+  fault = run.data.get(f"{method} {seed}")
+  if fault == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+  if fault is not None:
+    raise fault
+  _MEASURED.append(f"{method} {seed}")
+  score = (0.7 if method == "007" else 0.5) + seed / 30 * run.config.rate
+  return {
+      "results": [
+          {"client": client, "metric": metric, "value": score if metric == "accuracy" else None}
+          for client in ("NA", "01") for metric in ("accuracy", "recall")
+      ],
+      "curves": (
+          {"round": round_, "metric": "loss", "value": 1 / (1 + round_)} for round_ in range(3)
+      ),
+  }
+
+
+def _summarise(tidy, document):
+  results = tidy["results"]
+  means = results.groupby("method", sort=False)["value"].agg(["mean", "std"]).reset_index()
+  return {
+      "headline": pd.DataFrame([{"verdict": "better", "rate": document["config"]["rate"]}]),
+      "means": means,
+      "none": means[:0],
+      "curves": tidy["curves"].rename(columns={"value": "mean"}),
+  }
+
+
+def _draw(frame, axes):
+  axes.plot(frame["round"], frame["mean"], label="loss")
+
+
+_TOY = tidy_experiment.Experiment(
+    name="toy", title="A toy & more", keys={"method": str, "seed": int}, load=_load, cells=_cells,
+    measure=_measure, summarise=_summarise,
+    headlines={"better": "007 is better at {rate:g}."},
+    tables=[
+        tidy_experiment.Table(
+            "means", "Means at {rate:g}", "All seeds.", {"method": "{}", "mean": "{:.3f}"},
+            printed=True,
+        ),
+        tidy_experiment.Table("none", "Not there", ""),
+    ],
+    figures=[
+        tidy_experiment.Figure("curves", "Loss at {rate:g}", "Falls.", _draw, panels="method"),
+        tidy_experiment.Figure("none", "Not there", "", _draw),
+    ],
+    reading=["Read it."], tidy={"results": {"client": str}, "curves": {"round": int}},
+    versions_of=("numpy",), failures=(_Lost,),
+)
+
+
+class TidyExperimentTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.base = pathlib.Path(self.create_tempdir().full_path)
+    _FAULTS.clear()
+    _MEASURED.clear()
+
+  def _run(self, name, config=_Config(), **options):
+    """Runs the experiment and draws its report; returns the table of results."""
+    path = str(self.base / name)
+    with contextlib.redirect_stdout(io.StringIO()):
+      found = tidy_experiment.run(_TOY, config, path, **options)
+    tidy_report.report(_TOY, finished_run.FinishedRun(path))
+    return found
+
+  def _assert_same(self, name, other):
+    files = [path for path in (self.base / name).rglob("*") if path.is_file()]
+    self.assertGreater(len(files), 7)
+    for path in files:
+      relative = path.relative_to(self.base / name)
+      self.assertEqual(path.read_bytes(), (self.base / other / relative).read_bytes(), relative)
+
+  def _stop(self, name, cell, **options):
+    """Runs the experiment until a cell, where it is interrupted."""
+    _FAULTS[cell] = KeyboardInterrupt()
+    with self.assertRaises(KeyboardInterrupt):
+      self._run(name, **options)
+    _FAULTS.clear()
+
+  def test_leaves_a_row_for_every_number(self):
+    results = self._run("run")
+
+    self.assertLen(results, 6 * 4)
+    self.assertEqual(list(results), ["method", "seed", "client", "metric", "value"])
+    # Text stays text, also where it looks like a number, or like none.
+    self.assertEqual(set(results["method"]), {"<a>", "007"})
+    self.assertEqual(set(results["client"]), {"NA", "01"})
+    self.assertEqual(results["value"].tolist()[4], 0.5 + 1 / 30 * 0.5)
+    self.assertEqual(results["value"].isna().tolist(), [False, True] * 12)
+    self.assertCountEqual(
+        os.listdir(self.base / "run"),
+        ["config.json", "curves.csv", "figures", "report.html", "results.csv",
+         "summary.json", "tables"],
+    )
+    self.assertEqual(os.listdir(self.base / "run" / "figures"), ["curves.png"])
+    self.assertEqual(_MEASURED[-1], "closed")
+
+  def test_resumed_it_leaves_what_an_undisturbed_run_does(self):
+    self._run("whole")
+    self._stop("stopped", "007 1")
+    _MEASURED.clear()
+
+    self._run("stopped", resume=True)
+
+    self.assertEqual(_MEASURED, ["007 1", "007 2", "closed"])
+    self._assert_same("whole", "stopped")
+
+  def test_a_cell_with_half_of_its_numbers_is_measured_again(self):
+    self._run("whole")
+    self._stop("stopped", "007 1")
+    path = self.base / "stopped" / "cells.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for kept in (lines[:-1], [*lines[:-1], lines[-1][:-9]], [*lines[:-1], b"\0" * 99 + b"\n"]):
+      path.write_bytes(b"".join(kept))
+      _MEASURED.clear()
+      self._stop("stopped", "007 1", resume=True)
+      self.assertEqual(_MEASURED, ["007 0", "closed"])
+      self.assertEqual(path.read_bytes(), b"".join(lines))
+
+    self._run("stopped", resume=True)
+
+    self._assert_same("whole", "stopped")
+
+  def test_a_failed_cell_is_a_row_and_is_tried_again(self):
+    self._run("whole")
+    _FAULTS["<a> 1"] = _Lost("gone\nfor good")
+
+    results = self._run("failed")
+
+    self.assertLen(results, 5 * 4)
+    (failure,) = pd.read_csv(self.base / "failed" / "failures.csv").to_dict("records")
+    self.assertEqual(failure, {"method": "<a>", "seed": 1, "last words": "gone for good"})
+    self.assertIn("gone for good", (self.base / "failed" / "report.html").read_text())
+    _FAULTS.clear()
+    _MEASURED.clear()
+    self._run("failed", resume=True)
+    self.assertEqual(_MEASURED, ["<a> 1", "closed"])
+    self._assert_same("whole", "failed")
+
+  def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
+    self._run("whole")
+    _FAULTS["<a> 2"] = "kill"
+
+    results = self._run("killed", jobs=2)
+
+    self.assertLen(results, 5 * 4)
+    (failure,) = pd.read_csv(self.base / "killed" / "failures.csv").to_dict("records")
+    self.assertEqual((failure["method"], failure["seed"]), ("<a>", 2))
+    self.assertIn("SIGKILL", failure["last words"])
+    _FAULTS.clear()
+    self._run("killed", resume=True)
+    self._assert_same("whole", "killed")
+
+  def test_another_error_ends_the_run_and_keeps_what_was_measured(self):
+    for jobs in (1, 2):
+      _FAULTS["007 2"] = OSError("disk full")
+      with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
+        self._run(f"full{jobs}", jobs=jobs)
+      self.assertIn('"<a>", "seed": 2', (self.base / f"full{jobs}" / "cells.jsonl").read_text())
+
+  @parameterized.named_parameters(
+      ("settings", {"config": _Config(rate=1.0)}, "`rate` must be 0.5"),
+      ("inputs", {"source": "there"}, "`output_dir` must .*same data.*another source"),
+      ("both", {"overwrite": True}, "`resume` must not"),
+  )
+  def test_a_resumed_run_must_be_the_same(self, changes, message):
+    self._stop("run", "007 1")
+
+    with self.assertRaisesRegex(launch.InputError, message):
+      self._run("run", resume=True, **changes)
+
+  def test_overwrites_a_run_and_nothing_else(self):
+    self._run("run")
+    (self.base / "run" / "notes.txt").write_text("mine")
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` must be empty"):
+      self._run("run")
+
+    results = self._run("run", config=_Config(seeds=1), overwrite=True)
+
+    self.assertLen(results, 2 * 4)
+    self.assertEqual((self.base / "run" / "notes.txt").read_text(), "mine")
+
+  def test_a_finished_run_is_not_measured_again(self):
+    before = self._run("run")
+    _MEASURED.clear()
+
+    pd.testing.assert_frame_equal(self._run("run", resume=True), before)
+
+    self.assertEmpty(_MEASURED)
+
+  @parameterized.parameters("results.csv", "curves.csv", "config.json")
+  def test_a_damaged_file_is_named(self, name):
+    self._run("run")
+    path = self.base / "run" / name
+    path.write_bytes(path.read_bytes()[:-5])
+
+    with self.assertRaisesRegex(finished_run.DamagedFile, name):
+      tidy_report.report(_TOY, finished_run.FinishedRun(str(self.base / "run")))
+
+
+class PageTest(absltest.TestCase):
+
+  def test_is_one_file_with_all_parts_and_nothing_of_the_network(self):
+    folder = self.create_tempdir().full_path
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+      tidy_experiment.run(_TOY, _Config(), os.path.join(folder, "run"))
+    finished = finished_run.FinishedRun(os.path.join(folder, "run"))
+    tidy_report.report(_TOY, finished)
+    page = pathlib.Path(finished.join("report.html")).read_text()
+
+    self.assertIn("left out: b: <none>", printed.getvalue())
+    self.assertIn("<h1>A toy &amp; more</h1>", page)
+    self.assertIn("007 is better at 0.5.", page)
+    self.assertIn("<h2>Means at 0.5</h2>", page)
+    self.assertNotIn("Not there", page)
+    for text in ("&lt;a&gt;", "&lt;none&gt;", "Read it.", "Falls.", "0.717"):
+      self.assertIn(text, page)
+    self.assertNotIn("<a>", page)
+    self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
+    self.assertEmpty(re.findall("https?://|<script|<link", page))
+    text = tidy_report.text(_TOY, finished)
+    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean\n<a> +0.517\n007")
+
+
+if __name__ == "__main__":
+  absltest.main()
