@@ -148,13 +148,6 @@ def _measure(
   return tidy_rows(_outcome(whole.config, whole.data, dataset, method=method, **others))
 
 
-_TIDY = {
-    tidy_experiment.RESULTS: {},
-    summary.ROUNDS: {"round": int},
-    summary.WEIGHTS: {"weighed": str},
-    summary.POINTS: {"class": int, "cluster": int},
-}
-
 EXPERIMENT = tidy_experiment.Experiment(
     name="multi_view",
     title="Federated multi-view k-means",
@@ -167,7 +160,12 @@ EXPERIMENT = tidy_experiment.Experiment(
     tables=summary.TABLES,
     figures=figures.FIGURES,
     reading=summary.READING,
-    tidy=_TIDY,
+    tidy={
+        tidy_experiment.RESULTS: {},
+        summary.ROUNDS: {"round": int},
+        summary.WEIGHTS: {"weighed": str},
+        summary.POINTS: {"class": int, "cluster": int},
+    },
     files=own_model.FILES,
     folders=own_model.FOLDERS,
     read={own_model.PROFILES: cluster_profiles.COLUMNS},

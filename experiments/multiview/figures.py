@@ -74,7 +74,8 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
   )
   axes.set_xticks([])
   # Panels beside each other are of the same classes.
-  if len(classes) > _MOST_NAMED or not axes.get_subplotspec().is_first_col():
+  place = axes.get_subplotspec()
+  if len(classes) > _MOST_NAMED or (place and not place.is_first_col()):
     axes.set_yticks([])
   axes.tick_params(length=0)
   axes.set_xlabel("cluster")

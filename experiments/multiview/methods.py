@@ -120,21 +120,13 @@ def local_only(problem: Problem) -> Outcome:
   })
 
 
-def multiview(
-    problem: Problem, view_weights: str, shares: Mapping[str, np.ndarray] | None = None
-) -> Outcome:
-  """Runs federated multi-view k-means.
-
-  Args:
-    view_weights: The rule that weighs the views: `equal`, `mvkm` or `regret`.
-    shares: Which points each client has; the problem's own by default.
-  """
-  shares = problem.shares if shares is None else shares
+def multiview(problem: Problem, view_weights: str) -> Outcome:
+  """Runs federated multi-view k-means; the views are weighed by a rule of `RULES`."""
   model = multiview_lib.FederatedMultiViewKMeans(
       problem.num_clusters, view_weights=view_weights, random_state=problem.seed, **problem.settings
   ).fit({
       client_id: [view[share] for view in problem.views.values()]
-      for client_id, share in shares.items() if len(share)
+      for client_id, share in problem.shares.items() if len(share)
   })
   clusters = model.predict(list(problem.views.values()))
   objectives = [record.objective for record in model.history_]
@@ -152,9 +144,9 @@ def multiview(
   )
 
 
-def _central(problem: Problem, view_weights: str) -> Outcome:
-  num_points = len(next(iter(problem.views.values())))
-  return multiview(problem, view_weights, {"all": np.arange(num_points)})
+def _central(problem: Problem) -> Outcome:
+  everything = {"all": np.arange(len(next(iter(problem.views.values()))))}
+  return multiview(dataclasses.replace(problem, shares=everything), OURS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,21 +169,17 @@ class Method:
 
 
 # The rules that weigh the views.
-RULES = {"equal": "equal weights", "mvkm": "the paper's weights", "regret": "regret weights"}
-_FEDERATED = {
-    rule: Method(
-        label, "federated", functools.partial(multiview, view_weights=rule), needs_labels=False
-    )
-    for rule, label in RULES.items()
-}
+RULES = {OURS: "equal weights", "mvkm": "the paper's weights", "regret": "regret weights"}
 METHODS = {
     "single_view": Method("best single view", "central", single_view, by_view=True),
     "concatenated": Method("concatenated k-means", "central", concatenated),
-    "central_equal": Method(
-        RULES["equal"], "central", functools.partial(_central, view_weights="equal")
-    ),
+    "central_equal": Method(RULES[OURS], "central", _central),
     "local_only": Method("concatenated k-means", "local", local_only),
-    "mvkm": _FEDERATED["mvkm"],
-    "regret": _FEDERATED["regret"],
-    OURS: _FEDERATED[OURS],
+    **{
+        rule: Method(
+            RULES[rule], "federated", functools.partial(multiview, view_weights=rule),
+            needs_labels=False,
+        )
+        for rule in ("mvkm", "regret", OURS)
+    },
 }

@@ -13,6 +13,7 @@ from experiment_shell import output_folder
 from experiment_shell import tidy_tables
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
+from experiments.multiview import methods
 from experiments.own_tables import cluster_profiles
 from fl_clustering import load_model
 from fl_clustering.multiview import fitting
@@ -48,7 +49,7 @@ def write(
   names = kept.feature_names
   features = {client_id: kept.features(own) for client_id, own in tables.items()}
   settings = multiview_config.MultiViewConfig(
-      data.num_clusters, view_weights="equal", seed=config.seed, **config.method_settings
+      data.num_clusters, view_weights=methods.OURS, seed=config.seed, **config.method_settings
   )
   with federated_clusterer.open_clients(needs_tff=False) as hold_points:
     fit = fitting.fit(settings, hold_points(features), kept.widths)

@@ -22,7 +22,7 @@ _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
 # The rules whose fits are drawn.
-_DRAWN = {rule: methods.RULES[rule] for rule in ("equal", "mvkm")}
+_DRAWN = {rule: methods.RULES[rule] for rule in (methods.OURS, "mvkm")}
 
 
 def _text(values: pd.Series) -> str:
