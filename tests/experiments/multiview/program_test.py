@@ -322,6 +322,7 @@ class ProgramTest(parameterized.TestCase):
       ("a_schema_and_columns", None, ("--schema=x", "--exclude=t"), "exclude"),
       ("no_schema", None, ("--schema=/no/such",), "/no/such"),
       ("ids", None, (), "north/x.parquet, row 1, column 'key'"),
+      ("numbers_that_are_none", None, (), "drafts a schema"),
       ("too_many_clusters", None, ("--row_key=key", "--num_clusters=51"),
        "`num_clusters` must be at most the 50 points"),
       ("a_view_that_is_the_same_everywhere", None, ("--row_key=key", "--exclude=pay"),

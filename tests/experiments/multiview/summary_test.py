@@ -41,6 +41,7 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(
         scores.iloc[-1].tolist()[3:], ["0.800 ± 0.010", "0.700 ± 0.010"] * 2
     )
+    self.assertEqual(scores["ARI, IID"].iloc[0], "0.500 ± 0.005")
     # The same at every partition.
     self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
     self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
@@ -71,6 +72,7 @@ class SummaryTest(parameterized.TestCase):
       self.assertAlmostEqual(row["low"], expected[0])
       self.assertAlmostEqual(row["high"], expected[1])
       self.assertEqual(row["verdict"], "better")
+      self.assertAlmostEqual(gains["gain"].iloc[2], 0.3)  # Of `local_only`, with label skew.
 
   @parameterized.named_parameters(
       ("better", {}, "better"),
@@ -105,7 +107,7 @@ class SummaryTest(parameterized.TestCase):
       rows = self._frames(classes=classes)["confusion"]
       own = rows[rows["panel"] == "sample\nequal weights"]
       self.assertEqual(list(own["class"].unique()), names)
-      self.assertEqual(own["cluster"].tolist()[:3], [1, 0, 2])
+      self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
       self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
 
   def test_centers_on_few_points_are_told(self):
