@@ -15,6 +15,7 @@ from clustering_basics import validate
 from experiment_shell import path_flag
 from experiments.own_tables import column_flags
 from fl_clustering.tables import draft
+from fl_clustering.tables import views
 
 path_flag.define("data_dir", None, "Folder of the clients' files, or of a public sample of them.")
 path_flag.define_output("output", "File to write, which must not exist.")
@@ -31,14 +32,21 @@ def main() -> None:
     for name in ("data_dir", "output"):
       if flags.FLAGS[name].value is None:
         raise validate.error(name, "be given", None)
-    path = flags.FLAGS.output
+    path, data_dir = flags.FLAGS.output, flags.FLAGS.data_dir
     if os.path.exists(path):
       raise validate.error("output", "not exist", path)
-    schema, lines = draft.draft(
-        flags.FLAGS.data_dir, **column_flags.given(), is_public=flags.FLAGS.public_sample
-    )
-    schema.write(path)
-  print(*lines, f"{len(schema.feature_names)} features: {path}", sep="\n")
+    is_public = flags.FLAGS.public_sample
+    if views.are_in(data_dir):
+      schemas, lines = draft.draft_views(
+          data_dir, **column_flags.given_of_views(), is_public=is_public
+      )
+      views.write(schemas, path)
+    else:
+      schema, lines = draft.draft(data_dir, **column_flags.given(data_dir), is_public=is_public)
+      schema.write(path)
+      schemas = {"": schema}
+  num_features = sum(len(schema.feature_names) for schema in schemas.values())
+  print(*lines, f"{num_features} features: {path}", sep="\n")
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default:
 option_flags.define(config_lib.OwnDataConfig)
 path_flag.define(
     "data_dir", None,
-    "Cluster your own data instead of the papers': a folder with a file per client, .csv, .csv.gz "
-    "or .parquet.")
+    "Cluster your own data instead of the papers': a folder with a file per client, .csv, .csv.gz, "
+    ".parquet or .npz.")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "

@@ -25,10 +25,8 @@ from experiment_shell import study
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.own_tables import column_flags
-from experiments.own_tables import schema_flag
 from experiments import reports
 from fl_clustering import runtime
-from fl_clustering.tables import views as views_lib
 
 cells = lazy_module.LazyModule("experiments.multiview.cells")
 methods = lazy_module.LazyModule("experiments.multiview.methods")
@@ -49,8 +47,8 @@ path_flag.define(
 path_flag.define(
     "data_dir", None,
     "Your own data instead of --datasets: a folder with a folder per site, which has a file per "
-    "view (.csv, .csv.gz or .parquet). A file `labels` with classes, if there is one, is used for "
-    "scores only.")
+    "view (.csv, .csv.gz, .parquet or .npz). A file `labels` with classes, if there is one, is "
+    "used for scores only.")
 
 HELP = program_help.Help(
     {
@@ -85,20 +83,9 @@ def _config() -> config_lib.MultiViewStudyConfig:
     _check_left_out(names, f"with {data.DEMONSTRATION} alone")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
     _check_left_out(("features_dir",), "without multiple_features")
-  return config_lib.MultiViewStudyConfig(**values, schemas=_schemas())
-
-
-def _schemas() -> views_lib.Schemas | None:
-  """Returns what the views of the user's own sites hold; None without these."""
-  data_dir, path = flags.FLAGS.data_dir, flags.FLAGS.schema
-  if data_dir is None:
-    return None
-  refused = set(column_flags.NAMES) - {*_TABLE_FLAGS}
-  _check_left_out(sorted(refused), "of views")
-  if path is None:
-    return views_lib.strict(data_dir, flags.FLAGS.row_key, flags.FLAGS.exclude or ())
-  _check_left_out(("row_key", "exclude"), "with --schema")
-  return views_lib.load(path)
+  data_dir = flags.FLAGS.data_dir
+  schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
+  return config_lib.MultiViewStudyConfig(**values, schemas=schemas)
 
 
 class MultiView(experiment.Experiment):
@@ -119,10 +106,11 @@ class MultiView(experiment.Experiment):
 
   def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
     del recorded, stack
-    loaded = data.load(
-        config.datasets, config.schemas, config.num_clusters, flags.FLAGS.features_dir,
-        flags.FLAGS.data_dir,
-    )
+    data_dir = flags.FLAGS.data_dir
+    with column_flags.naming_draft(data_dir):
+      loaded = data.load(
+          config.datasets, config.schemas, config.num_clusters, flags.FLAGS.features_dir, data_dir
+      )
     lines = [f"left out: {name}: {reason}" for name, reason in loaded.left_out.items()]
     lines += [f"data: {one.source}" for one in loaded.datasets.values()]
     return experiment.Inputs(loaded, loaded.describe(), tuple(lines))

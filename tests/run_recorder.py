@@ -14,6 +14,7 @@ class Recorder(stages.RunObserver):
     rows: The `stages.Row`s so far.
     grouped: The first assignments by method, once they are told.
     num_rounds: How many rounds every stage has that began, by its name.
+    num_planned: How many rounds there will be in all, as told last.
   """
 
   def __init__(self, stop_at=None):
@@ -25,10 +26,14 @@ class Recorder(stages.RunObserver):
     self.rows = []
     self.grouped = None
     self.num_rounds = {}
+    self.num_planned = None
     self._stop_at = stop_at
 
   def clients_grouped(self, client_weights, assignments):
     self.grouped = assignments
+
+  def rounds_planned(self, num_rounds):
+    self.num_planned = num_rounds
 
   def stage_started(self, stage, num_rounds, rounds_done):
     self.num_rounds[stage] = num_rounds

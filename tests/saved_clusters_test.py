@@ -7,9 +7,12 @@ import types
 from absl.testing import absltest
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from fl_clustering import load_model
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.tables import bad_table
+from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
@@ -96,6 +99,33 @@ class SavedClustersTest(absltest.TestCase):
     folder.create_file("a.csv", "dose,sick\n1,no\n2,yes\n1e99,no\n")
     with self.assertRaisesRegex(ValueError, "`data_dir`, client 'a', must .* row 3"):
       list(saved.predict_tables(saved.open_folder(folder.full_path)))
+
+  def test_images(self):
+    folder, rng = self.create_tempdir().full_path, np.random.default_rng(0)
+    x = rng.normal(size=(20, 8, 6))
+    for client_id in "abc":
+      np.savez(os.path.join(folder, f"{client_id}.npz"), x=x, y=np.arange(20) % 2)
+    task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=folder, model="cnn",
+        schema=schema_lib.strict(read.header(os.path.join(folder, "a.npz")), label="y"),
+    ))
+    parameters = task.model.initial_parameters(rng)
+    vector = np.concatenate([one.ravel() for one in parameters])
+    path = os.path.join(self.create_tempdir().full_path, "model")
+    self._saved(task, np.stack([vector, 0 * vector])).save(path)
+    later = self.create_tempdir().full_path
+    np.savez(os.path.join(later, "a.npz"), x=x[:5])
+    saved = load_model.load_model(path)
+    ((_, names, columns),) = saved.predict_tables(saved.open_folder(later))
+    scaling = task.tables.scaling
+    scaled = (x[:5].reshape(5, 48) - scaling.shift) * scaling.factor
+    logits = task.model.logits(parameters, scaled.astype(np.float32).reshape(5, 8, 6, 1), None)
+    self.assertEqual(names, {"row": [1, 2, 3, 4, 5]})
+    expected = special.softmax(logits, axis=1).max(axis=1)
+    np.testing.assert_allclose(np.array(columns["probability"], float), expected, atol=1e-6)
+    np.savez(os.path.join(later, "a.npz"), x=np.ones((5, 9, 6)))
+    with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
+      saved.open_folder(later)
 
   def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
     task = self._task

@@ -145,6 +145,16 @@ class SummaryTest(absltest.TestCase):
     self.assertNotIn("gain", found["methods"]["fedavg"])
     self.assertEqual(found["comparison"]["num_comparisons"], 1)
 
+  def test_groupings_have_a_gain_over_fine_tuning(self):
+    found = _summary({
+        "kmeans": _method(_right(5, 6, 7, 8)), "fedavg": _method(_right(4, 4, 6, 6)),
+        "finetuned": _method(_right(5, 5, 6, 7)), "ditto": _method(_right(5, 5, 5, 5)),
+    })
+    self.assertAlmostEqual(found["methods"]["kmeans"]["gain_over_finetuned"]["mean"], 0.075)
+    for name in ("fedavg", "finetuned", "ditto"):
+      self.assertNotIn("gain_over_finetuned", found["methods"][name])
+    self.assertEqual(found["comparison"]["num_comparisons"], 4)
+
   def test_repeats_and_more_comparisons_widen_the_interval(self):
     methods = {"kmeans": _method(_right(5, 6, 7, 8)), "fedavg": _method(_right(4, 4, 6, 6))}
 

@@ -390,6 +390,17 @@ class ThreePhaseTest(parameterized.TestCase):
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
     np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)
 
+  @parameterized.parameters(((),), (("ditto",),))  # With it, FedAvg goes on to match the work.
+  def test_all_rounds_are_planned(self, personal):
+    recorder = run_recorder.Recorder()
+    config = _config(
+        methods=("kmeans", "clove"), num_clusters=2, control_repeats=2, method_repeats=2,
+        personal=personal,
+    )
+    result = _run(config, observers=[recorder])
+    self.assertEqual("fedavg_matched" in result.methods, bool(personal))
+    self.assertEqual(sum(recorder.num_rounds.values()), recorder.num_planned)
+
   def test_what_groups_or_trains_is_told_before(self):
     config = _config(methods=("kmeans", "cfl"), num_clusters=2)
     observer = mock.create_autospec(stages.RunObserver, instance=True)

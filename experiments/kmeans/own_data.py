@@ -2,6 +2,7 @@
 
 import collections.abc
 import contextlib
+import dataclasses
 import hashlib
 import os
 import re
@@ -212,8 +213,10 @@ def load(
   if recorded is not None:
     _check_recorded(recorded["data"], described)
   config.check_enough_clients(len(clients))
+  schema = clients.schema
   if is_private:
-    fill = encode.public_scaling(clients.schema).fill
+    fill = encode.public_scaling(schema).fill
+    schema = dataclasses.replace(schema, missing="mean")  # As they are read.
   else:
     config.check_enough_points(sum(clients.num_rows.values()))
     fill = encode.scaling_over(
@@ -221,7 +224,7 @@ def load(
         clients.schema, standardize=False,
     ).fill
   scaling = encode.Scaling(fill, np.zeros(len(fill)), np.ones(len(fill)))
-  tables = Tables(clients, saved.SavedTables(clients.schema, scaling))
+  tables = Tables(clients, saved.SavedTables(schema, scaling))
   num_clients = f"{len(clients)} client{'s' * (len(clients) != 1)}"
   return experiment.Inputs(tables, {"data": described}, (f"data: {num_clients} in {folder}",))
 

@@ -2,15 +2,18 @@
 
 import contextlib
 import shlex
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 
 from absl import flags
 
-from clustering_basics import validate
+from experiment_shell import option_flags
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
+from fl_clustering.tables import views
 
 # From each flag to the argument of `schema.strict` and `draft.draft`.
 _ARGUMENTS = {
@@ -28,10 +31,27 @@ flags.DEFINE_string("row_key", None, "The column that names the rows.")
 flags.DEFINE_list("exclude", None, "Columns that are not used.")
 
 
-def given() -> dict[str, Any]:
+def _given() -> dict[str, Any]:
   """Returns the arguments that the flags give, but for `--schema`."""
   values = {argument: flags.FLAGS[name].value for name, argument in _ARGUMENTS.items()}
   return {argument: value for argument, value in values.items() if value}
+
+
+def _named(roles: Mapping[str, Any]) -> set[str]:
+  """Returns the columns that arguments name."""
+  return {*roles.get("exclude", ()), *(roles[r] for r in schema_lib.ROLES if r in roles)}
+
+
+def given(directory: str) -> dict[str, Any]:
+  """Returns the arguments that the flags give of a folder, but for `--schema`.
+
+  `y` of `.npz` files is no feature: unless a flag names it, it is the label if no other column is.
+  """
+  roles, first = _given(), next(iter(clients.files(directory).values()))
+  if first.endswith(typed_files.NPZ) and typed_files.LABELS in {*read.header(first)} - _named(roles):
+    if roles.setdefault("label", typed_files.LABELS) != typed_files.LABELS:
+      roles["exclude"] = [*roles.get("exclude", ()), typed_files.LABELS]
+  return roles
 
 
 def schema(directory: str) -> schema_lib.Schema:
@@ -44,23 +64,41 @@ def schema(directory: str) -> schema_lib.Schema:
   if flags.FLAGS.schema is None:
     first, *others = clients.files(directory).values()
     with naming_draft(directory):
-      names = read.header(first)
+      roles = given(directory)
+      named = _named(roles)
+      names = read.header(first, named=named)
       for path in others:
-        for name in sorted(set(names).symmetric_difference(read.header(path))):
+        for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          raise read.BadTable(path, _line_of_header(path), name, rule)
+          raise bad_table.bad_header(path, name, rule)
       try:
-        return schema_lib.strict(names, **given())
+        return schema_lib.strict(names, **roles)
       except ValueError as e:
-        raise read.BadTable(first, _line_of_header(first), None, f"{e}".rstrip(".")) from e
-  for name in NAMES:
-    if flags.FLAGS[name].value:
-      raise validate.error(name, "be left out with `schema`", flags.FLAGS[name].value)
+        raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
+  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)
 
 
-def _line_of_header(path: str) -> int | None:
-  return None if path.endswith(read.PARQUET) else 1
+def given_of_views() -> dict[str, Any]:
+  """Returns the arguments that the flags give of views; ValueError for those that have no use."""
+  names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
+  option_flags.check_left_out(names, "of views", form="{}")
+  return _given()
+
+
+def schema_of_views(directory: str) -> views.Schemas:
+  """Returns the schemas in `--schema`, or else of a folder of views, whose columns are numbers.
+
+  Raises:
+    ValueError: As `schema`.
+    BadTable: Likewise.
+  """
+  options = given_of_views()
+  if flags.FLAGS.schema is None:
+    with naming_draft(directory):
+      return views.strict(directory, **options)
+  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  return views.load(flags.FLAGS.schema)
 
 
 @contextlib.contextmanager
@@ -68,7 +106,7 @@ def naming_draft(directory: str) -> Iterator[None]:
   """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
   try:
     yield
-  except read.BadTable as e:
+  except bad_table.BadTable as e:
     if flags.FLAGS.schema is not None:
       raise
     words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]

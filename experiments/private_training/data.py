@@ -50,7 +50,7 @@ def _load_tables(
   clients = private_clients.load(schema, data_dir, seed)
   assert schema.classes is not None  # A private schema has them.
   model = models.build(
-      config.model, (len(schema.feature_names),), len(schema.classes), "float32",
+      config.model, schema.feature_shape, len(schema.classes), "float32",
       **config.options_for("model"),
   )
   are_usable = [len(clients.train[name]) and len(clients.test[name]) for name in clients.client_ids]

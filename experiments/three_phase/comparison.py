@@ -45,17 +45,21 @@ def of_clients(part: str, balanced: bool = False) -> tuple[Column, ...]:
 MEAN_ACCURACY = Column(("clients", "accuracy", "mean"), "mean", scores.score_text)
 AT_TARGET = Column(("clients", "share_at_target"), "at target", "{:.0%}".format)
 _NUM_CLUSTERS = Column(("num_clusters",), "clusters", "{:,}".format)
-VERDICT = Column(("gain", "verdict"), "verdict", VERDICTS.__getitem__)
+def _gain_columns(key: str) -> tuple[Column, Column, Column]:
+  """Returns the columns of a gain, which a method's summary holds under a key."""
+  return (
+      Column(
+          (key,), "gain", lambda gain: scores.points(gain["mean"]),
+          lambda gain: gain["verdict"] != gains.UNCLEAR,
+      ),
+      Column((key,), "interval", lambda gain: scores.interval_text(gain["low"], gain["high"])),
+      Column((key, "verdict"), "verdict", VERDICTS.__getitem__),
+  )
 
 
-GAIN = Column(
-    ("gain",), "gain", lambda gain: scores.points(gain["mean"]),
-    lambda gain: gain["verdict"] != gains.UNCLEAR,
-)
-_INTERVAL = Column(
-    ("gain",), "interval", lambda gain: scores.interval_text(gain["low"], gain["high"])
-)
-_GAIN_COLUMNS = (GAIN, _INTERVAL, VERDICT)
+_GAIN_COLUMNS = _gain_columns("gain")
+_OVER_FINETUNED = _gain_columns("gain_over_finetuned")
+GAIN, _, VERDICT = _GAIN_COLUMNS
 # Models of phase 3 on the global test set, and blended ones on clients' data.
 _OF_GLOBAL = tuple(
     Column((f"global_{kind}", "accuracy"), text, scores.score_text)
@@ -95,7 +99,7 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
           Column(("clients", "accuracy", "sd"), "sd", scores.score_text),
           Column(("new_clients", "accuracy", "mean"), "new", scores.score_text),
       )),
-      (_gain_heading(summary), _GAIN_COLUMNS),
+      (f"gain over FedAvg, {gain_unit(summary)}", _GAIN_COLUMNS),
       ("cost", (
           Column(("cost", "client_steps"), "steps", method_tables.steps_text),
           Column(("cost",), "bytes", _all_bytes_text),
@@ -104,16 +108,8 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
   )
 
 
-def _gain_heading(summary: Mapping[str, Any]) -> str:
-  if results_lib.is_by_accuracy(summary):
-    return "gain over FedAvg, points"
-  return f"gain in {results_lib.metric_label(summary)}, points"
-
-
 def _text_key(summary: Mapping[str, Any]) -> list[str]:
   key = ["accuracy: on the clients' own test data; sd: over the clients"]
-  if not results_lib.is_by_accuracy(summary):
-    key.insert(0, "gain: over FedAvg")
   if "new_clients" in summary["pretrain"]:
     key.append("new: clients that came after the training")
   return [*key, _COST_TEXT_KEY]
@@ -148,7 +144,11 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
   With the names of today's methods it is about 100 columns wide.
   """
   rows = comparison_rows(summary, baseline=True)
-  table = method_tables.text_of(rows, _text_groups(summary))
+  tables = [method_tables.text_of(rows, _text_groups(summary))]
+  compared = [row for row in rows if method_tables.applies(_OVER_FINETUNED[0], [row])]
+  if compared:
+    group = f"gain over fine-tuning, {gain_unit(summary)}", _OVER_FINETUNED
+    tables.append(method_tables.text_of(compared, [group]))
   basis = summary["comparison"]
   key = [
       f"interval: at {basis['level']:.0%} for all {basis['num_comparisons']} comparisons "
@@ -158,7 +158,7 @@ def comparison_text(summary: Mapping[str, Any]) -> str:
   ]
   if "privacy" in summary:
     key.append(f"{method_tables.privacy_text(summary)}.")
-  return "\n".join([table, "", *key])
+  return "\n\n".join([*tables, "\n".join(key)])
 
 
 def detectable_text(summary: Mapping[str, Any]) -> str:
@@ -210,12 +210,11 @@ def _controls_text(summary: Mapping[str, Any]) -> str:
 def _gain_key(results: results_lib.Results) -> str:
   num_comparisons = results.summary["comparison"]["num_comparisons"]
   return (
-      f"Gain: mean over the clients, in percentage {gain_unit(results.summary)}; its intervals "
-      f"hold for all {num_comparisons} comparisons together. Can't tell: the interval includes "
+      f"Gain: mean over the clients, in percentage points; its intervals hold for all "
+      f"{num_comparisons} comparisons together. Can't tell: the interval includes "
       "zero, or is unknown. No interval says which method is the best of all; the highest value "
       "may be highest by chance."
   )
-
 
 
 
@@ -232,7 +231,7 @@ def _accuracy_key(results: results_lib.Results) -> html_page.Html:
         "as frequent ones; then the mean over the clients. "
     )
   return html_page.paragraph(
-      f"{key}{_gain_key(results)}",
+      key,
       f"{_controls_text(results.summary)} {scores.ABSENT}: does not apply.",
       quiet=True,
   )
@@ -278,14 +277,19 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
           [
               ("", [_NUM_CLUSTERS]),
               ("clients' own test data", of_clients("clients", results.has_tables)),
-              (f"over FedAvg, {gain_unit(summary)}, {level:.0%} interval", _GAIN_COLUMNS),
           ],
           f"Accuracy after phase 2, of {results_lib.clients_text(summary['num_clients'])} on "
-          f"{num_examples:,} test examples of their own, and gain over FedAvg, bold where its "
-          "interval leaves out zero",
+          f"{num_examples:,} test examples of their own",
           summary,
       ),
       _accuracy_key(results),
+      methods_table(
+          rows, [("over FedAvg", _GAIN_COLUMNS), ("over fine-tuning", _OVER_FINETUNED)],
+          f"Gains in {gain_unit(summary)} with {level:.0%} intervals, bold where these leave out "
+          "zero",
+          summary,
+      ),
+      html_page.paragraph(_gain_key(results), quiet=True),
       methods_table(
           rows, [("computing", (_STEPS, relative_steps)), ("communication", _BYTES)],
           "What the clients had to do, phase 1 included where a method builds on it", summary,

@@ -44,16 +44,19 @@ def _steps(results: results_lib.Results, method: str) -> int:
   return results.summary["methods"][method]["cost"]["client_steps"]
 
 
-def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], than: str) -> str:
+def _verdicts_in_words(
+    results: results_lib.Results, methods: Sequence[str], than: str, key: str = "gain"
+) -> str:
   """Returns for which methods the accuracy is higher, lower or unclear, in words.
 
   Args:
     methods: The methods judged, at least one.
     than: Words for what they are compared with.
+    key: Of that gain in a method's summary.
   """
   named: dict[str, list[str]] = {verdict: [] for verdict in comparison.VERDICTS}
   for method in methods:
-    verdict_on_gain = results.summary["methods"][method]["gain"]["verdict"]
+    verdict_on_gain = results.summary["methods"][method][key]["verdict"]
     named[verdict_on_gain].append(results_lib.method_name(method))
   verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
   relations = {gains.BETTER: "more accurate", gains.WORSE: "less accurate"}
@@ -79,7 +82,7 @@ def _verdicts_in_words(results: results_lib.Results, methods: Sequence[str], tha
 
 
 def verdict(results: results_lib.Results) -> str:
-  """Returns one sentence: which methods are better or worse than the FedAvg control."""
+  """Returns which methods are better or worse than the FedAvg control, and than fine-tuning."""
   methods = results_lib.chosen_methods(results.summary)
   if not methods:
     sentence = "This run has no methods, only controls"
@@ -88,6 +91,11 @@ def verdict(results: results_lib.Results) -> str:
         results, methods, "training everyone together for as many rounds (FedAvg)"
     )
     sentence = report_sections.capitalized(sentence)
+  if methods and results_lib.FINETUNED in results.summary["methods"]:
+    over_finetuned = _verdicts_in_words(
+        results, methods, "fine-tuning at every client", "gain_over_finetuned"
+    )
+    sentence += f". {report_sections.capitalized(over_finetuned)}"
   covered = method_tables.privacy_text(results.summary)
   return f"{sentence} ({covered})." if covered else f"{sentence}."
 
@@ -106,7 +114,7 @@ def _basis_sentences(results: results_lib.Results) -> Iterator[str]:
     yield "With one client there is no interval."
     return
   together = "" if num_comparisons == 1 else (
-      f", for all {num_comparisons} methods and controls that are compared with FedAvg together"
+      f", for all {num_comparisons} comparisons with FedAvg and with fine-tuning together"
   )
   yield f"It is said with intervals at {basis['level']:.0%}{together}."
   where = f"these data, this partition and this phase 1 (one seed, {summary['seed']})"
@@ -147,23 +155,6 @@ def _controls_sentence(results: results_lib.Results) -> str | None:
   if not controls:
     return None
   return f"Of the controls, {_verdicts_in_words(results, controls, 'FedAvg')}."
-
-
-def _finetuned_sentence(results: results_lib.Results) -> str | None:
-  """Returns that the mean of the fine-tuned control is better than all methods', or None."""
-  chosen = results_lib.chosen_methods(results.summary)
-  if not chosen or results_lib.FINETUNED not in results.summary["methods"]:
-    return None
-  finetuned = _mean_score(results, results_lib.FINETUNED)
-  best = max(_mean_score(results, method) for method in chosen)
-  if finetuned <= best:
-    return None
-  return (
-      "The global model fitted to each client alone (fine-tuned) has a better "
-      f"mean {results_lib.metric_label(results.summary)} than every method, "
-      f"{scores.score_text(finetuned)} against {scores.score_text(best)} at best; there is no "
-      "interval for this difference, so it may be chance."
-  )
 
 
 def _work_sentence(results: results_lib.Results) -> str | None:
@@ -276,7 +267,7 @@ def notes(results: results_lib.Results) -> list[str]:
   """Returns what the reader needs to judge the verdict, as paragraphs of text or markup."""
   groups = (
       _basis_sentences(results),
-      (_controls_sentence(results), _finetuned_sentence(results)),
+      (_controls_sentence(results),),
       (_work_sentence(results),),
       (_clients_sentence(results), _participation_sentence(results)),
       (_balance_sentence(results),),

@@ -54,6 +54,7 @@ def profiles_text(
     for client in task.clients:
       parts = [part for part in (client.train, client.validation) if part is not None]
       features = np.concatenate([part.features.astype(np.float64) for part in parts])
+      features = features.reshape(len(features), -1)
       for cluster in saved.clusters[client.client_id]:
         yield features, np.full(len(features), cluster)
 

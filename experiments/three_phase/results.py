@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PRETRAIN = "pretrain"
 FEDAVG = method_registry.FEDAVG
 FEDAVG_MATCHED = "fedavg_matched"
-FINETUNED = "finetuned"
+FINETUNED = method_registry.FINETUNED
 LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
 PERSONAL = tuple(method_registry.PERSONAL)

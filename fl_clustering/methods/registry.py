@@ -79,10 +79,10 @@ GROUPINGS = {
 }
 
 # What runs beside the methods that are chosen.
-FEDAVG = "fedavg"
+FEDAVG, FINETUNED = "fedavg", "finetuned"
 CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method.Method]] = {
     FEDAVG: controls.fedavg,
-    "finetuned": controls.finetuned,
+    FINETUNED: controls.finetuned,
     "local": controls.local,
 }
 

@@ -1,7 +1,7 @@
 """A folder of clients' files, read when they are asked for.
 
-A folder has a file per client, `ID.csv`, `ID.csv.gz` or `ID.parquet`.  Where the schema names a
-column for the client, the files' rows are those of several clients.
+A folder has a file per client, `ID.csv`, `ID.csv.gz`, `ID.parquet` or `ID.npz`.  Where the schema
+names a column for the client, the files' rows are those of several clients.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
 
-ENDINGS = (*read_lib.TEXT_FILES, read_lib.PARQUET)
+ENDINGS = (*bad_table.TEXT_FILES, *typed_files.ENDINGS)
 
 
 def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
@@ -96,8 +98,12 @@ class Clients(collections.abc.Mapping):
   def _shared(self) -> dict[str, list[pd.DataFrame]]:
     """Every client's rows in the tables that clients share, which are read once."""
     found: dict[str, list[pd.DataFrame]] = {}
+    num_before = 0
     for path in self._paths.values():
-      for client_id, rows in self._read_path(path).groupby(self.schema.client, sort=False):
+      table = self._read_path(path)
+      table.index += num_before
+      num_before += len(table)
+      for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
     return found
 
@@ -107,7 +113,10 @@ class Clients(collections.abc.Mapping):
     return tuple(given_clients.sorted_by_id(self._paths if one_each else self._shared))
 
   def __getitem__(self, client_id: str) -> pd.DataFrame:
-    """Returns a client's rows, with the columns of the schema; the index has their places."""
+    """Returns a client's rows, with the columns of the schema.
+
+    The index has their places in the file, or in the files that clients share one after another.
+    """
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
     if self.schema.client is None:
@@ -157,14 +166,13 @@ def open_folder(
   if private:
     schema.check_private()
   clients = Clients(files(directory, argument), schema, private)
-  for client_id, num_rows in () if private else clients.num_rows.items():
-    if not num_rows:
-      raise validate.error(argument, "hold a row for every client", client_id)
+  if not private:
+    _ = clients.num_rows  # Reads all files.
   return clients
 
 
 def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:
-  """Returns the columns that name rows: their place in the file, from 1, and their key if any."""
+  """Returns the columns that name rows: their place, from 1, and their key if any."""
   names = {"row": (table.index + 1).tolist()}
   return names if schema.key is None else {**names, "id": table[schema.key].tolist()}
 

@@ -2,26 +2,36 @@
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
 text file's first line has most.  The decimal mark is the one with which more cells of text files
-are numbers, and not the delimiter.  A column whose every cell, but the empty ones, is a number is one; a column with at most 20 different
-texts has levels; every other column is left out.  With an empty cell in a feature, missing cells
-become the mean.
+are numbers, and not the delimiter.  A column whose every cell, but the empty ones, is a number is
+one; a column of `true` and `false` is boolean; a column with at most 20 different texts has levels;
+every other column is left out.  With an empty cell in a feature, missing cells become the mean.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+import itertools
+import unicodedata
+from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
+
+if TYPE_CHECKING:
+  import pyarrow as pa
 
 _MOST_LEVELS = 20
 _DELIMITERS = ",;\t|"
+_BOOLEANS = set(schema_lib.BOOLEANS) - {"0", "1"}
+# Numbers that may be meant otherwise: codes, and those with a mark of thousands.
+_CODE = "^0[0-9]+$"
+_THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$"
 
 
 class Draft(NamedTuple):
@@ -45,121 +55,216 @@ def draft(
       deviations of numbers as `center` and `scale`, for private runs.
 
   Raises:
-    ValueError: If the folder can't be used, or does not have these columns.
+    ValueError: If the folder can't be used, does not have these columns, or has no feature.
     BadTable: If a file can't be used.
   """
-  paths = clients_lib.files(directory)
-  delimiter = _delimiter(paths.values())
-  tables = {path: read_lib.texts(path, delimiter) for path in paths.values()}
-  first, *others = tables.values()
-  names = [name for name in first if all(name in table for table in others)]
-  roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
-  for argument, given in (*roles.items(), *(("exclude", name) for name in exclude)):
-    if given is not None and given not in names:
-      raise validate.error(argument, f"be a column of all files, {names}", given)
-  lines = [
-      f"{name}: left out, since a file lacks it" for table in tables.values() for name in table
-      if name not in names
-  ]
-  columns = {name: _Column(name, tables) for name in names if name not in exclude}
+  roles = {"label": label, "client": client, "split": split, "key": key}
+  tables = _read(clients_lib.files(directory).values(), {*roles.values(), *exclude})
+  _check_names(tables.columns, exclude=exclude)
+  return _draft(tables, roles, exclude, is_public)
+
+
+def draft_views(
+    directory: str, *, key: str | None = None, exclude: Sequence[str] = (), is_public: bool = False
+) -> tuple[dict[str, schema_lib.Schema], tuple[str, ...]]:
+  """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
+  by_view = views_lib.by_view(directory)
+  tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
+  _check_names({name for one in tables.values() for name in one.columns}, exclude=exclude)
+  drafts = {
+      view: _draft(
+          one, {"key": key}, views_lib.unused_columns(by_view[view][0], key, exclude), is_public
+      ) for view, one in tables.items()
+  }
+  lines = (f"{view}: {line}" for view, one in drafts.items() for line in one.lines)
+  return {view: one.schema for view, one in drafts.items()}, tuple(lines)
+
+
+class _Tables(NamedTuple):
+  """The cells of files, as text.
+
+  Attributes:
+    delimiter: What stands between the cells of text files.
+    columns: By the names of the columns that all files have, and by path.
+    others: The names of other columns.
+  """
+
+  delimiter: str
+  columns: Mapping[str, Mapping[str, pa.ChunkedArray]]
+  others: Collection[str]
+
+
+def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
+  delimiter = _delimiter(paths)
+  tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
+  names = dict.fromkeys(name for table in tables.values() for name in table)
+  in_all = [name for name in names if all(name in table for table in tables.values())]
+  columns = {name: {path: table[name] for path, table in tables.items()} for name in in_all}
+  return _Tables(delimiter, columns, [name for name in names if name not in in_all])
+
+
+def _check_names(columns: Collection[str], **given: Iterable[str | None]) -> None:
+  """Raises a ValueError unless the names that arguments give are among the columns."""
+  for argument, names in given.items():
+    for name in names:
+      if name is not None and name not in columns:
+        rule = f"be a column of all files, {schema_lib.listed(columns)}"
+        raise validate.error(argument, rule, name)
+
+
+def _draft(
+    tables: _Tables, roles: Mapping[str, str | None], exclude: Collection[str], is_public: bool
+) -> Draft:
+  _check_names(tables.columns, **{role: [name] for role, name in roles.items()})
+  columns = {
+      name: _Column(name, cells) for name, cells in tables.columns.items() if name not in exclude
+  }
   decimal = "."
-  if delimiter != ",":
+  if tables.delimiter != ",":
     decimal = max(".,", key=lambda mark: sum(one.num_numbers(mark) for one in columns.values()))
-  fields, missing = [], False
+  lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
+  lines += [f"{name}: left out, since a file lacks it" for name in tables.others]
+  role_of = {name: role for role, name in roles.items()}
+  fields, missing = [], "error"
   for name, column in columns.items():
-    role = next((role for role, given in roles.items() if given == name), None)
-    field, about = column.field(decimal, role, is_public)
+    field, about = column.field(decimal, role_of.get(name), is_public)
     lines.append(f"{name}: {about}")
     if field is not None:
       fields.append(field)
-      missing |= role is None and column.has_empty
-  schema = schema_lib.Schema(
-      tuple(fields), **roles, missing="mean" if missing else "error", delimiter=delimiter,
-      decimal=decimal,
-  )
-  return Draft(schema, tuple(dict.fromkeys(lines)))
+      if name not in role_of and column.has_empty:
+        missing = "mean"
+  if all(field.name in role_of for field in fields):
+    raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
+  options: dict[str, Any] = {**roles, "missing": missing, "decimal": decimal}
+  schema = schema_lib.Schema(tuple(fields), delimiter=tables.delimiter, **options)
+  return Draft(schema, tuple(lines))
 
 
 def _delimiter(paths: Iterable[str]) -> str:
   """Returns what stands between the cells of the first text file."""
-  path = next((path for path in paths if not path.endswith(read_lib.PARQUET)), None)
+  path = next((path for path in paths if path.endswith(bad_table.TEXT_FILES)), None)
   if path is None:
     return ","
   line = read_lib.first_line(path)
   return max(_DELIMITERS, key=line.count)
 
 
-def _is_number(text: str, decimal: str) -> bool:
-  if decimal != ".":
-    text = text.replace(".", "x").replace(decimal, ".")
-  return re.fullmatch(read_lib.PATTERNS["number"], text.strip(" \t")) is not None
+def _distinct(columns: Iterable[pa.ChunkedArray]) -> pa.Array:
+  """Returns the different cells of columns, but for the empty ones."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  cells = pa.chunked_array([chunk for one in columns for chunk in one.chunks], pa.string()).unique()
+  return cells.filter(compute.not_equal(cells, ""))
+
+
+def _where(cells: pa.Array, pattern: str, matches: bool = True, of: pa.Array = None) -> pa.Array:
+  """Returns the cells that match a pattern, or do not; themselves or in another form, `of`."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  found = compute.match_substring_regex(cells if of is None else of, pattern)
+  return cells.filter(found if matches else compute.invert(found))
+
+
+def _alike(texts: Iterable[str]) -> str:
+  """Returns a hint if texts differ by blanks, letter case or the coding of accents alone."""
+  found: dict[str, str] = {}
+  for text in texts:
+    other = found.setdefault(unicodedata.normalize("NFKC", text).strip().casefold(), text)
+    if other != text:
+      return f"; {other!r} and {text!r} are two of them"
+  return ""
 
 
 class _Column:
   """The cells of a column, as text."""
 
-  def __init__(
-      self, name: str, tables: Mapping[str, Mapping[str, Sequence[str | None]]]
-  ) -> None:
-    self._name = name
-    self._cells = {path: [cell or "" for cell in table[name]] for path, table in tables.items()}
-    self._of_text, self._of_parquet = (
-        {
-            cell for path, cells in self._cells.items() for cell in cells
-            if path.endswith(read_lib.PARQUET) == is_parquet
-        }
-        for is_parquet in (False, True)
+  def __init__(self, name: str, cells: Mapping[str, pa.ChunkedArray]) -> None:
+    self._name, self._columns = name, cells
+    # Those of text files, and of others, which have decimal points.
+    self._of_text, self._of_others = (
+        _distinct(
+            column for path, column in self._columns.items()
+            if path.endswith(bad_table.TEXT_FILES) == is_text
+        )
+        for is_text in (True, False)
     )
-    self.has_empty = "" in self._of_text | self._of_parquet
-    self._texts = (self._of_text | self._of_parquet) - {""}
+
+  @property
+  def has_empty(self) -> bool:
+    """Whether a cell is empty."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    return any(
+        column.null_count or compute.any(compute.equal(column, "")).as_py()
+        for column in self._columns.values()
+    )
 
   def num_numbers(self, decimal: str) -> int:
     """Returns how many different cells of text files are numbers with a decimal mark."""
-    return sum(_is_number(text, decimal) for text in self._of_text)
-
-  def _others(self, decimal: str) -> set[str]:
-    """Returns the cells that are no numbers; Parquet files have decimal points."""
-    return {
-        text for texts, mark in ((self._of_text, decimal), (self._of_parquet, "."))
-        for text in texts if text and not _is_number(text, mark)
-    }
+    return len(_where(read_lib.plain(self._of_text, decimal), read_lib.PATTERNS["number"]))
 
   def field(
       self, decimal: str, role: str | None, is_public: bool
   ) -> tuple[schema_lib.Field | None, str]:
     """Returns the column's field, None without one, and what it was taken for."""
+    num_texts = len(self._of_text) + len(self._of_others)
     if role == "label":
-      return self._with_levels(), f"the label, of {len(self._texts)} classes"
+      levels = self._levels()
+      about = f"the label, of {len(levels)} classes{_alike(levels)}"
+      return schema_lib.Field(self._name, "string", enum=levels), about
     if role is not None:
       return schema_lib.Field(self._name, "string"), f"the {role}"
-    if not self._texts:
+    if not num_texts:
       return None, "left out, since it is empty"
-    about, others = "", self._others(decimal)
-    if self._may_be_key(others):
-      about = "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
+    others = [
+        text for cells, mark in ((self._of_text, decimal), (self._of_others, "."))
+        for text in _where(
+            cells, read_lib.PATTERNS["number"], False, of=read_lib.plain(cells, mark)
+        ).to_pylist()
+    ]
+    key = self._key_hint(len(others) == num_texts)
     if not others:
-      return self._number(decimal, is_public), f"a number{about}"
-    if len(self._texts) <= _MOST_LEVELS:
-      field = self._with_levels()
-      return field, f"levels ({', '.join(field.enum or ())}){about}"
-    return None, f"left out, since {min(others)!r} is not a number{about}"
+      return self._number(decimal, is_public), f"a number{self._number_hint(decimal)}{key}"
+    levels = self._levels()
+    if _BOOLEANS.issuperset(levels):
+      return schema_lib.Field(self._name, "boolean"), "true or false"
+    if len(levels) <= _MOST_LEVELS:
+      about = f"levels ({', '.join(levels)}){_alike(levels)}{key}"
+      return schema_lib.Field(self._name, "string", enum=levels), about
+    return None, f"left out, since {min(others)!r} is not a number{key}"
 
-  def _with_levels(self) -> schema_lib.Field:
-    levels = encode.in_order(self._texts)
-    return schema_lib.Field(self._name, "string", enum=levels)
+  def _levels(self) -> tuple[str, ...]:
+    return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
 
-  def _may_be_key(self, others: set[str]) -> bool:
-    """Returns whether every file has different integers, or texts, in this column."""
-    if not all(len(set(cells)) == len(cells) > 1 for cells in self._cells.values()):
-      return False
-    pattern = re.compile(read_lib.PATTERNS["integer"])
-    return others == self._texts or all(map(pattern.fullmatch, self._texts))
+  def _key_hint(self, is_text: bool) -> str:
+    """Returns a hint if every file has different integers, or texts, in this column."""
+    if not all(len(column.unique()) == len(column) > 1 for column in self._columns.values()):
+      return ""
+    integer = read_lib.PATTERNS["integer"]
+    cells = (self._of_text, self._of_others)
+    if not is_text and any(len(_where(one, integer, False)) for one in cells):
+      return ""
+    return "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
+
+  def _number_hint(self, decimal: str) -> str:
+    """Returns a hint if numbers look like codes, or as if their mark were one of thousands."""
+    codes = _where(self._of_text, _CODE)
+    if len(codes):
+      return f"; {codes[0].as_py()!r} may be a code, and no number"
+    plain = read_lib.plain(self._of_text, decimal)
+    with_mark = _where(self._of_text, r"\.", of=plain)
+    if 0 < len(with_mark) < len(plain) and len(with_mark) == len(_where(plain, _THOUSANDS)):
+      text = with_mark[0].as_py()
+      return f"; {text!r} is no whole number, as {decimal!r} is the decimal mark"
+    return ""
 
   def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:
     if not is_public:
       return schema_lib.Field(self._name)
     values = np.array([
-        float(cell.replace(decimal, ".")) for cells in self._cells.values() for cell in cells if cell
+        float(cell.replace(decimal, "."))
+        for cell in itertools.chain(*(c.to_pylist() for c in self._columns.values())) if cell
     ])
     deviation = float(values.std())
     return schema_lib.Field(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
+import unicodedata
 
 import numpy as np
 
@@ -41,12 +42,20 @@ def positions(column: np.ndarray, texts: Sequence[str]) -> np.ndarray:
 
 
 def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[str, ...]:
-  """Returns the classes in their order: the schema's, or else those of all clients, sorted."""
+  """Returns the classes in their order: the schema's, or else those of all clients, sorted.
+
+  Raises:
+    ValueError: If two differ by blanks around them, or the coding of accents, alone.
+  """
   if schema.classes is not None:
     return schema.classes
   found: set[str] = set()
   for table in tables:
     found.update(table[schema.label])
+  by_form = {unicodedata.normalize("NFC", text).strip(): text for text in found}
+  if len(by_form) < len(found):
+    alike = sorted(found.difference(by_form.values()))[0]
+    raise validate.error("label_column", "hold classes that blanks alone do not tell apart", alike)
   return in_order(found)
 
 

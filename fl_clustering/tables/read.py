@@ -3,8 +3,8 @@
 A text file (`.csv`, or `.csv.gz`) is UTF-8, with or without a byte order mark.  Line 1 has the
 columns' names.  Every other line is a row, and no quoted cell goes on in the next line.  A cell of
 numbers holds one of ASCII digits, such as -1.5e3, and nothing else.  Texts are taken as they are.
-Parquet files (`.parquet`) are read likewise.  A null is a missing cell there, and so is a number
-that is equal to one of the schema's missing values.
+Files whose cells have types (`typed_files.py`) are read likewise.  A null is a missing cell there,
+and so is a number that is equal to one of the schema's missing values.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
@@ -14,61 +14,42 @@ of missing cells.
 from __future__ import annotations
 
 import codecs
-import collections
-import contextlib
 import csv
 import gzip
 import io
 import re
 import reprlib
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
   import pyarrow as pa
 
-TEXT_FILES = (".csv", ".csv.gz")
-PARQUET = ".parquet"
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
-# What pandas calls an index without a name in a Parquet file.
-_INDEX = re.compile("__index_level_[0-9]+__")
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
 
-class BadTable(ValueError):
-  """A file can't be used.
+def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
+  """Returns the names of a file's columns.
 
-  Attributes:
-    path: The file.
-    line: The line, from 1; of a Parquet file the row; None for all of it.
-    column: The column's name, None for none.
-  """
-
-  def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
-    row = "row" if path.endswith(PARQUET) else "line"
-    place = [path]
-    place += [] if line is None else [f"{row} {line}"]
-    place += [] if column is None else [f"column {column!r}"]
-    super().__init__(f"{', '.join(place)}: {rule}")
-    self.path, self.line, self.column = path, line, column
-
-
-def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
-  """Returns the names of a file's columns, without the index of a pandas frame.
+  Args:
+    named: Those that count even if they are the index of a pandas frame, which is none else.
 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
-  if path.endswith(PARQUET):
-    return tuple(name for name in _parquet(path).schema_arrow.names if not _INDEX.fullmatch(name))
+  if path.endswith(typed_files.ENDINGS):
+    return typed_files.header(path, named)
   with _opened(path) as file:
     return _header(path, file, delimiter)
 
@@ -88,7 +69,10 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
       file as a whole or the names of its columns.
   """
   reader = _Reader(path, schema, private)
-  table = _joined(reader.parquet() if path.endswith(PARQUET) else reader.text_file(), schema)
+  is_text = path.endswith(bad_table.TEXT_FILES)
+  table = _joined(reader.text_file() if is_text else reader.typed_file(), schema)
+  if not private and table.empty:
+    raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
     raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
@@ -106,7 +90,7 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
 
   if not isinstance(frame, pd.DataFrame):
     raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
-  return _joined(_Reader(f"frame{PARQUET}", schema, private=False).frame(frame), schema)
+  return _joined(_Reader(f"frame{typed_files.PARQUET}", schema, private=False).frame(frame), schema)
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -126,28 +110,43 @@ def first_line(path: str) -> str:
     return b"".join(_lines(path, file, 1)).decode(errors="replace")
 
 
-def texts(path: str, delimiter: str) -> dict[str, list[str | None]]:
-  """Returns the cells of the columns in `header` as text; None where a Parquet file has none.
+def texts(
+    path: str, delimiter: str, named: Collection[str | None] = ()
+) -> dict[str, pa.ChunkedArray]:
+  """Returns the cells of the columns in `header` as text; null where a typed file has none.
 
   Raises:
     BadTable: If the file can't be used.
   """
-  if path.endswith(PARQUET):
-    with _parquet_errors(path):
-      table = _parquet(path).read()
-      return {
-          name: list(map(_text, table[name].to_pylist())) for name in table.column_names
-          if not _INDEX.fullmatch(name)
-      }
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if path.endswith(typed_files.ENDINGS):
+    return typed_files.texts(path, named)
   with _opened(path) as file:
     names = _header(path, file, delimiter)
-    rows = []
-    for number, line in enumerate(file, start=2):
-      try:
-        rows.append(_cells_of_row(line, delimiter, len(names)))
-      except ValueError as e:
-        raise BadTable(path, number, None, f"{e}") from e
-  return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+    number = 2
+    while lines := _lines(path, file, _BLOCK):
+      rows = []
+      for number, line in enumerate(lines, start=number):
+        try:
+          rows.append(_cells_of_row(line, delimiter, len(names)))
+        except ValueError as e:
+          raise bad_table.BadTable(path, number, None, f"{e}") from e
+      number += 1
+      for name, cells in zip(names, zip(*rows)):
+        chunks[name].append(pa.array(cells, pa.string()))
+  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+
+
+def plain(cells: pa.Array, decimal: str) -> pa.Array:
+  """Returns cells without blanks around them, and with a point as the decimal mark."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  cells = compute.ascii_trim(cells, " \t")
+  if decimal == ".":
+    return cells
+  return compute.replace_substring(compute.replace_substring(cells, ".", "x"), decimal, ".")
 
 
 def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
@@ -167,7 +166,7 @@ def _opened(path: str) -> io.BufferedIOBase:
   try:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
   except OSError as e:
-    raise BadTable(path, None, None, f"can't be read: {e.strerror}") from e
+    raise bad_table.BadTable(path, None, None, f"can't be read: {e.strerror}") from e
 
 
 def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
@@ -175,17 +174,19 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
   try:
     return file.readlines(num_bytes)
   except (OSError, EOFError, zlib.error) as e:
-    raise BadTable(path, None, None, f"can't be read: {e}") from e
+    raise bad_table.BadTable(path, None, None, f"can't be read: {e}") from e
 
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
   line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  if not line:
+    raise bad_table.bad_header(path, None, "is empty")
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise BadTable(path, 1, None, f"{e}") from e
-  _check_names(path, names)
+    raise bad_table.bad_header(path, None, f"{e}") from e
+  bad_table.check_names(path, names)
   return names
 
 
@@ -211,15 +212,6 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
   return cells
 
 
-def _check_names(path: str, names: Sequence[str]) -> None:
-  line = None if path.endswith(PARQUET) else 1
-  for name, number in collections.Counter(names).items():
-    if not name:
-      raise BadTable(path, line, None, "a column has no name")
-    if number > 1:
-      raise BadTable(path, line, name, "two columns have this name")
-
-
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
   if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
@@ -241,37 +233,6 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
-@contextlib.contextmanager
-def _parquet_errors(path: str) -> Iterator[None]:
-  """Raises a BadTable where a Parquet file can't be read."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  try:
-    yield
-  except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as e:
-    raise BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
-
-
-def _parquet(path: str) -> Any:
-  from pyarrow import parquet  # pylint: disable=g-import-not-at-top
-
-  with _parquet_errors(path):
-    file = parquet.ParquetFile(path)
-  _check_names(path, file.schema_arrow.names)
-  return file
-
-
-def _text(value: Any) -> str | None:
-  """Returns the text of a cell of a Parquet file, None where there is none."""
-  if value is None or value != value:  # NaN.
-    return None
-  if isinstance(value, bool):
-    return "true" if value else "false"
-  if isinstance(value, float) and value.is_integer():
-    return f"{value:.0f}"
-  return f"{value}"
-
-
 class _Split(NamedTuple):
   """Lines that were split into cells.
 
@@ -289,7 +250,7 @@ class _Reader:
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
-    self._is_text = not path.endswith(PARQUET)
+    self._is_text = not path.endswith(typed_files.ENDINGS)
     self._decimal = schema.decimal if self._is_text else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -298,9 +259,9 @@ class _Reader:
         float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
     ]
 
-  def problem(self, row: int, column: str | None, rule: str) -> BadTable:
+  def problem(self, row: int, column: str | None, rule: str) -> bad_table.BadTable:
     """Returns the error of a row, counted from 0."""
-    return BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
+    return bad_table.BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
 
   def text_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of blocks of a text file."""
@@ -317,11 +278,13 @@ class _Reader:
         )
         first += len(lines)
 
-  def parquet(self) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of parts of a Parquet file, whose cells are read as their text."""
-    file = _parquet(self._path)
+  def typed_file(self) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of parts of a typed file, whose cells are read as their text."""
+    file = typed_files.opened(self._path)
     self._check_header(file.schema_arrow.names)
-    with _parquet_errors(self._path):
+    if self._path.endswith(typed_files.NPZ):
+      self._check_shape(file.schema_arrow.names)
+    with typed_files.errors(self._path):
       yield from self._batches(
           file.iter_batches(columns=[field.name for field in self._schema.fields])
       )
@@ -335,7 +298,7 @@ class _Reader:
     try:
       table = pa.Table.from_pandas(frame[names], preserve_index=False)
     except pa.ArrowException as e:
-      raise BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
+      raise bad_table.BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
     return self._batches(table.to_batches())
 
   def _batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
@@ -377,7 +340,7 @@ class _Reader:
     texts = []
     for row, cell in enumerate(column):
       try:
-        text = _text(cell.as_py())
+        text = typed_files.text(cell.as_py())
       except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
         if not self._private:
           raise self.problem(first + row, name, f"can't be read: {e}") from e
@@ -389,8 +352,19 @@ class _Reader:
     found = set(names)
     for field in self._schema.fields:
       if field.name not in found:
-        line = 1 if self._is_text else None
-        raise BadTable(self._path, line, field.name, f"is not among the columns {list(names)}")
+        columns = schema_lib.listed(names)
+        raise bad_table.bad_header(self._path, field.name, f"is not among the columns {columns}")
+
+  def _check_shape(self, names: Sequence[str]) -> None:
+    """Raises a BadTable if features that are a whole array would be a part of this one."""
+    shape = self._schema.feature_shape
+    if self._schema.feature_names != schema_lib.array_names(shape):
+      return
+    known = {typed_files.LABELS, *(field.name for field in self._schema.fields)}
+    for name in names:
+      if name not in known:
+        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
+        raise bad_table.bad_header(self._path, name, rule)
 
   # Lines.
 
@@ -520,14 +494,11 @@ class _Reader:
     """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
     from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
-    plain = compute.ascii_trim(cells, " \t")
-    if self._decimal != ".":
-      plain = compute.replace_substring(plain, ".", "x")
-      plain = compute.replace_substring(plain, self._decimal, ".")
-    is_number = compute.match_substring_regex(plain, PATTERNS[field.type])
+    texts = plain(cells, self._decimal)
+    is_number = compute.match_substring_regex(texts, PATTERNS[field.type])
     values = np.full(len(cells), np.nan)
     mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
-    values[mask] = np.array(plain.filter(is_number).to_pylist(), object).astype(np.float64)
+    values[mask] = np.array(texts.filter(is_number).to_pylist(), object).astype(np.float64)
     are_missing = np.isin(values, self._missing_numbers)
     values[are_missing] = np.nan
     low, high = field.bounds

@@ -58,7 +58,7 @@ class SavedTables:
     given = None if schema is None else schema_lib.load(schema)
     later = _later(self.schema.without("split"), given)
     first = next(iter(clients_lib.files(directory, argument).values()))
-    names = read_lib.header(first, later.delimiter)
+    names = read_lib.header(first, later.delimiter, later.roles.values())
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
     return clients_lib.open_folder(directory, later.without(*lacking), argument=argument)
 

@@ -22,8 +22,11 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import json
 import math
+import re
+import reprlib
 from typing import Any, Iterable, Mapping, Sequence
 
 from clustering_basics import atomic_file
@@ -245,6 +248,15 @@ class Schema:
     return tuple(name for field in self.features for name in field.feature_names)
 
   @property
+  def feature_shape(self) -> tuple[int, ...]:
+    """The shape of a row's features: an image's if they are all its pixels, by `array_names`."""
+    names = self.feature_names
+    last = re.fullmatch("x([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})", names[-1])
+    shape = tuple(int(place) + 1 for place in last.groups()) if last else ()
+    is_image = last and math.prod(shape) == len(names) and names == array_names(shape)
+    return shape if is_image else (len(names),)
+
+  @property
   def classes(self) -> tuple[str, ...] | None:
     """The classes in their order; None where there is no label, or its field does not say."""
     return None if self.label is None else self._by_name[self.label].enum
@@ -338,13 +350,26 @@ def strict(
   """
   excluded = set(exclude)
   for name in excluded.difference(header):
-    raise validate.error("exclude", f"name columns of {list(header)}", name)
+    raise validate.error("exclude", f"name columns of {listed(header)}", name)
   roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
   fields = tuple(
       Field(name, "string" if name in roles.values() else "number")
       for name in header if name not in excluded
   )
   return Schema(fields, **roles)
+
+
+def array_names(shape: Sequence[int]) -> tuple[str, ...]:
+  """Returns the columns of an array's rows of some shape: x0, x1, ...; of images x0_0_0, ...."""
+  places = itertools.product(*map(range, shape))
+  return tuple("x" + "_".join(map(str, place)) for place in places)
+
+
+def listed(names: Iterable[str]) -> str:
+  """Returns the names of columns as a message has them, the first ones of many."""
+  shown = reprlib.Repr()
+  shown.maxlist = 20
+  return shown.repr(list(names))
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,15 @@ from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.points import given_clients
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -65,6 +68,12 @@ def to_json(schemas: Schemas) -> dict[str, Any]:
   }
 
 
+def write(schemas: Schemas, path: str) -> None:
+  """Writes the schemas to a file."""
+  text = json.dumps(to_json(schemas), indent=2, ensure_ascii=False)
+  atomic_file.write_text(path, f"{text}\n")
+
+
 def load(path: str) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
   try:
@@ -80,22 +89,36 @@ def strict(
     directory: str, key: str | None = None, exclude: Iterable[str] = ()
 ) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a folder whose columns are numbers, but for the key."""
-  _, paths = next(iter(_files(directory, "data_dir").items()))
-  headers = {view: read_lib.header(path) for view, path in paths.items() if view != LABELS}
+  firsts = {view: paths[0] for view, paths in by_view(directory).items()}
+  named = {key, *exclude}
+  headers = {view: read_lib.header(path, named=named) for view, path in firsts.items()}
   unknown = set(exclude).difference(*headers.values())
   if unknown:
     raise validate.error("exclude", f"name columns of {directory!r}", sorted(unknown)[0])
   schemas = {}
   for view, names in headers.items():
+    unused = unused_columns(firsts[view], key, exclude) & {*names}
     try:
-      schemas[view] = schema_lib.strict(names, key=key, exclude=set(exclude) & {*names})
+      schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
-      raise read_lib.BadTable(paths[view], 1, None, f"{e}".rstrip(".")) from e
+      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
   check(schemas)
   return schemas
 
 
-def _files(directory: str, argument: str) -> dict[str, dict[str, str]]:
+def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[str]:
+  """Returns the columns that a view without a schema leaves out; `y` of arrays is no feature."""
+  labels = {typed_files.LABELS} - {key} if path.endswith(typed_files.NPZ) else set()
+  return {*exclude, *labels}
+
+
+def are_in(directory: str) -> bool:
+  """Returns whether a folder's first entry is a folder, as a client with views has one."""
+  entries = clients_lib.entries(directory, "data_dir")
+  return bool(entries) and os.path.isdir(os.path.join(directory, entries[0]))
+
+
+def client_files(directory: str, argument: str = "data_dir") -> dict[str, dict[str, str]]:
   """Returns the paths of every client's files by view."""
   found = {}
   for entry in clients_lib.entries(directory, argument):
@@ -106,6 +129,12 @@ def _files(directory: str, argument: str) -> dict[str, dict[str, str]]:
   if not found:
     raise validate.error(argument, "hold a folder per client", directory)
   return given_clients.sorted_by_id(found)
+
+
+def by_view(directory: str) -> dict[str, list[str]]:
+  """Returns the paths of the clients' files by the names of the first one's views."""
+  clients = list(client_files(directory).values())
+  return {view: [own[view] for own in clients if view in own] for view in clients[0] if view != LABELS}
 
 
 class Views(collections.abc.Mapping):
@@ -130,7 +159,7 @@ class Views(collections.abc.Mapping):
     first = next(iter(tables))
     for view, table in tables.items():
       if len(table) != len(tables[first]):
-        raise read_lib.BadTable(
+        raise bad_table.BadTable(
             paths[view], None, None, f"has {len(table)} rows, and {first} {len(tables[first])}"
         )
       if self._key is not None:
@@ -143,7 +172,7 @@ class Views(collections.abc.Mapping):
     places = encode.positions(first[self._key].to_numpy(), list(table[self._key]))
     if (places < 0).any():
       key = first[self._key][int((places < 0).argmax())]
-      raise read_lib.BadTable(path, None, self._key, f"lacks {key!r}, which another view has")
+      raise bad_table.BadTable(path, None, self._key, f"lacks {key!r}, which another view has")
     return table.iloc[places].reset_index(drop=True)
 
   def __iter__(self) -> Iterator[str]:
@@ -170,13 +199,14 @@ class Views(collections.abc.Mapping):
   def _labels_of(self, client_id: str) -> np.ndarray:
     path = self._paths[client_id][LABELS]
     dialect = next(iter(self.schemas.values()))
-    columns = read_lib.texts(path, dialect.delimiter)
+    texts = read_lib.texts(path, dialect.delimiter, {self._key})
+    columns = {name: cells.to_pylist() for name, cells in texts.items()}
     keys = columns.pop(self._key, None) if self._key is not None else None
     if len(columns) != 1:
-      raise read_lib.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
+      raise bad_table.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
     (classes,) = columns.values()
     if len(classes) != self.num_rows[client_id]:
-      raise read_lib.BadTable(
+      raise bad_table.BadTable(
           path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"
       )
     found = np.array(classes, object)
@@ -185,7 +215,7 @@ class Views(collections.abc.Mapping):
     first = next(iter(self[client_id].values()))
     places = encode.positions(first[self._key].to_numpy(), [key or "" for key in keys])
     if (places < 0).any():
-      raise read_lib.BadTable(path, None, self._key, "lacks a key that the views have")
+      raise bad_table.BadTable(path, None, self._key, "lacks a key that the views have")
     return found[places]
 
   def digests(self) -> dict[str, str]:
@@ -203,7 +233,7 @@ def open_folder(directory: str, schemas: Schemas, *, argument: str = "data_dir")
     ValueError: If the folder can't be used, or a client has other views.
     BadTable: If a file can't be used.
   """
-  paths = _files(directory, argument)
+  paths = client_files(directory, argument)
   has_labels = LABELS in next(iter(paths.values()))
   wanted = {*schemas, *([LABELS] if has_labels else [])}
   for client_id, files in paths.items():
@@ -213,7 +243,5 @@ def open_folder(directory: str, schemas: Schemas, *, argument: str = "data_dir")
           ", ".join(sorted(files)),
       )
   views = Views(paths, schemas)
-  for client_id, num_rows in views.num_rows.items():
-    if not num_rows:
-      raise validate.error(argument, "hold a row for every client", client_id)
+  _ = views.num_rows  # Reads all files.
   return views

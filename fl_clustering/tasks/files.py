@@ -108,7 +108,7 @@ def _clients(
   """Yields the clients that can be trained and tested, with scaled features."""
   for client_id in _usable(is_test):
     table, mask = clients[client_id], is_test[client_id]
-    features = tables.features(table)
+    features = tables.features(table).reshape(-1, *clients.schema.feature_shape)
     labels = encode.positions(table[clients.schema.label].to_numpy(), classes)
     train, test = (
         examples_lib.converted(client_id, features[rows], labels[rows], "float32")

@@ -58,6 +58,7 @@ def _split(
   elif is_used.any():
     is_test[is_used] = held_out.draw_rows(client_id, int(is_used.sum()), None, seed)
   features = encode.private_features(table[is_used], schema).astype(np.float32)
+  features = features.reshape(-1, *schema.feature_shape)
   examples = examples_lib.Examples(features, labels[is_used].astype(np.int32))
   return examples.take(~is_test[is_used]), examples.take(is_test[is_used])
 

@@ -10,24 +10,26 @@ from fl_clustering.three_phase import stages
 
 
 class ProgressBar(stages.RunObserver):
-  """One bar per stage: round, loss, the clients' accuracy, time left."""
+  """One bar for the whole run: rounds done and planned, time left, stage, its loss and accuracy."""
 
   def __init__(self) -> None:
     self._bar: Any = None
-    self._rounds_done = 0
 
   def __enter__(self) -> ProgressBar:
     return self
 
   def __exit__(self, *unused_exception: object) -> None:
-    self._close()
+    if self._bar is not None:
+      self._bar.close()
 
-  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
-    self._close()
-    self._bar = tqdm.tqdm(
-        desc=f"{stage:16}", total=num_rounds, initial=rounds_done, unit="round"
-    )
-    self._rounds_done = rounds_done
+  def rounds_planned(self, num_rounds: int) -> None:
+    if self._bar is None:
+      self._bar = tqdm.tqdm(unit="round")
+    self._bar.total = num_rounds
+
+  def stage_begins(self, stage: str) -> None:
+    if self._bar is not None:
+      self._bar.set_description(f"{stage:16}", refresh=False)
 
   def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     values = {row.metric: row.value for row in rows if row.cluster == ""}
@@ -39,13 +41,5 @@ class ProgressBar(stages.RunObserver):
         {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
         refresh=False,
     )
-    # Rounds replayed from a checkpoint were counted at the start.
-    if round_num > self._rounds_done:
+    if round_num:
       self._bar.update()
-    if round_num == self._bar.total:
-      # What follows may have a bar of its own.
-      self._close()
-
-  def _close(self) -> None:
-    if self._bar is not None:
-      self._bar.close()

@@ -206,22 +206,27 @@ def run(
   this = Run(
       checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed), metric
   )
-  this.methods()  # What a method can't work with is refused before anything is trained.
+  # What a method can't work with is refused before anything is trained.
+  numbers = {
+      name: participation.numbers_of(config, method.from_start)
+      for name, method in this.methods().items()
+  }
+  planned = config.pretrain_rounds + sum(
+      len(numbers[name]) * (1 + config.repeats_of(name)) for name in numbers if name not in failed
+  )
+  stage_runner.tell_planned(planned)
   pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
   config, choice = _with_number_of_clusters(config, pretrained)
   this = dataclasses.replace(this, config=config)
   starts = this.start(pretrained, settings)
   pretrained = _with_weights_in_file(pretrained, data_dir)
-  numbers = {
-      name: participation.numbers_of(config, start.method.from_start)
-      for name, start in starts.items()
-  }
   for name, start in starts.items():
     this.train(start, numbers[name], pretrained)
   # It goes on from the control, so there is none without that.
   if registry.FEDAVG in this.results:
     more_rounds = matched_control.numbers(config, this.results, engine)
     if more_rounds and matched_control.NAME not in this.failures:
+      stage_runner.tell_planned(planned + len(more_rounds))
       longer = rounds.go_on(
           starts[registry.FEDAVG], this.results[registry.FEDAVG], matched_control.NAME
       )

@@ -106,8 +106,8 @@ class SavedClusters:
   def built_model(self) -> model_lib.Model:
     """The model without its parameters."""
     return models.build(
-        input_shape=(len(self.tables.schema.feature_names),),
-        num_classes=len(self._classes), input_dtype="float32", **self.model,
+        input_shape=self.tables.schema.feature_shape, num_classes=len(self._classes),
+        input_dtype="float32", **self.model,
     )
 
   def open_folder(
@@ -245,7 +245,7 @@ class SavedClusters:
     model = self.built_model
     parameters = client_update.unflatten(model, vector)
     with np.errstate(over="ignore"):
-      features = features.astype(np.float32)
+      features = features.astype(np.float32).reshape(-1, *model.input_shape)
     blocks = [
         model.logits(parameters, features[start : start + _BLOCK_ROWS], None)
         for start in range(0, len(features), _BLOCK_ROWS)

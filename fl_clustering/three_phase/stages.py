@@ -116,6 +116,9 @@ class RunObserver:
   all events, from its start.
   """
 
+  def rounds_planned(self, num_rounds: int) -> None:
+    """The run will have so many rounds in all stages together; told anew if there will be more."""
+
   def stage_begins(self, stage: str) -> None:
     """What follows is of this stage, until another begins.
 
@@ -207,6 +210,11 @@ class StageRunner:
       return done, stage.unpack(arrays), [Row(*row) for row in history]
     except (ValueError, KeyError, TypeError) as e:
       raise self._checkpoints.damaged(stage.name, e) from e
+
+  def tell_planned(self, num_rounds: int) -> None:
+    """Tells the observers how many rounds there will be in all stages together."""
+    for observer in self._observers:
+      observer.rounds_planned(num_rounds)
 
   def tell_begins(self, stage: str) -> None:
     """Tells the observers that what follows is of this stage."""

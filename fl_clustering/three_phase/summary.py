@@ -47,8 +47,23 @@ def _client_distribution(confusions: np.ndarray, target_accuracy: float) -> dict
   }
 
 
-def _gains(result: result_lib.ThreePhaseResult) -> dict[str, dict[str, Any]]:
-  """Returns every method's `gains.Gain` over the control, a dict for JSON by name."""
+def _comparisons(result: result_lib.ThreePhaseResult) -> list[tuple[str, str, str]]:
+  """Returns (method, key of its gain, control) for all that is compared."""
+  found = [
+      (name, "gain", registry.FEDAVG) for name in result.methods if name != registry.FEDAVG
+  ]
+  if registry.FINETUNED in result.methods:
+    found += [
+        (name, "gain_over_finetuned", registry.FINETUNED)
+        for name in result.methods if name in registry.METHODS
+    ]
+  return found
+
+
+def _gain(
+    result: result_lib.ThreePhaseResult, name: str, control: str, num_comparisons: int
+) -> dict[str, Any]:
+  """Returns a method's `gains.Gain`, a dict for JSON."""
 
   def scores(name: str) -> np.ndarray:
     return judging.client_scores(result.metric, result.methods[name].clients)
@@ -56,14 +71,10 @@ def _gains(result: result_lib.ThreePhaseResult) -> dict[str, dict[str, Any]]:
   def trained(name: str) -> list[float]:
     return [float(np.mean(one)) for one in (scores(name), *result.repeats.get(name, ()))]
 
-  control = scores(registry.FEDAVG)
-  others = [name for name in result.methods if name != registry.FEDAVG]
-  return {
-      name: dataclasses.asdict(gains.gain(
-          scores(name) - control, trained(registry.FEDAVG), trained(name), len(others)
-      ))
-      for name in others
-  }
+  # Of the controls, FedAvg alone is trained again; the others are taken to vary as much.
+  return dataclasses.asdict(gains.gain(
+      scores(name) - scores(control), trained(registry.FEDAVG), trained(name), num_comparisons
+  ))
 
 
 def method_summary(result: result_lib.MethodResult, target_accuracy: float) -> dict[str, Any]:
@@ -118,7 +129,8 @@ def summarize(
     A dict `{"dataset", "num_clients", "num_test_examples", "seed", "pretrain": {"global",
     "clients", "new_clients", "cost"}, "methods": {name: {"num_clusters", "clients",
     "new_clients", "validation", "global_mean", "global_weighted", "clients_blended",
-    "global_blended", "cost", "gain", "adjusted_rand_index", "purity"}}, "comparison"}`,
+    "global_blended", "cost", "gain", "gain_over_finetuned", "adjusted_rand_index", "purity"}},
+    "comparison"}`,
     with `"privacy"` for a private run, `"num_clusters_choice"`, the number by criterion, where it
     was chosen, and `"baseline": {"clients"}` where it is known, see `baseline.py`.
     `"validation"` is of the clients that have such rows.  A model on a test set is
@@ -128,10 +140,11 @@ def summarize(
     examples together.  Standard deviations are over clients (divided by N).
     `"num_test_examples"` are the examples of `"clients"`, of `"new_clients"` and of the
     `"global"` test set. A cost is `{"client_steps", "bytes_down", "bytes_up"}`, phase 1
-    included where the method builds on it. A gain over `fedavg` is `{"mean", "low",
-    "high", "detectable", "verdict"}`, see `gains.py`; `"comparison"` says what its interval
-    rests on, and the metric where it is not the accuracy.
+    included where the method builds on it. A gain over `fedavg`, and of a grouping over
+    `finetuned`, is `{"mean", "low", "high", "detectable", "verdict"}`, see `gains.py`;
+    `"comparison"` says what its interval rests on, and the metric where it is not the accuracy.
   """
+  compared = _comparisons(result)
   summary: dict[str, Any] = {
       "dataset": task.name,
       "num_clients": len(task.clients),
@@ -145,7 +158,7 @@ def summarize(
       "comparison": {
           "control": registry.FEDAVG,
           "level": gains.LEVEL,
-          "num_comparisons": len(result.methods) - 1,
+          "num_comparisons": len(compared),
           "control_repeats": config.control_repeats,
           "method_repeats": config.method_repeats,
       },
@@ -155,8 +168,8 @@ def summarize(
   if result.baseline is not None:
     clients = _client_distribution(result.baseline, config.target_accuracy)
     summary["baseline"] = {"clients": clients}
-  for name, gain in _gains(result).items():
-    summary["methods"][name]["gain"] = gain
+  for name, key, control in compared:
+    summary["methods"][name][key] = _gain(result, name, control, len(compared))
   if result.num_clusters_choice is not None:
     summary["num_clusters_choice"] = result.num_clusters_choice.choices
   if result.privacy is not None:

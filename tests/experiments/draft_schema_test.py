@@ -12,6 +12,7 @@ from experiments import draft_schema
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
 from tests.experiment_shell import in_process
 
 
@@ -46,7 +47,7 @@ class DraftSchemaTest(parameterized.TestCase):
         label="ill", key="id", missing="mean", delimiter=";", decimal=",",
     ))
     names = [line.split(":")[0] for line in printed.splitlines()[:-1]]
-    self.assertEqual(names, ["id", "age", "sex", "ill"])
+    self.assertEqual(names, ["dialect", "id", "age", "sex", "ill"])
     table = clients_lib.open_folder(self.sample, schema)["a"]
     np.testing.assert_array_equal(
         encode.numbers(table, schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
@@ -73,6 +74,59 @@ class DraftSchemaTest(parameterized.TestCase):
     lines = dict(line.split(":", 1) for line in self._run().splitlines())
     self.assertEqual([name for name, about in lines.items() if "--row_key" in about], ["id", "ill"])
 
+  @parameterized.parameters(
+      (["007", "12"], "007"), (["2.345", "17"], "2.345"), (["2.345", "1.7", "5"], None),
+      (["1.234", "2.345"], None), (["yes", "Yes "], "Yes "), (["yes", "no"], None),
+      (["70", "0"], None),
+  )
+  def test_hints_at_what_may_be_meant_otherwise(self, cells, doubtful):
+    self._write("a.csv", "".join(f"{cell};1\n" for cell in ["x", *cells, cells[0]]))
+    lines = dict(line.split(":", 1) for line in self._run().splitlines())
+    self.assertEqual(";" in lines["x"], doubtful is not None)
+    self.assertIn(doubtful or "", lines["x"])
+
+  def test_true_and_false(self):
+    self._write("a.csv", "x,y\nTrue,1\nFalse,0\n,1\n")
+    pd.DataFrame({"x": [True], "y": [0]}).to_parquet(os.path.join(self.sample, "b.parquet"))
+    self._run()
+    schema = schema_lib.load(self.output)
+    self.assertEqual([field.type for field in schema.fields], ["boolean", "number"])
+    self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 3)
+
+  def test_the_index_of_a_frame_is_left_out_unless_it_is_named(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    frame = pd.DataFrame({"x": [0.5, 1.5]}, index=pd.Index([7, 8], name="id"))
+    frame.to_parquet(os.path.join(self.sample, "a.parquet"))
+    for roles, names in ((), ["x"]), (("--row_key=id",), ["x", "id"]):
+      self._run(*roles)
+      self.assertEqual([field.name for field in schema_lib.load(self.output).fields], names)
+      os.remove(self.output)
+
+  def test_views(self):
+    for client in ("a", "b"):
+      os.mkdir(os.path.join(self.sample, client))
+      self._write(f"{client}/one.csv", "id;x;kind\n7;1,5;u\n8;2,5;v\n")
+      self._write(f"{client}/two.csv", "id\ty\tnote\n8\t1\t\n7\t2\t\n")
+      self._write(f"{client}/labels.csv", "id;y\n8;1\n7;2\n")
+    os.remove(os.path.join(self.sample, "a.csv"))
+    printed = self._run("--row_key=id", "--exclude=note")
+    self.assertIn("one: kind: ", printed)
+    schemas = views_lib.load(self.output)
+    self.assertEqual({view: one.feature_names for view, one in schemas.items()},
+                     {"one": ("x", "kind=u", "kind=v"), "two": ("y",)})
+    opened = views_lib.open_folder(self.sample, schemas)
+    np.testing.assert_array_equal(opened["b"]["two"]["y"], [2, 1])
+    os.remove(self.output)
+    for argument, name in ("--label_column=id", "label_column"), ("--exclude=kid", "exclude"):
+      with self.assertRaisesRegex(launch.InputError, name):
+        self._run(argument)
+
+  def test_says_why_no_column_is_a_feature(self):
+    texts = "".join(f"text {i};\n" for i in range(30))
+    self._write("a.csv", "note;empty\n" + texts)
+    with self.assertRaisesRegex(launch.InputError, "data_dir.*note: .*; empty: "):
+      self._run()
+
   def test_parquet(self):
     os.remove(os.path.join(self.sample, "a.csv"))
     pd.DataFrame({"x": [0.5, None], "c": ["u", "v"], "n": [1, 2]}).to_parquet(
@@ -83,6 +137,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.feature_names, ("x", "c=u", "c=v", "n"))
     self.assertEqual(schema.missing, "mean")
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
+
+  def test_arrays(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    x = np.arange(12.0).reshape(2, 2, 3)
+    np.savez(os.path.join(self.sample, "a.npz"), x=x, y=[3, 1])
+    for flags, label in (((), "y"), (("--row_key=y",), None), (("--exclude=y",), None)):
+      self._run(*flags)
+      schema = schema_lib.load(self.output)
+      self.assertEqual((schema.label, schema.feature_shape), (label, (2, 3, 1)))
+      table = clients_lib.open_folder(self.sample, schema)["a"]
+      np.testing.assert_array_equal(encode.numbers(table, schema), x.reshape(2, 6))
+      os.remove(self.output)
 
   def test_decimal_commas_in_quotes_are_text(self):
     self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')

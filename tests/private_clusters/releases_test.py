@@ -51,6 +51,9 @@ class ReleasesTest(parameterized.TestCase):
     self.assertEqual(asked, [2, 3])
     self.assertEqual(second.ledger.releases, whole.ledger.releases)
 
+  def test_without_privacy_there_is_no_noise(self):
+    np.testing.assert_array_equal(self._ask(self._releases(np.inf), 0), np.zeros(3))
+
   def test_a_release_is_on_disk_before_it_is_asked_and_is_lost_without_an_answer(self):
     first = self._releases()
     self._ask(first, 0)

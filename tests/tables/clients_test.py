@@ -8,9 +8,9 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
-from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 
 _NUMBERS = schema_lib.strict(("x", "y"))
@@ -51,7 +51,8 @@ class ClientsTest(parameterized.TestCase):
     clients = clients_lib.open_folder(self.folder, schema)
     self.assertEqual({c: list(table["x"]) for c, table in clients.items()},
                      {"east": [2, 4], "west": [1, 3]})
-    np.testing.assert_array_equal(clients["east"].index, [1, 0])
+    # Places in both files together.
+    np.testing.assert_array_equal(clients["east"].index, [1, 3])
     np.testing.assert_array_equal(clients["west"].index, [0, 2])
     self.assertEqual(clients.num_rows, {"east": 2, "west": 2})
 
@@ -87,9 +88,11 @@ class ClientsTest(parameterized.TestCase):
     self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
     with self.assertRaisesRegex(ValueError, "x"):
       clients_lib.open_folder(self.folder, schema_lib.strict(("x",)), private=True)
-    for unreadable in ("y\n1\n", "", b"\xff"):
-      self._write("a.csv", unreadable)
-      self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+    for name in ("a.csv", "a.npz"):
+      for unreadable in ("y\n1\n", "", b"\xff"):
+        self._write(name, unreadable)
+        self.assertEmpty(clients_lib.open_folder(self.folder, schema, private=True)["a"])
+      os.remove(os.path.join(self.folder, name))
 
   def test_private_tables_that_clients_share_must_be_readable(self):
     schema = schema_lib.Schema(
@@ -97,7 +100,7 @@ class ClientsTest(parameterized.TestCase):
         client="who",
     )
     self._write("a.csv", "x\n1\n")
-    with self.assertRaises(read.BadTable):
+    with self.assertRaises(bad_table.BadTable):
       list(clients_lib.open_folder(self.folder, schema, private=True))
 
 
@@ -124,6 +127,13 @@ class EncodeTest(parameterized.TestCase):
     names = encode.classes([self._TABLE, self._TABLE[:1]], self._SCHEMA)
     self.assertEqual(names, ("9", "10", "ill"))
     np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
+
+  @parameterized.parameters(("ill ", "ill"), ("caf\u00e9", "cafe\u0301"))
+  def test_refuses_classes_that_look_alike(self, *classes):
+    table = pd.DataFrame({"y": [*classes, "well"]})
+    with self.assertRaisesRegex(ValueError, "label_column"):
+      encode.classes([table], self._SCHEMA)
+    self.assertEqual(encode.classes([table], self._SCHEMA.with_classes(classes)), classes)
 
   @parameterized.parameters(False, True)
   def test_scaling_is_that_of_all_rows_together(self, standardize):

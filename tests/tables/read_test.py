@@ -2,8 +2,11 @@
 
 import contextlib
 import gzip
+import io
 import os
+import pickle
 from unittest import mock
+import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -12,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 
@@ -72,18 +76,13 @@ class StrictTest(_ReadTest):
     schema = schema_lib.Schema(_FIELDS, delimiter=";", decimal=",")
     table = self._read(b"x;n;b;c\n1,5;2;1;u\n", schema)
     self.assertEqual(table["x"][0], 1.5)
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(b"x;n;b;c\n1.5;2;1;u\n", schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
   def test_reads_compressed_files(self):
     table = self._read(gzip.compress(self._text(_LINE)), name="a.csv.gz")
     self.assertEqual(table["n"][0], 2)
-
-  def test_a_file_without_rows(self):
-    table = self._read(_HEADER)
-    self.assertEqual(table.shape, (0, 4))
-    self.assertEqual(table["x"].dtype, np.float64)
 
   def test_missing_cells_where_the_schema_allows_them(self):
     schema = schema_lib.Schema(_FIELDS, missing="mean", missing_values=("", "NA"))
@@ -103,13 +102,14 @@ class StrictTest(_ReadTest):
           if missing == "mean":
             self.assertTrue(np.isnan(self._read(data, schema)["x"][0]))
             continue
-          with self.assertRaises(read.BadTable) as caught:
+          with self.assertRaises(bad_table.BadTable) as caught:
             self._read(data, schema)
           self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
   # Of the bytes of a file, and where the first problem is.
   @parameterized.named_parameters(
       ("empty", b"", 1, None),
+      ("without_rows", _HEADER, None, None),
       ("byte_order_mark_alone", b"\xef\xbb\xbf", 1, None),
       ("header_without_a_name", b"x,,b,c\n", 1, None),
       ("header_with_a_name_twice", b"x,n,b,c,x\n", 1, "x"),
@@ -156,7 +156,7 @@ class StrictTest(_ReadTest):
       ("a_cell_before_a_line", b"x,n,b,c\n1,2,no,u\n1,2\n", 2, "b"),
   )
   def test_refuses(self, data, line, column):
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(data)
     self.assertEqual((caught.exception.line, caught.exception.column), (line, column))
     self.assertNotIn("\n", str(caught.exception))
@@ -173,19 +173,19 @@ class StrictTest(_ReadTest):
     if column is None:
       self.assertEqual(list(self._read(data, _WITH_ROLES)["y"]), ["well", "ill"])
       return
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(data, _WITH_ROLES)
     self.assertEqual((caught.exception.line, caught.exception.column), (3, column))
 
   def test_a_damaged_file(self):
     data = gzip.compress(self._text(*[_LINE] * 100))
     for damaged in (data[:-9], data[:20] + b"\xff" * 20, b"x"):
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         self._read(damaged, name="a.csv.gz")
       self.assertIsNone(caught.exception.line)
 
   def test_the_line_is_right_beyond_a_block(self):
-    with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(read.BadTable) as caught:
+    with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
     self.assertEqual(caught.exception.line, 9)
 
@@ -213,7 +213,7 @@ class ParquetTest(_ReadTest):
   )
   def test_refuses(self, columns, row, column):
     good = {"x": [1.0, 2.0], "n": [1, 2], "b": [True, False], "c": ["u", "v"]}
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(pd.DataFrame({**good, **columns}))
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
 
@@ -229,7 +229,7 @@ class ParquetTest(_ReadTest):
     np.testing.assert_array_equal(self._parquet(frame, schema)["x"], expected)
     np.testing.assert_array_equal(read.from_frame(frame, schema)["x"], expected)
     strict = schema_lib.Schema(_FIELDS[:1], missing_values=schema.missing_values)
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(frame, strict)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
@@ -238,20 +238,24 @@ class ParquetTest(_ReadTest):
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
     frame[frame["x"] > 1].to_parquet(path)
     self.assertEqual(read.header(path), ("x",))
-    self.assertEqual(read.texts(path, ","), {"x": ["2", "3"]})
+    self.assertEqual(read.texts(path, ",")["x"].to_pylist(), ["2", "3"])
+    frame.set_index(pd.Index([7, 8, 9], name="id")).to_parquet(path)
+    self.assertEqual(read.header(path), ("x",))
+    self.assertEqual(read.header(path, named={"id"}), ("x", "id"))
+    self.assertEqual(read.texts(path, ",", {"id"})["id"].to_pylist(), ["7", "8", "9"])
 
   def test_names_of_columns_are_in_no_row(self):
     path = os.path.join(self.folder, "a.parquet")
     column = pa.array([1.0])
     for names, column_name in ((("x", "x"), "x"), (("x", ""), None)):
       parquet.write_table(pa.Table.from_arrays([column, column], names), path)
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         read.header(path)
       self.assertEqual((caught.exception.line, caught.exception.column), (None, column_name))
 
   def test_an_empty_text_names_no_client(self):
     frame = pd.DataFrame({"x": [1.0, 2.0], "who": ["a", ""]})
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(frame, schema_lib.strict(("x", "who"), client="who"))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
 
@@ -267,14 +271,141 @@ class ParquetTest(_ReadTest):
       file.seek(10)
       file.write(b"\xff" * 60)
     for read_it in (lambda: read.read(path, schema_lib.strict(("x",))), lambda: read.texts(path, ",")):
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         read_it()
       self.assertIsNone(caught.exception.line)
 
   def test_refuses_what_is_no_parquet_file(self):
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       self._read(b"PAR1", name="a.parquet")
     self.assertIsNone(caught.exception.line)
+
+
+class NpzTest(_ReadTest):
+
+  def _npz(self, schema=None, *, compressed=False, private=False, **arrays):
+    path = os.path.join(self.folder, "a.npz")
+    (np.savez_compressed if compressed else np.savez)(path, **arrays)
+    names = read.header(path)
+    if schema is None:
+      schema = schema_lib.strict(names, label="y" if "y" in names else None)
+    return read.read(path, schema, private=private)
+
+  @parameterized.product(
+      dtype=("float16", "float32", "float64", ">f4", "int8", "uint8", "uint64", ">i4", "bool"),
+      labels=([3, 1, 10], ["b", "\u00e9", "c d"], [2.0, 1.0, 0.5]), compressed=(False, True),
+  )
+  def test_reads_what_a_parquet_file_with_these_columns_holds(self, dtype, labels, compressed):
+    x = np.array([[0, 1], [3, 0], [5, 100]]).astype(dtype)
+    found = self._npz(x=x, y=np.array(labels), compressed=compressed)
+    path = os.path.join(self.folder, "a.parquet")
+    frame = pd.DataFrame(x.astype(float), columns=["x0", "x1"]).assign(y=labels)
+    frame.to_parquet(path)
+    expected = read.read(path, schema_lib.strict(("x0", "x1", "y"), label="y"))
+    pd.testing.assert_frame_equal(found, expected)
+    self.assertEqual(read.texts(f"{self.folder}/a.npz", ",")["y"], read.texts(path, ",")["y"])
+
+  def test_pixels_are_columns_row_by_row(self):
+    x = np.arange(2 * 3 * 4 * 2).reshape(2, 3, 4, 2)
+    table = self._npz(x=x)
+    np.testing.assert_array_equal(table, x.reshape(2, 24))
+    self.assertEqual(list(table)[:3], ["x0_0_0", "x0_0_1", "x0_1_0"])
+    schema = schema_lib.strict(tuple(table))
+    self.assertEqual(schema.feature_shape, (3, 4, 2))
+    np.testing.assert_array_equal(self._npz(schema, x=x[:1]), x[:1].reshape(1, 24))
+    grey = self._npz(x=x[..., 0])
+    pd.testing.assert_frame_equal(self._npz(x=x[..., :1]), grey)
+    self.assertEqual(schema_lib.strict(tuple(grey)).feature_shape, (3, 4, 1))
+    self.assertEqual(schema_lib.strict(tuple(grey)[1:]).feature_shape, (11,))
+
+  @parameterized.parameters((3,), (3, 4), (4, 3, 2), (2, 12), (3, 5, 2), (3, 4, 3), (25,), (24,))
+  def test_refuses_examples_of_another_shape(self, *shape):
+    for own in ((3, 4, 2), (24,)):
+      self._npz(x=np.ones((1, *own)))
+      schema = schema_lib.strict(read.header(os.path.join(self.folder, "a.npz")))
+      if shape != own:
+        with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
+          self._npz(schema, x=np.ones((1, *shape)), y=[1])
+
+  def test_reads_the_columns_that_a_schema_names(self):
+    schema = schema_lib.Schema(
+        (schema_lib.Field("x2", "integer", maximum=9), schema_lib.Field("x0", "boolean")),
+        missing="mean",
+    )
+    x = [[1, 2, 3], [0, 5, np.nan]]
+    np.testing.assert_array_equal(self._npz(schema, x=x, y=[1, 2]), [[3, 1], [np.nan, 0]])
+
+  @parameterized.parameters(
+      ({"x": [[1, 2], [np.nan, 3]]}, 2, "x0"), ({"x": [[1, np.inf]]}, 1, "x1"),
+      ({"x": np.array([[np.nan]], np.float16)}, 1, "x0"), ({"y": [1, np.nan]}, 2, "y"),
+      ({"y": ["a", ""]}, 2, "y"), ({"y": ["a", "\ud800"]}, 2, "y"),
+      ({"x": [[1j]]}, None, None), ({"x": np.ones((2, 1), np.longdouble)}, None, None),
+      ({"x": [["1"]]}, None, None), ({"x": [[None], [1]]}, None, None),
+      ({"x": np.ones((2, 1), "M8[s]")}, None, None), ({"x": np.ones(2, "i4,i4")}, None, None),
+      ({"x": [1, 2]}, None, None), ({"x": 1}, None, None), ({"x": np.ones((2, 0))}, None, None),
+      ({"x": np.ones((0, 2))}, None, None), ({"x": np.ones((2, 3, 0))}, None, None),
+      ({"x": np.ones((2, 1, 1, 1, 1))}, None, None),
+      ({"x": None}, None, None), ({"z": [1, 2]}, None, None), ({"y": [1]}, None, None),
+      ({"y": [[1], [2]]}, None, None), ({"y": 1}, None, None), ({"y": [1j, 2]}, None, None),
+      ({"y": [b"a", b"b"]}, None, None), ({"y": [None, "a"]}, None, None),
+  )
+  def test_refuses(self, arrays, row, column):
+    arrays = {"x": np.ones((2, 1)), **arrays}
+    num_rows = len(arrays["x"]) if np.ndim(arrays["x"]) else 2
+    arrays = {"y": np.arange(num_rows), **arrays}
+    if arrays["x"] is None:
+      del arrays["x"]
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._npz(**arrays)
+    self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
+    self.assertNotIn("\n", str(caught.exception))
+    self.assertLess(len(str(caught.exception)), 400)
+
+  def test_refuses_text_of_other_bytes(self):
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._npz(x=np.ones((2, 1)), y=np.frombuffer(b"a\0\0\0" + b"\xff" * 4, "<U1"))
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "y"))
+
+  def test_refuses_what_is_no_such_file(self):
+    path = os.path.join(self.folder, "a.npz")
+    np.savez(path, x=np.ones((50, 2)))
+    with open(path, "rb") as file:
+      data = file.read()
+    array, archive = io.BytesIO(), io.BytesIO()
+    np.save(array, np.ones((2, 1)))
+    with zipfile.ZipFile(archive, "w") as file:
+      file.writestr("x.npy", b"1 2")
+    others = (b"", b"PK", data[:-9], data[:300] + data[600:], data[:10] + b"\xff" * 99 + data[109:],
+              array.getvalue(), pickle.dumps([[1]]), archive.getvalue())
+    for other in others:
+      for read_it in (lambda: read.header(path), lambda: read.texts(path, ",")):
+        with open(path, "wb") as file:
+          file.write(other)
+        with self.assertRaises(bad_table.BadTable) as caught:
+          read_it()
+        self.assertIsNone(caught.exception.line)
+        self.assertNotIn("\n", str(caught.exception))
+
+  def test_a_message_lists_the_first_of_many_columns(self):
+    schema = schema_lib.strict((*(f"x{i}" for i in range(5000)), "y"), label="y")
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._npz(schema, x=np.ones((1, 5000)))
+    self.assertEqual(caught.exception.column, "y")
+    self.assertLess(len(str(caught.exception)), 400)
+
+  @parameterized.product(
+      number=(np.nan, np.inf, -1e300, 7, 2.5), label=("v", "", "\ud800", "w" * 99),
+      dtype=("float64", "float16"),
+  )
+  def test_no_private_row_changes_another_one(self, number, label, dtype):
+    schema = schema_lib.Schema(
+        (schema_lib.Field("x0", minimum=0, maximum=4), schema_lib.Field("x1", "integer"),
+         schema_lib.Field("y", "string", enum=("u", "v"))), label="y",
+    )
+    with np.errstate(over="ignore"):
+      x = np.array([[1, 2], [number, number], [3, 4]]).astype(dtype)
+    table = self._npz(schema, x=x, y=["u", label, "v"], private=True)
+    self.assertEqual(table.iloc[[0, 2]].to_numpy().tolist(), [[1, 2, "u"], [3, 4, "v"]])
 
 
 # Rows that are odd, each on its own.
@@ -303,6 +434,11 @@ class PrivateTest(_ReadTest):
     self.assertLen(table, 3 + num_odd)
     others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
     pd.testing.assert_frame_equal(others, expected)
+
+  def test_a_file_without_rows(self):
+    table = self._read(_HEADER, private=True)
+    self.assertEqual(table.shape, (0, 4))
+    self.assertEqual(table["x"].dtype, np.float64)
 
   def test_what_cant_be_read_is_missing(self):
     table = self._read(self._text(b"tall,121,yes,w", b"1,2", b"1e999,-5,1,u"), private=True)
@@ -336,10 +472,10 @@ class PrivateTest(_ReadTest):
     table = read.read(path, schema, private=True)
     self.assertEqual(list(table["x"]), [1, 2])
     self.assertEqual(list(table["k"].isna()), [False, True])
-    with self.assertRaises(read.BadTable) as caught:
+    with self.assertRaises(bad_table.BadTable) as caught:
       read.read(path, schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
-    with self.assertRaises(read.BadTable):
+    with self.assertRaises(bad_table.BadTable):
       read.texts(path, ",")
 
 
@@ -368,7 +504,7 @@ class ShortcutTest(_ReadTest):
     def outcome():
       try:
         return self._read(data, schema, private=private)
-      except read.BadTable as e:
+      except bad_table.BadTable as e:
         return e.line, e.column
 
     found = outcome()

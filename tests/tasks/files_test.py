@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
+from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
@@ -94,6 +95,25 @@ class FilesTest(parameterized.TestCase):
     files.open_folder.cache_clear()
     now = self._load().row_digests
     self.assertEqual([name for name in now if before[name] != now[name]], ["c1"])
+
+  def test_images(self):
+    folder, rng, images = self.create_tempdir().full_path, np.random.default_rng(0), {}
+    for name in "ab":
+      images[name] = rng.integers(0, 17, (20, 6, 7), np.uint8)
+      np.savez(os.path.join(folder, f"{name}.npz"), x=images[name], y=np.arange(20) % 2)
+    task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=folder, model="cnn",
+        schema=schema_lib.strict(read.header(os.path.join(folder, "a.npz")), label="y"),
+    ))
+    self.assertEqual(task.model.input_shape, (6, 7, 1))
+    scaling = task.tables.scaling
+    for client in task.clients:
+      own = images[client.client_id].reshape(20, 42)
+      scaled = ((own - scaling.shift) * scaling.factor).reshape(20, 6, 7, 1)
+      found = np.concatenate([client.train.features, client.test.features])
+      np.testing.assert_array_equal(
+          np.unique(found, axis=0), np.unique(scaled.astype(np.float32), axis=0)
+      )
 
   def test_more_features_than_memory(self):
     self._load()  # The files have been looked at.

@@ -150,6 +150,20 @@ class LoadTest(_TestCase):
     kept = "40,f,1,no,train\n"
     self.assert_client(_table(kept, row + "\n", kept), [[-1, 1, 0, 0]] * 2, [0, 0])
 
+  def test_images(self):
+    names = schema_lib.array_names((2, 3, 1))
+    fields = [schema_lib.Field(name, minimum=0, maximum=2) for name in names]
+    classes = schema_lib.Field("y", "string", enum=("0", "1"))
+    x, sink = np.arange(24).reshape(4, 2, 3), io.BytesIO()
+    np.savez(sink, x=x, y=[0, 1, 7, 0])
+    files = {"a.npz": sink.getvalue(), "b.npz": sink.getvalue()[:-9]}
+    clients = self.load(files, schema_lib.Schema((*fields, classes), label="y"))
+    found = [np.concatenate([part[c].features for part in (clients.train, clients.test)])
+             for c in "ab"]
+    expected = np.clip(x, 0, 2)[[0, 1, 3], :, :, np.newaxis] - 1
+    np.testing.assert_array_equal(np.sort(found[0], axis=0), expected)
+    self.assertEqual(found[1].shape, (0, 2, 3, 1))
+
   def test_columns_are_known_by_name(self):
     self.assert_client(
         _table("no,u,1,train,f,40\n", header="ill,name,x,part,sex,age\n"), [[-1, 1, 0, 0]], [0])

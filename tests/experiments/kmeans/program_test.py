@@ -194,6 +194,29 @@ class OwnDataTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(frame[["income"]])
 
+  def test_arrays(self):
+    base = self.create_tempdir().full_path
+    folder = os.path.join(base, "out")
+    os.mkdir(os.path.join(base, "data"))
+    for client in self.groups:
+      points = np.loadtxt(os.path.join(self.data, f"{client}.csv"), delimiter=",", skiprows=1)
+      # Rows of the same label are not alike.
+      labels = 1e9 * np.resize([0, 1], len(points))
+      np.savez(os.path.join(base, "data", f"{client}.npz"), x=points, y=labels)
+    flags = [f"--data_dir={base}/data", "--k_range=2:5", "--standardize"]
+    _run(*flags, f"--output_dir={folder}")
+    self.assertEqual(json.loads(_read(folder, "config.json"))["data"]["features"], ["x0", "x1"])
+    for client in self.groups:
+      name = f"assignments/{client}.csv"
+      self.assertEqual(_read(folder, name), _read(self.folder, name))
+    _run(*flags[:1], "--num_clusters=2", "--label_column=x0", f"--output_dir={folder}_1")
+    self.assertEqual(json.loads(_read(f"{folder}_1", "config.json"))["data"]["features"], ["x1"])
+    path = os.path.join(base, "data", "south.npz")
+    for later, of in ((points, "x2"), (points[:, :, np.newaxis], "x0")):
+      np.savez(path, x=np.concatenate([later, later], axis=1), y=labels)
+      with self.assertRaisesRegex(launch.InputError, f"south.npz, column '{of}"):
+        _run(*flags, f"--output_dir={folder}_2")
+
   def test_config_and_report(self):
     document = json.loads(_read(self.folder, "config.json"))
     self.assertEqual(document["data"]["features"], ["age", "income"])
@@ -281,7 +304,7 @@ class OwnDataTest(absltest.TestCase):
     # A missing cell is the middle of its bounds.
     model = load_model.load_model(folder)
     self.assertEqual(model.tables.scaling.fill.tolist(), [0, 1])
-    # Later rows are read strictly.
+    # Later rows are read strictly, but missing cells are filled.
     output = os.path.join(self.base, "odd.csv")
     flags = (f"--run={folder}", f"--data_dir={data}", f"--output={output}")
     with self.assertRaisesRegex(launch.InputError, "a.csv, line 4, column 'x'"):
@@ -289,11 +312,12 @@ class OwnDataTest(absltest.TestCase):
     for file_name in ("b.csv", "c.csv"):
       os.remove(os.path.join(data, file_name))
     with open(os.path.join(data, "a.csv"), "w", encoding="utf-8") as file:
-      file.write("x,y\n1,2\n")
-    self.assertEqual(in_process.run_predict(*flags), f"1 row of 1 client: {output}\n")
-    (row,) = _rows(self.base, "odd.csv")
-    nearest = np.argmin(np.linalg.norm(model.centroids - (1, 2), axis=1))
-    self.assertEqual(row["cluster"], f"{nearest}")
+      file.write("x,y\n1,2\n,8\n")
+    self.assertEqual(in_process.run_predict(*flags), f"2 rows of 1 client: {output}\n")
+    nearest = [
+        np.argmin(np.linalg.norm(model.centroids - point, axis=1)) for point in ((1, 2), (0, 8))
+    ]
+    self.assertEqual([row["cluster"] for row in _rows(self.base, "odd.csv")], [*map(str, nearest)])
     with self.assertRaisesRegex(launch.InputError, "output"):
       in_process.run_predict(*flags)
 

@@ -10,7 +10,8 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.multiview import digit_views
 from experiments.multiview import multiple_features
-from fl_clustering.tables import read
+from fl_clustering.tables import bad_table
+from fl_clustering.tables import draft
 from fl_clustering.tables import views
 
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
@@ -163,7 +164,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual([own.classes[label] for label in own.labels], ["one", "two", "three"])
     for rows in (["30,k3", "10,k1", "20,k4"], ["30,k3", "10,k1"], ["30,k3", "10,k1", "20,k1"]):
       self._write("a", "y", "w,key", rows)
-      with self.assertRaises(read.BadTable) as caught:
+      with self.assertRaises(bad_table.BadTable) as caught:
         self._load(key="key")
       self.assertIn("y.csv", caught.exception.path)
 
@@ -206,6 +207,23 @@ class DatasetsTest(parameterized.TestCase):
       views.strict(self.folder, exclude=["t"])
     with self.assertRaisesRegex(ValueError, "primaryKey"):
       views.strict(self.folder, key="t")
+
+  def test_arrays(self):
+    self._write_sites(["u", "w", "v"])
+    for site, own in (("a", [[3], [5], [7]]), ("b", [[2], [0]])):
+      os.remove(os.path.join(self.folder, site, "x.csv"))
+      np.savez(os.path.join(self.folder, site, "x.npz"), x=own, y=range(len(own)))
+    own = self._load()
+    np.testing.assert_array_equal(own.views["x"], [[3], [5], [7], [2], [0]])
+    drafts, _ = draft.draft_views(self.folder)
+    self.assertEqual(drafts["x"].feature_names, ("x0",))
+    self._write("a", "y", "w,y", ["30,7", "10,3", "20,5"])
+    self._write("b", "y", "w,y", ["40,0", "50,2"])
+    for site, own in (("a", [[3], [5], [7]]), ("b", [[2], [0]])):
+      np.savez(os.path.join(self.folder, site, "x.npz"), x=own, y=np.array(own)[:, 0])
+      os.remove(os.path.join(self.folder, site, "labels.csv"))
+    own = self._load(2, key="y")
+    np.testing.assert_array_equal(own.views["y"][:, 0], [10, 20, 30, 50, 40])
 
   def test_missing_cells_become_means_over_all_clients(self):
     self._write_sites()

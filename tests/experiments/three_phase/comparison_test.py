@@ -74,7 +74,7 @@ class ComparisonTablesTest(absltest.TestCase):
     kmeans = results.summary["methods"]["kmeans"]
     clients, blended = kmeans["clients"], kmeans["clients_blended"]["accuracy"]
 
-    accuracy, cost, models, groups = _cells(comparison.comparison_tables(results), "K-means")
+    accuracy, gains, cost, models, groups = _cells(comparison.comparison_tables(results), "K-means")
 
     self.assertEqual(accuracy, [
         "2",
@@ -84,10 +84,10 @@ class ComparisonTablesTest(absltest.TestCase):
         f"{clients['share_at_target']:.0%}",
         f"{clients['recall']['mean']:.3f}",
         f"{clients['pooled_accuracy']:.3f}",
-        "+10.0",
-        "+7.0 to +13.0",
-        "better",
     ])
+    self.assertEqual(
+        gains, ["+10.0", "+7.0 to +13.0", "better", "+8.0", "+5.0 to +11.0", "better"]
+    )
     # Five rounds of ten steps, 2 kB down and 1 kB up of six clients.
     self.assertEqual(cost, ["300", "1.00 times", "60 kB", "30 kB"])
     self.assertEqual(models, [
@@ -99,7 +99,7 @@ class ComparisonTablesTest(absltest.TestCase):
     self.assertEqual(groups, ["0.951", "0.975"])
 
   def test_nothing_but_gains_told_from_chance_is_bold(self):
-    for half_width, expected in ((0.03, ["+10.0", "+5.0", "-5.0"]), (0.5, [])):
+    for half_width, expected in ((0.025, ["+10.0", "+8.0", "+5.0", "+3.0", "-5.0"]), (0.5, [])):
       results = self._results(half_width=half_width, new_client_ids=("new",))
       page = " ".join([
           *comparison.comparison_tables(results), *detail_tables.new_client_tables(results)
@@ -109,21 +109,20 @@ class ComparisonTablesTest(absltest.TestCase):
   def test_absent_is_a_dash_and_phase_1_has_one_model(self):
     blocks = comparison.comparison_tables(self._results())
 
-    accuracy, cost, models = _cells(blocks, "phase 1")
+    accuracy, cost, models = _cells(blocks, "phase 1")  # Without a gain.
     self.assertEqual(accuracy[0], "–")
-    self.assertEqual(accuracy[-3:], ["–"] * 3)
     self.assertEqual(cost, ["180", "0.60 times", "36 kB", "18 kB"])
     self.assertEqual(models, ["0.500", "–", "–", "–"])
-    self.assertEqual(_cells(blocks, "FedAvg (control)")[0][-3:], ["–"] * 3)
+    self.assertEqual(_cells(blocks, "local (control)")[1][-3:], ["–"] * 3)
 
   def test_no_table_of_true_groups_without_them(self):
     blocks = comparison.comparison_tables(self._results(true_groups=False))
 
-    self.assertLen(_cells(blocks, "K-means"), 3)
+    self.assertLen(_cells(blocks, "K-means"), 4)
     self.assertNotIn("Rand", " ".join(blocks))
 
   def test_captions_tell_the_number_of_test_examples(self):
-    accuracy, _, models, _ = _captions(comparison.comparison_tables(self._results()))
+    accuracy, _, _, models, _ = _captions(comparison.comparison_tables(self._results()))
 
     self.assertIn("6 clients on 60 test examples", accuracy)
     self.assertIn("1,000 examples (invented as well)", models)
@@ -133,7 +132,7 @@ class ComparisonTablesTest(absltest.TestCase):
     results = self._results(tests_on_clients=True)
     blocks = comparison.comparison_tables(results)
 
-    self.assertIn("all of them clients' own test data", _captions(blocks)[2])
+    self.assertIn("all of them clients' own test data", _captions(blocks)[3])
     self.assertIn("The weights of (b) were chosen on the data", " ".join(blocks))
     self.assertIn(
         "all of them clients' own test data",
@@ -148,7 +147,7 @@ class ComparisonTablesTest(absltest.TestCase):
     ]
 
     captions = _captions(blocks)
-    self.assertLen(captions, 9)
+    self.assertLen(captions, 10)
     for caption in captions:
       self.assertEndsWith(caption, "; epsilon 1.5 covers phase 1 only")
     self.assertNotIn("epsilon", " ".join(_captions(comparison.comparison_tables(self._results()))))
@@ -266,12 +265,15 @@ class ComparisonTextTest(absltest.TestCase):
 
     lines = comparison.comparison_text(summary).splitlines()
 
-    (kmeans,) = (line for line in lines if line.startswith("K-means"))
+    kmeans, over_finetuned = (line for line in lines if line.startswith("K-means"))
     accuracy = summary["methods"]["kmeans"]["clients"]["accuracy"]
     self.assertEqual(kmeans.split(), [
         "K-means", "2", f"{accuracy['mean']:.3f}", f"{accuracy['sd']:.3f}",
         "+10.0", "+7.0", "to", "+13.0", "better", "300", "90", "kB", "0.951",
     ])
+    self.assertEqual(
+        over_finetuned.split(), ["K-means", "+8.0", "+5.0", "to", "+11.0", "better"]
+    )
     (phase_1,) = (line for line in lines if line.startswith("phase 1"))
     self.assertEqual(phase_1.split()[2], "-")
     self.assertEqual(phase_1.split()[-5:], ["-", "180", "54", "kB", "-"])

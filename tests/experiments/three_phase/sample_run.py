@@ -146,9 +146,9 @@ def cost(run, method):
   return {name: before[name] + rounds * of_round[name] for name in COSTS}
 
 
-def _gain(run, method):
+def _gain(run, method, control):
   """Returns a method's gain, with an interval that is as wide for all."""
-  mean = run.mean_accuracy[method] - run.mean_accuracy["fedavg"]
+  mean = run.mean_accuracy[method] - run.mean_accuracy[control]
   if run.half_width is None:
     return {"mean": mean, "low": None, "high": None, "detectable": None, "verdict": "unclear"}
   low, high = mean - run.half_width, mean + run.half_width
@@ -194,7 +194,9 @@ def summary(run):
     methods[method]["clients_blended"] = _clients(values + 0.01)
     methods[method]["cost"] = cost(run, method)
     if method != "fedavg":
-      methods[method]["gain"] = _gain(run, method)
+      methods[method]["gain"] = _gain(run, method, "fedavg")
+    if method not in CONTROLS and "finetuned" in run.methods:
+      methods[method]["gain_over_finetuned"] = _gain(run, method, "finetuned")
     if run.validation_examples:
       methods[method]["validation"] = _clients(values)
     if run.new_client_ids:
@@ -218,7 +220,9 @@ def summary(run):
       "comparison": {
           "control": "fedavg",
           "level": 0.95,
-          "num_comparisons": len(methods) - 1,
+          "num_comparisons": sum(
+              key.startswith("gain") for one in methods.values() for key in one
+          ),
           "control_repeats": run.control_repeats,
           "method_repeats": 2 if run.control_repeats else 0,
       },

@@ -1,0 +1,40 @@
+"""What is wrong with a file of a client, and where."""
+
+from __future__ import annotations
+
+import collections
+from typing import Sequence
+
+TEXT_FILES = (".csv", ".csv.gz")
+
+
+class BadTable(ValueError):
+  """A file can't be used.
+
+  Attributes:
+    path: The file.
+    line: The line, from 1; of no text file, the row; None for all of it.
+    column: The column's name, None for none.
+  """
+
+  def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
+    row = "line" if path.endswith(TEXT_FILES) else "row"
+    place = [path]
+    place += [] if line is None else [f"{row} {line}"]
+    place += [] if column is None else [f"column {column!r}"]
+    super().__init__(f"{', '.join(place)}: {rule}")
+    self.path, self.line, self.column = path, line, column
+
+
+def bad_header(path: str, column: str | None, rule: str) -> BadTable:
+  """Returns the error of a file's names of columns."""
+  return BadTable(path, 1 if path.endswith(TEXT_FILES) else None, column, rule)
+
+
+def check_names(path: str, names: Sequence[str]) -> None:
+  """Raises a BadTable unless a file's columns have names, each another one."""
+  for name, number in collections.Counter(names).items():
+    if not name:
+      raise bad_header(path, None, "a column has no name")
+    if number > 1:
+      raise bad_header(path, name, "two columns have this name")
