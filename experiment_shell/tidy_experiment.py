@@ -281,9 +281,14 @@ def main(experiment: Experiment, config: Any, **options: Any) -> None:
   with launch.input_errors():
     folder = os.path.abspath(run_flags.output_dir(experiment.name))
   given = flags.FLAGS
+  failures = f"see {FAILURES} in {folder}; --resume tries them again."
   try:
-    run(experiment, config, folder, resume=given.resume, overwrite=given.overwrite, **options)
+    results = run(
+        experiment, config, folder, resume=given.resume, overwrite=given.overwrite, **options
+    )
     finished = finished_run.FinishedRun(folder)
+    if not len(results):
+      raise launch.RunFailed(f"all cells failed, {failures}")
     with launch.run_errors(folder):
       if not finished.has(output_folder.REPORT):
         tidy_report.report(experiment, finished)
@@ -292,6 +297,4 @@ def main(experiment: Experiment, config: Any, **options: Any) -> None:
     raise launch.InputError(str(e)) from e
   print(text, f"report: {finished.join(output_folder.REPORT)}", sep="\n")
   if finished.has(FAILURES):
-    raise launch.RunFailed(
-        f"some cells failed, see {FAILURES} in {folder}; --resume tries them again."
-    )
+    raise launch.RunFailed(f"some cells failed, {failures}")

@@ -127,4 +127,8 @@ def read(run: finished_run.FinishedRun, table: str, kinds: Columns) -> Any:
         name: [kind(row[name]) if row[name] else None for row in rows]
         for name, kind in kinds.items()
     }
-  return pd.DataFrame(found)
+  # Numbers also where there is no row.
+  return pd.DataFrame(found).astype({
+      name: float if None in found[name] else kind for name, kind in kinds.items()
+      if kind is not str
+  })

@@ -203,6 +203,9 @@ def summarise(
       "losses": losses.drop(columns="losses"),
       "releases": _releases(tidy[RELEASES]),
       "datasets": pd.DataFrame([{"dataset": name, **one} for name, one in datasets.items()]),
+      "diffprivlib": pd.DataFrame(
+          document["inputs"]["diffprivlib"].items(), columns=["package", "version"]
+      ),
       "loss_over_k": over_k,
       # A single epsilon makes no line.
       "loss_over_epsilon": over_epsilon if over_epsilon["epsilon"].nunique() > 1 else over_epsilon[:0],
@@ -296,8 +299,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "releases", "What was released",
-        "By one run of each method, with how much noise. Mu is of Gaussian differential privacy; "
-        "squares of mu add up.",
+        "By the first run of each method that says so, on the first data set at the first k and "
+        "epsilon, with how much noise. Mu is of Gaussian differential privacy; squares of mu add "
+        "up.",
         {"release": "{}", "sensitivity": "{:g}", "std": "{:.5g}", "mu": "{:.5g}"},
         by="method", folded=True,
     ),
@@ -305,6 +309,10 @@ TABLES = (
         "datasets", "Data sets", "Clients are those of the federated methods.",
         {"dataset": "{}", "num_points": "{:,}", "dim": "{}", "num_clients": "{:,}", "source": "{}"},
         is_text=True,
+    ),
+    tidy_experiment.Table(
+        "diffprivlib", "Environment of diffprivlib", "It has a Python of its own.", is_text=True,
+        folded=True,
     ),
 )
 

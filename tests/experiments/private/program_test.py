@@ -248,6 +248,12 @@ class DiffprivlibTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*got another diffprivlib"):
       _run(self.folder, *flags, "--resume", "--diffprivlib_python=")
 
+  def test_without_any_number_there_is_no_report(self):
+    with self.assertRaisesRegex(launch.RunFailed, "all cells failed, see failures.csv"):
+      _run(self.folder, *self.flags, "--methods=diffprivlib", "--k_to_try=13")
+
+    self.assertNotIn("report.html", os.listdir(self.folder))
+
 
 if __name__ == "__main__":
   absltest.main()
