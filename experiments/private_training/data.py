@@ -97,17 +97,10 @@ def load(
       **config.options_for("partition"),
       **config.options_for("model"),
   )
-  source = [task.source, task.partition]
-  source += [
-      f"{name.replace('_', ' ')} {value:g}"
-      for name, value in task.partition_options.items() if value is not None
-  ]
-  if config.image_size is not None:
-    source.append(f"averaged to {config.image_size} x {config.image_size}")
   return Clients(
       {client.client_id: client.train for client in task.clients},
       {client.client_id: client.test for client in task.clients},
-      task.true_groups, task.model, ", ".join(source),
+      task.true_groups, task.model, f"{task.source}, {task.partition}",
       {
           "name": task.name,
           "source": task.source,

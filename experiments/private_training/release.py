@@ -4,7 +4,6 @@ It is one release and no table of cells: its journal, not its results, says wher
 """
 
 import contextlib
-import os
 import tempfile
 
 from absl import flags
@@ -32,17 +31,6 @@ FILES = {
     output_folder.SUMMARY: "as in released/",
     output_folder.CONFIG: "NOT for publication: all settings, versions, the data's names",
 }
-
-
-def _open(
-    config: config_lib.PrivateClustersConfig, folder: str
-) -> output_folder.OutputFolder:
-  place = output_folder.OutputFolder(
-      folder, flags.FLAGS.resume, flags.FLAGS.overwrite, FILES,
-      (releases_lib.JOURNAL, released.FOLDER),
-  )
-  place.check_same_config(config.to_json(), NAME)
-  return place
 
 
 def _train(
@@ -73,7 +61,7 @@ def write_report(finished: finished_run.FinishedRun) -> None:
       headline="The folder released/ may be published, with its page report.html, and nothing "
       "else here.",
       warned=tidy_report.warnings(finished), frames={}, tables=(), figures=(),
-      reading=("All but that folder says who the clients are.",), contents=FILES,
+      reading=("config.json names the clients and their folder.",), contents=FILES,
   )
 
 
@@ -81,7 +69,11 @@ def main(config: config_lib.PrivateClustersConfig, data_dir: str | None) -> None
   """Runs or resumes a private run, as the flags of all programs say."""
   with contextlib.ExitStack() as stack:
     with launch.input_errors():
-      place = _open(config, os.path.abspath(run_flags.output_dir(NAME)))
+      place = output_folder.OutputFolder(
+          run_flags.output_dir(NAME), flags.FLAGS.resume, flags.FLAGS.overwrite, FILES,
+          (releases_lib.JOURNAL, released.FOLDER),
+      )
+      place.check_same_config(config.to_json(), NAME)
       stack.callback(place.close)
       if place.is_finished:
         print(f"this run is finished: {place.path}")

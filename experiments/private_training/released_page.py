@@ -59,8 +59,11 @@ _TABLES = (
     ),
     tidy_experiment.Table(
         "ledger", "What was released",
-        "Everything that was asked of the clients. An answer that was lost is charged all the same.",
-        {"release": "{}", "sensitivity": "{:.5g}", "std": "{:.5g}", "mu": "{:.5g}", "answered": "{}"},
+        "All that was asked of the clients. An answer that was lost is charged all the same.",
+        {
+            "release": "{}", "sensitivity": "{:.5g}", "std": "{:.5g}", "mu": "{:.5g}",
+            "answered": "{}",
+        },
         folded=True,
     ),
 )

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 import tempfile
-from typing import Any, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -48,13 +48,11 @@ def _load(
 def cells(config: config_lib.PrivateClustersConfig, load: Any = None) -> list[dict[str, Any]]:
   """Returns what is measured; with one cluster, ours is DP-FedAvg."""
   del load
-  methods = (summary.DP_FEDAVG, summary.FEDAVG)
-  if config.num_clusters > 1:
-    methods = (summary.OURS, summary.IFCA, *methods)
+  of_clusters = (summary.OURS, summary.IFCA) if config.num_clusters > 1 else ()
   return [
       {"method": method, "epsilon": epsilon, "seed": config.seed + number}
       for number in range(config.num_seeds)
-      for method in methods
+      for method in (*of_clusters, summary.DP_FEDAVG, summary.FEDAVG)
       for epsilon in ((math.inf,) if method in _NOT_PRIVATE else config.epsilon)
   ]
 
@@ -117,7 +115,7 @@ def _scores(
 
 def _measure(
     run: tidy_experiment.Run, method: str, epsilon: float, seed: int
-) -> dict[str, list[Mapping[str, Any]]]:
+) -> dict[str, list[dict[str, Any]]]:
   """Returns the scores of a training, and of one with noise what it would release."""
   settings = run.config.settings(epsilon, 1 if method in _ONE_MODEL else None)
   clients = run.data(seed)
@@ -128,13 +126,14 @@ def _measure(
         folder, seed, releases_lib.Releases(settings.epsilon, settings.delta, seed),
     )
   scores = _scores(clients, settings, trained.vectors)
-  if not settings.is_private:
-    return {tidy_experiment.RESULTS: summary.rows(scores), summary.CLUSTERS: [], summary.ROUNDS: []}
-  scores[summary.NOISE] = trained.relative_noise
+  if settings.is_private:
+    scores[summary.NOISE] = trained.relative_noise
   return {
-      tidy_experiment.RESULTS: summary.rows(scores),
-      summary.CLUSTERS: released.report_rows(trained.report),
-      summary.ROUNDS: released.round_rows(trained.states),
+      tidy_experiment.RESULTS: [
+          {"metric": metric, "value": value} for metric, value in scores.items()
+      ],
+      summary.CLUSTERS: released.report_rows(trained.report) if settings.is_private else [],
+      summary.ROUNDS: released.round_rows(trained.states) if settings.is_private else [],
   }
 
 

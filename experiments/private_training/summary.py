@@ -7,7 +7,7 @@ private.
 import dataclasses
 import math
 import statistics
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping
 
 import pandas as pd
 
@@ -29,11 +29,6 @@ _SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned accuracy", ARI: "adjuste
 # What ours is compared with, and by which score.
 _COMPARED = ((DP_FEDAVG, FINETUNED), (IFCA, ACCURACY))
 _CASE = ["method", "epsilon"]
-
-
-def rows(scores: Mapping[str, float]) -> list[dict[str, Any]]:
-  """Returns scores as rows of a tidy table."""
-  return [{"metric": metric, "value": value} for metric, value in scores.items()]
 
 
 def _wide(results: pd.DataFrame) -> pd.DataFrame:

@@ -84,7 +84,8 @@ class SummaryTest(parameterized.TestCase):
   def test_headline(self, changes, verdict):
     headline = self._frames(**changes)["headline"]
 
-    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], [verdict] * bool(verdict))
+    found = headline["verdict"].tolist() if len(headline) else []
+    self.assertEqual(found, [verdict] * bool(verdict))
 
   def test_what_has_no_budget_is_the_same_at_each(self):
     rows = self._frames()["scores"].set_index(["score", "method", "epsilon"]).sort_index()
