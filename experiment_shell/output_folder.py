@@ -35,13 +35,10 @@ def json_text(value: Any) -> str:
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
   """Returns a table as the text of a CSV file."""
-  return csv_lines([header, *rows])
-
-
-def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
-  """Returns rows as lines of a CSV file."""
   text = io.StringIO()
-  csv.writer(text, lineterminator="\n").writerows(rows)
+  writer = csv.writer(text, lineterminator="\n")
+  writer.writerow(header)
+  writer.writerows(rows)
   return text.getvalue()
 
 

@@ -73,7 +73,8 @@ _PAGE = """<!DOCTYPE html>
 <div class="figures">
 {% for figure in figures %}
 <figure><img width="{{ figure.width }}" height="{{ figure.height }}" alt="{{ figure.title }}"
- src="data:image/png;base64,{{ figure.data }}"><figcaption>{{ figure.caption }}</figcaption></figure>
+ src="data:image/png;base64,{{ figure.data }}">
+<figcaption>{{ figure.caption }}</figcaption></figure>
 {% endfor %}
 </div></section>
 {% endif %}

@@ -18,8 +18,8 @@ from experiment_shell import launch
 from experiment_shell import output_folder
 
 
-def written(value: Any) -> str:
-  """Returns a value as text for a CSV file; `_parsed` is the inverse."""
+def _written(value: Any) -> str:
+  """Returns a value as text for the CSV file; `_parsed` is the inverse."""
   # A 32-bit NumPy scalar would be written with fewer digits than it has in 64 bits.
   text = "" if value is None else str(value.item() if hasattr(value, "item") else value)
   if "\n" in text or "\r" in text:
@@ -64,31 +64,6 @@ def read_table(
   return header, [[parse(cell) for parse, cell in zip(parsers, line)] for line in lines]
 
 
-def read_lines(path: str, columns: Sequence[str]) -> list[list[str]]:
-  """Returns the complete lines of a table that a killed program may have left, as lists of text.
-
-  Raises:
-    ValueError: If the file is no table with these columns.
-  """
-  with open(path, "rb") as file:
-    content = file.read()
-  try:
-    text = content[: content.rfind(b"\n") + 1].decode("utf-8")
-    if not text:
-      return []
-    # Of a row that never came to the disk, zeros may be left.
-    whole = (line for line in text.split("\n")[:-1] if "\0" not in line)
-    header, *lines = csv.reader(whole, strict=True)
-    if tuple(header) == tuple(columns) and all(len(line) == len(header) for line in lines):
-      return lines
-  except (ValueError, csv.Error):
-    pass
-  raise ValueError(
-      f"`output_dir` must hold {os.path.basename(path)} with the columns {', '.join(columns)} to "
-      f"resume, got {path!r}."
-  )
-
-
 class Study:
   """Measurements in one CSV file of an `OutputFolder`.
 
@@ -117,10 +92,30 @@ class Study:
     self._columns = (*keys, *values)
     resumed = folder.recorded is not None and os.path.exists(self._path)
     with launch.input_errors():
-      lines = read_lines(self._path, self._columns) if resumed else []
+      lines = self._read() if resumed else []
       self.rows = list(map(self._row, lines))
       # This removes an incomplete last line, which a killed program may leave.
       atomic_file.write_text(self._path, output_folder.csv_text(self._columns, lines))
+
+  def _read(self) -> list[list[str]]:
+    """Returns the complete lines of the file, as lists of text."""
+    with open(self._path, "rb") as file:
+      content = file.read()
+    try:
+      text = content[: content.rfind(b"\n") + 1].decode("utf-8")
+      if not text:
+        return []
+      # Of a row that never came to the disk, zeros may be left.
+      whole = (line for line in text.split("\n")[:-1] if "\0" not in line)
+      header, *lines = csv.reader(whole, strict=True)
+      if tuple(header) == self._columns and all(len(r) == len(header) for r in lines):
+        return lines
+    except (ValueError, csv.Error):
+      pass
+    raise ValueError(
+        f"`output_dir` must hold {os.path.basename(self._path)} with the columns "
+        f"{', '.join(self._columns)} to resume, got {self._path!r}."
+    )
 
   def _row(self, line: list[str]) -> dict[str, Any]:
     return dict(zip(self._columns, map(_parsed, line)))
@@ -146,7 +141,7 @@ class Study:
       for cell in left:
         bar.set_postfix_str(" ".join(self._identity(cell)), refresh=bar.mininterval < 1)
         row = {**cell, **measure(**cell)}
-        line = [written(row[column]) for column in self._columns]
+        line = [_written(row[column]) for column in self._columns]
         writer.writerow(line)
         file.flush()
         self.rows.append(self._row(line))
@@ -154,4 +149,4 @@ class Study:
 
   def _identity(self, row: Mapping[str, Any]) -> tuple[str, ...]:
     # The values after reading them back, since text may have become a number.
-    return tuple(written(_parsed(written(row[key]))) for key in self._keys)
+    return tuple(_written(_parsed(_written(row[key]))) for key in self._keys)

@@ -25,6 +25,8 @@ from experiment_shell import tidy_tables
 RESULTS = "results"
 # The cells that failed, with their last words; there is no such file where all is well.
 FAILURES = "failures.csv"
+# What was measured; it is there until all cells are.
+JOURNAL = "cells.jsonl"
 FIGURES, TABLES = "figures", "tables"
 
 
@@ -150,8 +152,8 @@ class Experiment:
         output_folder.SUMMARY: "the headline, and how many cells failed",
         output_folder.CONFIG: "settings, data, versions",
         **{f"{name}.csv": "what was measured, a row for every number" for name in self.tidy},
-        tidy_tables.CELLS: "which cells were measured",
         FAILURES: "the cells that failed, and their last words; --resume tries them again",
+        JOURNAL: "what was measured so far, until all is",
         **self.files,
     }
 
@@ -191,39 +193,31 @@ def check_same_inputs(
     )
 
 
-def _write_failures(
-    folder: output_folder.OutputFolder, keys: Sequence[str],
-    failures: Sequence[tuple[Mapping[str, Any], Exception]],
-) -> None:
-  with contextlib.suppress(FileNotFoundError):
-    os.remove(folder.join(FAILURES))
-  if failures:
-    rows = ([*(cell[key] for key in keys), " ".join(str(e).split())] for cell, e in failures)
-    folder.write_text(FAILURES, output_folder.csv_text([*keys, "last words"], rows))
-
-
 def _measure(
     experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int
 ) -> None:
-  """Measures the cells that are not done, and writes the tables."""
+  """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
-  tables = tidy_tables.TidyTables(place, cells, experiment.keys, experiment.tidy)
-  failures = []
-  outcomes = cell_processes.outcomes(
-      experiment.measure, run_, tables.left, experiment.failures, jobs
-  )
+  journal = tidy_tables.Journal(place.join(JOURNAL), cells)
+  left, failures = journal.left, []
+  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
   with contextlib.closing(outcomes), tqdm.tqdm(
-      total=len(cells), initial=len(cells) - len(tables.left), unit="cell"
+      total=len(cells), initial=len(cells) - len(left), unit="cell"
   ) as bar:
     for cell, found in outcomes:
-      bar.set_postfix_str(" ".join(tables.identity(cell)), refresh=False)
+      bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
       if isinstance(found, Exception):
-        failures.append((cell, found))
+        failures.append([*cell.values(), " ".join(str(found).split())])
       else:
-        tables.add(cell, found)
+        journal.add(cell, found)
       bar.update()
-  tables.sort()
-  _write_failures(place, tuple(experiment.keys), failures)
+  journal.write_tables(place, _columns(experiment))
+  if failures:
+    place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], failures))
+    return
+  for name in (FAILURES, JOURNAL):  # In this order: with a journal, the run goes on.
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(place.join(name))
 
 
 def run(
@@ -242,7 +236,7 @@ def run(
     with launch.input_errors():
       place = _open(experiment, config, folder, resume, overwrite)
       stack.callback(place.close)
-      if place.is_finished and not os.path.exists(place.join(FAILURES)):
+      if place.is_finished and not os.path.exists(place.join(JOURNAL)):
         print(f"this run is finished: {place.path}")
         return _results(experiment, place.path)
       inputs = experiment.load(config, stack, **options)
@@ -262,11 +256,18 @@ def run(
   return _results(experiment, place.path)
 
 
+def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
+  return {
+      name: tidy_tables.columns(experiment.keys, further)
+      for name, further in experiment.tidy.items()
+  }
+
+
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
   """Returns the tidy tables of a run by name."""
   return {
-      name: tidy_tables.read(finished, name, tidy_tables.columns(experiment.keys, further))
-      for name, further in experiment.tidy.items()
+      name: tidy_tables.read(finished, name, columns)
+      for name, columns in _columns(experiment).items()
   }
 
 

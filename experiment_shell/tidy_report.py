@@ -86,10 +86,11 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
 
 
 def _name_values(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-  return [
-      {"name": name, "value": ", ".join(map(str, value)) if isinstance(value, list) else str(value)}
+  shown = {
+      name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
       for name, value in values.items()
-  ]
+  }
+  return [{"name": name, "value": value} for name, value in shown.items()]
 
 
 def _draw(

@@ -48,9 +48,10 @@ def given(directory: str) -> dict[str, Any]:
   `y` of `.npz` files is no feature: unless a flag names it, it is the label if no other column is.
   """
   roles, first = _given(), next(iter(clients.files(directory).values()))
-  if first.endswith(typed_files.NPZ) and typed_files.LABELS in {*read.header(first)} - _named(roles):
-    if roles.setdefault("label", typed_files.LABELS) != typed_files.LABELS:
-      roles["exclude"] = [*roles.get("exclude", ()), typed_files.LABELS]
+  y = typed_files.LABELS
+  if first.endswith(typed_files.NPZ) and y in {*read.header(first)} - _named(roles):
+    if roles.setdefault("label", y) != y:
+      roles["exclude"] = [*roles.get("exclude", ()), y]
   return roles
 
 

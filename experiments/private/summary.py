@@ -1,4 +1,4 @@
-"""What the losses say: means and spreads, comparisons with intervals, published figures beside them.
+"""What the losses say: means, spreads, comparisons with intervals, and published figures beside.
 
 The peer is google/differential-privacy.  Its losses were measured once with its
 `learning/clustering` at commit b5b0286e, on data sets prepared as `data.py` prepares
@@ -48,7 +48,8 @@ def _losses(results: pd.DataFrame) -> pd.DataFrame:
   ).reset_index()
   without = found[found["method"] == methods.NOT_PRIVATE].set_index(["dataset", "k"])["mean"]
   places = pd.MultiIndex.from_frame(found[["dataset", "k"]])
-  return found.assign(**{"of not private": found["mean"].to_numpy() / without.reindex(places).to_numpy()})
+  price = found["mean"].to_numpy() / without.reindex(places).to_numpy()
+  return found.assign(**{"of not private": price})
 
 
 def _is_private(losses: pd.DataFrame) -> pd.Series:
@@ -208,7 +209,7 @@ def summarise(
       ),
       "loss_over_k": over_k,
       # A single epsilon makes no line.
-      "loss_over_epsilon": over_epsilon if over_epsilon["epsilon"].nunique() > 1 else over_epsilon[:0],
+      "loss_over_epsilon": over_epsilon if len(settings["epsilon_to_try"]) > 1 else over_epsilon[:0],
   }
   for frame in frames.values():
     if "method" in frame:

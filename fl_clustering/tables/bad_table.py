@@ -31,6 +31,11 @@ def bad_header(path: str, column: str | None, rule: str) -> BadTable:
   return BadTable(path, 1 if path.endswith(TEXT_FILES) else None, column, rule)
 
 
+def bad_cell(path: str, row: int, column: str | None, rule: str) -> BadTable:
+  """Returns the error of a row, counted from 0, or of its cell in a column."""
+  return BadTable(path, row + (2 if path.endswith(TEXT_FILES) else 1), column, rule)
+
+
 def check_names(path: str, names: Sequence[str]) -> None:
   """Raises a BadTable unless a file's columns have names, each another one."""
   for name, number in collections.Counter(names).items():

@@ -75,7 +75,7 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
     raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
     row = int(table[schema.key].duplicated().to_numpy().argmax())
-    raise reader.problem(row, schema.key, f"{table[schema.key][row]!r} is there before")
+    raise bad_table.bad_cell(path, row, schema.key, f"{table[schema.key][row]!r} is there before")
   return table
 
 
@@ -250,18 +250,13 @@ class _Reader:
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
-    self._is_text = not path.endswith(typed_files.ENDINGS)
-    self._decimal = schema.decimal if self._is_text else "."
+    self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
     # Numbers that are missing however they are written.
     self._missing_numbers = [
         float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
     ]
-
-  def problem(self, row: int, column: str | None, rule: str) -> bad_table.BadTable:
-    """Returns the error of a row, counted from 0."""
-    return bad_table.BadTable(self._path, row + (2 if self._is_text else 1), column, rule)
 
   def text_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of blocks of a text file."""
@@ -343,7 +338,7 @@ class _Reader:
         text = typed_files.text(cell.as_py())
       except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
         if not self._private:
-          raise self.problem(first + row, name, f"can't be read: {e}") from e
+          raise bad_table.bad_cell(self._path, first + row, name, f"can't be read: {e}") from e
         text = None
       texts.append(None if text in self._missing else text)
     return pa.array(texts, pa.string())
@@ -483,9 +478,10 @@ class _Reader:
         problems.append((row, place, name, cells[row].as_py()))
     if problems:
       row, _, name, cell = min(problems, key=lambda problem: problem[:2])
-      raise self.problem(first + row, name, self._rule(fields[name], cell))
+      raise bad_table.bad_cell(self._path, first + row, name, self._rule(fields[name], cell))
     if split.problem is not None:
-      raise self.problem(first + len(next(iter(found.values()))), None, split.problem)
+      row = first + len(next(iter(found.values())))
+      raise bad_table.bad_cell(self._path, row, None, split.problem)
     return found
 
   def _numbers(

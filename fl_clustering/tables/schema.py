@@ -27,11 +27,12 @@ import json
 import math
 import re
 import reprlib
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
 
+_Parsed = TypeVar("_Parsed")
 ROLES = ("label", "client", "split", "key")
 SPLIT = ("train", "test")
 # The standard's, of text files.
@@ -322,19 +323,33 @@ class Schema:
 
   def write(self, path: str) -> None:
     """Writes the schema to a file."""
-    text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
-    atomic_file.write_text(path, f"{text}\n")
+    write_document(path, self.to_json())
 
 
 def load(path: str) -> Schema:
   """Returns the schema of a file; ValueError says in one line what is wrong with it."""
+  return read_document(path, Schema.from_json)
+
+
+def write_document(path: str, document: Mapping[str, Any]) -> None:
+  """Writes a JSON document for people."""
+  text = json.dumps(document, indent=2, ensure_ascii=False)
+  atomic_file.write_text(path, f"{text}\n")
+
+
+def read_document(path: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
+  """Returns what a function makes of the JSON document in a file of a schema.
+
+  Raises:
+    ValueError: If it can't be read, or the function raises one.
+  """
   try:
     # Some editors begin a file with a byte order mark.
     with open(path, encoding="utf-8-sig") as file:
-      return Schema.from_json(json.load(file, object_pairs_hook=_without_repetitions))
+      return parse(json.load(file, object_pairs_hook=_without_repetitions))
   except OSError as e:
-    raise ValueError(f"`schema` must be a file that can be read, got {path!r}: {e.strerror}.") from e
-  except (ValueError, RecursionError) as e:
+    raise validate.error("schema", f"be a file that can be read ({e.strerror})", path) from e
+  except (ValueError, TypeError, RecursionError) as e:
     raise ValueError(f"`schema` can't be used, got {path!r}: {e}") from e
 
 

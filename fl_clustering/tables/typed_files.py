@@ -59,7 +59,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def opened(path: str) -> Any:
-  """Returns a `parquet.ParquetFile`, or an .npz file that looks like one; BadTable if it is none."""
+  """Returns a `parquet.ParquetFile`, or an .npz file that looks like one; BadTable otherwise."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   if path.endswith(NPZ):
@@ -89,28 +89,31 @@ class _Npz(NamedTuple):
 def _npz(path: str) -> _Npz:
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
+  def bad(rule: str) -> bad_table.BadTable:
+    return bad_table.BadTable(path, None, None, rule)
+
   archive: Any = path  # NumPy's types have no paths here.
   try:
     with np.lib.npyio.NpzFile(archive, allow_pickle=False) as file:
       arrays = {name: np.asarray(array) for name, array in file.items()}
   except Exception as e:  # pylint: disable=broad-exception-caught
     # A file may hold any bytes, which NumPy meets with any exception.
-    raise bad_table.BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
+    raise bad("can't be read: " + f"{e}".partition("\n")[0]) from e
   if set(arrays) | {LABELS} != {"x", LABELS}:
-    raise bad_table.BadTable(path, None, None, f"must hold x, perhaps y, and not {reprlib.repr([*arrays])}")
+    raise bad(f"must hold x, perhaps y, and not {reprlib.repr([*arrays])}")
   x, y = arrays["x"], arrays.get(LABELS)
   if x.ndim not in (2, 3, 4) or not all(x.shape[1:]):
     rule = "x must have the shape (n, d), or of images (n, height, width) or (n, height, width, c)"
-    raise bad_table.BadTable(path, None, None, f"{rule}, and has {x.shape}")
+    raise bad(f"{rule}, and has {x.shape}")
   if not np.can_cast(x.dtype, np.float64):
-    raise bad_table.BadTable(path, None, None, f"x must hold numbers of up to 64 bits, not {x.dtype.name}")
+    raise bad(f"x must hold numbers of up to 64 bits, not {x.dtype.name}")
   names = schema_lib.array_names(x.shape[1:] if x.ndim != 3 else (*x.shape[1:], 1))
   columns = [_column(column) for column in x.reshape(len(x), math.prod(x.shape[1:])).T]
   if y is not None:
     if y.shape != x.shape[:1]:
-      raise bad_table.BadTable(path, None, None, f"y must have the shape {x.shape[:1]}, and has {y.shape}")
+      raise bad(f"y must have the shape {x.shape[:1]}, and has {y.shape}")
     if not np.can_cast(y.dtype, np.float64) and y.dtype.kind != "U":
-      raise bad_table.BadTable(path, None, None, f"y must hold numbers or text, not {y.dtype.name}")
+      raise bad(f"y must hold numbers or text, not {y.dtype.name}")
     names, columns = (*names, LABELS), [*columns, _column(y)]
   return _Npz(pa.Table.from_arrays(columns, names))
 

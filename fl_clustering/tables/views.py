@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import collections.abc
 import functools
-import json
 import os
 from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.points import given_clients
 from fl_clustering.tables import bad_table
@@ -45,7 +43,8 @@ def check(schemas: Schemas) -> None:
       raise validate.error(f"resources[{view}].{role}", "be left out of views", schema.roles[role])
   keys = {schema.key for schema in schemas.values()}
   if len(keys) > 1:
-    raise validate.error("primaryKey", "be the same in all views, or in none", sorted(map(str, keys)))
+    rule = "be the same in all views, or in none"
+    raise validate.error("primaryKey", rule, sorted(map(str, keys)))
 
 
 def from_json(document: Any) -> dict[str, schema_lib.Schema]:
@@ -70,19 +69,12 @@ def to_json(schemas: Schemas) -> dict[str, Any]:
 
 def write(schemas: Schemas, path: str) -> None:
   """Writes the schemas to a file."""
-  text = json.dumps(to_json(schemas), indent=2, ensure_ascii=False)
-  atomic_file.write_text(path, f"{text}\n")
+  schema_lib.write_document(path, to_json(schemas))
 
 
 def load(path: str) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
-  try:
-    with open(path, encoding="utf-8-sig") as file:
-      return from_json(json.load(file))
-  except OSError as e:
-    raise ValueError(f"`schema` must be a file that can be read, got {path!r}: {e.strerror}.") from e
-  except (ValueError, TypeError, RecursionError) as e:
-    raise ValueError(f"`schema` can't be used, got {path!r}: {e}") from e
+  return schema_lib.read_document(path, from_json)
 
 
 def strict(
@@ -134,7 +126,9 @@ def client_files(directory: str, argument: str = "data_dir") -> dict[str, dict[s
 def by_view(directory: str) -> dict[str, list[str]]:
   """Returns the paths of the clients' files by the names of the first one's views."""
   clients = list(client_files(directory).values())
-  return {view: [own[view] for own in clients if view in own] for view in clients[0] if view != LABELS}
+  return {
+      view: [own[view] for own in clients if view in own] for view in clients[0] if view != LABELS
+  }
 
 
 class Views(collections.abc.Mapping):
@@ -203,8 +197,11 @@ class Views(collections.abc.Mapping):
     columns = {name: cells.to_pylist() for name, cells in texts.items()}
     keys = columns.pop(self._key, None) if self._key is not None else None
     if len(columns) != 1:
-      raise bad_table.BadTable(path, 1, None, f"has {len(columns)} columns of classes, not one")
-    (classes,) = columns.values()
+      raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
+    ((name, classes),) = columns.items()
+    if not all(classes):
+      row = next(row for row, one in enumerate(classes) if not one)
+      raise bad_table.bad_cell(path, row, name, "a cell is missing")
     if len(classes) != self.num_rows[client_id]:
       raise bad_table.BadTable(
           path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"

@@ -270,7 +270,8 @@ class ParquetTest(_ReadTest):
     with open(path, "r+b") as file:
       file.seek(10)
       file.write(b"\xff" * 60)
-    for read_it in (lambda: read.read(path, schema_lib.strict(("x",))), lambda: read.texts(path, ",")):
+    schema = schema_lib.strict(("x",))
+    for read_it in (lambda: read.read(path, schema), lambda: read.texts(path, ",")):
       with self.assertRaises(bad_table.BadTable) as caught:
         read_it()
       self.assertIsNone(caught.exception.line)

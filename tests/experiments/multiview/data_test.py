@@ -181,7 +181,8 @@ class DatasetsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, where):
       self._load(2)
 
-  @parameterized.parameters(("kind", ["u"]), ("kind,other", ["u,1"] * 3), ("kind", ["u"] * 4))
+  @parameterized.parameters(("kind", ["u"]), ("kind,other", ["u,1"] * 3), ("kind", ["u"] * 4),
+                            ("kind", ["u", '""', "w"]))
   def test_refuses_labels(self, header, rows):
     self._write_sites(["u", "w", "v"])
     self._write("a", "labels", header, rows)

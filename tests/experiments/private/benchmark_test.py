@@ -106,7 +106,8 @@ class CellsTest(absltest.TestCase):
   def test_what_is_not_private_has_no_epsilon(self):
     cells = _cells(["letter"], ["sklearn"])
 
-    self.assertEqual({(cell["k"], cell["epsilon"]) for cell in cells}, {(2, math.inf), (16, math.inf)})
+    settings = {(cell["k"], cell["epsilon"]) for cell in cells}
+    self.assertEqual(settings, {(2, math.inf), (16, math.inf)})
 
   def test_fixed_k_counts_only_with_epsilons(self):
     cells = _cells(["letter"], ["lsh"], k_to_try=(2,), epsilon_to_try=())

@@ -24,6 +24,26 @@ def _clusters(num_points=6000, **known):
   return data.BenchmarkDataset("synthetic", points, "three clusters", **known)
 
 
+class ClientsTest(absltest.TestCase):
+
+  def test_data_without_clients_are_split_by_the_seed(self):
+    dataset = _clusters()
+    first, again, other = (dataset.clients(seed) for seed in (1, 1, 2))
+
+    self.assertLen(first, data.NUM_CLIENTS)
+    np.testing.assert_array_equal(first["3"], again["3"])
+    self.assertFalse(np.array_equal(first["3"], other["3"]))
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate(list(first.values())), axis=0), np.sort(dataset.points, axis=0)
+    )
+
+  def test_clients_of_the_data_keep_their_rows(self):
+    clients = _clusters(client_sizes=(1000, 2000, 3000)).clients(1)
+
+    self.assertEqual([len(points) for points in clients.values()], [1000, 2000, 3000])
+    np.testing.assert_array_equal(clients["1"], _clusters().points[1000:3000])
+
+
 class MethodsTest(parameterized.TestCase):
 
   def _loss(self, method, known=(), **changes):
@@ -35,12 +55,12 @@ class MethodsTest(parameterized.TestCase):
     points = dataset.points
     return metrics.nonprivate_labels_and_loss(points, centers, 1.0)[1] / len(points)
 
-  @parameterized.parameters(*_IN_PROCESS)
+  @parameterized.parameters(*_IN_PROCESS, *methods.FEDERATED)
   def test_finds_clear_clusters(self, method):
     # The clusters' own loss is 3 * 0.02**2; one center for all would have about 0.5.
     self.assertBetween(self._loss(method, epsilon=8.0), 0.001, 0.01)
 
-  @parameterized.parameters("lsh", "refine")
+  @parameterized.parameters("lsh", "refine", *methods.FEDERATED)
   def test_the_seed_decides(self, method):
     self.assertEqual(self._loss(method), self._loss(method))
     self.assertNotEqual(self._loss(method), self._loss(method, seed=1))
@@ -51,6 +71,14 @@ class MethodsTest(parameterized.TestCase):
 
   def test_what_is_not_private_has_no_epsilon(self):
     self.assertEqual(self._loss("sklearn", epsilon=0.01), self._loss("sklearn", epsilon=8.0))
+
+  def test_privacy_of_clients_costs_more(self):
+    clients = {"client_sizes": (300,) * 20}
+
+    self.assertGreater(
+        self._loss("refine_server", {**clients, "unit_points": 300}, epsilon=0.5),
+        self._loss("refine_server", clients, epsilon=0.5),
+    )
 
   def test_without_diffprivlib_the_others_are_there(self):
     with mock.patch.object(diffprivlib_process, "default_python", return_value=None):
@@ -66,7 +94,8 @@ class MethodsTest(parameterized.TestCase):
       loaded = methods.load(methods.CENTRAL, python, stack)
       self.assertEqual(list(loaded.by_name), list(methods.CENTRAL))
       number = loaded.by_name["diffprivlib"].args[0].pid
-      self.assertEqual(loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0).centers.shape, (3, 3))
+      found = loaded.by_name["diffprivlib"](dataset, 3, 1.0, 1e-6, 0)
+      self.assertEqual(found.centers.shape, (3, 3))
 
     with self.assertRaises(ProcessLookupError):
       os.kill(number, 0)

@@ -71,7 +71,7 @@ class RunTest(absltest.TestCase):
     self.assertCountEqual(
         os.listdir(self.folder),
         [
-            "cells.csv", "config.json", "figures", "releases.csv", "report.html", "results.csv",
+            "config.json", "figures", "releases.csv", "report.html", "results.csv",
             "summary.json", "tables",
         ],
     )
@@ -103,7 +103,7 @@ class RunTest(absltest.TestCase):
 
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
-    path = os.path.join(folder, "results.csv")
+    path = os.path.join(folder, "cells.jsonl")
     with open(os.path.join(self.base, "killed.log"), "w", encoding="utf-8") as log:
       process = subprocess.Popen(
           _command(*_SMALL, f"--output_dir={folder}"), stdout=log, stderr=log,
@@ -111,7 +111,7 @@ class RunTest(absltest.TestCase):
       )
       deadline = time.monotonic() + _TIMEOUT_SECONDS
       while time.monotonic() < deadline and process.poll() is None:
-        if os.path.exists(path) and ",lsh," in _read(folder, "results.csv"):
+        if os.path.exists(path) and "lsh" in _read(folder, "cells.jsonl"):
           break
         time.sleep(0.01)
       self.assertIsNone(process.poll(), "The run ended before it could be killed.")

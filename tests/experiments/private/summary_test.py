@@ -63,7 +63,8 @@ class SummaryTest(parameterized.TestCase):
   def test_headline(self, changes, verdict):
     headline = self._frames(**changes)["headline"]
 
-    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], [verdict] * bool(verdict))
+    found = headline["verdict"].item() if len(headline) else None
+    self.assertEqual(found, verdict)
 
   def test_tables_over_k_and_epsilon(self):
     frames = self._frames(epsilon_to_try=(2.0, 0.5, 1.0))
