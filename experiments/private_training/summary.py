@@ -25,7 +25,7 @@ _LABELS = {
 ARI, ACCURACY, FINETUNED = "adjusted_rand_index", "accuracy", "finetuned_accuracy"
 NOISE = "relative_noise"
 # From a score to its heading.
-_SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned accuracy", ARI: "adjusted Rand index"}
+_SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned", ARI: "adjusted Rand index"}
 # What ours is compared with, and by which score.
 _COMPARED = ((DP_FEDAVG, FINETUNED), (IFCA, ACCURACY))
 _CASE = ["method", "epsilon"]
@@ -42,7 +42,7 @@ def _wide(results: pd.DataFrame) -> pd.DataFrame:
 def _methods(cells: pd.DataFrame) -> pd.DataFrame:
   """Returns means over seeds, a row for each method and epsilon."""
   found = cells.groupby(_CASE, sort=False).agg(**{
-      "planning number": (NOISE, "max"), "seeds": ("seed", "size"),
+      "planning number": (NOISE, "max"),
       **{heading: (score, "mean") for score, heading in _SCORES.items()},
   }).reset_index()
   return found.assign(
@@ -71,13 +71,13 @@ def _pairs(cells: pd.DataFrame, other: str, score: str) -> pd.DataFrame:
       theirs[[*keys, score]], on=keys, suffixes=("", " of theirs")
   )
   gain = 100 * (pairs[score] - pairs[f"{score} of theirs"])
-  return pairs.assign(against=_LABELS[other], score=_SCORES[score], gain=gain)
+  return pairs.assign(against=f"{_LABELS[other]}: {_SCORES[score]}", gain=gain)
 
 
 def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
   """Returns mean gains at every epsilon, with intervals for all of them together."""
   pairs = pd.concat([_pairs(cells, *compared) for compared in _COMPARED])
-  found = pairs.groupby(["against", "score", "epsilon"], sort=False).agg(**{
+  found = pairs.groupby(["against", "epsilon"], sort=False).agg(**{
       "planning number": (NOISE, "max"), "seeds": ("seed", "size"),
       "lost": ("gain", lambda gains: int((gains < 0).sum())), "gain": ("gain", "mean"),
       "gains": ("gain", list),
@@ -98,7 +98,7 @@ def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
-  found = comparisons[comparisons["against"] == figures.DP_FEDAVG]
+  found = comparisons[comparisons["against"].str.startswith(figures.DP_FEDAVG)]
   counts = {
       one: int((found["verdict"] == one).sum())
       for one in (intervals.BETTER, intervals.WORSE, intervals.UNCLEAR)
@@ -136,14 +136,15 @@ def summarise(
 
 
 _COUNTS = (
-    " Both fine-tuned, beyond chance: better at {better} of {cases} epsilons, worse at {worse}, "
-    "unclear at {unclear}."
+    "beyond chance better at {better} of {cases} epsilons, worse at {worse}, unclear at {unclear}."
 )
 HEADLINES = {
-    intervals.BETTER: "Private clusters are more accurate than DP-FedAvg." + _COUNTS,
-    intervals.UNCLEAR: "Whether private clusters are more accurate than DP-FedAvg is unclear."
+    intervals.BETTER: "Both fine-tuned, private clusters are more accurate than DP-FedAvg: "
     + _COUNTS,
-    intervals.WORSE: "DP-FedAvg is more accurate than private clusters." + _COUNTS,
+    intervals.UNCLEAR: "Whether private clusters are more accurate than DP-FedAvg, both "
+    "fine-tuned, is unclear: " + _COUNTS,
+    intervals.WORSE: "Both fine-tuned, DP-FedAvg is more accurate than private clusters: "
+    "private clusters are " + _COUNTS,
 }
 _SCORE = "{:.3f}"
 _POINTS = "{:+.1f}"
@@ -152,10 +153,10 @@ TABLES = (
         released_page.CLUSTERS, title="NOT private, as seeded: clusters as a run would release them"
     ),
     tidy_experiment.Table(
-        "methods", "Simulation, NOT private: exact means over seeds",
+        "methods", "Simulation, NOT private: exact means over seeds ({num_seeds})",
         "Accuracies are means over the clients, on their own test data.",
         {
-            "method": "{}", "epsilon": "{:g}", "planning number": "{:.2f}", "seeds": "{}",
+            "method": "{}", "epsilon": "{:g}", "planning number": "{:.2f}",
             **{heading: _SCORE for heading in _SCORES.values()},
         },
         printed=True,
@@ -168,8 +169,8 @@ TABLES = (
         "gain below zero is what privacy costs. "
         + released_page.CAVEAT,
         {
-            "score": "{}", "epsilon": "{:g}", "planning number": "{:.2f}", "seeds": "{}",
-            "lost": "{}", "gain": _POINTS, "low": _POINTS, "high": _POINTS, "verdict": "{}",
+            "epsilon": "{:g}", "planning number": "{:.2f}", "seeds": "{}", "lost": "{}",
+            "gain": _POINTS, "low": _POINTS, "high": _POINTS, "verdict": "{}",
         },
         by="against",
     ),

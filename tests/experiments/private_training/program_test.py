@@ -80,7 +80,7 @@ class SimulationTest(parameterized.TestCase):
 
   def test_prints_the_planning_number_first_and_the_methods_last(self):
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
-    self.assertRegex(self.printed, r"IFCA, no privacy +– +– +1 +0\.\d+ +0\.\d+ +\d\.\d+\n")
+    self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
 
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
