@@ -85,16 +85,15 @@ def train(
 
 
 def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
-  """Returns the numbers of each cluster and of all clients, for a tidy table; not what is NaN."""
+  """Returns the numbers of each cluster and of all clients, for a tidy table; None for NaN."""
   columns = {
       "clients": report.counts, "sd of clients": report.count_stds,
       "accuracy": report.accuracies, "sd of accuracy": report.accuracy_stds,
   }
   names = [*map(str, range(len(report.counts) - 1)), "all"]
   return [
-      {"cluster": name, "metric": metric, "value": float(values[number])}
-      for number, name in enumerate(names) for metric, values in columns.items()
-      if not math.isnan(values[number])
+      {"cluster": name, "metric": metric, "value": None if math.isnan(value) else float(value)}
+      for name, row in zip(names, zip(*columns.values())) for metric, value in zip(columns, row)
   ]
 
 
@@ -181,8 +180,7 @@ def write(
   releases = trained.releases
   if not releases.is_private:
     raise ValueError(
-        f"`trained` must have secure noise to be released, got noise that is "
-        f"{releases.description}."
+        f"`trained` must have secure noise to be released, got {releases.description}."
     )
   os.makedirs(folder, exist_ok=True)
   rows = [

@@ -118,7 +118,7 @@ def _values(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def clusters(rows: pd.DataFrame) -> pd.DataFrame:
   """Returns the frame of `CLUSTERS` of the tidy rows of a report."""
-  found = rows.pivot(index="cluster", columns="metric", values="value")
+  found = rows.astype({"value": float}).pivot(index="cluster", columns="metric", values="value")
   found = found.reindex(index=rows["cluster"].unique(), columns=list(CLUSTERS.columns)[1:])
   is_unknown = found["clients"].notna() & ~(found["sd of accuracy"] <= _LARGEST_STD)
   accuracy = found["accuracy"].astype(object).mask(is_unknown, "unknown")

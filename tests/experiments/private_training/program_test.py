@@ -322,6 +322,15 @@ class OwnTablesTest(parameterized.TestCase):
             _read(folder, "journal", "releases.jsonl"), _read(whole, "journal", "releases.jsonl")
         )
 
+  def test_a_lost_report_is_charged_and_told(self):
+    folder, _ = self._run("reported")
+    os.remove(os.path.join(folder, "report.html"))
+    *_, last = sorted(os.listdir(os.path.join(folder, "journal")))[:-1]
+    os.remove(os.path.join(folder, "journal", last))
+    _, printed = self._run(folder, "--resume")
+    self.assertEqual(json.loads(_read(folder, "summary.json"))["lost"], ["report"])
+    self.assertRegex(printed, r"\nall +6\.0\n")
+
   def _check_not_asked_again(self, name, *arguments, why=".*stays charged"):
     before = _bytes(os.path.join(self.base, name))
     with mock.patch.object(slot_sums.Door, "ask") as ask:
