@@ -1,0 +1,121 @@
+"""What a site has spent, on its disk: every cost is there before the answer that it is for.
+
+It is the same filter as `dp_clustering.ledger`'s, whose proof holds for whoever chooses what is
+asked: answers may be asked for as long as the squares of mu add up to no more than the budget's.
+It outlives the program that is killed and the federation file that is replaced: a new file has no
+new budget for the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import weakref
+from typing import Any
+
+from clustering_basics import atomic_file
+from fl_clustering.sites import wire
+
+_FORMAT = 1
+# As that of `dp_clustering.ledger`; a budget's mu leaves more unspent.
+_SLACK = 1e-9
+
+
+class SiteLedger:
+  """The ledger of one site's rows, which one program at a time may open."""
+
+  def __init__(self, path: str) -> None:
+    """Opens a ledger that `create` has made.
+
+    Raises:
+      ValueError: If it can't be used, or another program uses it.
+    """
+    self._path = path
+    self._lock()
+    try:
+      with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+      if document["format"] != _FORMAT:
+        raise ValueError(f"it is of format {document['format']!r}")
+      self._sessions: list[dict[str, Any]] = [_checked(entry) for entry in document["sessions"]]
+    except OSError as e:
+      raise ValueError(f"`ledger` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+    except (AttributeError, KeyError, TypeError, ValueError) as e:
+      raise ValueError(
+          f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
+      ) from e
+
+  @classmethod
+  def create(cls, path: str) -> SiteLedger:
+    """Returns a new ledger, in a file that must not exist."""
+    with open(path, "x", encoding="utf-8"):
+      pass
+    atomic_file.write_text(path, json.dumps({"format": _FORMAT, "sessions": []}))
+    return cls(path)
+
+  def _lock(self) -> None:
+    """Locks a file beside the ledger; the kernel ends that with the program, however it ends."""
+    try:
+      import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
+    except ImportError:
+      return
+    descriptor = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      os.close(descriptor)
+      raise ValueError(
+          f"`ledger` must be used by one program at a time, got {self._path!r}."
+      ) from None
+    self.close = weakref.finalize(self, os.close, descriptor)
+
+  @property
+  def mu_squared(self) -> float:
+    """What all sessions have spent; `inf` after exact sums."""
+    return math.fsum(
+        math.inf if session["exact"] else session["mu_squared"] for session in self._sessions
+    )
+
+  def num_sessions(self, federation: str) -> int:
+    return sum(session["federation"] == federation for session in self._sessions)
+
+  def begin(self, session: str, federation: str, exact: bool) -> None:
+    """Enters a session under a federation file, given by their hexadecimal names."""
+    entry = {"session": session, "federation": federation, "exact": exact,
+             "rounds": 0, "mu_squared": 0.0}
+    self._write([*self._sessions, entry])
+
+  def spend(self, mu_squared: float, budget: float) -> None:
+    """Enters the cost of an answer of the last session; it is on the disk when this returns.
+
+    Args:
+      mu_squared: The square of its mu.
+      budget: The mu of all answers together.
+
+    Raises:
+      Refused: If the budget is not enough; nothing is entered then.
+    """
+    if not 0 < mu_squared < math.inf:
+      raise wire.Refused("the noise must have a cost")
+    if not self.mu_squared + mu_squared <= budget**2 * (1 + _SLACK):
+      raise wire.Refused(
+          "the privacy budget is spent: "
+          f"mu^2 is {self.mu_squared:.6g} so far, {mu_squared:.6g} is asked, {budget**2:.6g} is all"
+      )
+    last = self._sessions[-1]
+    entry = {**last, "rounds": last["rounds"] + 1, "mu_squared": last["mu_squared"] + mu_squared}
+    self._write([*self._sessions[:-1], entry])
+
+  def _write(self, sessions: list[dict[str, Any]]) -> None:
+    document = {"format": _FORMAT, "sessions": sessions}
+    atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
+    self._sessions = sessions
+
+
+def _checked(entry: dict[str, Any]) -> dict[str, Any]:
+  spent = entry["mu_squared"]
+  if not isinstance(spent, float) or not 0 <= spent < math.inf or entry["exact"] not in (True, False):
+    raise ValueError("an entry has no cost")
+  return {"session": str(entry["session"]), "federation": str(entry["federation"]),
+          "exact": entry["exact"], "rounds": int(entry["rounds"]), "mu_squared": spent}
