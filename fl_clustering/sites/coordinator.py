@@ -59,7 +59,7 @@ class _PlannedNoise:
   """Stands for the noise that sites draw: it draws none, and keeps how much is asked for."""
 
   description = (
-      "secure: exact discrete Gaussian, a share of each site's from its operating system's generator"
+      "secure: exact discrete Gaussian, a share from every site's operating system's generator"
   )
   is_private = True
 

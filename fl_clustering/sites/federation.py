@@ -28,6 +28,7 @@ FEWEST_SITES = 3
 _MOST_SITES = 1000
 _MOST_COLUMNS = 2**16
 _FINGERPRINT_GROUPS, _DIGITS_PER_GROUP = 8, 6  # 2^159: no two files are made that look alike.
+_KEY_RULE = "be a public key, 64 hexadecimal digits"
 # What files of text look like, which may differ from site to site.
 _OF_FILES = ("dialect", "missingValues")
 # Kinds of privacy by the key that only they have; None for the one without.
@@ -103,7 +104,7 @@ class Federation:
     for name, public in self.sites.items():
       identity_lib.check_name(sites=name)
       if len(public) != identity_lib.KEY_BYTES:
-        raise validate.error(f"sites[{name}]", "be a public key, 64 hexadecimal digits", public.hex())
+        raise validate.error(f"sites[{name}]", _KEY_RULE, public.hex())
     if len(set(self.sites.values())) < len(self.sites):
       raise validate.error("sites", "have keys that differ", sorted(self.sites))
     if not isinstance(self.schema, str) or len(self.schema) != hashlib.sha256().digest_size * 2:
@@ -136,7 +137,8 @@ class Federation:
   @property
   def most_bytes(self) -> int:
     """More than any message is long."""
-    return 2**16 + 2**9 * len(self.sites) + 8 * (self.limits.centers + 90) * (4 * self.num_columns + 64)
+    numbers = (self.limits.centers + 90) * (4 * self.num_columns + 64)
+    return 2**16 + 2**9 * len(self.sites) + 8 * numbers
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
@@ -192,7 +194,8 @@ class Federation:
       with open(path, encoding="utf-8-sig") as file:
         return cls.from_json(json.load(file))
     except OSError as e:
-      raise ValueError(f"`federation` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+      rule = f"be a file that can be read ({e.strerror})"
+      raise validate.error("federation", rule, path) from e
     except (AttributeError, TypeError, ValueError, RecursionError) as e:
       raise ValueError(f"`federation` can't be used, got {path!r}: {e}") from e
 
@@ -214,7 +217,7 @@ def _key(name: str, text: Any) -> bytes:
   try:
     return bytes.fromhex(text)
   except (TypeError, ValueError):
-    raise validate.error(f"sites[{name}]", "be a public key, 64 hexadecimal digits", text) from None
+    raise validate.error(f"sites[{name}]", _KEY_RULE, text) from None
 
 
 def _made(key: str, kind: Any, document: Any) -> Any:

@@ -80,7 +80,7 @@ class Identity:
         document = json.load(file)
       return cls(document["name"], bytes.fromhex(document["private"]))
     except OSError as e:
-      raise ValueError(f"`identity` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+      raise validate.error("identity", f"be a file that can be read ({e.strerror})", path) from e
     except (KeyError, TypeError, ValueError) as e:
       # What was parsed is no part of the message: it may hold the key.
       reason = f"{e}" if "owner" in f"{e}" else "it holds no name and key"

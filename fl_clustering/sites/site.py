@@ -19,13 +19,11 @@ import numpy as np
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
-from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import given_clients
-from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib

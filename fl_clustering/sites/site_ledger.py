@@ -15,6 +15,7 @@ import weakref
 from typing import Any
 
 from clustering_basics import atomic_file
+from clustering_basics import validate
 from fl_clustering.sites import wire
 
 _FORMAT = 1
@@ -40,7 +41,7 @@ class SiteLedger:
         raise ValueError(f"it is of format {document['format']!r}")
       self._sessions: list[dict[str, Any]] = [_checked(entry) for entry in document["sessions"]]
     except OSError as e:
-      raise ValueError(f"`ledger` must be a file that can be read, got {path!r}: {e.strerror}.") from e
+      raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
     except (AttributeError, KeyError, TypeError, ValueError) as e:
       raise ValueError(
           f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
@@ -65,9 +66,7 @@ class SiteLedger:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
       os.close(descriptor)
-      raise ValueError(
-          f"`ledger` must be used by one program at a time, got {self._path!r}."
-      ) from None
+      raise validate.error("ledger", "be used by one program at a time", self._path) from None
     self.close = weakref.finalize(self, os.close, descriptor)
 
   @property
@@ -115,7 +114,8 @@ class SiteLedger:
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:
   spent = entry["mu_squared"]
-  if not isinstance(spent, float) or not 0 <= spent < math.inf or entry["exact"] not in (True, False):
+  is_cost = isinstance(spent, float) and 0 <= spent < math.inf
+  if not is_cost or not isinstance(entry["exact"], bool):
     raise ValueError("an entry has no cost")
   return {"session": str(entry["session"]), "federation": str(entry["federation"]),
           "exact": entry["exact"], "rounds": int(entry["rounds"]), "mu_squared": spent}

@@ -57,6 +57,105 @@ class FitTest(parameterized.TestCase):
     _same_bits(fit.model.on_grid.view_weights, one.view_weights_)
     self.assertEqual((fit.loss, fit.num_rounds), (one.objective_, one.n_iter_))
 
+  def test_private_kmeans_has_the_bits_of_one_process_with_the_same_noise(self):
+    for privacy in (sample_sites.PRIVATE, sample_sites.CLIENTS):
+      sites = self._make(privacy=privacy, noise_source=noise.SeededNoise(3))
+      config = kmeans_config.KMeansConfig(4, privacy=sites.federation.privacy)
+      held = private_fit.hold(sites.rows, config.privacy, secure_sums.hold)
+      one = private_fit.fit(config, held, noise.SeededNoise(3))
+      fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+
+      _same_bits(fit.centroids, one.centroids)
+      self.assertEqual(fit.ledger.releases, one.ledger.releases)
+      self._check_ledgers(sites, fit)
+
+  def test_private_views_have_the_bits_of_one_process_with_the_same_noise(self):
+    widths = sample_sites.WIDTHS
+    sites = self._make(
+        widths=widths, privacy=sample_sites.VIEWS, noise_source=noise.SeededNoise(3)
+    )
+    settings = {"standardize": False, "n_init": 1, "num_rounds": 3, "tol": 0.0}
+    privacy = sites.federation.privacy
+    config = multiview_config.MultiViewConfig(4, **settings, privacy=privacy)
+    held = private_view_fit.hold(sites.rows, widths, privacy, secure_sums.hold)
+    one = private_view_fit.fit(config, held, widths, noise.SeededNoise(3))
+    config = multiview_config.MultiViewConfig(4, **settings)
+    fit = coordinator_lib.fit_views(config, sites.coordinator())
+
+    _same_bits(fit.centroids, one.centroids)
+    self.assertEqual(fit.ledger.releases, one.ledger.releases)
+    self._check_ledgers(sites, fit)
+
+  def _check_ledgers(self, sites, fit):
+    """Checks that every site has entered what the operator says, which is all of the budget."""
+    self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
+    for site in sites.by_name.values():
+      self.assertAlmostEqual(site._ledger.mu_squared / fit.ledger.mu_spent**2, 1, places=9)
+      self.assertAlmostEqual(site._ledger.mu_squared / fit.ledger.mu**2, 1, places=9)
+
+  def test_private_fit_comes_near_the_exact_one(self):
+    rows = sample_sites.rows_of(3, num_rows=3000)
+    sites = self._make(rows=rows, privacy={**sample_sites.PRIVATE, "min_sites": 3})
+    fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+    one = FederatedKMeans(4).fit(rows)
+    loss = sum(fit.model.losses(own).min(axis=1).sum() for own in rows.values())
+
+    self.assertLess(loss, 1.02 * one.inertia_)
+
+  def test_a_lost_site_is_named(self):
+    for num_rounds in (0, 1, 5):  # At hello, at keys, in a round.
+      sites = self._make()
+      num_left = [num_rounds]
+
+      def exchange(requests, sites=sites, num_left=num_left):
+        num_left[0] -= 1
+        return sites.exchange({n: m for n, m in requests.items() if n != "north" or num_left[0] >= 0})
+
+      with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
+        coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator(exchange))
+
+  def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
+    sites = self._make()
+    one = FederatedKMeans(3).fit(sites.rows)
+    turns = iter(range(10**6))
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      if next(turns) % 2 == 0:
+        answers.popitem()
+      return answers
+
+    fit = coordinator_lib.fit_kmeans(
+        kmeans_config.KMeansConfig(3), sites.coordinator(exchange)
+    )
+    _same_bits(fit.centroids, one.cluster_centers_)
+
+  def test_answers_that_are_none_are_refused_by_name(self):
+    for change in (lambda answer: answer[:-8], lambda answer: b"", lambda answer: None):
+      sites = self._make()
+
+      def exchange(requests, sites=sites, change=change):
+        answers = sites.exchange(requests)
+        return {**answers, "east": change(answers["east"])} if "east" in answers else answers
+
+      with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
+        sites.coordinator(exchange).start()
+
+  @parameterized.parameters(
+      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),
+      (sample_sites.VIEWS, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2), "radius"),
+      (sample_sites.PRIVATE, coordinator_lib.fit_views,
+       multiview_config.MultiViewConfig(2), "view_norms"),
+      (sample_sites.PRIVATE, coordinator_lib.fit_kmeans,
+       kmeans_config.KMeansConfig(2, standardize=True), "standardize"),
+  )
+  def test_a_fit_that_does_not_go_with_the_file_is_refused(self, privacy, fit, config, name):
+    widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
+    sites = self._make(widths=widths, privacy=privacy)
+    with self.assertRaisesRegex(ValueError, name):
+      fit(config, sites.coordinator())
+    self.assertEmpty(sites.sent)
+
 
 if __name__ == "__main__":
   absltest.main()
