@@ -151,11 +151,13 @@ def read(
     raise wire.Refused("what is sent must be numbers")
   rest = dict(header)
   name, sent = rest.pop("question", None), dict(arrays)
+  if not isinstance(name, str):
+    raise wire.Refused("that question is not on the list")
   scaling = None if federation.privacy else _scaling(sent, federation.num_columns)
   scales = rest.pop("scales", None) if federation.privacy else None
   if federation.privacy is None and name in _PLAIN:
     asked = Asked(_PLAIN[name](), {}, scaling)
-  elif isinstance(name, str) and name in (_PRIVATE if federation.privacy else _KINDS):
+  elif name in (_PRIVATE if federation.privacy else _KINDS):
     asked = _query(name, rest, sent, federation)
     asked = dataclasses.replace(asked, scaling=scaling, scales=scales)
   else:
