@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import weakref
 from typing import Any
+import weakref
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -33,13 +33,22 @@ class SiteLedger:
       ValueError: If it can't be used, or another program uses it.
     """
     self._path = path
-    self._lock()
+    # Lets other programs open it.
+    self.close = weakref.finalize(self, _unlock, _locked(f"{path}.lock"))
+    try:
+      self._sessions = self._read()
+    except BaseException:
+      self.close()
+      raise
+
+  def _read(self) -> list[dict[str, Any]]:
+    path = self._path
     try:
       with open(path, encoding="utf-8") as file:
         document = json.load(file)
       if document["format"] != _FORMAT:
         raise ValueError(f"it is of format {document['format']!r}")
-      self._sessions: list[dict[str, Any]] = [_checked(entry) for entry in document["sessions"]]
+      return [_checked(entry) for entry in document["sessions"]]
     except OSError as e:
       raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
     except (AttributeError, KeyError, TypeError, ValueError) as e:
@@ -54,20 +63,6 @@ class SiteLedger:
       pass
     atomic_file.write_text(path, json.dumps({"format": _FORMAT, "sessions": []}))
     return cls(path)
-
-  def _lock(self) -> None:
-    """Locks a file beside the ledger; the kernel ends that with the program, however it ends."""
-    try:
-      import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
-    except ImportError:
-      return
-    descriptor = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      os.close(descriptor)
-      raise validate.error("ledger", "be used by one program at a time", self._path) from None
-    self.close = weakref.finalize(self, os.close, descriptor)
 
   @property
   def mu_squared(self) -> float:
@@ -110,6 +105,27 @@ class SiteLedger:
     document = {"format": _FORMAT, "sessions": sessions}
     atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
     self._sessions = sessions
+
+
+def _locked(path: str) -> int | None:
+  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends."""
+  try:
+    import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
+  except ImportError:
+    return None
+  descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError as e:
+    os.close(descriptor)
+    rule = f"be used by one program at a time ({e.strerror})"
+    raise validate.error("ledger", rule, path) from None
+  return descriptor
+
+
+def _unlock(descriptor: int | None) -> None:
+  if descriptor is not None:
+    os.close(descriptor)
 
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:
