@@ -36,15 +36,13 @@ _PLAIN = {
 }
 # The kinds of sums, with the fields that a request gives; `view_widths` are the federation file's.
 _KINDS: Mapping[str, tuple[Any, dict[str, type]]] = {
-    kind.__name__: (kind, fields) for kind, fields in (
-        (sum_kinds.Start, {}),
-        (sum_kinds.ChildSums, {"with_losses": bool}),
-        (sum_kinds.FineSums, {}),
-        (sum_kinds.Scores, {}),
-        (view_sums.KernelSums, {"steps": int}),
-        (view_sums.FineKernelSums, {}),
-        (cluster_statistics.ClippedResiduals, {"with_squared_errors": bool}),
-    )
+    "Start": (sum_kinds.Start, {}),
+    "ChildSums": (sum_kinds.ChildSums, {"with_losses": bool}),
+    "FineSums": (sum_kinds.FineSums, {}),
+    "Scores": (sum_kinds.Scores, {}),
+    "KernelSums": (view_sums.KernelSums, {"steps": int}),
+    "FineKernelSums": (view_sums.FineKernelSums, {}),
+    "ClippedResiduals": (cluster_statistics.ClippedResiduals, {"with_squared_errors": bool}),
 }
 _PRIVATE = ("ClippedResiduals", "KernelSums")
 
@@ -109,8 +107,8 @@ class Asked:
   @property
   def name(self) -> str:
     """That of the question."""
-    is_query = isinstance(self.question, secure_sums.Totals)
-    return type(self.question.kind if is_query else self.question).__name__
+    asked: Any = self.question
+    return type(asked.kind if isinstance(asked, secure_sums.Totals) else asked).__name__
 
   @property
   def query(self) -> sum_query.SumQuery:

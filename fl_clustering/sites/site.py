@@ -64,6 +64,8 @@ def held(
   Raises:
     ValueError: If they are not what the file says, or, without `privacy`, not finite.
   """
+  if not clients:
+    raise validate.error("rows", "be of a client at least", {})
   for rows in clients.values():
     if rows.ndim != 2 or rows.shape[1] != federation.num_columns:
       rule = f"have {federation.num_columns} columns, as the federation file says"

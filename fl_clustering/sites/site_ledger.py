@@ -102,6 +102,9 @@ class SiteLedger:
     self._write([*self._sessions[:-1], entry])
 
   def _write(self, sessions: list[dict[str, Any]]) -> None:
+    # A copy of this process, or of the file, would not count what the other one spends.
+    if self._read() != self._sessions:
+      raise wire.Refused("another program has changed its ledger")
     document = {"format": _FORMAT, "sessions": sessions}
     atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
     self._sessions = sessions

@@ -109,7 +109,8 @@ class FitTest(parameterized.TestCase):
 
       def exchange(requests, sites=sites, num_left=num_left):
         num_left[0] -= 1
-        return sites.exchange({n: m for n, m in requests.items() if n != "north" or num_left[0] >= 0})
+        is_there = num_left[0] >= 0
+        return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
 
       with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
         coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator(exchange))

@@ -186,6 +186,19 @@ class SiteLedgerTest(absltest.TestCase):
     ledger.close()
     site_ledger.SiteLedger(self.path)
 
+  def test_a_ledger_that_was_changed_takes_no_entry(self):
+    ledger = site_ledger.SiteLedger.create(self.path)
+    with open(self.path, encoding="utf-8") as file:
+      before = file.read()
+    ledger.begin("s1", "f1", exact=False)
+    ledger.spend(0.25, 1.0)
+    with open(self.path, "w", encoding="utf-8") as file:
+      file.write(before)
+    for _ in range(2):
+      with self.assertRaisesRegex(wire.Refused, "another program"):
+        ledger.spend(0.25, 1.0)
+    self.assertEqual(ledger.mu_squared, 0.25)
+
   def test_a_ledger_that_is_missing_or_damaged_is_no_new_one(self):
     with self.assertRaisesRegex(ValueError, "`ledger` must be a file"):
       site_ledger.SiteLedger(self.path)

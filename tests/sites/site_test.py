@@ -14,7 +14,6 @@ import numpy as np
 
 from dp_clustering import cluster_statistics
 from dp_clustering import noise
-from dp_clustering import point_grid
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
@@ -22,6 +21,7 @@ from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import questions
+from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import wire
 from tests.sites import sample_sites
 
@@ -226,7 +226,8 @@ class SiteTest(parameterized.TestCase):
     for wrong in (np.zeros(4), np.zeros((5, 1)), np.zeros(0)):
       self.assert_refused(site.handle(_ask(1, _moments(secure_sums.Scaling(wrong, wrong)))), "for")
     # And an extreme that is allowed is answered, whatever it means.
-    _masked(site.handle(_ask(1, _moments(secure_sums.Scaling(np.full(5, 1e101), np.full(5, 1e150))))))
+    extreme = secure_sums.Scaling(np.full(5, 1e101), np.full(5, 1e150))
+    _masked(site.handle(_ask(1, _moments(extreme))))
 
   @parameterized.parameters(
       ("clip_radii", -1.0), ("clip_radii", 0.0), ("clip_radii", 0.5), ("clip_radii", np.nan),
@@ -398,7 +399,8 @@ class SiteTest(parameterized.TestCase):
       sites.rows = {**sites.rows, "east": rows}
       with self.assertRaisesRegex(ValueError, "`rows` must"):
         sites.open("east")
-      sites._ledger = None
+    with self.assertRaisesRegex(ValueError, "`rows` must"):
+      site_lib.held({}, sites.federation)
     sites.identities["north"] = identity_lib.Identity.create("north")
     with self.assertRaisesRegex(ValueError, "`identity` must"):
       sites.open("north")
