@@ -1,18 +1,25 @@
 """What all sites have agreed on before anything is asked: the federation file.
 
 The sites hand it out among themselves, not the operator, and compare its fingerprint by telephone.
-It is JSON: `name`; `sites`, the public key of every site; `schema`, the hash of what their tables
-hold; `widths`, the number of features of every view; `limits`; and either `privacy` or
-`"exact": true`.  Nothing that is sent later changes it, and its hash is part of every key.
+Nothing that is sent later changes it, and its hash is part of every key.  It is a JSON object:
+
+*   `format`, 1, and `name`, for people.
+*   `sites`: the public key of every site by name.
+*   `schema`: the `schema_hash` of what their tables hold; `widths`: the number of features of every
+    view, one number without views.
+*   `limits`, which may be left out: the most `centers` of a question, `rounds` of a session and
+    `sessions` of a site.
+*   Either `privacy` or `"exact": true`.  Privacy has the settings of `PointPrivacy`, of
+    `ClientPrivacy` (with `max_points`) or of the `PointPrivacy` of views (with `view_norms`), and
+    `min_sites`, the sites whose shares of the noise count, in the place of `trust` and
+    `min_clients`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import math
-from typing import Any, Mapping
+from typing import Any, Iterable
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -22,113 +29,126 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
-FORMAT = 1
+_FORMAT = 1
+_REQUIRED = {"format", "name", "sites", "schema", "widths"}
+_KEYS = _REQUIRED | {"limits", "privacy", "exact"}
 # With two, each would know the other's part of every sum.
 FEWEST_SITES = 3
 _MOST_SITES = 1000
 _MOST_COLUMNS = 2**16
-_FINGERPRINT_GROUPS, _DIGITS_PER_GROUP = 8, 6  # 2^159: no two files are made that look alike.
-_KEY_RULE = "be a public key, 64 hexadecimal digits"
+# The default of every limit and the largest that it may be.
+_LIMITS = {"centers": (1024, 2**16), "rounds": (1000, 10**6), "sessions": (100, 10**6)}
+_FINGERPRINT_GROUPS, _DIGITS_PER_GROUP = 8, 6  # 2^159: nobody makes two files that look alike.
 # What files of text look like, which may differ from site to site.
 _OF_FILES = ("dialect", "missingValues")
-# Kinds of privacy by the key that only they have; None for the one without.
-_PRIVACIES: Mapping[str | None, Any] = {
-    "max_points": privacy_lib.ClientPrivacy,
-    "view_norms": multiview_config.PointPrivacy,
-    None: privacy_lib.PointPrivacy,
-}
 
 
-def _canonical(document: Any) -> bytes:
-  return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+def _sha256(document: Any) -> bytes:
+  """Returns the hash of a JSON document, whatever its keys' order and its blanks."""
+  text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+  return hashlib.sha256(text.encode()).digest()
 
 
 def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
   """Returns the hash of what tables hold, of one view or several; dialects may differ."""
   by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
-  documents = {
+  return _sha256({
       view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
       for view, one in by_view.items()
-  }
-  return hashlib.sha256(_canonical(documents)).hexdigest()
+  }).hex()
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-  """How much may be asked.
-
-  Attributes:
-    centers: The most centers of a question.
-    rounds: The most rounds of a session.
-    sessions: The most sessions of a site.
-  """
-
-  centers: int = 1024
-  rounds: int = 1000
-  sessions: int = 100
-
-  def __post_init__(self) -> None:
-    validate.integer(1, 2**16, **{"limits.centers": self.centers})
-    validate.integer(1, 10**6, **{"limits.rounds": self.rounds})
-    validate.integer(1, 10**6, **{"limits.sessions": self.sessions})
+def _bytes_of(argument: str, text: Any) -> bytes:
+  try:
+    found = bytes.fromhex(text)
+  except (TypeError, ValueError):
+    found = b""
+  if len(found) != identity_lib.KEY_BYTES:
+    raise validate.error(argument, f"be {2 * identity_lib.KEY_BYTES} hexadecimal digits", text)
+  return found
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dict[str, Any]:
+  """Returns a JSON object, which has no keys but these; None for any."""
+  if not isinstance(value, dict):
+    raise validate.error(argument, "be an object", value)
+  unknown = set() if keys is None else set(value).difference(keys)
+  if keys is not None and unknown:
+    rule = f"have no keys but {', '.join(sorted(keys))}"
+    raise validate.error(argument, rule, sorted(unknown)[0])
+  return dict(value)
+
+
 class Federation:
-  """The contents of a federation file, checked when made.
+  """The contents of a federation file, checked.
 
   Attributes:
-    name: For people.
-    sites: The raw public keys by the sites' names.
+    document: The contents.
+    sites: The raw public keys by the sites' names, in order.
     schema: The `schema_hash`.
-    widths: Of every view, the number of its features; one for tables without views.
-    privacy: What every site guarantees by itself, whatever is asked; its `min_clients` are the
-      sites whose shares of the noise count.  None for exact sums.
-    exact: Whether sums are exact; it must be said.
+    widths: Of every view, the number of its features.
+    limits: By name.
+    privacy: What every site guarantees by itself, whatever is asked; its `min_clients` are
+      `min_sites`.  None for exact sums.
   """
 
-  name: str
-  sites: Mapping[str, bytes]
-  schema: str
-  widths: tuple[int, ...]
-  privacy: privacy_lib.Privacy | None = None
-  exact: bool = False
-  limits: Limits = Limits()
-
-  def __post_init__(self) -> None:
-    if not isinstance(self.name, str) or not self.name:
-      raise validate.error("name", "be text", self.name)
-    if not FEWEST_SITES <= len(self.sites) <= _MOST_SITES:
-      rule = f"be {FEWEST_SITES} to {_MOST_SITES}, since with two each would know the other's sums"
-      raise validate.error("sites", rule, sorted(self.sites))
-    for name, public in self.sites.items():
+  def __init__(self, document: Any) -> None:
+    """Checks a JSON document; ValueError names the key at fault."""
+    self.document = document = _object("federation", document, _KEYS)
+    if not _REQUIRED <= set(document):
+      raise validate.error("federation", f"have {', '.join(sorted(_REQUIRED))}", document)
+    if document["format"] != _FORMAT:
+      raise validate.error("format", f"be {_FORMAT}, which this version reads", document["format"])
+    validate.instance(str, name=document["name"])
+    sites = sorted(_object("sites", document["sites"]).items())
+    self.sites = {name: _bytes_of(f"sites[{name}]", key) for name, key in sites}
+    for name in self.sites:
       identity_lib.check_name(sites=name)
-      if len(public) != identity_lib.KEY_BYTES:
-        raise validate.error(f"sites[{name}]", _KEY_RULE, public.hex())
-    if len(set(self.sites.values())) < len(self.sites):
-      raise validate.error("sites", "have keys that differ", sorted(self.sites))
-    if not isinstance(self.schema, str) or len(self.schema) != hashlib.sha256().digest_size * 2:
-      raise validate.error("schema", "be a hash, 64 hexadecimal digits", self.schema)
-    for width in self.widths:
-      validate.integer(1, _MOST_COLUMNS, widths=width)
-    validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": self.num_columns})
-    validate.boolean(exact=self.exact)
-    if self.exact == (self.privacy is not None):
+    num_keys = len(set(self.sites.values()))
+    if not FEWEST_SITES <= num_keys <= _MOST_SITES or num_keys < len(self.sites):
+      rule = f"have {FEWEST_SITES} to {_MOST_SITES} keys that differ: of two, each knows the other"
+      raise validate.error("sites", rule, list(self.sites))
+    self.schema = _bytes_of("schema", document["schema"]).hex()
+    self.widths = self._checked_widths(document["widths"])
+    limits = _object("limits", document.get("limits", {}), _LIMITS)
+    self.limits = {name: limits.get(name, default) for name, (default, _) in _LIMITS.items()}
+    for name, (_, most) in _LIMITS.items():
+      validate.integer(1, most, **{f"limits.{name}": self.limits[name]})
+    validate.boolean(exact=document.get("exact", False))
+    if document.get("exact", False) == ("privacy" in document):
       raise ValueError(
           "`privacy` must be given, or `exact` be true and say that sums have no noise, got "
-          f"{'both' if self.exact else 'neither'}."
+          f"{'both' if 'privacy' in document else 'neither'}."
       )
-    if self.privacy is not None:
-      self._check_privacy(self.privacy)
+    self.privacy = self._checked_privacy(document["privacy"]) if "privacy" in document else None
 
-  def _check_privacy(self, privacy: privacy_lib.Privacy) -> None:
-    if privacy.trust != privacy_lib.NONE or privacy.min_clients is None:
-      raise validate.error("privacy.min_sites", "be given", privacy.min_clients)
-    privacy_lib.least_shares(privacy, len(self.sites))
-    if isinstance(privacy, multiview_config.PointPrivacy):
-      privacy.check_views(len(self.widths))
-    elif len(self.widths) > 1:
+  def _checked_widths(self, widths: Any) -> tuple[int, ...]:
+    if not isinstance(widths, list) or not widths:
+      raise validate.error("widths", "be a list of numbers", widths)
+    for width in widths:
+      validate.integer(1, _MOST_COLUMNS, widths=width)
+    validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": sum(widths)})
+    return tuple(widths)
+
+  def _checked_privacy(self, document: Any) -> privacy_lib.Privacy:
+    settings = _object("privacy", document)
+    min_sites = settings.pop("min_sites", None)
+    validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
+    if {"trust", "min_clients"} & set(settings):
+      raise validate.error("privacy", "have `min_sites`, and no `trust` and `min_clients`", document)
+    of_views = "view_norms" in settings
+    if len(self.widths) > 1 and not of_views:
       raise validate.error("privacy.view_norms", "be given with several views", None)
+    kind: Any = privacy_lib.PointPrivacy
+    if of_views or "max_points" in settings:
+      kind = multiview_config.PointPrivacy if of_views else privacy_lib.ClientPrivacy
+    try:
+      privacy = kind(**settings, trust=privacy_lib.NONE, min_clients=min_sites)
+    except TypeError as e:
+      raise ValueError(f"`privacy` must have the right keys: {e}.") from e
+    if of_views:
+      privacy.check_views(len(self.widths))
+    return privacy
 
   @property
   def num_columns(self) -> int:
@@ -137,111 +157,33 @@ class Federation:
   @property
   def most_bytes(self) -> int:
     """More than any message is long."""
-    numbers = (self.limits.centers + 90) * (4 * self.num_columns + 64)
+    numbers = (self.limits["centers"] + 90) * (4 * self.num_columns + 64)
     return 2**16 + 2**9 * len(self.sites) + 8 * numbers
 
-  def to_json(self) -> dict[str, Any]:
-    """Returns a dict for JSON."""
-    document: dict[str, Any] = {
-        "format": FORMAT, "name": self.name,
-        "sites": {name: public.hex() for name, public in sorted(self.sites.items())},
-        "schema": self.schema, "widths": list(self.widths),
-        "limits": dataclasses.asdict(self.limits),
-    }
-    if self.privacy is None:
-      return {**document, "exact": True}
-    settings = {
-        field.name: getattr(self.privacy, field.name)
-        for field in dataclasses.fields(self.privacy)  # type: ignore[arg-type]
-        if field.init and field.name not in ("trust", "min_clients")
-    }
-    if isinstance(self.privacy, multiview_config.PointPrivacy):
-      settings["view_norms"] = list(self.privacy.view_norms)
-    if settings.get("public_num_points", 0) is None:
-      del settings["public_num_points"]
-    return {**document, "privacy": {**settings, "min_sites": self.privacy.min_clients}}
+  @property
+  def hash(self) -> bytes:
+    return _sha256(self.document)
 
-  @classmethod
-  def from_json(cls, document: Any) -> Federation:
-    """Returns the federation of a JSON document; ValueError names the key at fault."""
-    required = {"format", "name", "sites", "schema", "widths"}
-    allowed = required | {"limits", "privacy", "exact"}
-    if not isinstance(document, dict) or not required <= set(document) <= allowed:
-      raise validate.error("federation", f"have the keys {', '.join(sorted(allowed))}", document)
-    if document["format"] != FORMAT:
-      raise validate.error("format", f"be {FORMAT}, which this version reads", document["format"])
-    if not isinstance(document["widths"], list) or not document["widths"]:
-      raise validate.error("widths", "be a list of numbers", document["widths"])
-    if not isinstance(document["sites"], dict):
-      raise validate.error("sites", "be an object of public keys by name", document["sites"])
-    return cls(
-        name=document["name"],
-        sites={name: _key(name, key) for name, key in document["sites"].items()},
-        schema=document["schema"], widths=tuple(document["widths"]),
-        privacy=_privacy(document["privacy"]) if "privacy" in document else None,
-        exact=document.get("exact", False),
-        limits=_made("limits", Limits, document.get("limits", {})),
-    )
+  @property
+  def fingerprint(self) -> str:
+    """The hash as groups of digits, to read out by telephone."""
+    num_digits = _FINGERPRINT_GROUPS * _DIGITS_PER_GROUP
+    digits = f"{int.from_bytes(self.hash, 'big') % 10**num_digits:0{num_digits}}"
+    starts = range(0, num_digits, _DIGITS_PER_GROUP)
+    return " ".join(digits[start : start + _DIGITS_PER_GROUP] for start in starts)
 
   def write(self, path: str) -> None:
     """Writes the file."""
-    atomic_file.write_text(path, json.dumps(self.to_json(), indent=2) + "\n")
+    atomic_file.write_text(path, json.dumps(self.document, indent=2) + "\n")
 
   @classmethod
   def load(cls, path: str) -> Federation:
     """Returns the federation of a file; ValueError says in one line what is wrong with it."""
     try:
       with open(path, encoding="utf-8-sig") as file:
-        return cls.from_json(json.load(file))
+        return cls(json.load(file))
     except OSError as e:
       rule = f"be a file that can be read ({e.strerror})"
       raise validate.error("federation", rule, path) from e
-    except (AttributeError, TypeError, ValueError, RecursionError) as e:
+    except (TypeError, ValueError, RecursionError) as e:
       raise ValueError(f"`federation` can't be used, got {path!r}: {e}") from e
-
-  @property
-  def hash(self) -> bytes:
-    """That of all that is in it, however the file is written."""
-    return hashlib.sha256(_canonical(self.to_json())).digest()
-
-  @property
-  def fingerprint(self) -> str:
-    """The hash as groups of digits, to read out by telephone."""
-    number = int.from_bytes(self.hash, "big") % 10 ** (_FINGERPRINT_GROUPS * _DIGITS_PER_GROUP)
-    digits = f"{number:0{_FINGERPRINT_GROUPS * _DIGITS_PER_GROUP}}"
-    starts = range(0, len(digits), _DIGITS_PER_GROUP)
-    return " ".join(digits[start : start + _DIGITS_PER_GROUP] for start in starts)
-
-
-def _key(name: str, text: Any) -> bytes:
-  try:
-    return bytes.fromhex(text)
-  except (TypeError, ValueError):
-    raise validate.error(f"sites[{name}]", _KEY_RULE, text) from None
-
-
-def _made(key: str, kind: Any, document: Any) -> Any:
-  """Returns an object of a class, made of a JSON object's values."""
-  names = {field.name for field in dataclasses.fields(kind) if field.init}
-  if not isinstance(document, dict) or not set(document) <= names:
-    raise validate.error(key, f"have no keys but {', '.join(sorted(names))}", document)
-  try:
-    return kind(**document)
-  except TypeError as e:
-    raise validate.error(key, f"have the right keys ({e})", document) from e
-
-
-def _privacy(document: Any) -> privacy_lib.Privacy:
-  if not isinstance(document, dict) or "min_sites" not in document:
-    raise validate.error("privacy", "be an object with `min_sites`", document)
-  settings = dict(document)
-  min_sites = settings.pop("min_sites")
-  validate.integer(1, **{"privacy.min_sites": min_sites})
-  if {"trust", "min_clients"} & set(settings):
-    raise validate.error("privacy", "have no `trust` and `min_clients`", document)
-  kind = next(kind for key, kind in _PRIVACIES.items() if key in settings or key is None)
-  settings |= {"trust": privacy_lib.NONE, "min_clients": min_sites}
-  privacy = _made("privacy", kind, settings)
-  if not math.isfinite(privacy.epsilon):
-    raise validate.error("privacy.epsilon", "be finite", privacy.epsilon)
-  return privacy

@@ -199,7 +199,7 @@ def _query(
   if kind_class in (view_sums.KernelSums, view_sums.FineKernelSums):
     fields = {"view_widths": federation.widths, **fields}
   kind = kind_class(**fields)
-  capacity = _integer(rest, "capacity", federation.limits.centers)
+  capacity = _integer(rest, "capacity", federation.limits["centers"])
   num_groups = _integer(rest, "num_groups", capacity)
   is_limited = federation.privacy is not None and federation.privacy.points_per_client is not None
   checked: dict[str, Any] = {"num_groups": np.int32(num_groups)}

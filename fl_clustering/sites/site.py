@@ -163,11 +163,11 @@ class Site:
       nonce = b""
     if len(nonce) != SESSION_BYTES:
       raise wire.Refused(f"a session must be of {SESSION_BYTES} bytes")
-    limit = self._federation.limits.sessions
+    limit = self._federation.limits["sessions"]
     if self._ledger.num_sessions(own) >= limit:
       raise wire.Refused(f"it has taken part in all of {limit} sessions")
     self._session = self._last = None
-    self._ledger.begin(nonce.hex(), own, self._federation.exact)
+    self._ledger.begin(nonce.hex(), own, self._federation.privacy is None)
     handshake = masking.Handshake(
         self._identity, self._federation.sites, self._federation.hash, nonce
     )
@@ -188,8 +188,8 @@ class Site:
       raise wire.Refused("it has no such session; begin a new one")
     if type(round_num) is not int or round_num != session.num_rounds + 1:
       raise wire.Refused(f"round {session.num_rounds + 1} must be next")
-    if round_num > self._federation.limits.rounds:
-      raise wire.Refused(f"a session must have at most {self._federation.limits.rounds} rounds")
+    if round_num > (limit := self._federation.limits["rounds"]):
+      raise wire.Refused(f"a session must have at most {limit} rounds")
     asked = questions.read(header, arrays, self._federation)
     if self._federation.privacy is not None:
       # Before anything is drawn or summed up: who is killed from here on has paid for it.

@@ -28,7 +28,7 @@ _HOSTILE = (-1.0, -0.0, 0.0, 1e-300, 0.5, 1.0, 2.0**25, -(2.0**25), 2.0**26, 2.0
 
 def _federation(widths, privacy):
   document = sample_sites.document_of(_IDENTITIES, widths, privacy)
-  return federation_lib.Federation.from_json(document)
+  return federation_lib.Federation(document)
 
 
 def _random_centers(rng, size, dim):
@@ -41,7 +41,7 @@ def _random_asked(rng, federation):
   """Returns a private request of a federation, of which some numbers may be hostile."""
   privacy, dim, views = federation.privacy, federation.num_columns, len(federation.widths)
   capacity = int(rng.integers(1, 5))
-  if "view_norms" in federation.to_json()["privacy"] and rng.random() < 0.8:
+  if "view_norms" in federation.document["privacy"] and rng.random() < 0.8:
     kind = view_sums.KernelSums(federation.widths, point_grid.CONTRIBUTION_STEPS)
     sent = {"rates": 2.0 ** rng.uniform(-60, 0, (capacity, views)),
             "factors": rng.uniform(0, 1, (capacity, views))}

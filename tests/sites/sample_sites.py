@@ -83,7 +83,7 @@ def document_of(identities, widths=(5,), privacy=None, limits=None):
 def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_source=None, rows=None):
   rows = rows_of(num_sites) if rows is None else rows
   identities = {name: identity_lib.Identity.create(name) for name in rows}
-  federation = federation_lib.Federation.from_json(document_of(identities, widths, privacy, limits))
+  federation = federation_lib.Federation(document_of(identities, widths, privacy, limits))
   sites = Sites(folder, federation, identities, rows)
   for name in rows:
     sites.open(name, noise_source)

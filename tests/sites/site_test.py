@@ -146,8 +146,8 @@ class SiteTest(parameterized.TestCase):
 
   def test_another_federation_file_is_refused(self):
     sites = self._make()
-    other = federation_lib.Federation.from_json(
-        {**sites.federation.to_json(), "limits": {"rounds": 10**6}}
+    other = federation_lib.Federation(
+        {**sites.federation.document, "limits": {"rounds": 10**6}}
     )
     sites.open("south", federation=other)
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^south refused hello: .*another fed"):
@@ -260,6 +260,9 @@ class SiteTest(parameterized.TestCase):
     site = self._started(privacy=sample_sites.PRIVATE).by_name["east"]
     self.assert_refused(site.handle(_ask(1, _moments())), "list")
     header, arrays = _residuals().to_message()
+    for name in {*questions._KINDS, *questions._PLAIN} - {*questions._PRIVATE}:
+      message = wire.pack({"do": "ask", "round": 1, **header, "question": name}, arrays)
+      self.assert_refused(site.handle(message), "list")
     for more in ({"shift": np.zeros(5)}, {"factor": np.full(5, 1e9)}, {"limits": np.ones(7)}):
       message = wire.pack({"do": "ask", "round": 1, **header}, {**arrays, **more})
       self.assert_refused(site.handle(message), "nothing but")
@@ -275,10 +278,10 @@ class SiteTest(parameterized.TestCase):
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused .*budget is spent"):
       coordinator_lib.fit_kmeans(config, sites.coordinator())
     # Nor does another file refill it, but a larger budget has a rest.
-    document = sites.federation.to_json()
+    document = sites.federation.document
     for epsilon, reason in ((4.0, "budget is spent"), (8.0, None)):
       document = {**document, "name": "new", "privacy": {**document["privacy"], "epsilon": epsilon}}
-      sites.federation = federation_lib.Federation.from_json(document)
+      sites.federation = federation_lib.Federation(document)
       for name in sites.rows:
         sites.open(name)
       sites.coordinator().start()
