@@ -62,19 +62,17 @@ def _short(farthest: float) -> Callable[[np.ndarray], bool]:
   return check
 
 
-_VIEWS = -1
-_ALL = 0
-# The arrays of a query: its columns, where 0 are those of the points and -1 the views; its check.
-_ARRAYS: Mapping[str, tuple[int, Callable[[np.ndarray], bool]]] = {
-    "origin": (_ALL, _within(0, 0)),
-    "centers": (_ALL, _short(_FARTHEST)),
-    "directions": (_ALL, _short(2 * sum_kinds.DIRECTION_STEPS)),
-    "thresholds": (1, _within(-(2.0**53), 2.0**53)),
-    "cells": (_ALL, _within(0, _LARGEST_FACTOR)),
+# The arrays of queries: what they have a number for, and which numbers.
+_ARRAYS: Mapping[str, tuple[str, Callable[[np.ndarray], bool]]] = {
+    "origin": ("column", _within(0, 0)),
+    "centers": ("column", _short(_FARTHEST)),
+    "directions": ("column", _short(2 * sum_kinds.DIRECTION_STEPS)),
+    "thresholds": ("center", _within(-(2.0**53), 2.0**53)),
+    "cells": ("column", _within(0, _LARGEST_FACTOR)),
     # Below one step a residual could be divided by nothing; a negative radius bounds nothing.
-    "clip_radii": (1, _within(1, 4 * point_grid.POINT_STEPS)),
-    "rates": (_VIEWS, _within(0, 1)),
-    "factors": (_VIEWS, _within(0, 1)),
+    "clip_radii": ("center", _within(1, 4 * point_grid.POINT_STEPS)),
+    "rates": ("view", _within(0, 1)),
+    "factors": ("view", _within(0, 1)),
 }
 _ARRAYS_OF: Mapping[str, tuple[str, ...]] = {
     "Start": ("origin",),
@@ -190,12 +188,12 @@ def _query(
   kind_class, types = _KINDS[name]
   fields = rest.pop("fields", None)
   if not isinstance(fields, dict) or {key: type(value) for key, value in fields.items()} != types:
-    raise wire.Refused(f"{name} must have the fields {', '.join(types) or 'of none'}")
+    raise wire.Refused(f"{name} must have its own fields")
   if "steps" in types:
     # More would not fit into the sums of integers; with noise, costs are in these.
     steps = point_grid.CONTRIBUTION_STEPS
     if not 1 <= fields["steps"] <= 2**30 or federation.privacy and fields["steps"] != steps:
-      raise wire.Refused("steps must be what fits")
+      raise wire.Refused(f"steps must be in [1, 2^30], with noise {steps}")
   if kind_class in (view_sums.KernelSums, view_sums.FineKernelSums):
     fields = {"view_widths": federation.widths, **fields}
   kind = kind_class(**fields)
@@ -205,11 +203,11 @@ def _query(
   checked: dict[str, Any] = {"num_groups": np.int32(num_groups)}
   if is_limited:
     checked["limits"] = _limits(sent, sum(kind.widths(federation.num_columns).values()))
-  special = {_ALL: federation.num_columns, _VIEWS: len(federation.widths)}
+  widths = {"column": federation.num_columns, "view": len(federation.widths), "center": 1}
   for key in _ARRAYS_OF[name]:
-    columns, is_good = _ARRAYS[key]
+    of, is_good = _ARRAYS[key]
     array = sent.get(key)
-    if array is None or array.shape != (capacity, special.get(columns, columns)):
+    if array is None or array.shape != (capacity, widths[of]):
       raise wire.Refused(f"{key} must have a row for every center")
     if not is_good(array[:num_groups]):
       raise wire.Refused(f"{key} must be in their range")

@@ -109,11 +109,10 @@ class Site:
     self._identity, self._federation, self._ledger = identity, federation, ledger
     self._points = held(clients, federation)
     self._noise = noise.SecureNoise() if noise_source is None else noise_source
-    self._budget = 0.0
-    if federation.privacy is not None:
-      self._budget = privacy_calculator.gaussian_mu(
-          federation.privacy.epsilon, federation.privacy.delta
-      )
+    self._unit, self._budget = site_ledger.EXACT, 0.0
+    if (privacy := federation.privacy) is not None:
+      self._unit = "row" if privacy.points_per_client is None else "client"
+      self._budget = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
@@ -167,7 +166,7 @@ class Site:
     if self._ledger.num_sessions(own) >= limit:
       raise wire.Refused(f"it has taken part in all of {limit} sessions")
     self._session = self._last = None
-    self._ledger.begin(nonce.hex(), own, self._federation.privacy is None)
+    self._ledger.begin(nonce.hex(), own, self._unit)
     handshake = masking.Handshake(
         self._identity, self._federation.sites, self._federation.hash, nonce
     )

@@ -18,6 +18,8 @@ from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.sites import wire
 
+# The unit of sessions that protect nothing.
+EXACT = "exact"
 _FORMAT = 1
 # As that of `dp_clustering.ledger`; a budget's mu leaves more unspent.
 _SLACK = 1e-9
@@ -64,19 +66,28 @@ class SiteLedger:
     atomic_file.write_text(path, json.dumps({"format": _FORMAT, "sessions": []}))
     return cls(path)
 
-  @property
-  def mu_squared(self) -> float:
-    """What all sessions have spent; `inf` after exact sums."""
+  def spent(self, unit: str) -> float:
+    """Returns the sum of the squares of mu so far; `inf` after exact sums, or sums for another unit.
+
+    What one unit may learn from a cost of another one, this does not know.
+    """
     return math.fsum(
-        math.inf if session["exact"] else session["mu_squared"] for session in self._sessions
+        session["mu_squared"] if session["unit"] == unit != EXACT else math.inf
+        for session in self._sessions if session["mu_squared"] or session["unit"] == EXACT
     )
 
   def num_sessions(self, federation: str) -> int:
     return sum(session["federation"] == federation for session in self._sessions)
 
-  def begin(self, session: str, federation: str, exact: bool) -> None:
-    """Enters a session under a federation file, given by their hexadecimal names."""
-    entry = {"session": session, "federation": federation, "exact": exact,
+  def begin(self, session: str, federation: str, unit: str) -> None:
+    """Enters a session.
+
+    Args:
+      session: Its name.
+      federation: The hash of the federation file.
+      unit: What the noise protects, or `EXACT`.
+    """
+    entry = {"session": session, "federation": federation, "unit": unit,
              "rounds": 0, "mu_squared": 0.0}
     self._write([*self._sessions, entry])
 
@@ -90,14 +101,13 @@ class SiteLedger:
     Raises:
       Refused: If the budget is not enough; nothing is entered then.
     """
-    if not 0 < mu_squared < math.inf:
-      raise wire.Refused("the noise must have a cost")
-    if not self.mu_squared + mu_squared <= budget**2 * (1 + _SLACK):
-      raise wire.Refused(
-          "the privacy budget is spent: "
-          f"mu^2 is {self.mu_squared:.6g} so far, {mu_squared:.6g} is asked, {budget**2:.6g} is all"
-      )
     last = self._sessions[-1]
+    spent, most = self.spent(last["unit"]), budget**2
+    if not (0 < mu_squared < math.inf and spent + mu_squared <= most * (1 + _SLACK)):
+      raise wire.Refused(
+          f"the privacy budget is spent: mu^2 is {spent:.6g} so far, {mu_squared:.6g} is asked, "
+          f"{most:.6g} is all"
+      )
     entry = {**last, "rounds": last["rounds"] + 1, "mu_squared": last["mu_squared"] + mu_squared}
     self._write([*self._sessions[:-1], entry])
 
@@ -133,8 +143,7 @@ def _unlock(descriptor: int | None) -> None:
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:
   spent = entry["mu_squared"]
-  is_cost = isinstance(spent, float) and 0 <= spent < math.inf
-  if not is_cost or not isinstance(entry["exact"], bool):
+  if not isinstance(spent, float) or not 0 <= spent < math.inf:
     raise ValueError("an entry has no cost")
-  return {"session": str(entry["session"]), "federation": str(entry["federation"]),
-          "exact": entry["exact"], "rounds": int(entry["rounds"]), "mu_squared": spent}
+  texts = {key: str(entry[key]) for key in ("session", "federation", "unit")}
+  return {**texts, "rounds": int(entry["rounds"]), "mu_squared": spent}

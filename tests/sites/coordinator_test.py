@@ -89,9 +89,10 @@ class FitTest(parameterized.TestCase):
   def _check_ledgers(self, sites, fit):
     """Checks that every site has entered what the operator says, which is all of the budget."""
     self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
+    unit = "row" if sites.federation.privacy.points_per_client is None else "client"
     for site in sites.by_name.values():
-      self.assertAlmostEqual(site._ledger.mu_squared / fit.ledger.mu_spent**2, 1, places=9)
-      self.assertAlmostEqual(site._ledger.mu_squared / fit.ledger.mu**2, 1, places=9)
+      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu_spent**2, 1, places=9)
+      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu**2, 1, places=9)
 
   def test_private_fit_comes_near_the_exact_one(self):
     rows = sample_sites.rows_of(3, num_rows=3000)

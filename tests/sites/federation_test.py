@@ -4,6 +4,8 @@ import json
 import math
 import os
 import stat
+import subprocess
+import sys
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -149,6 +151,23 @@ class IdentityTest(absltest.TestCase):
       self.assertFalse(identity_lib.is_signed(public, what, message))
 
 
+  def test_modules_are_imported_without_the_extra_which_is_then_named(self):
+    program = """
+import sys
+sys.modules["cryptography"] = None  # So its import fails.
+from fl_clustering.sites import coordinator, identity, rows
+try:
+  identity.Identity.create("east")
+except ModuleNotFoundError as e:
+  print(e, "tensorflow" in sys.modules)
+"""
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
+    )
+    self.assertRegex(found.stdout, r"^`cryptography` must be installed .*\.\[sites\].* False$")
+
+
 class SiteLedgerTest(absltest.TestCase):
 
   def setUp(self):
@@ -157,25 +176,31 @@ class SiteLedgerTest(absltest.TestCase):
 
   def test_it_never_shrinks_and_stops_at_the_budget(self):
     ledger = site_ledger.SiteLedger.create(self.path)
-    ledger.begin("s1", "f1", exact=False)
+    ledger.begin("s1", "f1", unit="row")
     for _ in range(3):
       ledger.spend(0.25, 1.0)
     ledger.close()
     ledger = site_ledger.SiteLedger(self.path)
-    self.assertEqual(ledger.mu_squared, 0.75)
-    ledger.begin("s2", "f2", exact=False)
+    self.assertEqual(ledger.spent("row"), 0.75)
+    ledger.begin("s2", "f2", unit="row")
     for bad in (0.2500001, math.inf, math.nan, -0.5, 0.0):
       with self.assertRaises(wire.Refused):
         ledger.spend(bad, 1.0)
     ledger.spend(0.25, 1.0)
     with self.assertRaisesRegex(wire.Refused, "budget"):
       ledger.spend(1e-6, 1.0)
-    self.assertEqual((ledger.mu_squared, ledger.num_sessions("f1")), (1.0, 1))
+    self.assertEqual((ledger.spent("row"), ledger.num_sessions("f1")), (1.0, 1))
 
-  def test_after_exact_sums_there_is_no_budget(self):
+  def test_after_exact_sums_or_noise_for_another_unit_there_is_no_budget(self):
     ledger = site_ledger.SiteLedger.create(self.path)
-    ledger.begin("s1", "f1", exact=True)
-    ledger.begin("s2", "f2", exact=False)
+    ledger.begin("s1", "f1", unit="row")
+    ledger.begin("s2", "f2", unit="client")
+    ledger.spend(0.5, 1.0)
+    for unit in ("row", "exact", "client"):
+      ledger.begin("s3", "f3", unit=unit)
+      if unit == "row":
+        with self.assertRaisesRegex(wire.Refused, "budget"):
+          ledger.spend(1e-6, 100.0)
     with self.assertRaisesRegex(wire.Refused, "budget"):
       ledger.spend(1e-6, 100.0)
 
@@ -190,23 +215,22 @@ class SiteLedgerTest(absltest.TestCase):
     ledger = site_ledger.SiteLedger.create(self.path)
     with open(self.path, encoding="utf-8") as file:
       before = file.read()
-    ledger.begin("s1", "f1", exact=False)
+    ledger.begin("s1", "f1", unit="row")
     ledger.spend(0.25, 1.0)
     with open(self.path, "w", encoding="utf-8") as file:
       file.write(before)
     for _ in range(2):
       with self.assertRaisesRegex(wire.Refused, "another program"):
         ledger.spend(0.25, 1.0)
-    self.assertEqual(ledger.mu_squared, 0.25)
+    self.assertEqual(ledger.spent("row"), 0.25)
 
   def test_a_ledger_that_is_missing_or_damaged_is_no_new_one(self):
     with self.assertRaisesRegex(ValueError, "`ledger` must be a file"):
       site_ledger.SiteLedger(self.path)
-    entry = {"session": "", "federation": "", "exact": False, "rounds": 1, "mu_squared": 1.0}
+    entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
     for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
         json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
-        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
-                      {"exact": None})
+        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"})
     )):
       with open(self.path, "w", encoding="utf-8") as file:
         file.write(text)
