@@ -140,17 +140,6 @@ class IdentityTest(absltest.TestCase):
         identity_lib.Identity.load(path)
       self.assertNotIn("5ecre7", f"{caught.exception}")
 
-  def test_signatures(self):
-    one, other = identity_lib.Identity.create("east"), identity_lib.Identity.create("east")
-    signature = one.sign(b"text")
-    self.assertTrue(identity_lib.is_signed(one.public, signature, b"text"))
-    for public, what, message in (
-        (other.public, signature, b"text"), (one.public, signature, b"other"),
-        (one.public, b"", b"text"), (b"", signature, b"text"),
-    ):
-      self.assertFalse(identity_lib.is_signed(public, what, message))
-
-
   def test_modules_are_imported_without_the_extra_which_is_then_named(self):
     program = """
 import sys

@@ -1,12 +1,13 @@
 """Tests for fl_clustering.sites.site: what an operator with its own code gets."""
 
+from concurrent import futures
 import json
 import pickle
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
+import time
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -130,18 +131,17 @@ class SiteTest(parameterized.TestCase):
       self.assert_refused(site.handle(_ask(wrong, _moments())), "round 3 must be next")
 
   def test_requests_at_the_same_time_are_one_round(self):
-    sites = self._started(limits={"rounds": 1})
-    requests = [_ask(1, _moments(secure_sums.Scaling(np.full(5, i), np.ones(5)))) for i in range(8)]
-    answers = [None] * len(requests)
+    site = self._started(privacy=sample_sites.PRIVATE).by_name["east"]
+    spend = site._ledger.spend
 
-    def ask(place):
-      answers[place] = sites.by_name["east"].handle(requests[place])
+    def spend_slowly(*args):
+      time.sleep(0.2)
+      spend(*args)
 
-    threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(requests))]
-    for thread in threads:
-      thread.start()
-    for thread in threads:
-      thread.join()
+    site._ledger.spend = spend_slowly
+    requests = [_ask(1, _residuals(scale)) for scale in (2.0**32, 2.0**33, 2.0**34)]
+    with futures.ThreadPoolExecutor(len(requests)) as pool:
+      answers = list(pool.map(site.handle, requests))
     self.assertLen([a for a in answers if wire.unpack(a, _MOST)[1]], 1)
 
   def test_another_federation_file_is_refused(self):
