@@ -19,6 +19,7 @@ from fl_clustering.multiview import model as view_model
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import federated_clusterer
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import questions
@@ -178,26 +179,34 @@ class SitePoints(secure_sums.ClientPoints):
     return self.coordinator.total(questions.Asked(question, sent, scales=scales))
 
 
+def _with_privacy(config: Any, coordinator: Coordinator, kinds: Any, key: str) -> Any:
+  """Returns a configuration with the privacy of the federation file, which must be of `kinds`."""
+  privacy = coordinator.federation.privacy
+  if config.privacy is not None:
+    raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
+  if privacy is not None and not isinstance(privacy, kinds):
+    raise validate.error("federation", f"have privacy with `{key}` for this", privacy)
+  return dataclasses.replace(config, privacy=privacy)
+
+
 def fit_kmeans(
     config: kmeans_config.KMeansConfig, coordinator: Coordinator
 ) -> federated_clusterer.Fit:
-  """Fits centroids at sites, with a session of its own.
+  """Fits centroids at sites, in a session of its own.
 
   Args:
     config: By `sums`, without `privacy`: that of the federation file is taken.
 
   Raises:
-    ValueError: If the algorithm needs more than sums, or the federation is for views.
+    ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
-  privacy = coordinator.federation.privacy
-  if isinstance(privacy, multiview_config.PointPrivacy):
-    raise validate.error("federation", "have a `radius` for k-means", privacy)
-  config = dataclasses.replace(config, privacy=privacy)
+  kinds = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
+  config = _with_privacy(config, coordinator, kinds, "radius")
   if config.needs_tff:
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   coordinator.start()
-  if privacy is None:
+  if config.privacy is None:
     return sums_fit.fit(config, coordinator.points())
   return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
 
@@ -206,12 +215,9 @@ def fit_views(
     config: multiview_config.MultiViewConfig, coordinator: Coordinator
 ) -> federated_clusterer.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
-  privacy = coordinator.federation.privacy
-  if privacy is not None and not isinstance(privacy, multiview_config.PointPrivacy):
-    raise validate.error("federation", "have `view_norms` for multi-view k-means", privacy)
-  config = dataclasses.replace(config, privacy=privacy)
+  config = _with_privacy(config, coordinator, multiview_config.PointPrivacy, "view_norms")
   coordinator.start()
   points, widths = coordinator.points(), coordinator.federation.widths
-  if privacy is None:
+  if config.privacy is None:
     return fitting.fit(config, points, widths)
   return private_view_fit.fit(config, points, widths, coordinator.noise_source)

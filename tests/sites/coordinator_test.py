@@ -11,6 +11,7 @@ from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import estimator as view_estimator
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
 from tests.sites import sample_sites
@@ -150,6 +151,8 @@ class FitTest(parameterized.TestCase):
        multiview_config.MultiViewConfig(2), "view_norms"),
       (sample_sites.PRIVATE, coordinator_lib.fit_kmeans,
        kmeans_config.KMeansConfig(2, standardize=True), "standardize"),
+      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(
+          2, privacy=privacy_lib.PointPrivacy(1.0, 1e-6, 1.0)), "privacy"),
   )
   def test_a_fit_that_does_not_go_with_the_file_is_refused(self, privacy, fit, config, name):
     widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
