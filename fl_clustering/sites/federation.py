@@ -135,7 +135,8 @@ class Federation:
     min_sites = settings.pop("min_sites", None)
     validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
     if {"trust", "min_clients"} & set(settings):
-      raise validate.error("privacy", "have `min_sites`, and no `trust` and `min_clients`", document)
+      rule = "have `min_sites` in the place of `trust` and `min_clients`"
+      raise validate.error("privacy", rule, document)
     of_views = "view_norms" in settings
     if len(self.widths) > 1 and not of_views:
       raise validate.error("privacy.view_norms", "be given with several views", None)

@@ -40,12 +40,10 @@ class _Session:
   """A session under way.
 
   Attributes:
-    name: Hexadecimal.
     handshake: Until there are `keys`.
     num_rounds: How many rounds have begun.
   """
 
-  name: str
   handshake: masking.Handshake | None
   keys: masking.PairKeys | None = None
   num_rounds: int = 0
@@ -170,7 +168,7 @@ class Site:
     handshake = masking.Handshake(
         self._identity, self._federation.sites, self._federation.hash, nonce
     )
-    self._session = _Session(nonce.hex(), handshake)
+    self._session = _Session(handshake)
     return wire.pack({"hello": handshake.hello()})
 
   def _keys(self, hellos: Any) -> bytes:

@@ -67,9 +67,10 @@ class SiteLedger:
     return cls(path)
 
   def spent(self, unit: str) -> float:
-    """Returns the sum of the squares of mu so far; `inf` after exact sums, or sums for another unit.
+    """Returns the sum of the squares of mu so far.
 
-    What one unit may learn from a cost of another one, this does not know.
+    It is `inf` after exact sums, and after answers for another unit: a cost says what one row may
+    change, or one client, and neither says the other.
     """
     return math.fsum(
         session["mu_squared"] if session["unit"] == unit != EXACT else math.inf
@@ -108,8 +109,9 @@ class SiteLedger:
           f"the privacy budget is spent: mu^2 is {spent:.6g} so far, {mu_squared:.6g} is asked, "
           f"{most:.6g} is all"
       )
-    entry = {**last, "rounds": last["rounds"] + 1, "mu_squared": last["mu_squared"] + mu_squared}
-    self._write([*self._sessions[:-1], entry])
+    # Rounded up, so that no cost is so small that it is none.
+    total = math.nextafter(last["mu_squared"] + mu_squared, math.inf)
+    self._write([*self._sessions[:-1], {**last, "rounds": last["rounds"] + 1, "mu_squared": total}])
 
   def _write(self, sessions: list[dict[str, Any]]) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
