@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, Mapping
 import numpy as np
 
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from dp_clustering import point_grid
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
@@ -93,7 +94,9 @@ class Coordinator:
     self.noise_source = _PlannedNoise()
     self.log: list[Exchanged] = []
     self._exchange = exchange
-    self._num_rounds = 0
+    self._num_rounds = self._num_asked = 0
+    # The requests with noise, which have a cost, and what came of them.
+    self._paid: list[tuple[bytes, np.ndarray]] = []
 
   def start(self) -> None:
     """Begins a session: the sites exchange keys."""
@@ -103,7 +106,7 @@ class Coordinator:
     ))
     hellos = {name: header.get("hello") for name, (header, _) in found.items()}
     self._sent("keys", wire.pack({"do": "keys", "hellos": hellos}))
-    self._num_rounds = 0
+    self._num_rounds = self._num_asked = 0
 
   def _answers(self, message: bytes) -> dict[str, bytes]:
     answers: dict[str, bytes] = {}
@@ -130,15 +133,24 @@ class Coordinator:
       except wire.Refused as e:
         raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
       if "refused" in found[name][0]:
-        raise SiteRefused(f"{name} refused {what}: {found[name][0]['refused']}.")
+        reason = "".join(filter(str.isprintable, f"{found[name][0]['refused']}"[:300]))
+        raise SiteRefused(f"{name} refused {what}: {reason}.")
     seconds = time.perf_counter() - start
     self.log.append(Exchanged(what, len(message), max(map(len, answers.values())), seconds))
     return found
 
   def total(self, asked: questions.Asked) -> np.ndarray:
-    """Returns the sum of all sites' answers, int64 of the question's shape."""
-    self._num_rounds += 1
+    """Returns the sum of all sites' answers, int64 of the question's shape.
+
+    With noise, a fit that is repeated after a site was lost gets the sums that it got before: they
+    are paid for.
+    """
     header, arrays = asked.to_message()
+    request, place = wire.pack(header, arrays), self._num_asked
+    self._num_asked += 1
+    if place < len(self._paid) and self._paid[place][0] == request:
+      return self._paid[place][1].copy()
+    self._num_rounds += 1
     message = wire.pack({"do": "ask", "round": self._num_rounds, **header}, arrays)
     total = np.zeros(asked.question.shape(self.federation.num_columns), np.uint64)
     for name, (_, found) in self._sent(asked.name, message).items():
@@ -146,6 +158,8 @@ class Coordinator:
       if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
         raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
       total = total + masked  # Wraps around.
+    if asked.scales is not None:
+      self._paid[place:] = [(request, total.view(np.int64).copy())]
     return total.view(np.int64)
 
   def points(self) -> SitePoints:
@@ -179,30 +193,39 @@ class SitePoints(secure_sums.ClientPoints):
     return self.coordinator.total(questions.Asked(question, sent, scales=scales))
 
 
-def _with_privacy(config: Any, coordinator: Coordinator, kinds: Any, key: str) -> Any:
+def _with_privacy(
+    config: Any, coordinator: Coordinator, epsilon: float | None, kinds: Any, key: str
+) -> Any:
   """Returns a configuration with the privacy of the federation file, which must be of `kinds`."""
   privacy = coordinator.federation.privacy
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
   if privacy is not None and not isinstance(privacy, kinds):
     raise validate.error("federation", f"have privacy with `{key}` for this", privacy)
+  if epsilon is not None:
+    if privacy is None:
+      raise validate.error("epsilon", "be left out with exact sums", epsilon)
+    validate.within(clustering_params.LEAST_EPSILON, privacy.epsilon, epsilon=epsilon)
+    privacy = dataclasses.replace(privacy, epsilon=epsilon)  # type: ignore[type-var]
   return dataclasses.replace(config, privacy=privacy)
 
 
 def fit_kmeans(
-    config: kmeans_config.KMeansConfig, coordinator: Coordinator
+    config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
 ) -> federated_clusterer.Fit:
   """Fits centroids at sites, in a session of its own.
 
   Args:
     config: By `sums`, without `privacy`: that of the federation file is taken.
+    epsilon: That of this fit; the file's is that of all fits together, and the default.  A round in
+      which a site was lost has a cost, too, so a fit that spends all can't be repeated.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
   kinds = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
-  config = _with_privacy(config, coordinator, kinds, "radius")
+  config = _with_privacy(config, coordinator, epsilon, kinds, "radius")
   if config.needs_tff:
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   coordinator.start()
@@ -212,10 +235,12 @@ def fit_kmeans(
 
 
 def fit_views(
-    config: multiview_config.MultiViewConfig, coordinator: Coordinator
+    config: multiview_config.MultiViewConfig, coordinator: Coordinator,
+    epsilon: float | None = None,
 ) -> federated_clusterer.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
-  config = _with_privacy(config, coordinator, multiview_config.PointPrivacy, "view_norms")
+  kinds = multiview_config.PointPrivacy
+  config = _with_privacy(config, coordinator, epsilon, kinds, "view_norms")
   coordinator.start()
   points, widths = coordinator.points(), coordinator.federation.widths
   if config.privacy is None:

@@ -79,6 +79,16 @@ def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dic
   return dict(value)
 
 
+def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns an object; a key that stands there twice, of which people read the first, is refused."""
+  found: dict[str, Any] = {}
+  for key, value in pairs:
+    if key in found:
+      raise validate.error(key, "be a key once", value)
+    found[key] = value
+  return found
+
+
 class Federation:
   """The contents of a federation file, checked.
 
@@ -182,7 +192,7 @@ class Federation:
     """Returns the federation of a file; ValueError says in one line what is wrong with it."""
     try:
       with open(path, encoding="utf-8-sig") as file:
-        return cls(json.load(file))
+        return cls(json.load(file, object_pairs_hook=_without_repetitions))
     except OSError as e:
       rule = f"be a file that can be read ({e.strerror})"
       raise validate.error("federation", rule, path) from e

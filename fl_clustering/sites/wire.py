@@ -17,6 +17,8 @@ import numpy as np
 _DTYPES = ("<f8", "<u8")
 _LENGTH = struct.Struct("<I")
 _MOST_DIMS = 2
+# Of a header: parsed, it takes many times its length.
+_MOST_HEADER = 2**20
 
 
 class Refused(ValueError):
@@ -50,8 +52,11 @@ def unpack(message: Any, most_bytes: int) -> tuple[dict[str, Any], dict[str, np.
   """
   if not isinstance(message, bytes) or not _LENGTH.size <= len(message) <= most_bytes:
     raise Refused(f"a message must be of {_LENGTH.size} to {most_bytes} bytes")
-  start = _LENGTH.size + _LENGTH.unpack_from(message)[0]
+  (length,) = _LENGTH.unpack_from(message)
+  start = _LENGTH.size + length
   try:
+    if length > _MOST_HEADER:
+      raise ValueError("long header")
     document = json.loads(message[_LENGTH.size : start], parse_constant=_no_number)
     header, described = document["header"], document["arrays"]
     arrays: dict[str, np.ndarray] = {}

@@ -14,6 +14,7 @@ from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
+from fl_clustering.sites import questions
 from tests.sites import sample_sites
 
 
@@ -116,6 +117,34 @@ class FitTest(parameterized.TestCase):
 
       with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
         coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator(exchange))
+
+  def test_a_private_fit_goes_on_after_a_lost_site_and_pays_one_round_more(self):
+    sites = self._make(privacy=sample_sites.PRIVATE)
+    is_there = [True]
+    coordinator = sites.coordinator(lambda requests: sites.exchange({
+        n: m for n, m in requests.items() if n != "north" or is_there[0]
+    }))
+    total, num_asked = coordinator.total, []
+
+    def total_until_lost(asked):
+      num_asked.append(asked)
+      is_there[0] = len(num_asked) != 5
+      return total(asked)
+
+    coordinator.total = total_until_lost
+    config = kmeans_config.KMeansConfig(3)
+    with self.assertRaises(coordinator_lib.SiteLost):
+      coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+    sites.open("north")
+    is_there[0] = True
+    num_sent = len(sites.sent)
+    fit = coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+
+    self.assertLess(len(sites.sent) - num_sent, 3 * (fit.num_rounds + 2))
+    east, north = (sites.by_name[name]._ledger.spent("row") for name in ("east", "north"))
+    lost = questions.mu_squared(num_asked[4], sites.federation.privacy)
+    self.assertAlmostEqual(north / fit.ledger.mu_spent**2, 1, places=9)
+    self.assertAlmostEqual((east - lost) / north, 1, places=9)
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
     sites = self._make()

@@ -108,7 +108,8 @@ class FederationTest(parameterized.TestCase):
     self.assertNotIn("\n", f"{caught.exception}")
 
   def test_a_file_that_is_none(self):
-    for text in ("", "[]", "{}", "[" * 10**5, "null"):
+    twice = json.dumps(_document())[:-1] + ', "exact": true}'
+    for text in ("", "[]", "{}", "[" * 10**5, "null", twice):
       path = self.create_tempfile(content=text).full_path
       with self.assertRaisesRegex(ValueError, "`federation` can't be used"):
         federation_lib.Federation.load(path)
