@@ -11,12 +11,10 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import point_grid
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
-from fl_clustering.multiview import model as view_model
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import federated_clusterer
@@ -164,14 +162,8 @@ class Coordinator:
 
   def points(self) -> SitePoints:
     """Returns the sites' points for a fit, in the coordinates of the federation file."""
-    federation, privacy = self.federation, self.federation.privacy
-    scaling = secure_sums.identity(federation.num_columns)
-    if isinstance(privacy, multiview_config.PointPrivacy):
-      scaling = view_model.norm_scaling(np.ones(len(federation.widths)), federation.widths)
-    elif privacy is not None:
-      steps = np.full(federation.num_columns, point_grid.POINT_STEPS / privacy.radius)
-      scaling = secure_sums.Scaling(scaling.shift, steps)
-    return SitePoints(dict.fromkeys(sorted(federation.sites)), scaling, self)
+    nobody = site_lib.held({"": np.zeros((0, self.federation.num_columns))}, self.federation)
+    return SitePoints(dict.fromkeys(sorted(self.federation.sites)), nobody.scaling, self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

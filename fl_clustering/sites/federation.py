@@ -80,7 +80,7 @@ def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dic
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  """Returns an object; a key that stands there twice, of which people read the first, is refused."""
+  """Returns an object in which no key stands twice: people might read the other one."""
   found: dict[str, Any] = {}
   for key, value in pairs:
     if key in found:

@@ -145,6 +145,10 @@ class FitTest(parameterized.TestCase):
     lost = questions.mu_squared(num_asked[4], sites.federation.privacy)
     self.assertAlmostEqual(north / fit.ledger.mu_spent**2, 1, places=9)
     self.assertAlmostEqual((east - lost) / north, 1, places=9)
+    # Another fit asks, and pays, anew.
+    other = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=0.5)
+    more = sites.by_name["north"]._ledger.spent("row") - north
+    self.assertAlmostEqual(more / other.ledger.mu_spent**2, 1, places=9)
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
     sites = self._make()
