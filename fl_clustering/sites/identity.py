@@ -74,17 +74,18 @@ class Identity:
   def load(cls, path: str) -> Identity:
     """Returns the identity of a file; ValueError says in one line what is wrong with it."""
     try:
-      if os.name == "posix" and os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ValueError("others than its owner may use it")
       with open(path, encoding="utf-8") as file:
-        document = json.load(file)
-      return cls(document["name"], bytes.fromhex(document["private"]))
+        mode, text = os.fstat(file.fileno()).st_mode, file.read()
     except OSError as e:
       raise validate.error("identity", f"be a file that can be read ({e.strerror})", path) from e
-    except (KeyError, TypeError, ValueError) as e:
-      # What was parsed is no part of the message: it may hold the key.
-      reason = f"{e}" if "owner" in f"{e}" else "it holds no name and key"
-      raise ValueError(f"`identity` can't be used, got {path!r}: {reason}.") from None
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+      raise validate.error("identity", "be a file that its owner alone may use", path)
+    try:
+      document = json.loads(text)
+      return cls(document["name"], bytes.fromhex(document["private"]))
+    except (KeyError, TypeError, ValueError):
+      # What was read is no part of the message: it may be the key.
+      raise validate.error("identity", "hold a name and a key", path) from None
 
 
 def is_signed(public: bytes, signature: bytes, message: bytes) -> bool:

@@ -128,7 +128,7 @@ class IdentityTest(absltest.TestCase):
     with self.assertRaises(FileExistsError):
       identity.write(path)
     os.chmod(path, 0o640)
-    with self.assertRaisesRegex(ValueError, "`identity` can't be used.*owner"):
+    with self.assertRaisesRegex(ValueError, "`identity` must be .* owner"):
       identity_lib.Identity.load(path)
 
   def test_what_is_wrong_with_a_file_says_nothing_of_the_key(self):
@@ -137,7 +137,7 @@ class IdentityTest(absltest.TestCase):
       with open(path, "w", encoding="utf-8") as file:
         file.write(text)
       os.chmod(path, 0o600)
-      with self.assertRaisesRegex(ValueError, "`identity` can't be used") as caught:
+      with self.assertRaisesRegex(ValueError, "`identity` must hold") as caught:
         identity_lib.Identity.load(path)
       self.assertNotIn("5ecre7", f"{caught.exception}")
 
