@@ -74,7 +74,7 @@ class Identity:
   def load(cls, path: str) -> Identity:
     """Returns the identity of a file; ValueError says in one line what is wrong with it."""
     try:
-      with open(path, encoding="utf-8") as file:
+      with open(path, encoding="utf-8", errors="replace") as file:
         mode, text = os.fstat(file.fileno()).st_mode, file.read()
     except OSError as e:
       raise validate.error("identity", f"be a file that can be read ({e.strerror})", path) from e

@@ -133,9 +133,9 @@ class IdentityTest(absltest.TestCase):
 
   def test_what_is_wrong_with_a_file_says_nothing_of_the_key(self):
     path = os.path.join(self.create_tempdir().full_path, "key.json")
-    for text in ("5ecre7", '{"name": "east", "private": "5ecre7"}', '{"private": "5ecre7"}'):
-      with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    for text in ("5ecre7\udcff", '{"name": "east", "private": "5ecre7"}', '{"private": "5ecre7"}'):
+      with open(path, "wb") as file:
+        file.write(text.encode(errors="surrogateescape"))
       os.chmod(path, 0o600)
       with self.assertRaisesRegex(ValueError, "`identity` must hold") as caught:
         identity_lib.Identity.load(path)
