@@ -178,7 +178,7 @@ def _open(
   return found
 
 
-def _check_same_inputs(
+def check_same_inputs(
     place: output_folder.OutputFolder, recorded: Mapping[str, Any], identity: Mapping[str, Any]
 ) -> None:
   """Raises a ValueError unless the run to resume had the same inputs."""
@@ -246,7 +246,7 @@ def run(
       if not is_finished or experiment.rechecks_finished:
         inputs = experiment.load(config, stack, **options)
         if place.recorded is not None:
-          _check_same_inputs(place, place.recorded, inputs.identity)
+          check_same_inputs(place, place.recorded, inputs.identity)
       if is_finished:
         print(f"this run is finished: {place.path}")
         return _results(experiment, place.path)
