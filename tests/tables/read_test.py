@@ -162,7 +162,7 @@ class StrictTest(_ReadTest):
       self._read(data)
     self.assertEqual((caught.exception.line, caught.exception.column), (line, column))
     self.assertNotIn("\n", str(caught.exception))
-    self.assertLess(len(str(caught.exception)), 400)
+    self.assertLess(len(str(caught.exception).removeprefix(caught.exception.path)), 300)
 
   @parameterized.parameters(
       (b"east,train,ill,1", None), (b",train,ill,1", "who"), (b"east,,ill,1", "part"),
@@ -369,7 +369,7 @@ class NpzTest(_ReadTest):
       self._npz(**arrays)
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
     self.assertNotIn("\n", str(caught.exception))
-    self.assertLess(len(str(caught.exception)), 400)
+    self.assertLess(len(str(caught.exception).removeprefix(caught.exception.path)), 300)
 
   def test_refuses_text_of_other_bytes(self):
     with self.assertRaises(bad_table.BadTable) as caught:
@@ -401,7 +401,7 @@ class NpzTest(_ReadTest):
     with self.assertRaises(bad_table.BadTable) as caught:
       self._npz(schema, x=np.ones((1, 5000)))
     self.assertEqual(caught.exception.column, "y")
-    self.assertLess(len(str(caught.exception)), 400)
+    self.assertLess(len(str(caught.exception).removeprefix(caught.exception.path)), 300)
 
   @parameterized.product(
       number=(np.nan, np.inf, -1e300, 7, 2.5), label=("v", "", "\ud800", "w" * 99),
