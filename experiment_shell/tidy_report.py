@@ -149,6 +149,8 @@ def report(
   for folder in (tidy_experiment.TABLES, tidy_experiment.FIGURES):
     os.makedirs(finished.join(folder), exist_ok=True)
   for name, frame in frames.items():
+    if not len(frame):
+      continue
     path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
     atomic_file.write_text(path, frame.to_csv(index=False))
   with figure_style.style():

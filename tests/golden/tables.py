@@ -43,13 +43,13 @@ def _columns(name: str, keys: list[str], values: list[str]) -> Callable[[str], p
   return lambda run: pd.read_csv(os.path.join(run, name)).set_index(keys)[values]
 
 
-def _tidy(keys: list[str], metric: str) -> Callable[[str], pd.DataFrame]:
-  """Returns what reads a metric of a run's tidy table."""
+def _tidy(keys: list[str], metrics: list[str]) -> Callable[[str], pd.DataFrame]:
+  """Returns what reads some metrics of a run's tidy table."""
 
   def read(run: str) -> pd.DataFrame:
     rows = pd.read_csv(os.path.join(run, "results.csv"))
-    of_metric = rows[rows["metric"] == metric].rename(columns={"value": metric})
-    return of_metric.set_index(keys)[[metric]]
+    found = rows.pivot(index=keys, columns="metric", values="value")[metrics]
+    return found.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates()))
 
   return read
 
@@ -92,9 +92,8 @@ GOLDEN = {
     ),
     "kmeans": Golden(
         "experiments.federated_kmeans --figure=extreme,sse --seeds=1",
-        _columns(
-            "measurements.csv", ["data", "method"],
-            ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
+        _tidy(
+            ["data", "method"], ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"]
         ),
         rtol=1e-6,
     ),
@@ -110,7 +109,7 @@ GOLDEN = {
     "private_kmeans": Golden(
         "experiments.dp_benchmark --datasets=sklearn_digits,synthetic --runs=1 --k_to_try=4,8 "
         "--epsilon_to_try=1 --fixed_k=4 --methods=sklearn,lsh,refine,refine_server,refine_none",
-        _tidy(["dataset", "method", "k", "epsilon"], "loss"),
+        _tidy(["dataset", "method", "k", "epsilon"], ["loss"]),
         rtol=1e-6,
     ),
     "private_clusters": Golden(
