@@ -120,7 +120,7 @@ FIGURES = (
         "has.", _draw_points, panels="panel",
     ),
     tidy_experiment.Figure(
-        "regular", f"Figure 1: scores on the regular grid; mean ± sd, {_SEEDS}",
+        "regular", f"Figure 1: regular grid; mean ± sd, {_SEEDS}",
         "A method that copes has its marks close together, and close to central k-means.",
         functools.partial(_draw_dots, _ARI), height=3.6,
     ),
@@ -154,7 +154,7 @@ FIGURES = (
         "A panel is a client.", _draw_points, panels="panel",
     ),
     tidy_experiment.Figure(
-        "extreme", f"Figure 4: scores on the extreme split; mean ± sd, {_SEEDS}",
+        "extreme", f"Figure 4: extreme split; mean ± sd, {_SEEDS}",
         "A wide bar means that some runs miss a cluster.",
         functools.partial(_draw_dots, _ARI), height=3.6,
     ),
