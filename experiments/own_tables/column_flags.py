@@ -68,6 +68,10 @@ def schema(directory: str) -> schema_lib.Schema:
       roles = given(directory)
       named = _named(roles)
       names = read.header(first, named=named)
+      for flag, role in _ARGUMENTS.items():
+        if role in schema_lib.ROLES and roles.get(role) not in (None, *names):
+          rule = f"`{flag}` must be a column of {schema_lib.listed(names)}, got {roles[role]!r}"
+          raise bad_table.bad_header(first, None, rule)
       for path in others:
         for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
@@ -108,9 +112,10 @@ def naming_draft(directory: str) -> Iterator[None]:
   try:
     yield
   except bad_table.BadTable as e:
-    if flags.FLAGS.schema is not None:
+    # No schema makes a file readable that is none.
+    if flags.FLAGS.schema is not None or (e.line, e.column) == (None, None):
       raise
-    words = ["bazel", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
+    words = ["./bazelw", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
     for name in NAMES:
       value = flags.FLAGS[name].value
       if value:

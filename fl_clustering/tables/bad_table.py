@@ -19,10 +19,10 @@ class BadTable(ValueError):
 
   def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
     row = "line" if path.endswith(TEXT_FILES) else "row"
-    place = [path]
-    place += [] if line is None else [f"{row} {line}"]
-    place += [] if column is None else [f"column {column!r}"]
-    super().__init__(f"{', '.join(place)}: {rule}")
+    where = [path]
+    where += [] if line is None else [f"{row} {line}"]
+    where += [] if column is None else [f"column {column!r}"]
+    super().__init__(f"{', '.join(where)}: {rule}")
     self.path, self.line, self.column = path, line, column
 
 
@@ -36,10 +36,15 @@ def bad_cell(path: str, row: int, column: str | None, rule: str) -> BadTable:
   return BadTable(path, row + (2 if path.endswith(TEXT_FILES) else 1), column, rule)
 
 
+def place(path: str, row: int) -> str:
+  """Returns a row's place, counted from 0, for a message."""
+  return f"{bad_cell(path, row, None, '')}".removesuffix(": ")
+
+
 def check_names(path: str, names: Sequence[str]) -> None:
-  """Raises a BadTable unless a file's columns have names, each another one."""
+  """Raises a BadTable unless columns have names, each another one; some may have none."""
+  if not any(names):
+    raise bad_header(path, None, "no column has a name")
   for name, number in collections.Counter(names).items():
-    if not name:
-      raise bad_header(path, None, "a column has no name")
-    if number > 1:
+    if name and number > 1:
       raise bad_header(path, name, "two columns have this name")

@@ -10,7 +10,7 @@ every other column is left out.  With an empty cell in a feature, missing cells 
 from __future__ import annotations
 
 import itertools
-import unicodedata
+import re
 from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -71,11 +71,13 @@ def draft_views(
   by_view = views_lib.by_view(directory)
   tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
   _check_names({name for one in tables.values() for name in one.columns}, exclude=exclude)
-  drafts = {
-      view: _draft(
-          one, {"key": key}, views_lib.unused_columns(by_view[view][0], key, exclude), is_public
-      ) for view, one in tables.items()
-  }
+  drafts = {}
+  for view, one in tables.items():
+    unused = views_lib.unused_columns(by_view[view][0], key, exclude)
+    try:
+      drafts[view] = _draft(one, {"key": key}, unused, is_public)
+    except ValueError as e:
+      raise ValueError(f"The view {view}: {e}") from e
   lines = (f"{view}: {line}" for view, one in drafts.items() for line in one.lines)
   return {view: one.schema for view, one in drafts.items()}, tuple(lines)
 
@@ -99,6 +101,10 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
   tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
   names = dict.fromkeys(name for table in tables.values() for name in table)
   in_all = [name for name in names if all(name in table for table in tables.values())]
+  for path, table in tables.items():
+    if not in_all and not set(table).intersection(next(iter(tables.values()))):
+      rule = f"has no column that {next(iter(tables))} has; is its delimiter {delimiter!r}?"
+      raise bad_table.bad_header(path, None, rule)
   columns = {name: {path: table[name] for path, table in tables.items()} for name in in_all}
   return _Tables(delimiter, columns, [name for name in names if name not in in_all])
 
@@ -167,13 +173,9 @@ def _where(cells: pa.Array, pattern: str, matches: bool = True, of: pa.Array = N
 
 
 def _alike(texts: Iterable[str]) -> str:
-  """Returns a hint if texts differ by blanks, letter case or the coding of accents alone."""
-  found: dict[str, str] = {}
-  for text in texts:
-    other = found.setdefault(unicodedata.normalize("NFKC", text).strip().casefold(), text)
-    if other != text:
-      return f"; {other!r} and {text!r} are two of them"
-  return ""
+  """Returns a hint if two texts look alike."""
+  found = encode.look_alikes(texts)
+  return "" if found is None else f"; {found[0]!r} and {found[1]!r} are two of them"
 
 
 class _Column:
@@ -224,18 +226,33 @@ class _Column:
         ).to_pylist()
     ]
     key = self._key_hint(len(others) == num_texts)
+    odd = self._odd_hint(others, num_texts, decimal)
     if not others:
       return self._number(decimal, is_public), f"a number{self._number_hint(decimal)}{key}"
     levels = self._levels()
     if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self._name, "boolean"), "true or false"
     if len(levels) <= _MOST_LEVELS:
-      about = f"levels ({', '.join(levels)}){_alike(levels)}{key}"
+      about = f"levels ({', '.join(levels)}){odd}{_alike(levels)}{key}"
       return schema_lib.Field(self._name, "string", enum=levels), about
-    return None, f"left out, since {min(others)!r} is not a number{key}"
+    return None, f"left out, since {min(others)!r} is not a number{odd}{key}"
 
   def _levels(self) -> tuple[str, ...]:
     return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
+
+  def _odd_hint(self, others: Sequence[str], num_texts: int, decimal: str) -> str:
+    """Returns a hint about cells that are no numbers, in a column of numbers for the most part."""
+    mark = "," if decimal == "." else "."
+    if all(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
+      return f"; some are numbers with {mark!r} as the decimal mark"
+    if 2 * len(others) > num_texts:
+      return ""
+    path, cells = next((p, c) for p, c in self._columns.items() if min(others) in c.to_pylist())
+    row = cells.to_pylist().index(min(others))
+    return (
+        f"; the others are numbers, so {min(others)!r} ({bad_table.place(path, row)}) may be one of "
+        "missingValues"
+    )
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""

@@ -5,8 +5,9 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 import unicodedata
 
 import numpy as np
@@ -45,18 +46,30 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
   """Returns the classes in their order: the schema's, or else those of all clients, sorted.
 
   Raises:
-    ValueError: If two differ by blanks around them, or the coding of accents, alone.
+    ValueError: If two of all clients look alike, as 0 and 0.0 do.
   """
   if schema.classes is not None:
     return schema.classes
   found: set[str] = set()
   for table in tables:
     found.update(table[schema.label])
-  by_form = {unicodedata.normalize("NFC", text).strip(): text for text in found}
-  if len(by_form) < len(found):
-    alike = sorted(found.difference(by_form.values()))[0]
-    raise validate.error("label_column", "hold classes that blanks alone do not tell apart", alike)
+  if alike := look_alikes(found):
+    rule = "hold classes that differ by more than their spelling, or have a schema with an enum of it"
+    raise validate.error("label_column", rule, list(alike))
   return in_order(found)
+
+
+def look_alikes(texts: Iterable[str]) -> tuple[str, str] | None:
+  """Returns two texts that differ by blanks, letter case or coding alone, or are equal numbers."""
+  found: dict[Any, str] = {}
+  for text in sorted(texts):
+    form: Any = unicodedata.normalize("NFKC", text).strip().casefold()
+    with contextlib.suppress(ValueError):
+      form = float(form)
+    other = found.setdefault(form, text)
+    if other != text:
+      return other, text
+  return None
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ _BLOCK = 2**20
 
 
 def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
-  """Returns the names of a file's columns.
+  """Returns the names of a file's columns, of which those without a name are none.
 
   Args:
     named: Those that count even if they are the index of a pandas frame, which is none else.
@@ -51,7 +51,7 @@ def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) 
   if path.endswith(typed_files.ENDINGS):
     return typed_files.header(path, named)
   with _opened(path) as file:
-    return _header(path, file, delimiter)
+    return tuple(filter(None, _header(path, file, delimiter)))
 
 
 def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
 
   if not isinstance(frame, pd.DataFrame):
     raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
-  return _joined(_Reader(f"frame{typed_files.PARQUET}", schema, private=False).frame(frame), schema)
+  return _joined(_Reader("frame", schema, private=False).frame(frame), schema)
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def texts(
       number += 1
       for name, cells in zip(names, zip(*rows)):
         chunks[name].append(pa.array(cells, pa.string()))
-  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names if name}
 
 
 def plain(cells: pa.Array, decimal: str) -> pa.Array:
@@ -207,9 +207,16 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
 def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
   """Returns a line's cells; ValueError if it is no row of so many."""
   cells = _cells(line, delimiter)
+  if cells == [""] and width > 1:
+    raise ValueError("is empty")
   if len(cells) != width:
     raise ValueError(f"has {len(cells)} cells, and line 1 has {width}")
   return cells
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+  """Returns the names of columns; those without one get some that no column has."""
+  return [name or f"\0{place}" for place, name in enumerate(names)]
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
@@ -374,7 +381,7 @@ class _Reader:
       table = arrow_csv.read_csv(
           pa.BufferReader(data),
           arrow_csv.ReadOptions(
-              column_names=list(names), block_size=2 * len(data) + 1, use_threads=False
+              column_names=_numbered(names), block_size=2 * len(data) + 1, use_threads=False
           ),
           arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
           arrow_csv.ConvertOptions(
@@ -515,15 +522,16 @@ class _Reader:
 
   def _rule(self, field: schema_lib.Field, cell: str | None) -> str:
     """Returns why a cell can't be used."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
     if cell is None:
       return "a cell is missing"
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
     kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
-    try:
-      float(cell.replace(self._decimal, "."))
-    except ValueError:
+    (text,) = plain(pa.array([cell]), self._decimal).to_pylist()
+    if not re.match(PATTERNS[field.type], text):
       return f"{shown} is not {kind}"
     return f"{shown} is not {kind} between {low:g} and {high:g}"
 

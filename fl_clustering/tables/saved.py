@@ -82,9 +82,8 @@ def _later(own: schema_lib.Schema, given: schema_lib.Schema | None) -> schema_li
   of_model, found = ({field.name: field for field in one.features} for one in (own, given))
   for name in {**of_model, **found}:
     if found.get(name) != of_model.get(name):
-      raise validate.error(
-          f"fields[{name}]", f"be as in the model, {of_model.get(name)}", found.get(name)
-      )
+      own_field, other = (one and one.to_json() for one in (of_model.get(name), found.get(name)))
+      raise validate.error(f"fields[{name}]", f"be as in the model, {own_field}", other)
   if given.client != own.client:
     raise validate.error("client", f"be as in the model, {own.client!r}", given.client)
   return dataclasses.replace(

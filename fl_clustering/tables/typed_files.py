@@ -29,7 +29,7 @@ def header(path: str, named: Collection[str | None] = ()) -> tuple[str, ...]:
   """Returns the names of a file's columns; the index of a pandas frame counts if it is named."""
   schema = opened(path).schema_arrow
   index = (schema.pandas_metadata or {}).get("index_columns", ())
-  return tuple(name for name in schema.names if name in named or name not in index)
+  return tuple(n for n in schema.names if n and (n in named or n not in index))
 
 
 def texts(path: str, named: Collection[str | None] = ()) -> dict[str, pa.ChunkedArray]:

@@ -2,7 +2,7 @@
 
 Where the views' schemas have a key, their rows are joined by it, one to one, in the order of the
 first view; else row i is the same everywhere.  A client may have a file `labels`, with a column of
-classes and perhaps the key, of which nothing but scores is made.
+classes and the key if there is one, of which nothing but scores is made.
 
 A file of schemas is a Frictionless Data Package, of which a part is understood: `resources`, each
 with the `name` of a view and its `schema`.
@@ -195,6 +195,8 @@ class Views(collections.abc.Mapping):
     dialect = next(iter(self.schemas.values()))
     texts = read_lib.texts(path, dialect.delimiter, {self._key})
     columns = {name: cells.to_pylist() for name, cells in texts.items()}
+    if self._key is not None and self._key not in columns:
+      raise bad_table.bad_header(path, self._key, "is not there, and names the rows of the views")
     keys = columns.pop(self._key, None) if self._key is not None else None
     if len(columns) != 1:
       raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")

@@ -77,7 +77,8 @@ class DraftSchemaTest(parameterized.TestCase):
   @parameterized.parameters(
       (["007", "12"], "007"), (["2.345", "17"], "2.345"), (["2.345", "1.7", "5"], None),
       (["1.234", "2.345"], None), (["yes", "Yes "], "Yes "), (["yes", "no"], None),
-      (["70", "0"], None),
+      (["70", "0"], None), (["1", "2", "3", "NA"], "'NA' ("), (["0,5", "1.5", "2.5"], "','"),
+      (["1", "2", "3", "u", "v", "w", "x"], None),
   )
   def test_hints_at_what_may_be_meant_otherwise(self, cells, doubtful):
     self._write("a.csv", "".join(f"{cell};1\n" for cell in ["x", *cells, cells[0]]))
@@ -120,6 +121,11 @@ class DraftSchemaTest(parameterized.TestCase):
     for argument, name in ("--label_column=id", "label_column"), ("--exclude=kid", "exclude"):
       with self.assertRaisesRegex(launch.InputError, name):
         self._run(argument)
+
+  def test_names_a_file_with_another_delimiter(self):
+    self._write("b.csv", "id,age,sex,ill,city\n7,40,f,0,x\n")
+    with self.assertRaisesRegex(launch.InputError, "b.csv, line 1: .*';'"):
+      self._run("--label_column=ill")
 
   def test_says_why_no_column_is_a_feature(self):
     texts = "".join(f"text {i};\n" for i in range(30))

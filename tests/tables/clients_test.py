@@ -128,7 +128,9 @@ class EncodeTest(parameterized.TestCase):
     self.assertEqual(names, ("9", "10", "ill"))
     np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
 
-  @parameterized.parameters(("ill ", "ill"), ("caf\u00e9", "cafe\u0301"))
+  @parameterized.parameters(
+      ("ill ", "ill"), ("caf\u00e9", "cafe\u0301"), ("0", "0.0"), ("00", "0"), ("Ill", "ill")
+  )
   def test_refuses_classes_that_look_alike(self, *classes):
     table = pd.DataFrame({"y": [*classes, "well"]})
     with self.assertRaisesRegex(ValueError, "label_column"):

@@ -62,6 +62,8 @@ class StrictTest(_ReadTest):
       ("byte_order_mark", b"\xef\xbb\xbfx,n,b,c\n1.5,2,true,u\n-3e2,120,0,v\n"),
       ("quotes", b'"x",n,b,"c"\n"1.5",2,"true","u"\n-3e2,120,0,v\n'),
       ("blanks_and_signs", b"x,n,b,c\n 1.5 ,+2,TRUE,u\n-300.,\t120,False,v\n"),
+      ("index_of_pandas", b",x,n,b,c\n0,1.5,2,true,u\n1,-3e2,120,0,v\n"),
+      ("columns_without_a_name", b"x,,n,b,c,\n1.5,u,2,true,u,\n-3e2,,120,0,v,7\n"),
       ("other_columns", b"\xc3\xa9,c,b,n,x\n\",\",u,1,2,1.5\n'\",v,0,120,-.3e3\n"),
   )
   def test_reads(self, data):
@@ -111,7 +113,7 @@ class StrictTest(_ReadTest):
       ("empty", b"", 1, None),
       ("without_rows", _HEADER, None, None),
       ("byte_order_mark_alone", b"\xef\xbb\xbf", 1, None),
-      ("header_without_a_name", b"x,,b,c\n", 1, None),
+      ("header_without_names", b",,\n1,2,3\n", 1, None),
       ("header_with_a_name_twice", b"x,n,b,c,x\n", 1, "x"),
       ("header_without_a_column", b"x,n,c\n", 1, "b"),
       ("header_in_another_case", b"X,n,b,c\n", 1, "x"),
@@ -184,6 +186,13 @@ class StrictTest(_ReadTest):
         self._read(damaged, name="a.csv.gz")
       self.assertIsNone(caught.exception.line)
 
+  def test_says_why(self):
+    schema = schema_lib.Schema(_FIELDS, delimiter=";", decimal=",")
+    for cell, is_of_size in (("7.9", False), ("nan", False), ("1e999", True)):
+      with self.assertRaises(read.bad_table.BadTable) as caught:
+        self._read(f"x;n;b;c\n{cell};2;1;u\n".encode(), schema)
+      self.assertEqual("between" in str(caught.exception), is_of_size, cell)
+
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
@@ -247,7 +256,7 @@ class ParquetTest(_ReadTest):
   def test_names_of_columns_are_in_no_row(self):
     path = os.path.join(self.folder, "a.parquet")
     column = pa.array([1.0])
-    for names, column_name in ((("x", "x"), "x"), (("x", ""), None)):
+    for names, column_name in ((("x", "x"), "x"), (("", ""), None)):
       parquet.write_table(pa.Table.from_arrays([column, column], names), path)
       with self.assertRaises(bad_table.BadTable) as caught:
         read.header(path)

@@ -162,6 +162,10 @@ class DatasetsTest(parameterized.TestCase):
     own = self._load(key="key")
     np.testing.assert_array_equal(own.views["y"][:, 0], 10 * own.views["x"][:, 0])
     self.assertEqual([own.classes[label] for label in own.labels], ["one", "two", "three"])
+    self._write("a", "labels", "kind", ["one", "two", "three"])
+    with self.assertRaisesRegex(bad_table.BadTable, "labels.csv, line 1, column 'key'"):
+      self._load(key="key")
+    self._write("a", "labels", "key,kind", ["k2,two", "k3,three", "k1,one"])
     for rows in (["30,k3", "10,k1", "20,k4"], ["30,k3", "10,k1"], ["30,k3", "10,k1", "20,k1"]):
       self._write("a", "y", "w,key", rows)
       with self.assertRaises(bad_table.BadTable) as caught:

@@ -60,8 +60,8 @@ def _write_sites(folder, labelled=True, plain=False):
     dialect = {} if plain else {"sep": ";", "decimal": ","}
     frame.to_csv(os.path.join(site_folder, "y.csv"), index=False, **dialect)
     if labelled:
-      pd.Series(_CLASSES[labels]).to_csv(
-          os.path.join(site_folder, "labels.csv"), header=["kind"], index=False
+      pd.DataFrame({"key": ids, "kind": _CLASSES[labels]}).to_csv(
+          os.path.join(site_folder, "labels.csv"), index=False
       )
 
 
@@ -247,8 +247,11 @@ class SitesTest(absltest.TestCase):
           path[: path.rindex(".")] + ".csv", index=False,
           **({} if name[0] == "x" else {"sep": ";", "decimal": ","})
       )
+    pd.DataFrame({"key": range(20), "kind": ["a", "b"] * 10}).to_csv(
+        os.path.join(other, "south", "labels.csv"), index=False
+    )
     flags = (f"--data_dir={other}", *self.flags[1:], "--resume")
-    with self.assertRaisesRegex(launch.InputError, "data_dir.* got south/x, south/y"):
+    with self.assertRaisesRegex(launch.InputError, "data_dir.* got south/labels, south/x, south/y"):
       _run(self.output, *flags)
 
 

@@ -1,0 +1,240 @@
+"""The operator: it asks, adds up what it can't read, and learns sums over all sites."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from typing import Any, Callable, Iterable, Mapping
+
+import numpy as np
+
+from clustering_basics import validate
+from dp_clustering import clustering_params
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import private_fit
+from fl_clustering.kmeans import sums_fit
+from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit as private_view_fit
+from fl_clustering.points import federated_clusterer
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import questions
+from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import wire
+
+# From requests by site to answers by site.  A site that does not answer is left out.
+Exchange = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+# How often a request is sent before a site counts as lost.
+_ATTEMPTS = 2
+
+
+class SiteLost(RuntimeError):
+  """A site does not answer.  A round needs all sites, so the session is over."""
+
+
+class SiteRefused(RuntimeError):
+  """A site refuses to answer, or its answer is none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchanged:
+  """What was sent in one exchange.
+
+  Attributes:
+    what: "hello", "keys", or the name of the question.
+    bytes_down: How much a site was sent.
+    bytes_up: How much each site sent.
+  """
+
+  what: str
+  bytes_down: int
+  bytes_up: int
+  seconds: float
+
+
+class _PlannedNoise:
+  """Stands for the noise that sites draw: it draws none, and keeps how much is asked for."""
+
+  description = (
+      "secure: exact discrete Gaussian, a share from every site's operating system's generator"
+  )
+  is_private = True
+
+  def __init__(self) -> None:
+    self._scales: list[float] = []
+
+  def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:
+    self._scales.append(float(scale))
+    return np.zeros(shape, np.int64)
+
+  def scales_of(self, shares: Iterable[np.ndarray]) -> list[float]:
+    """Returns the scale of every part of one site's share."""
+    self._scales.clear()
+    next(iter(shares))
+    return list(self._scales)
+
+
+class Coordinator:
+  """A session with all sites of a federation.
+
+  Attributes:
+    federation: The federation file.
+    log: All exchanges.
+    noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
+  """
+
+  def __init__(self, federation: federation_lib.Federation, exchange: Exchange) -> None:
+    """Opens a session; `start` begins it."""
+    self.federation = federation
+    self.noise_source = _PlannedNoise()
+    self.log: list[Exchanged] = []
+    self._exchange = exchange
+    self._num_rounds = self._num_asked = 0
+    # The requests with noise, which have a cost, and what came of them.
+    self._paid: list[tuple[bytes, np.ndarray]] = []
+
+  def start(self) -> None:
+    """Begins a session: the sites exchange keys."""
+    session = os.urandom(site_lib.SESSION_BYTES).hex()
+    found = self._sent("hello", wire.pack(
+        {"do": "hello", "session": session, "federation": self.federation.hash.hex()}
+    ))
+    hellos = {name: header.get("hello") for name, (header, _) in found.items()}
+    self._sent("keys", wire.pack({"do": "keys", "hellos": hellos}))
+    self._num_rounds = self._num_asked = 0
+
+  def _answers(self, message: bytes) -> dict[str, bytes]:
+    answers: dict[str, bytes] = {}
+    for _ in range(_ATTEMPTS):
+      missing = [name for name in sorted(self.federation.sites) if name not in answers]
+      if missing:
+        answers |= self._exchange(dict.fromkeys(missing, message))
+    return answers
+
+  def _sent(self, what: str, message: bytes) -> dict[str, tuple[dict[str, Any], Any]]:
+    """Returns what every site answers to one message."""
+    start = time.perf_counter()
+    answers = self._answers(message)
+    lost = [name for name in sorted(self.federation.sites) if name not in answers]
+    if lost:
+      raise SiteLost(
+          f"{', '.join(lost)}: no answer to {what}. A round needs all sites; when they are back, "
+          "begin again."
+      )
+    found = {}
+    for name in sorted(self.federation.sites):
+      try:
+        found[name] = wire.unpack(answers[name], self.federation.most_bytes)
+      except wire.Refused as e:
+        raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
+      if "refused" in found[name][0]:
+        reason = "".join(filter(str.isprintable, f"{found[name][0]['refused']}"[:300]))
+        raise SiteRefused(f"{name} refused {what}: {reason}.")
+    seconds = time.perf_counter() - start
+    self.log.append(Exchanged(what, len(message), max(map(len, answers.values())), seconds))
+    return found
+
+  def total(self, asked: questions.Asked) -> np.ndarray:
+    """Returns the sum of all sites' answers, int64 of the question's shape.
+
+    With noise, a fit that is repeated after a site was lost gets the sums that it got before: they
+    are paid for.
+    """
+    header, arrays = asked.to_message()
+    request, place = wire.pack(header, arrays), self._num_asked
+    self._num_asked += 1
+    if place < len(self._paid) and self._paid[place][0] == request:
+      return self._paid[place][1].copy()
+    self._num_rounds += 1
+    message = wire.pack({"do": "ask", "round": self._num_rounds, **header}, arrays)
+    total = np.zeros(asked.question.shape(self.federation.num_columns), np.uint64)
+    for name, (_, found) in self._sent(asked.name, message).items():
+      masked = found.get("masked")
+      if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
+        raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
+      total = total + masked  # Wraps around.
+    if asked.scales is not None:
+      self._paid[place:] = [(request, total.view(np.int64).copy())]
+    return total.view(np.int64)
+
+  def points(self) -> SitePoints:
+    """Returns the sites' points for a fit, in the coordinates of the federation file."""
+    nobody = site_lib.held({"": np.zeros((0, self.federation.num_columns))}, self.federation)
+    return SitePoints(dict.fromkeys(sorted(self.federation.sites)), nobody.scaling, self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SitePoints(secure_sums.ClientPoints):
+  """The points of sites, as fits see them."""
+
+  coordinator: Coordinator
+
+  def total(
+      self, question: secure_sums.Question, sent: Mapping[str, Any],
+      shares: Iterable[np.ndarray] | None = None,
+  ) -> np.ndarray:
+    if self.coordinator.federation.privacy is None:
+      return self.coordinator.total(questions.Asked(question, sent, self.scaling))
+    assert shares is not None and isinstance(question, secure_sums.Totals)
+    # Sites draw their shares by themselves.
+    parts = question.kind.widths(self.num_columns)
+    scales = dict(zip(parts, self.coordinator.noise_source.scales_of(shares), strict=True))
+    return self.coordinator.total(questions.Asked(question, sent, scales=scales))
+
+
+def _with_privacy(
+    config: Any, coordinator: Coordinator, epsilon: float | None, kinds: Any, key: str
+) -> Any:
+  """Returns a configuration with the privacy of the federation file, which must be of `kinds`."""
+  privacy = coordinator.federation.privacy
+  if config.privacy is not None:
+    raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
+  if privacy is not None and not isinstance(privacy, kinds):
+    raise validate.error("federation", f"have privacy with `{key}` for this", privacy)
+  if epsilon is not None:
+    if privacy is None:
+      raise validate.error("epsilon", "be left out with exact sums", epsilon)
+    validate.within(clustering_params.LEAST_EPSILON, privacy.epsilon, epsilon=epsilon)
+    privacy = dataclasses.replace(privacy, epsilon=epsilon)  # type: ignore[type-var]
+  return dataclasses.replace(config, privacy=privacy)
+
+
+def fit_kmeans(
+    config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
+) -> federated_clusterer.Fit:
+  """Fits centroids at sites, in a session of its own.
+
+  Args:
+    config: By `sums`, without `privacy`: that of the federation file is taken.
+    epsilon: That of this fit; the file's is that of all fits together, and the default.  A round in
+      which a site was lost has a cost, too, so a fit that spends all can't be repeated.
+
+  Raises:
+    ValueError: If the settings need more than sums, or don't go with the federation file.
+    SiteLost, SiteRefused: If a site does not answer.
+  """
+  kinds = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
+  config = _with_privacy(config, coordinator, epsilon, kinds, "radius")
+  if config.needs_tff:
+    raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
+  coordinator.start()
+  if config.privacy is None:
+    return sums_fit.fit(config, coordinator.points())
+  return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
+
+
+def fit_views(
+    config: multiview_config.MultiViewConfig, coordinator: Coordinator,
+    epsilon: float | None = None,
+) -> federated_clusterer.Fit:
+  """Fits a model of views at sites, as `fit_kmeans` does."""
+  kinds = multiview_config.PointPrivacy
+  config = _with_privacy(config, coordinator, epsilon, kinds, "view_norms")
+  coordinator.start()
+  points, widths = coordinator.points(), coordinator.federation.widths
+  if config.privacy is None:
+    return fitting.fit(config, points, widths)
+  return private_view_fit.fit(config, points, widths, coordinator.noise_source)

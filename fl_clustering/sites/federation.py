@@ -1,0 +1,200 @@
+"""What all sites have agreed on before anything is asked: the federation file.
+
+The sites hand it out among themselves, not the operator, and compare its fingerprint by telephone.
+Nothing that is sent later changes it, and its hash is part of every key.  It is a JSON object:
+
+*   `format`, 1, and `name`, for people.
+*   `sites`: the public key of every site by name.
+*   `schema`: the `schema_hash` of what their tables hold; `widths`: the number of features of every
+    view, one number without views.
+*   `limits`, which may be left out: the most `centers` of a question, `rounds` of a session and
+    `sessions` of a site.
+*   Either `privacy` or `"exact": true`.  Privacy has the settings of `PointPrivacy`, of
+    `ClientPrivacy` (with `max_points`) or of the `PointPrivacy` of views (with `view_norms`), and
+    `min_sites`, the sites whose shares of the noise count, in the place of `trust` and
+    `min_clients`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Iterable
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+from fl_clustering.multiview import multiview_config
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.sites import identity as identity_lib
+from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
+
+_FORMAT = 1
+_REQUIRED = {"format", "name", "sites", "schema", "widths"}
+_KEYS = _REQUIRED | {"limits", "privacy", "exact"}
+# With two, each would know the other's part of every sum.
+FEWEST_SITES = 3
+_MOST_SITES = 1000
+_MOST_COLUMNS = 2**16
+# The default of every limit and the largest that it may be.
+_LIMITS = {"centers": (1024, 2**16), "rounds": (1000, 10**6), "sessions": (100, 10**6)}
+_FINGERPRINT_GROUPS, _DIGITS_PER_GROUP = 8, 6  # 2^159: nobody makes two files that look alike.
+# What files of text look like, which may differ from site to site.
+_OF_FILES = ("dialect", "missingValues")
+
+
+def _sha256(document: Any) -> bytes:
+  """Returns the hash of a JSON document, whatever its keys' order and its blanks."""
+  text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+  return hashlib.sha256(text.encode()).digest()
+
+
+def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
+  """Returns the hash of what tables hold, of one view or several; dialects may differ."""
+  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
+  return _sha256({
+      view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
+      for view, one in by_view.items()
+  }).hex()
+
+
+def _bytes_of(argument: str, text: Any) -> bytes:
+  try:
+    found = bytes.fromhex(text)
+  except (TypeError, ValueError):
+    found = b""
+  if len(found) != identity_lib.KEY_BYTES:
+    raise validate.error(argument, f"be {2 * identity_lib.KEY_BYTES} hexadecimal digits", text)
+  return found
+
+
+def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dict[str, Any]:
+  """Returns a JSON object, which has no keys but these; None for any."""
+  if not isinstance(value, dict):
+    raise validate.error(argument, "be an object", value)
+  unknown = set() if keys is None else set(value).difference(keys)
+  if keys is not None and unknown:
+    rule = f"have no keys but {', '.join(sorted(keys))}"
+    raise validate.error(argument, rule, sorted(unknown)[0])
+  return dict(value)
+
+
+def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  """Returns an object in which no key stands twice: people might read the other one."""
+  found: dict[str, Any] = {}
+  for key, value in pairs:
+    if key in found:
+      raise validate.error(key, "be a key once", value)
+    found[key] = value
+  return found
+
+
+class Federation:
+  """The contents of a federation file, checked.
+
+  Attributes:
+    document: The contents.
+    sites: The raw public keys by the sites' names, in order.
+    schema: The `schema_hash`.
+    widths: Of every view, the number of its features.
+    limits: By name.
+    privacy: What every site guarantees by itself, whatever is asked; its `min_clients` are
+      `min_sites`.  None for exact sums.
+  """
+
+  def __init__(self, document: Any) -> None:
+    """Checks a JSON document; ValueError names the key at fault."""
+    self.document = document = _object("federation", document, _KEYS)
+    if not _REQUIRED <= set(document):
+      raise validate.error("federation", f"have {', '.join(sorted(_REQUIRED))}", document)
+    if document["format"] != _FORMAT:
+      raise validate.error("format", f"be {_FORMAT}, which this version reads", document["format"])
+    validate.instance(str, name=document["name"])
+    sites = sorted(_object("sites", document["sites"]).items())
+    self.sites = {name: _bytes_of(f"sites[{name}]", key) for name, key in sites}
+    for name in self.sites:
+      identity_lib.check_name(sites=name)
+    num_keys = len(set(self.sites.values()))
+    if not FEWEST_SITES <= num_keys <= _MOST_SITES or num_keys < len(self.sites):
+      rule = f"have {FEWEST_SITES} to {_MOST_SITES} keys that differ: of two, each knows the other"
+      raise validate.error("sites", rule, list(self.sites))
+    self.schema = _bytes_of("schema", document["schema"]).hex()
+    self.widths = self._checked_widths(document["widths"])
+    limits = _object("limits", document.get("limits", {}), _LIMITS)
+    self.limits = {name: limits.get(name, default) for name, (default, _) in _LIMITS.items()}
+    for name, (_, most) in _LIMITS.items():
+      validate.integer(1, most, **{f"limits.{name}": self.limits[name]})
+    validate.boolean(exact=document.get("exact", False))
+    if document.get("exact", False) == ("privacy" in document):
+      raise ValueError(
+          "`privacy` must be given, or `exact` be true and say that sums have no noise, got "
+          f"{'both' if 'privacy' in document else 'neither'}."
+      )
+    self.privacy = self._checked_privacy(document["privacy"]) if "privacy" in document else None
+
+  def _checked_widths(self, widths: Any) -> tuple[int, ...]:
+    if not isinstance(widths, list) or not widths:
+      raise validate.error("widths", "be a list of numbers", widths)
+    for width in widths:
+      validate.integer(1, _MOST_COLUMNS, widths=width)
+    validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": sum(widths)})
+    return tuple(widths)
+
+  def _checked_privacy(self, document: Any) -> privacy_lib.Privacy:
+    settings = _object("privacy", document)
+    min_sites = settings.pop("min_sites", None)
+    validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
+    if {"trust", "min_clients"} & set(settings):
+      rule = "have `min_sites` in the place of `trust` and `min_clients`"
+      raise validate.error("privacy", rule, document)
+    of_views = "view_norms" in settings
+    if len(self.widths) > 1 and not of_views:
+      raise validate.error("privacy.view_norms", "be given with several views", None)
+    kind: Any = privacy_lib.PointPrivacy
+    if of_views or "max_points" in settings:
+      kind = multiview_config.PointPrivacy if of_views else privacy_lib.ClientPrivacy
+    try:
+      privacy = kind(**settings, trust=privacy_lib.NONE, min_clients=min_sites)
+    except TypeError as e:
+      raise ValueError(f"`privacy` must have the right keys: {e}.") from e
+    if of_views:
+      privacy.check_views(len(self.widths))
+    return privacy
+
+  @property
+  def num_columns(self) -> int:
+    return sum(self.widths)
+
+  @property
+  def most_bytes(self) -> int:
+    """More than any message is long."""
+    numbers = (self.limits["centers"] + 90) * (4 * self.num_columns + 64)
+    return 2**16 + 2**9 * len(self.sites) + 8 * numbers
+
+  @property
+  def hash(self) -> bytes:
+    return _sha256(self.document)
+
+  @property
+  def fingerprint(self) -> str:
+    """The hash as groups of digits, to read out by telephone."""
+    num_digits = _FINGERPRINT_GROUPS * _DIGITS_PER_GROUP
+    digits = f"{int.from_bytes(self.hash, 'big') % 10**num_digits:0{num_digits}}"
+    starts = range(0, num_digits, _DIGITS_PER_GROUP)
+    return " ".join(digits[start : start + _DIGITS_PER_GROUP] for start in starts)
+
+  def write(self, path: str) -> None:
+    """Writes the file."""
+    atomic_file.write_text(path, json.dumps(self.document, indent=2) + "\n")
+
+  @classmethod
+  def load(cls, path: str) -> Federation:
+    """Returns the federation of a file; ValueError says in one line what is wrong with it."""
+    try:
+      with open(path, encoding="utf-8-sig") as file:
+        return cls(json.load(file, object_pairs_hook=_without_repetitions))
+    except OSError as e:
+      rule = f"be a file that can be read ({e.strerror})"
+      raise validate.error("federation", rule, path) from e
+    except (TypeError, ValueError, RecursionError) as e:
+      raise ValueError(f"`federation` can't be used, got {path!r}: {e}") from e

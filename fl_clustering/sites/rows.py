@@ -1,0 +1,57 @@
+"""A site's rows: a folder of tables, read by the schema whose hash all sites have agreed on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import encode
+from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
+
+
+def read(
+    directory: str, schema: schema_lib.Schema | views_lib.Schemas,
+    federation: federation_lib.Federation,
+) -> dict[str, np.ndarray]:
+  """Returns a folder's features by client id, of shape (n, d), the views side by side.
+
+  With `privacy` they are in the units of the schema, so that a ball around the origin is, too, and
+  no cell is an error; else they are in the data's own.
+
+  Args:
+    schema: That of tables, or those of views by name.
+
+  Raises:
+    ValueError: If the schema is another one than the federation file's, or does not say enough.
+    BadTable: If a file can't be used.
+  """
+  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else dict(schema)
+  if federation_lib.schema_hash(schema) != federation.schema:
+    names = [name for one in by_view.values() for name in one.feature_names]
+    rule = "be the one of the federation file, with the same fields, bounds and levels"
+    raise validate.error("schema", rule, names)
+  widths = tuple(len(one.feature_names) for one in by_view.values())
+  if widths != federation.widths:
+    raise validate.error("widths", f"be {list(widths)}, as the schema says", federation.widths)
+  if federation.privacy is None and any(one.missing != "error" for one in by_view.values()):
+    raise validate.error("schema.missing", "be 'error' at sites with exact sums", "mean")
+  if isinstance(schema, schema_lib.Schema):
+    return _tables(directory, schema, federation.privacy is not None)
+  if federation.privacy is not None:
+    raise validate.error("privacy", "be left out for folders of views", federation.privacy)
+  tables = views_lib.open_folder(directory, schema)
+  return {
+      client_id: np.concatenate(
+          [encode.numbers(views[view], one) for view, one in tables.schemas.items()], axis=1
+      )
+      for client_id, views in tables.items()
+  }
+
+
+def _tables(directory: str, schema: schema_lib.Schema, private: bool) -> dict[str, np.ndarray]:
+  features = encode.private_features if private else encode.numbers
+  tables = clients_lib.open_folder(directory, schema, private=private)
+  return {client_id: features(table, schema) for client_id, table in tables.items()}

@@ -1,0 +1,151 @@
+"""What a site has spent, on its disk: every cost is there before the answer that it is for.
+
+It is the same filter as `dp_clustering.ledger`'s, whose proof holds for whoever chooses what is
+asked: answers may be asked for as long as the squares of mu add up to no more than the budget's.
+It outlives the program that is killed and the federation file that is replaced: a new file has no
+new budget for the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+import weakref
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+from fl_clustering.sites import wire
+
+# The unit of sessions that protect nothing.
+EXACT = "exact"
+_FORMAT = 1
+# As that of `dp_clustering.ledger`; a budget's mu leaves more unspent.
+_SLACK = 1e-9
+
+
+class SiteLedger:
+  """The ledger of one site's rows, which one program at a time may open."""
+
+  def __init__(self, path: str) -> None:
+    """Opens a ledger that `create` has made.
+
+    Raises:
+      ValueError: If it can't be used, or another program uses it.
+    """
+    self._path = path
+    # Lets other programs open it.
+    self.close = weakref.finalize(self, _unlock, _locked(f"{path}.lock"))
+    try:
+      self._sessions = self._read()
+    except BaseException:
+      self.close()
+      raise
+
+  def _read(self) -> list[dict[str, Any]]:
+    path = self._path
+    try:
+      with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+      if document["format"] != _FORMAT:
+        raise ValueError(f"it is of format {document['format']!r}")
+      return [_checked(entry) for entry in document["sessions"]]
+    except OSError as e:
+      raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
+    except (AttributeError, KeyError, TypeError, ValueError) as e:
+      raise ValueError(
+          f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
+      ) from e
+
+  @classmethod
+  def create(cls, path: str) -> SiteLedger:
+    """Returns a new ledger, in a file that must not exist."""
+    with open(path, "x", encoding="utf-8"):
+      pass
+    atomic_file.write_text(path, json.dumps({"format": _FORMAT, "sessions": []}))
+    return cls(path)
+
+  def spent(self, unit: str) -> float:
+    """Returns the sum of the squares of mu so far.
+
+    It is `inf` after exact sums, and after answers for another unit: a cost says what one row may
+    change, or one client, and neither says the other.
+    """
+    return math.fsum(
+        session["mu_squared"] if session["unit"] == unit != EXACT else math.inf
+        for session in self._sessions if session["mu_squared"] or session["unit"] == EXACT
+    )
+
+  def num_sessions(self, federation: str) -> int:
+    return sum(session["federation"] == federation for session in self._sessions)
+
+  def begin(self, session: str, federation: str, unit: str) -> None:
+    """Enters a session.
+
+    Args:
+      session: Its name.
+      federation: The hash of the federation file.
+      unit: What the noise protects, or `EXACT`.
+    """
+    entry = {"session": session, "federation": federation, "unit": unit,
+             "rounds": 0, "mu_squared": 0.0}
+    self._write([*self._sessions, entry])
+
+  def spend(self, mu_squared: float, budget: float) -> None:
+    """Enters the cost of an answer of the last session; it is on the disk when this returns.
+
+    Args:
+      mu_squared: The square of its mu.
+      budget: The mu of all answers together.
+
+    Raises:
+      Refused: If the budget is not enough; nothing is entered then.
+    """
+    last = self._sessions[-1]
+    spent, most = self.spent(last["unit"]), budget**2
+    if not (0 < mu_squared < math.inf and spent + mu_squared <= most * (1 + _SLACK)):
+      raise wire.Refused(
+          f"the privacy budget is spent: mu^2 is {spent:.6g} so far, {mu_squared:.6g} is asked, "
+          f"{most:.6g} is all"
+      )
+    # Rounded up, so that no cost is so small that it is none.
+    total = math.nextafter(last["mu_squared"] + mu_squared, math.inf)
+    self._write([*self._sessions[:-1], {**last, "rounds": last["rounds"] + 1, "mu_squared": total}])
+
+  def _write(self, sessions: list[dict[str, Any]]) -> None:
+    # A copy of this process, or of the file, would not count what the other one spends.
+    if self._read() != self._sessions:
+      raise wire.Refused("another program has changed its ledger")
+    document = {"format": _FORMAT, "sessions": sessions}
+    atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
+    self._sessions = sessions
+
+
+def _locked(path: str) -> int | None:
+  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends."""
+  try:
+    import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
+  except ImportError:
+    return None
+  descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError as e:
+    os.close(descriptor)
+    rule = f"be used by one program at a time ({e.strerror})"
+    raise validate.error("ledger", rule, path) from None
+  return descriptor
+
+
+def _unlock(descriptor: int | None) -> None:
+  if descriptor is not None:
+    os.close(descriptor)
+
+
+def _checked(entry: dict[str, Any]) -> dict[str, Any]:
+  spent = entry["mu_squared"]
+  if not isinstance(spent, float) or not 0 <= spent < math.inf:
+    raise ValueError("an entry has no cost")
+  texts = {key: str(entry[key]) for key in ("session", "federation", "unit")}
+  return {**texts, "rounds": int(entry["rounds"]), "mu_squared": spent}

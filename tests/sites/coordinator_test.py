@@ -1,0 +1,199 @@
+"""Tests for fl_clustering.sites.coordinator: the bits are those of one process."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import noise
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import private_fit
+from fl_clustering.multiview import estimator as view_estimator
+from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit as private_view_fit
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
+from fl_clustering.sites import coordinator as coordinator_lib
+from fl_clustering.sites import questions
+from tests.sites import sample_sites
+
+
+def _same_bits(one, other):
+  np.testing.assert_array_equal(np.asarray(one).view(np.uint8), np.asarray(other).view(np.uint8))
+
+
+class FitTest(parameterized.TestCase):
+
+  def _make(self, *args, **kwargs):
+    return sample_sites.make(self.create_tempdir().full_path, *args, **kwargs)
+
+  @parameterized.product(
+      k=(1, 3, 8), standardize=(False, True), num_sites=(3, 5),
+  )
+  def test_kmeans_has_the_bits_of_one_process(self, k, standardize, num_sites):
+    sites = self._make(num_sites)
+    one = FederatedKMeans(k, standardize=standardize).fit(sites.rows)
+    coordinator = sites.coordinator()
+    config = kmeans_config.KMeansConfig(k, standardize=standardize)
+    fit = coordinator_lib.fit_kmeans(config, coordinator)
+
+    _same_bits(fit.centroids, one.cluster_centers_)
+    self.assertEqual((fit.loss, fit.silhouette), (one.inertia_, one.silhouette_))
+    self.assertEqual(fit.num_rounds, one.n_iter_)
+    self.assertLen(coordinator.log, fit.num_rounds + 2)  # hello and keys.
+
+  @parameterized.product(
+      rule=("equal", "mvkm", "regret"), standardize=(False, True), num_sites=(3, 5),
+  )
+  def test_views_have_the_bits_of_one_process(self, rule, standardize, num_sites):
+    sites = self._make(num_sites, widths=sample_sites.WIDTHS)
+    settings = {"view_weights": rule, "standardize": standardize, "n_init": 2}
+    views = {
+        name: np.split(rows, [sample_sites.WIDTHS[0]], axis=1) for name, rows in sites.rows.items()
+    }
+    one = view_estimator.FederatedMultiViewKMeans(4, **settings).fit(views)
+    config = multiview_config.MultiViewConfig(4, **settings)
+    fit = coordinator_lib.fit_views(config, sites.coordinator())
+
+    _same_bits(fit.centroids, np.concatenate(one.cluster_centers_, axis=1))
+    _same_bits(fit.model.on_grid.view_weights, one.view_weights_)
+    self.assertEqual((fit.loss, fit.num_rounds), (one.objective_, one.n_iter_))
+
+  def test_private_kmeans_has_the_bits_of_one_process_with_the_same_noise(self):
+    for privacy in (sample_sites.PRIVATE, sample_sites.CLIENTS):
+      sites = self._make(privacy=privacy, noise_source=noise.SeededNoise(3))
+      config = kmeans_config.KMeansConfig(4, privacy=sites.federation.privacy)
+      held = private_fit.hold(sites.rows, config.privacy, secure_sums.hold)
+      one = private_fit.fit(config, held, noise.SeededNoise(3))
+      fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+
+      _same_bits(fit.centroids, one.centroids)
+      self.assertEqual(fit.ledger.releases, one.ledger.releases)
+      self._check_ledgers(sites, fit)
+
+  def test_private_views_have_the_bits_of_one_process_with_the_same_noise(self):
+    widths = sample_sites.WIDTHS
+    sites = self._make(
+        widths=widths, privacy=sample_sites.VIEWS, noise_source=noise.SeededNoise(3)
+    )
+    settings = {"standardize": False, "n_init": 1, "num_rounds": 3, "tol": 0.0}
+    privacy = sites.federation.privacy
+    config = multiview_config.MultiViewConfig(4, **settings, privacy=privacy)
+    held = private_view_fit.hold(sites.rows, widths, privacy, secure_sums.hold)
+    one = private_view_fit.fit(config, held, widths, noise.SeededNoise(3))
+    config = multiview_config.MultiViewConfig(4, **settings)
+    fit = coordinator_lib.fit_views(config, sites.coordinator())
+
+    _same_bits(fit.centroids, one.centroids)
+    self.assertEqual(fit.ledger.releases, one.ledger.releases)
+    self._check_ledgers(sites, fit)
+
+  def _check_ledgers(self, sites, fit):
+    """Checks that every site has entered what the operator says, which is all of the budget."""
+    self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
+    unit = "row" if sites.federation.privacy.points_per_client is None else "client"
+    for site in sites.by_name.values():
+      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu_spent**2, 1, places=9)
+      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu**2, 1, places=9)
+
+  def test_private_fit_comes_near_the_exact_one(self):
+    rows = sample_sites.rows_of(3, num_rows=3000)
+    sites = self._make(rows=rows, privacy={**sample_sites.PRIVATE, "min_sites": 3})
+    fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+    one = FederatedKMeans(4).fit(rows)
+    loss = sum(fit.model.losses(own).min(axis=1).sum() for own in rows.values())
+
+    self.assertLess(loss, 1.02 * one.inertia_)
+
+  def test_a_lost_site_is_named(self):
+    for num_rounds in (0, 1, 5):  # At hello, at keys, in a round.
+      sites = self._make()
+      num_left = [num_rounds]
+
+      def exchange(requests, sites=sites, num_left=num_left):
+        num_left[0] -= 1
+        is_there = num_left[0] >= 0
+        return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
+
+      with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
+        coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator(exchange))
+
+  def test_a_private_fit_goes_on_after_a_lost_site_and_pays_one_round_more(self):
+    sites = self._make(privacy=sample_sites.PRIVATE)
+    is_there = [True]
+    coordinator = sites.coordinator(lambda requests: sites.exchange({
+        n: m for n, m in requests.items() if n != "north" or is_there[0]
+    }))
+    total, num_asked = coordinator.total, []
+
+    def total_until_lost(asked):
+      num_asked.append(asked)
+      is_there[0] = len(num_asked) != 5
+      return total(asked)
+
+    coordinator.total = total_until_lost
+    config = kmeans_config.KMeansConfig(3)
+    with self.assertRaises(coordinator_lib.SiteLost):
+      coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+    sites.open("north")
+    is_there[0] = True
+    num_sent = len(sites.sent)
+    fit = coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+
+    self.assertLess(len(sites.sent) - num_sent, 3 * (fit.num_rounds + 2))
+    east, north = (sites.by_name[name]._ledger.spent("row") for name in ("east", "north"))
+    lost = questions.mu_squared(num_asked[4], sites.federation.privacy)
+    self.assertAlmostEqual(north / fit.ledger.mu_spent**2, 1, places=9)
+    self.assertAlmostEqual((east - lost) / north, 1, places=9)
+    # Another fit asks, and pays, anew.
+    other = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=0.5)
+    more = sites.by_name["north"]._ledger.spent("row") - north
+    self.assertAlmostEqual(more / other.ledger.mu_spent**2, 1, places=9)
+
+  def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
+    sites = self._make()
+    one = FederatedKMeans(3).fit(sites.rows)
+    turns = iter(range(10**6))
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      if next(turns) % 2 == 0:
+        answers.popitem()
+      return answers
+
+    fit = coordinator_lib.fit_kmeans(
+        kmeans_config.KMeansConfig(3), sites.coordinator(exchange)
+    )
+    _same_bits(fit.centroids, one.cluster_centers_)
+
+  def test_answers_that_are_none_are_refused_by_name(self):
+    for change in (lambda answer: answer[:-8], lambda answer: b"", lambda answer: None):
+      sites = self._make()
+
+      def exchange(requests, sites=sites, change=change):
+        answers = sites.exchange(requests)
+        return {**answers, "east": change(answers["east"])} if "east" in answers else answers
+
+      with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
+        sites.coordinator(exchange).start()
+
+  @parameterized.parameters(
+      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),
+      (sample_sites.VIEWS, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2), "radius"),
+      (sample_sites.PRIVATE, coordinator_lib.fit_views,
+       multiview_config.MultiViewConfig(2), "view_norms"),
+      (sample_sites.PRIVATE, coordinator_lib.fit_kmeans,
+       kmeans_config.KMeansConfig(2, standardize=True), "standardize"),
+      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(
+          2, privacy=privacy_lib.PointPrivacy(1.0, 1e-6, 1.0)), "privacy"),
+  )
+  def test_a_fit_that_does_not_go_with_the_file_is_refused(self, privacy, fit, config, name):
+    widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
+    sites = self._make(widths=widths, privacy=privacy)
+    with self.assertRaisesRegex(ValueError, name):
+      fit(config, sites.coordinator())
+    self.assertEmpty(sites.sent)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,293 @@
+"""Tests for fl_clustering.sites' files: federation, identity, ledger, and rows by a schema."""
+
+import json
+import math
+import os
+import stat
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.sites import coordinator as coordinator_lib
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import identity as identity_lib
+from fl_clustering.sites import rows as rows_lib
+from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_ledger
+from fl_clustering.sites import wire
+from fl_clustering.tables import schema as schema_lib
+from tests.sites import sample_sites
+
+_IDENTITIES = {
+    name: identity_lib.Identity(name, bytes([place] * 32))
+    for place, name in enumerate(("east", "north", "south"))
+}
+
+
+def _document(**changes):
+  document = {**sample_sites.document_of(_IDENTITIES), **changes}
+  return {key: value for key, value in document.items() if value is not None}
+
+
+class FederationTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ((5,), None), ((2, 3), None), ((5,), sample_sites.PRIVATE), ((2, 3), sample_sites.VIEWS),
+      ((5,), sample_sites.CLIENTS), ((5,), {**sample_sites.PRIVATE, "public_num_points": 100}),
+  )
+  def test_a_file_comes_back(self, widths, privacy):
+    path = self.create_tempfile().full_path
+    document = sample_sites.document_of(_IDENTITIES, widths, privacy)
+    federation = federation_lib.Federation(document)
+    federation.write(path)
+    found = federation_lib.Federation.load(path)
+
+    self.assertEqual(found.document, federation.document)
+    self.assertEqual((found.hash, found.fingerprint), (federation.hash, federation.fingerprint))
+    self.assertEqual(found.privacy, federation.privacy)
+    self.assertRegex(found.fingerprint, r"^(\d{6} ){7}\d{6}$")
+    if privacy is not None:
+      self.assertEqual((found.privacy.trust, found.privacy.min_clients),
+                       ("none", privacy["min_sites"]))
+
+  def test_all_that_is_agreed_on_changes_the_fingerprint(self):
+    other = identity_lib.Identity("south", bytes([9] * 32)).public.hex()
+    documents = [
+        _document(), _document(name="other"), _document(schema="1" * 64), _document(widths=[6]),
+        _document(limits={"rounds": 9}), _document(exact=None, privacy=sample_sites.PRIVATE),
+        _document(exact=None, privacy={**sample_sites.PRIVATE, "epsilon": 4.5}),
+        _document(sites={**_document()["sites"], "south": other}),
+    ]
+    prints = {federation_lib.Federation(one).fingerprint for one in documents}
+    self.assertLen(prints, len(documents))
+
+  def test_how_the_file_is_written_changes_nothing(self):
+    path = self.create_tempfile().full_path
+    document = _document()
+    with open(path, "w", encoding="utf-8-sig") as file:
+      json.dump(dict(reversed(document.items())), file, indent=7)
+    self.assertEqual(federation_lib.Federation.load(path).hash,
+                     federation_lib.Federation(document).hash)
+
+  @parameterized.parameters(
+      ({"sites": dict(list(_document()["sites"].items())[:2])}, "sites"),
+      ({"sites": {}}, "sites"), ({"sites": ["east"]}, "sites"),
+      ({"sites": {**_document()["sites"], "South": "00" * 32}}, "sites"),
+      ({"sites": {**_document()["sites"], "west": "00" * 31}}, "sites"),
+      ({"sites": {**_document()["sites"], "west": "zz"}}, "sites"),
+      ({"sites": {**_document()["sites"], "west": _document()["sites"]["east"]}}, "differ"),
+      ({"exact": None}, "privacy"), ({"exact": False}, "privacy"), ({"exact": "yes"}, "exact"),
+      ({"privacy": sample_sites.PRIVATE}, "both"), ({"format": 2}, "format"),
+      ({"name": 1}, "name"), ({"schema": "0"}, "schema"), ({"widths": []}, "widths"),
+      ({"widths": [0]}, "widths"), ({"widths": [2**15] * 3}, "widths"), ({"more": 1}, "keys"),
+      ({"limits": {"rounds": 0}}, "rounds"), ({"limits": {"more": 1}}, "limits"),
+      ({"widths": [2, 3], "exact": None, "privacy": sample_sites.PRIVATE}, "view_norms"),
+      ({"exact": None, "privacy": sample_sites.VIEWS}, "view_norms"),
+      *(
+          ({"exact": None, "privacy": {**sample_sites.PRIVATE, **changes}}, name)
+          for changes, name in (
+              ({"epsilon": math.inf}, "epsilon"), ({"epsilon": 0}, "epsilon"),
+              ({"delta": 1.0}, "delta"), ({"radius": math.nan}, "radius"),
+              ({"min_sites": 0}, "min_sites"), ({"min_sites": 4}, "min_sites"),
+              ({"min_sites": None}, "min_sites"), ({"trust": "server"}, "trust"),
+              ({"more": 1}, "more"), ({"max_points": 0}, "max_points"),
+          )
+      ),
+  )
+  def test_a_wrong_file_is_one_line_that_names_the_key(self, changes, name):
+    path = self.create_tempfile().full_path
+    with open(path, "w", encoding="utf-8") as file:
+      json.dump(_document(**changes), file)
+    with self.assertRaisesRegex(ValueError, rf"`federation` can't be used, got .*{name}") as caught:
+      federation_lib.Federation.load(path)
+    self.assertNotIn("\n", f"{caught.exception}")
+
+  def test_a_file_that_is_none(self):
+    twice = json.dumps(_document())[:-1] + ', "exact": true}'
+    for text in ("", "[]", "{}", "[" * 10**5, "null", twice):
+      path = self.create_tempfile(content=text).full_path
+      with self.assertRaisesRegex(ValueError, "`federation` can't be used"):
+        federation_lib.Federation.load(path)
+    with self.assertRaisesRegex(ValueError, "`federation` must be a file that can be read"):
+      federation_lib.Federation.load("/nothing")
+
+
+class IdentityTest(absltest.TestCase):
+
+  def test_a_file_is_its_owners_alone_and_comes_back(self):
+    path = os.path.join(self.create_tempdir().full_path, "key.json")
+    identity = identity_lib.Identity.create("east")
+    identity.write(path)
+    self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+    self.assertEqual(identity_lib.Identity.load(path).public, identity.public)
+    with self.assertRaises(FileExistsError):
+      identity.write(path)
+    os.chmod(path, 0o640)
+    with self.assertRaisesRegex(ValueError, "`identity` must be .* owner"):
+      identity_lib.Identity.load(path)
+
+  def test_what_is_wrong_with_a_file_says_nothing_of_the_key(self):
+    path = os.path.join(self.create_tempdir().full_path, "key.json")
+    for text in ("5ecre7\udcff", '{"name": "east", "private": "5ecre7"}', '{"private": "5ecre7"}'):
+      with open(path, "wb") as file:
+        file.write(text.encode(errors="surrogateescape"))
+      os.chmod(path, 0o600)
+      with self.assertRaisesRegex(ValueError, "`identity` must hold") as caught:
+        identity_lib.Identity.load(path)
+      self.assertNotIn("5ecre7", f"{caught.exception}")
+
+  def test_modules_are_imported_without_the_extra_which_is_then_named(self):
+    program = """
+import sys
+sys.modules["cryptography"] = None  # So its import fails.
+from fl_clustering.sites import coordinator, identity, rows
+try:
+  identity.Identity.create("east")
+except ModuleNotFoundError as e:
+  print(e, "tensorflow" in sys.modules)
+"""
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
+    )
+    self.assertRegex(found.stdout, r"^`cryptography` must be installed .*\.\[sites\].* False$")
+
+
+class SiteLedgerTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.path = os.path.join(self.create_tempdir().full_path, "ledger.json")
+
+  def test_it_never_shrinks_and_stops_at_the_budget(self):
+    ledger = site_ledger.SiteLedger.create(self.path)
+    ledger.begin("s1", "f1", unit="row")
+    for _ in range(3):
+      ledger.spend(0.25, 1.0)
+    ledger.close()
+    ledger = site_ledger.SiteLedger(self.path)
+    self.assertAlmostEqual(ledger.spent("row"), 0.75)
+    ledger.begin("s2", "f2", unit="row")
+    for bad in (0.2500001, math.inf, math.nan, -0.5, 0.0):
+      with self.assertRaises(wire.Refused):
+        ledger.spend(bad, 1.0)
+    ledger.spend(0.25, 1.0)
+    with self.assertRaisesRegex(wire.Refused, "budget"):
+      ledger.spend(1e-6, 1.0)
+    self.assertAlmostEqual(ledger.spent("row"), 1.0)
+    self.assertEqual(ledger.num_sessions("f1"), 1)
+    before = ledger.spent("row")
+    ledger.spend(1e-30, 1.0)
+    self.assertGreater(ledger.spent("row"), before)
+
+  def test_after_exact_sums_or_noise_for_another_unit_there_is_no_budget(self):
+    ledger = site_ledger.SiteLedger.create(self.path)
+    ledger.begin("s1", "f1", unit="row")
+    ledger.begin("s2", "f2", unit="client")
+    ledger.spend(0.5, 1.0)
+    for unit in ("row", "exact", "client"):
+      ledger.begin("s3", "f3", unit=unit)
+      if unit == "row":
+        with self.assertRaisesRegex(wire.Refused, "budget"):
+          ledger.spend(1e-6, 100.0)
+    with self.assertRaisesRegex(wire.Refused, "budget"):
+      ledger.spend(1e-6, 100.0)
+
+  def test_one_program_at_a_time(self):
+    ledger = site_ledger.SiteLedger.create(self.path)
+    with self.assertRaisesRegex(ValueError, "`ledger` must be used by one program at a time"):
+      site_ledger.SiteLedger(self.path)
+    ledger.close()
+    site_ledger.SiteLedger(self.path)
+
+  def test_a_ledger_that_was_changed_takes_no_entry(self):
+    ledger = site_ledger.SiteLedger.create(self.path)
+    with open(self.path, encoding="utf-8") as file:
+      before = file.read()
+    ledger.begin("s1", "f1", unit="row")
+    ledger.spend(0.25, 1.0)
+    with open(self.path, "w", encoding="utf-8") as file:
+      file.write(before)
+    for _ in range(2):
+      with self.assertRaisesRegex(wire.Refused, "another program"):
+        ledger.spend(0.25, 1.0)
+    self.assertAlmostEqual(ledger.spent("row"), 0.25)
+
+  def test_a_ledger_that_is_missing_or_damaged_is_no_new_one(self):
+    with self.assertRaisesRegex(ValueError, "`ledger` must be a file"):
+      site_ledger.SiteLedger(self.path)
+    entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
+    for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
+        json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
+        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"})
+    )):
+      with open(self.path, "w", encoding="utf-8") as file:
+        file.write(text)
+      with self.assertRaisesRegex(ValueError, "`ledger` can't be used"):
+        site_ledger.SiteLedger(self.path)
+      with self.assertRaises(FileExistsError):
+        site_ledger.SiteLedger.create(self.path)
+
+
+class RowsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    rng = np.random.default_rng(0)
+    self.rows = {name: rng.integers(0, 100, (40, 2)).astype(float) for name in _IDENTITIES}
+    for name, rows in self.rows.items():
+      os.mkdir(os.path.join(self.folder, name))
+      lines = "".join(f"{x};{y}\n" for x, y in rows.tolist())
+      text = "x;y\n" + lines
+      with open(os.path.join(self.folder, name, "ward.csv"), "w", encoding="utf-8") as file:
+        file.write(text if name != "south" else text.replace(";", ","))
+
+  def _schema(self, delimiter=";", maximum=100.0, **changes):
+    fields = [{"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": maximum}}
+              for name in "xy"]
+    return schema_lib.Schema.from_json(
+        {"fields": fields, "dialect": {"delimiter": delimiter}, **changes}
+    )
+
+  def _federation(self, schema=None, **changes):
+    schema = federation_lib.schema_hash(schema or self._schema())
+    return federation_lib.Federation(_document(schema=schema, widths=[2], **changes))
+
+  def test_sites_read_their_folders_and_have_the_bits_of_one_process(self):
+    federation = self._federation()
+    sites = sample_sites.Sites(self.folder, federation, _IDENTITIES, {})
+    for name in _IDENTITIES:
+      # Dialects may differ.
+      schema = self._schema("," if name == "south" else ";")
+      rows = rows_lib.read(os.path.join(self.folder, name), schema, federation)
+      np.testing.assert_array_equal(rows["ward"], self.rows[name])
+      ledger = site_ledger.SiteLedger.create(sites.ledger_path(name))
+      sites.by_name[name] = site_lib.Site(_IDENTITIES[name], federation, rows, ledger)
+    fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator())
+    np.testing.assert_array_equal(
+        fit.centroids, FederatedKMeans(3).fit(self.rows).cluster_centers_
+    )
+
+  def test_private_rows_are_in_the_units_of_the_schema(self):
+    federation = self._federation(exact=None, privacy=sample_sites.PRIVATE)
+    rows = rows_lib.read(os.path.join(self.folder, "east"), self._schema(), federation)
+    np.testing.assert_allclose(rows["ward"], self.rows["east"] / 50 - 1)
+
+  def test_another_schema_is_refused(self):
+    directory = os.path.join(self.folder, "east")
+    for schema in (self._schema(maximum=99.0), schema_lib.strict(("x", "y"))):
+      with self.assertRaisesRegex(ValueError, "`schema` must"):
+        rows_lib.read(directory, schema, self._federation())
+    mean = self._schema(missing="mean")
+    with self.assertRaisesRegex(ValueError, "`schema.missing` must"):
+      rows_lib.read(directory, mean, self._federation(mean))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,176 @@
+"""Tests for fl_clustering.sites.questions: no request moves a unit's part by more than it costs."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from dp_clustering import cluster_statistics
+from dp_clustering import clustering_params
+from dp_clustering import point_grid
+from fl_clustering.kmeans import sum_kinds
+from fl_clustering.multiview import sums as view_sums
+from fl_clustering.points import secure_sums
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import identity as identity_lib
+from fl_clustering.sites import questions
+from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import wire
+from tests.sites import sample_sites
+
+_IDENTITIES = {name: identity_lib.Identity.create(name) for name in ("a", "b", "c")}
+_STEPS = point_grid.POINT_STEPS
+# What an operator may try in the place of any number.
+_HOSTILE = (-1.0, -0.0, 0.0, 1e-300, 0.5, 1.0, 2.0**25, -(2.0**25), 2.0**26, 2.0**53, 1e300,
+            np.inf, -np.inf, np.nan)
+
+
+def _federation(widths, privacy):
+  document = sample_sites.document_of(_IDENTITIES, widths, privacy)
+  return federation_lib.Federation(document)
+
+
+def _random_centers(rng, size, dim):
+  centers = rng.standard_normal((size, dim))
+  centers *= _STEPS * rng.uniform(0, 1.45, (size, 1)) / np.linalg.norm(centers, axis=1)[:, None]
+  return np.rint(centers * rng.choice([0, 1e-6, 1, 1], (size, 1)))
+
+
+def _random_asked(rng, federation):
+  """Returns a private request of a federation, of which some numbers may be hostile."""
+  privacy, dim, views = federation.privacy, federation.num_columns, len(federation.widths)
+  capacity = int(rng.integers(1, 5))
+  if "view_norms" in federation.document["privacy"] and rng.random() < 0.8:
+    kind = view_sums.KernelSums(federation.widths, point_grid.CONTRIBUTION_STEPS)
+    sent = {"rates": 2.0 ** rng.uniform(-60, 0, (capacity, views)),
+            "factors": rng.uniform(0, 1, (capacity, views))}
+  else:
+    kind = cluster_statistics.ClippedResiduals(bool(rng.integers(2)))
+    sent = {"clip_radii": 2.0 ** rng.uniform(0, 26, (capacity, 1))}
+  sent = {"centers": _random_centers(rng, capacity, dim), **sent}
+  is_limited = privacy.points_per_client is not None
+  if is_limited:
+    sent["limits"] = 2.0 ** rng.uniform(0, 30, sum(kind.widths(dim).values()))
+  for name, array in sent.items():
+    if rng.random() < 0.3:
+      array.flat[rng.integers(array.size)] = rng.choice(_HOSTILE)
+  sent["num_groups"] = np.int32(rng.integers(1, capacity + 1))
+  question = secure_sums.Totals(kind, capacity, is_limited)
+  scales = {part: float(2.0 ** rng.uniform(5, 25)) for part in kind.widths(dim)}
+  return questions.Asked(question, sent, scales=scales)
+
+
+def _rows(rng, asked, federation):
+  """Returns 40 rows that are far, at a center, or a step beside one, in the data's units."""
+  scaling = site_lib.held({"x": np.zeros((0, federation.num_columns))}, federation).scaling
+  shape = (40, federation.num_columns)
+  far = rng.standard_normal(shape) * 10.0 ** rng.uniform(-3, 40, (40, 1))
+  near = asked.sent["centers"][rng.integers(asked.sent["num_groups"], size=40)]
+  near = near + rng.choice([0, 0, 1, 1e3, 1e6], (40, 1)) * rng.standard_normal(shape)
+  return np.where(rng.random((40, 1)) < 0.5, far, near / scaling.factor)
+
+
+class SensitivityTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("points", (5,), sample_sites.PRIVATE),
+      ("views", (2, 3), sample_sites.VIEWS),
+      ("clients", (5,), sample_sites.CLIENTS),
+  )
+  def test_no_request_moves_a_unit_by_more_than_it_costs(self, widths, privacy):
+    federation, rng = _federation(widths, privacy), np.random.default_rng(0)
+    num_refused, largest = 0, 0.0
+    for _ in range(3000):
+      asked = _random_asked(rng, federation)
+      try:
+        header, arrays = asked.to_message()
+        read = questions.read(header, arrays, federation)
+      except wire.Refused:
+        num_refused += 1
+        continue
+      cost = questions.mu_squared(read, federation.privacy)
+      least = federation.privacy.min_clients
+      stds = {part: scale * math.sqrt(least) for part, scale in asked.scales.items()}
+      with clustering_params.content_raises_nothing():
+        rows = _rows(rng, read, federation)
+        # Without others, none hides what one adds.
+        others, own = rows[:30] if rng.random() < 0.5 else rows[:0], rows[30:]
+        without = {"x": others}
+        if federation.privacy.points_per_client is None:
+          both = {"x": np.concatenate([others[:15], own[:1], others[15:]])}
+        else:
+          both = {**without, "y": own}
+        before, after = (
+            site_lib.held(clients, federation).total(read.question, read.sent)
+            for clients in (without, both)
+        )
+      moved = np.sum(((after - before) / read.query.by_column(stds)) ** 2)
+      self.assertLessEqual(moved, cost * (1 + 1e-12), read)
+      largest = max(largest, moved / cost)
+    # The search finds what the bound is for, and most that is hostile is refused.
+    self.assertGreater(largest, 0.9)
+    self.assertBetween(num_refused, 300, 2400)
+
+
+class ReadTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (sum_kinds.Start(), {"origin": 0.0}),
+      (sum_kinds.ChildSums(True), {"centers": 7.0, "directions": -3.0, "thresholds": -0.5}),
+      (sum_kinds.FineSums(), {"centers": 7.0, "cells": 0.1}),
+      (sum_kinds.Scores(), {"centers": 7.0}),
+      (view_sums.KernelSums((2, 3), 2**30), {"centers": 7.0, "rates": 1e-9, "factors": 1.0}),
+      (view_sums.FineKernelSums((2, 3)),
+       {"centers": 7.0, "rates": 1e-9, "factors": 1.0, "cells": 0.1}),
+  )
+  def test_exact_questions_come_as_they_were_sent_and_hostile_ones_do_not(self, kind, values):
+    federation = _federation((2, 3), None)
+    columns = {"thresholds": 1, "rates": 2, "factors": 2}
+    sent = {name: np.full((4, columns.get(name, 5)), value) for name, value in values.items()}
+    sent["num_groups"] = np.int32(3)
+    question = secure_sums.Totals(kind, 4, False)
+    asked = questions.Asked(question, sent, secure_sums.identity(5))
+    header, arrays = asked.to_message()
+    read = questions.read(header, arrays, federation)
+
+    self.assertEqual(read.question, question)
+    for name, value in sent.items():
+      np.testing.assert_array_equal(read.sent[name], value)
+    for name in values:
+      for bad in (np.nan, np.inf, 1e300):
+        hostile = {**arrays, name: arrays[name].copy()}
+        hostile[name][3] = bad  # A row that is not used.
+        questions.read(header, hostile, federation)
+        hostile[name][2, 0] = bad
+        with self.assertRaisesRegex(wire.Refused, name):
+          questions.read(header, hostile, federation)
+      for wrong in (arrays[name][:3], arrays[name][:, :0], arrays[name][0]):
+        with self.assertRaisesRegex(wire.Refused, name):
+          questions.read(header, {**arrays, name: wrong}, federation)
+      with self.assertRaisesRegex(wire.Refused, name):
+        questions.read(header, {k: v for k, v in arrays.items() if k != name}, federation)
+
+  def test_the_list_is_closed(self):
+    # Who adds a question decides here whether it is for private sites, too.
+    self.assertEqual(set(questions._PLAIN), {"ColumnExponents", "ColumnMoments", "NormExponents"})
+    self.assertEqual(set(questions._KINDS), {
+        "Start", "ChildSums", "FineSums", "Scores", "KernelSums", "FineKernelSums",
+        "ClippedResiduals"})
+    self.assertEqual(questions._PRIVATE, ("ClippedResiduals", "KernelSums"))
+    self.assertEqual(set(questions._KINDS), set(questions._ARRAYS_OF))
+
+  def test_private_steps_are_fixed(self):
+    federation = _federation((2, 3), sample_sites.VIEWS)
+    asked = next(
+        asked for asked in (_random_asked(np.random.default_rng(i), federation) for i in range(99))
+        if asked.name == "KernelSums"
+    )
+    header, arrays = asked.to_message()
+    for steps in (0, 1, 2**21, 2**30, 2.0**20, True):
+      with self.assertRaisesRegex(wire.Refused, "steps|fields"):
+        questions.read({**header, "fields": {"steps": steps}}, arrays, federation)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,90 @@
+"""Sites of one process: their files, their rows, and an operator that calls them."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from fl_clustering.sites import coordinator as coordinator_lib
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import identity as identity_lib
+from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_ledger
+
+NAMES = ("east", "north", "south", "up", "west")
+WIDTHS = (2, 3)
+PRIVATE = {"epsilon": 4.0, "delta": 1e-6, "radius": 20.0, "min_sites": 2}
+VIEWS = {"epsilon": 4.0, "delta": 1e-6, "view_norms": [15.0, 20.0], "min_sites": 2}
+CLIENTS = {"epsilon": 4.0, "delta": 1e-6, "radius": 20.0, "min_sites": 3, "max_points": 50}
+
+
+def rows_of(num_sites, num_rows=200, seed=0):
+  """Returns rows of four clusters by site, of unequal numbers."""
+  rng = np.random.default_rng(seed)
+  centers = 4 * rng.standard_normal((4, sum(WIDTHS)))
+  return {
+      name: centers[rng.choice(4, size, p=rng.dirichlet(np.ones(4)))]
+      + rng.standard_normal((size, sum(WIDTHS)))
+      for name, size in zip(NAMES, num_rows + 7 * np.arange(num_sites))
+  }
+
+
+@dataclasses.dataclass
+class Sites:
+  """Sites, and an operator of theirs.
+
+  Attributes:
+    by_name: The `site.Site`s.
+    sent: All messages and answers, as (site, message, answer).
+  """
+
+  folder: str
+  federation: federation_lib.Federation
+  identities: dict
+  rows: dict
+  by_name: dict = dataclasses.field(default_factory=dict)
+  sent: list = dataclasses.field(default_factory=list)
+
+  def ledger_path(self, name):
+    return os.path.join(self.folder, f"{name}.ledger.json")
+
+  def open(self, name, noise_source=None, federation=None):
+    """Opens a site, again if it is open: as if it had been killed."""
+    path = self.ledger_path(name)
+    if name in self.by_name:
+      self.by_name.pop(name)._ledger.close()
+    is_new = not os.path.exists(path)
+    ledger = site_ledger.SiteLedger.create(path) if is_new else site_ledger.SiteLedger(path)
+    self.by_name[name] = site_lib.Site(
+        self.identities[name], federation or self.federation, {name: self.rows[name]}, ledger,
+        noise_source,
+    )
+
+  def exchange(self, requests):
+    answers = {}
+    for name, message in requests.items():
+      answers[name] = self.by_name[name].handle(message)
+      self.sent.append((name, message, answers[name]))
+    return answers
+
+  def coordinator(self, exchange=None):
+    return coordinator_lib.Coordinator(self.federation, exchange or self.exchange)
+
+
+def document_of(identities, widths=(5,), privacy=None, limits=None):
+  """Returns a federation file's contents."""
+  return {
+      "format": 1, "name": "trial", "schema": "0" * 64, "widths": list(widths),
+      "sites": {name: one.public.hex() for name, one in identities.items()},
+      "limits": limits or {}, **({"exact": True} if privacy is None else {"privacy": privacy}),
+  }
+
+
+def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_source=None, rows=None):
+  rows = rows_of(num_sites) if rows is None else rows
+  identities = {name: identity_lib.Identity.create(name) for name in rows}
+  federation = federation_lib.Federation(document_of(identities, widths, privacy, limits))
+  sites = Sites(folder, federation, identities, rows)
+  for name in rows:
+    sites.open(name, noise_source)
+  return sites
