@@ -40,7 +40,9 @@ def _draw_points(frame: pd.DataFrame, axes: Axes) -> None:
   for client, color in zip(_CLIENTS, figure_style.CATEGORY_COLORS):
     own = frame[frame["client"] == client]
     axes.scatter(own["x"], own["y"], s=4, color=color, linewidths=0)
-  axes.scatter(*data.CENTERS.T, s=16, marker="+", color="black", linewidths=0.8)
+  axes.scatter(
+      data.CENTERS[:, 0], data.CENTERS[:, 1], s=16, marker="+", color="black", linewidths=0.8
+  )
   limits = (-data.FIELD, data.FIELD)
   axes.set(xlim=limits, ylim=limits, xticks=[], yticks=[], aspect="equal")
 
@@ -92,7 +94,6 @@ def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
     axes.plot([], [], color="black", label=f"noise {noise:g}", **look)
   axes.set_xlim(0, max(31, frame["round"].max() + 1))
   axes.set_ylim(0, 1)
-  axes.xaxis.get_major_locator().set_params(integer=True)
   axes.grid(True)
   axes.set_xlabel("round")
   axes.set_ylabel("adjusted Rand index")

@@ -75,11 +75,12 @@ def _scores(
       agreement.adjusted_rand_index(clients.labels[name], methods.nearest(rows, found.centroids))
       for name, rows in clients.points.items()
   ]
-  yield "client_ari", np.average(of_clients, weights=list(map(len, clients.points.values())))
+  sizes = list(map(len, clients.points.values()))
+  yield "client_ari", float(np.average(of_clients, weights=sizes))
   yield "inertia", (own**2).sum()
   # It needs the distances of all pairs of points, so most data go without.
   yield "silhouette", metrics.silhouette_score(points, owners) if with_silhouette else None
-  yield "simplified_silhouette", np.mean((other - own) / np.maximum(other, 1e-300))
+  yield "simplified_silhouette", float(np.mean((other - own) / np.maximum(other, 1e-300)))
   yield "rounds", len(found.by_round) or None
   yield from ((name, getattr(found, name)) for name in ("bytes_down", "bytes_up", "local_clusters"))
 
