@@ -97,6 +97,29 @@ class SummaryTest(absltest.TestCase):
       expected = (1 + 0.02 * sample_papers.PLACES[method]) / (1 + 0.02 * true)
       self.assertAlmostEqual(row[column], expected)
 
+  def test_figures_have_means_and_deviations(self):
+    frames = self._frames()
+
+    for name, method in (("regular", "FKM"), ("noise", "FKM"), ("extreme", "FKM")):
+      row = frames[name][frames[name]["method"] == method].iloc[0]
+      self.assertAlmostEqual(row["mean"], 0.905 - 0.01 * sample_papers.PLACES["fkm"])
+      self.assertAlmostEqual(row["high"] - row["mean"], 0.01 / 2**0.5)
+      self.assertAlmostEqual(row["mean"] - row["low"], 0.01 / 2**0.5)
+    self.assertEqual(set(frames["noise"]["points"]), {50})
+    self.assertEqual(set(frames["more_points"]["points"]), {100, 200})
+    self.assertNotIn("central k-means", set(frames["sse"]["method"]))
+    loss = frames["loss_over_epsilon"]
+    for method in ("true centers", methods.NONE):
+      own = loss[(loss["of"] == "noise 1") & (loss["method"] == method)]
+      self.assertEqual(own["epsilon"].tolist(), list(methods.EPSILONS))
+
+  def test_rows_are_in_the_order_of_the_methods(self):
+    table = self._frames()["over_noise"]
+
+    labels = [methods.LABELS[one] for one in methods.FIGURES["noise"][_GRID]]
+    self.assertEqual(table["method"].tolist(), 9 * labels)
+    self.assertEqual(table["panel"].iloc[0], "50 points, beta 0.1")
+
   def test_points_are_drawn_again(self):
     frames = self._frames()
 
