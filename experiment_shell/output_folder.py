@@ -169,8 +169,8 @@ class OutputFolder:
       return
     if self._there.get("experiment") != experiment:
       raise ValueError(
-          "`output_dir` must hold a run of this program for --resume or --overwrite, got "
-          f"{self.path!r}."
+          f"`output_dir` must hold a run of this program ({experiment}) for --resume or "
+          f"--overwrite, got {self.path!r} with one of {self._there.get('experiment')}."
       )
     if self.recorded is None:
       return

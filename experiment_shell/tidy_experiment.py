@@ -172,7 +172,7 @@ def _open(
   return found
 
 
-def _check_same_inputs(
+def check_same_inputs(
     place: output_folder.OutputFolder, recorded: Mapping[str, Any], identity: Mapping[str, Any]
 ) -> None:
   """Raises a ValueError unless the run to resume had the same inputs."""
@@ -241,7 +241,7 @@ def run(
         return _results(experiment, place.path)
       inputs = experiment.load(config, stack, **options)
       if place.recorded is not None:
-        _check_same_inputs(place, place.recorded, inputs.identity)
+        check_same_inputs(place, place.recorded, inputs.identity)
       place.start({
           "experiment": experiment.name,
           "config": config.to_json(),

@@ -6,7 +6,7 @@ import base64
 import os
 import struct
 import textwrap
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -67,22 +67,22 @@ def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
   return finished.rows(name) if finished.has(name) else []
 
 
-def _warnings(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
-  """Returns tables of what the reader must not overlook."""
+def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:
+  """Returns the rows of what the reader must not overlook, by title."""
   skipped = [
-      {"name": name, "reason": reason} for name, reason in finished.document["skipped"].items()
+      {"name": name, "reason": reason}
+      for name, reason in finished.document.get("skipped", {}).items()
   ]
-  before = finished.versions
+  before = finished.document.get("versions", {})
   others = [
       {"package": name, "at first": before.get(name), "resumed with": version}
       for versions in finished.document.get(output_folder.RESUMED_WITH, ())
       for name, version in versions.items() if version != before.get(name)
   ]
-  titles = {
+  return {
       "Left out": skipped, "Failed cells": _failures(finished),
       "Resumed with other versions": others,
   }
-  return [_text_table(title, rows) for title, rows in titles.items() if rows]
 
 
 def _name_values(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -140,42 +140,38 @@ def _frames(
   return dict(experiment.summarise(tidy, finished.document))
 
 
-def report(
-    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+def write_page(
+    finished: finished_run.FinishedRun, *, title: str, headline: str,
+    warned: Mapping[str, list[dict[str, Any]]], frames: Mapping[str, pd.DataFrame],
+    tables: Sequence[tidy_experiment.Table], figures: Sequence[tidy_experiment.Figure],
+    reading: Sequence[str], contents: Mapping[str, str],
 ) -> None:
-  """Writes `summary.json`, the tables, the figures and, last, the page of a run."""
-  settings, frames = finished.settings, _frames(experiment, finished)
-  headline, warnings = _headline(experiment, frames), _warnings(finished)
-  for folder in (tidy_experiment.TABLES, tidy_experiment.FIGURES):
-    os.makedirs(finished.join(folder), exist_ok=True)
-  for name, frame in frames.items():
-    if not len(frame):
-      continue
-    path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
-    atomic_file.write_text(path, frame.to_csv(index=False))
+  """Writes the figures and, last, the page of a folder.
+
+  Args:
+    warned: From a title to the rows of a table.
+    contents: What is in the folder's files.
+  """
+  settings, versions = finished.settings, finished.document.get("versions", {})
+  if figures:
+    os.makedirs(finished.join(tidy_experiment.FIGURES), exist_ok=True)
   with figure_style.style():
-    figures = [
+    drawn = [
         _draw(one, frames[one.name], settings, finished.join(
             os.path.join(tidy_experiment.FIGURES, f"{one.name}.png")
         ))
-        for one in experiment.figures if len(frames[one.name])
+        for one in figures if len(frames[one.name])
     ]
-  summary = {"headline": headline, "failed": len(_failures(finished))}
-  atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
-  contents = {**experiment.all_files(), **experiment.all_folders()}
   atomic_file.write_text(finished.join(output_folder.REPORT), report_page.render(
-      title=experiment.title,
+      title=title,
       headline=headline,
-      warnings=warnings,
-      figures=figures,
-      tables=[
-          _shown(one, frames[one.name], settings) for one in experiment.tables
-          if len(frames[one.name])
-      ],
-      reading=experiment.reading,
+      warnings=[_text_table(title, rows) for title, rows in warned.items() if rows],
+      figures=drawn,
+      tables=[_shown(one, frames[one.name], settings) for one in tables if len(frames[one.name])],
+      reading=reading,
       run=[
           _text_table("Settings", _name_values(settings)),
-          _text_table("Versions", _name_values(finished.versions)),
+          *([_text_table("Versions", _name_values(versions))] if versions else []),
           _text_table("Files", [
               {"name": name, "content": content} for name, content in contents.items()
               if finished.has(name) or name == output_folder.REPORT
@@ -184,14 +180,45 @@ def report(
   ))
 
 
-def text(experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun) -> str:
-  """Returns the headline and the tables that a program prints."""
+def report(
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+) -> None:
+  """Writes `summary.json`, the tables, the figures and, last, the page of a run."""
   frames = _frames(experiment, finished)
-  found = [_headline(experiment, frames)]
-  for table in experiment.tables:
+  headline = _headline(experiment, frames)
+  os.makedirs(finished.join(tidy_experiment.TABLES), exist_ok=True)
+  for name, frame in frames.items():
+    if not len(frame):
+      continue
+    path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
+    atomic_file.write_text(path, frame.to_csv(index=False))
+  summary = {"headline": headline, "failed": len(_failures(finished))}
+  atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
+  write_page(
+      finished, title=experiment.title, headline=headline, warned=warnings(finished),
+      frames=frames, tables=experiment.tables, figures=experiment.figures,
+      reading=experiment.reading,
+      contents={**experiment.all_files(), **experiment.all_folders()},
+  )
+
+
+def text_of(
+    headline: str, tables: Sequence[tidy_experiment.Table], frames: Mapping[str, pd.DataFrame],
+    settings: Mapping[str, Any],
+) -> str:
+  """Returns a headline and the tables that a program prints."""
+  found = [headline]
+  for table in tables:
     if table.printed and len(frames[table.name]):
-      found.append(table.title.format_map(finished.settings))
+      found.append(table.title.format_map(settings))
       for of, part in _parts(table, frames[table.name]):
         header = [of or part.columns[0], *part.columns[1:]]
         found.append(text_table.text_table(header, part.to_numpy().tolist()))
   return "\n\n".join(filter(None, found))
+
+
+def text(experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun) -> str:
+  """Returns what a program prints of a run."""
+  frames = _frames(experiment, finished)
+  headline = _headline(experiment, frames)
+  return text_of(headline, experiment.tables, frames, finished.settings)

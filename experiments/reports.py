@@ -6,7 +6,8 @@ MODULES = {
     "federated_kmeans": "experiments.kmeans.papers",
     "federated_kmeans_own_data": "experiments.kmeans.own_report",
     "multi_view": "experiments.multiview.report",
-    "private_clusters": "experiments.private_training.report",
+    "private_clusters": "experiments.private_training.release",
+    "private_clusters_simulation": "experiments.private_training.simulation",
     "study": "experiments.grouping_study.report",
     "three_phase_emnist": "experiments.three_phase.report",
 }

@@ -58,7 +58,7 @@ class PrivateClustersConfig(options.WithChoices):
   epsilon: tuple[float, ...] = options.option(
       float,
       "The budget for one client and the whole run. A list, such as 2,4,8, is a sweep in a "
-      "simulation, of which the first is released: on real clients budgets would add up.",
+      "simulation: on real clients budgets would add up.",
       (8.0,), several=True, rule=validate.positive,
   )
   delta: float = options.option(

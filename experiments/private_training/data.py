@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from typing import Any, Mapping
 
+from absl import logging
+
 from clustering_basics import validate
+from experiment_shell import tidy_experiment
 from experiments.private_training import config as config_lib
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import private_clients
 from fl_clustering.tasks import registry as task_registry
-
-# What a run to resume must have in common, by key in `config.json`.  What a private row holds is
-# not compared, since whatever the file said of it would tell of the row.
-_SAME = {"fingerprint": "examples", "data_dir": "folder", "clients": "clients"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Clients:
     test: Those for testing.
     true_groups: The number of every client's true group by client id; None if unknown.
     source: What the data are, in a line; public.
-    document: What `config.json` says of the data.
+    identity: What `config.json` says of the data, and what a resumed run must find again.  Of
+      tables, it is nothing that depends on rows.
   """
 
   train: Mapping[str, examples_lib.Examples]
@@ -36,7 +39,7 @@ class Clients:
   true_groups: Mapping[str, int] | None
   model: model_lib.Model
   source: str
-  document: Mapping[str, Any]
+  identity: Mapping[str, Any]
 
 
 def _load_tables(
@@ -94,17 +97,10 @@ def load(
       **config.options_for("partition"),
       **config.options_for("model"),
   )
-  source = [task.source, task.partition]
-  source += [
-      f"{name.replace('_', ' ')} {value:g}"
-      for name, value in task.partition_options.items() if value is not None
-  ]
-  if config.image_size is not None:
-    source.append(f"averaged to {config.image_size} x {config.image_size}")
   return Clients(
       {client.client_id: client.train for client in task.clients},
       {client.client_id: client.test for client in task.clients},
-      task.true_groups, task.model, ", ".join(source),
+      task.true_groups, task.model, f"{task.source}, {task.partition}",
       {
           "name": task.name,
           "source": task.source,
@@ -116,15 +112,33 @@ def load(
   )
 
 
-def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the run to resume had other data, as far as that may be known.
+def inputs(
+    config: config_lib.PrivateClustersConfig, data_dir: str | None
+) -> tidy_experiment.Inputs:
+  """Returns the inputs of a run; their data are a function of a seed that returns its clients.
 
-  Its answers are noisy sums over the data of then, and its budget is about those.
+  Raises:
+    ValueError: As `load`, or if the settings don't fit the number of clients.
   """
-  before, now = recorded["dataset"], document["dataset"]
-  for name, what in _SAME.items():
-    if name in now and before[name] != now[name]:
-      raise ValueError(
-          f"`data_dir` must give the same data as in the run to resume, got other {what} for "
-          f"{now['name']!r}."
-      )
+  load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
+  clients = load_seed(config.seed)
+  num_clients, num_parameters = len(clients.train), clients.model.num_parameters
+  settings = config.settings(config.epsilon[0])
+  settings.check_clients(num_clients)
+  for epsilon in config.epsilon:
+    for text in privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients):
+      logging.warning("%s", text)
+  noise = settings.budget().relative_noise(config.num_clusters, num_parameters, num_clients)
+  return tidy_experiment.Inputs(
+      load_seed,
+      {
+          "dataset": clients.identity,
+          "model": {"name": clients.model.name, "num_parameters": num_parameters},
+      },
+      lines=(
+          f"data: {clients.source}; {num_clients:,} clients, {config.model} with "
+          f"{num_parameters:,} parameters",
+          f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
+          f"{plan.advice(noise, config.num_clusters)}",
+      ),
+  )

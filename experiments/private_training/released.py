@@ -1,11 +1,11 @@
-"""Trains a method, and writes what may be published: noisy sums and what follows from them."""
+"""Trains clusters, and writes what may be published: noisy sums and what follows from them."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tqdm
@@ -13,8 +13,8 @@ import tqdm
 from clustering_basics import atomic_file
 from clustering_basics import file_format
 from dp_clustering import privacy_calculator
+from experiment_shell import launch
 from experiment_shell import output_folder
-from experiments.private_training import results
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan as plan_lib
@@ -24,6 +24,15 @@ from fl_clustering.private_clusters import training
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
   from fl_clustering.tasks import model as model_lib
+
+
+# The folder that may be published, and files in it.
+FOLDER = "released"
+LEDGER, CLUSTERS, ROUNDS = "ledger.csv", "clusters.csv", "rounds.csv"
+MODELS = "models.npz"
+# Metrics of `ROUNDS`, and a line of the first.
+SIZE, NORM, REVIVAL = "clients, noisy", "clip norm", "revival"
+VERSIONS_OF = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,33 +60,55 @@ def train(
     settings: plan_lib.PrivateClusters, model: model_lib.Model, files: client_files.ClientFiles,
     folder: str, seed: int, releases: releases_lib.Releases,
 ) -> Trained:
-  """Trains with a progress bar over the rounds; the arguments are those of `fitting.Run`."""
+  """Trains with a progress bar over the rounds; the arguments are those of `fitting.Run`.
+
+  Raises:
+    launch.InputError: If the noise of such a budget can't be drawn, or the journal not be used.
+  """
   os.makedirs(folder, exist_ok=True)
   run = fitting.Run(settings, model, files, folder, seed, releases)
   states: list[training.State] = []
-  with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
-    for state, public in run.states():
-      if states:
-        bar.update()
-        states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
-      states.append(state)
-    report = run.report(public)
+  try:
+    with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
+      for state, public in run.states():
+        if states:
+          bar.update()
+          states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
+        states.append(state)
+      report = run.report(public)
+  except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
+    raise launch.InputError(str(e)) from e
   noise = settings.budget().relative_noise(
       settings.num_clusters, model.num_parameters, len(run.clients)
   )
   return Trained(tuple(states), report, releases, noise, len(run.clients))
 
 
-def _of_report(report: fitting.Report) -> list[dict[str, float | None]]:
-  """Returns the numbers of each cluster, and last those of all clients; None for what is NaN."""
+def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
+  """Returns the numbers of each cluster and of all clients, for a tidy table; None for NaN."""
   columns = {
-      "num_clients": report.counts, "num_clients_std": report.count_stds,
-      "accuracy": report.accuracies, "accuracy_std": report.accuracy_stds,
+      "clients": report.counts, "sd of clients": report.count_stds,
+      "accuracy": report.accuracies, "sd of accuracy": report.accuracy_stds,
   }
+  names = [*map(str, range(len(report.counts) - 1)), "all"]
   return [
-      {name: None if math.isnan(value) else float(value) for name, value in zip(columns, row)}
-      for row in zip(*columns.values())
+      {"cluster": name, "metric": metric, "value": None if math.isnan(value) else float(value)}
+      for name, row in zip(names, zip(*columns.values())) for metric, value in zip(columns, row)
   ]
+
+
+def round_rows(states: Sequence[training.State]) -> list[dict[str, Any]]:
+  """Returns likewise sizes of clusters, clip norm and revivals by round, of `Trained.states`."""
+  found = []
+  for before, after in zip(states, states[1:]):
+    lines = [(f"cluster {number}", SIZE, size) for number, size in enumerate(after.sizes.tolist())]
+    lines += [(REVIVAL, SIZE, 0.0)] * (after.revived != before.revived)
+    lines.append((NORM, NORM, before.clip_norm))
+    found += [
+        {"round": after.round_num, "line": line, "metric": metric, "value": value}
+        for line, metric, value in lines
+    ]
+  return found
 
 
 def _privacy(settings: plan_lib.PrivateClusters, trained: Trained) -> dict[str, Any]:
@@ -111,12 +142,10 @@ def _privacy(settings: plan_lib.PrivateClusters, trained: Trained) -> dict[str, 
   }
 
 
-def summary(
-    settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str,
-    trained: Trained,
+def _summary(
+    settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str, trained: Trained
 ) -> dict[str, Any]:
-  """Returns `summary.json`: all of it is public or noisy."""
-  *clusters, all_clients = _of_report(trained.report)
+  """Returns `summary.json`, all of which is public."""
   noise = trained.relative_noise
   return {
       "privacy": _privacy(settings, trained),
@@ -131,34 +160,40 @@ def summary(
           "num_clusters": settings.num_clusters,
           "rounds": settings.rounds,
       },
-      "clusters": [{"cluster": number, **found} for number, found in enumerate(clusters)],
-      "all_clients": all_clients,
-      "clip_norms": [state.clip_norm for state in trained.states[:-1]],
-      "sizes": [state.sizes.tolist() for state in trained.states[1:]],
-      "revived_rounds": [
-          after.round_num for before, after in zip(trained.states, trained.states[1:])
-          if after.revived != before.revived
-      ],
       "lost": trained.releases.lost,
   }
+
+
+def _tidy_text(rows: Sequence[Mapping[str, Any]]) -> str:
+  return output_folder.csv_text(list(rows[0]), (row.values() for row in rows))
 
 
 def write(
     folder: str, config: Mapping[str, Any], settings: plan_lib.PrivateClusters,
     model: model_lib.Model, source: str, trained: Trained,
 ) -> None:
-  """Writes all but the report, which is drawn from these files alone."""
-  os.makedirs(folder, exist_ok=True)
+  """Writes all but the report, which is drawn from these files alone.
+
+  Raises:
+    ValueError: If the noise was not secure.
+  """
   releases = trained.releases
+  if not releases.is_private:
+    raise ValueError(
+        f"`trained` must have secure noise to be released, got {releases.description}."
+    )
+  os.makedirs(folder, exist_ok=True)
   rows = [
       (one.name, one.sensitivity, one.std, one.mu, int(one.name not in releases.lost))
       for one in releases.ledger.releases
   ]
   header = ("release", "sensitivity", "std", "mu", "answered")
   texts = {
-      results.LEDGER: output_folder.csv_text(header, rows),
+      LEDGER: output_folder.csv_text(header, rows),
+      CLUSTERS: _tidy_text(report_rows(trained.report)),
+      ROUNDS: _tidy_text(round_rows(trained.states)),
       output_folder.CONFIG: output_folder.json_text(file_format.stamped({"config": config})),
-      output_folder.SUMMARY: output_folder.json_text(summary(settings, model, source, trained)),
+      output_folder.SUMMARY: output_folder.json_text(_summary(settings, model, source, trained)),
   }
   for name, text in texts.items():
     atomic_file.write_text(os.path.join(folder, name), text)
@@ -167,4 +202,4 @@ def write(
     end = start + math.prod(shape)
     arrays[name] = trained.vectors[:, start:end].reshape(-1, *shape)
     start = end
-  atomic_file.write_arrays(os.path.join(folder, results.MODELS), arrays)
+  atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)

@@ -31,7 +31,7 @@ _FILES = {
 _EXPERIMENTS = {
     "experiments.dp_benchmark": "config",
     "experiments.multi_view": "MultiView",
-    "experiments.private_clusters": "PrivateClusters",
+    "experiments.private_clusters": "config",
     "experiments.study": "Study",
     "experiments.three_phase_emnist": "ThreePhase",
 }

@@ -67,9 +67,11 @@ class ReferenceTest(absltest.TestCase):
       rows = list(csv.DictReader(file))
     page = pages.read("docs/private_clusters.md")
 
-    def of(method, epsilon, column):
+    def of(method, epsilon, metric):
+      keys = method, epsilon, metric
       return np.array([
-          float(row[column]) for row in rows if (row["method"], row["epsilon"]) == (method, epsilon)
+          float(row["value"]) for row in rows
+          if (row["method"], row["epsilon"], row["metric"]) == keys
       ])
 
     def text(method, epsilon):
@@ -78,12 +80,12 @@ class ReferenceTest(absltest.TestCase):
 
     for epsilon in ("8.0", "4.0"):
       (noise,) = set(of("private_ifca", epsilon, "relative_noise"))
-      loss = 100 * (of("ifca", "", "accuracy") - of("private_ifca", epsilon, "accuracy"))
+      loss = 100 * (of("ifca", "inf", "accuracy") - of("private_ifca", epsilon, "accuracy"))
       half = stats.t.ppf(0.975, len(loss) - 1) * np.std(loss, ddof=1) / len(loss) ** 0.5
       cells_ = (
           f"{float(epsilon):g}", f"{noise:.2f}"[1:], text("private_ifca", epsilon),
           f"{of('private_ifca', epsilon, 'adjusted_rand_index').mean():.2f}".removeprefix("0"),
-          text("ifca", ""), f"{loss.mean():.1f} ± {half:.1f}", text("dp_fedavg", epsilon),
+          text("ifca", "inf"), f"{loss.mean():.1f} ± {half:.1f}", text("dp_fedavg", epsilon),
       )
       self.assertRegex(page, rf"\n\| (MNIST, rotated, Dirichlet\(\.3\)|the same) \| "
                        rf"{re.escape(' | '.join(cells_))} \|\n")

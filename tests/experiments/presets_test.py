@@ -14,7 +14,7 @@ _EXPERIMENTS = {
     "dp_benchmark": "config",
     "federated_kmeans": "paper_config",
     "multi_view": "MultiView",
-    "private_clusters": "PrivateClusters",
+    "private_clusters": "config",
     "study": "Study",
     "three_phase_emnist": "ThreePhase",
 }

@@ -151,7 +151,7 @@ class NeighboursTest(parameterized.TestCase):
         mock.patch.object(tqdm, "tqdm", functools.partial(tqdm.tqdm, disable=True)),
     ):
       ended = in_process.run_program(
-          private_clusters.PrivateClusters().main, "--dataset=files", f"--data_dir={data}",
+          private_clusters.main, "--dataset=files", f"--data_dir={data}",
           f"--schema={schema}", f"--output_dir={out}", "--num_clusters=2", "--rounds=2",
           "--epsilon=1",
       )

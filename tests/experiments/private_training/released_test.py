@@ -6,7 +6,7 @@ from absl.testing import absltest
 import numpy as np
 
 from experiments.private_training import released
-from experiments.private_training import report
+from experiments.private_training import released_page
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import plan
@@ -38,15 +38,15 @@ def _files(folder):
 
 class ReleasedTest(absltest.TestCase):
 
-  def _released(self, task, journal):
+  def _released(self, task, journal, noise_seed=None):
     """Returns the names and bytes of what a run on the clients of a task releases."""
     clients, folder = (self.create_tempdir().full_path for _ in range(2))
     trained = released.train(
         _SETTINGS, task.model, client_files.write_client_files(task, clients), clients, 0,
-        releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, 1, journal),
+        releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, noise_seed, journal),
     )
     released.write(folder, {"num_clusters": 2}, _SETTINGS, task.model, "of a test", trained)
-    report.write_released(folder)
+    released_page.write(folder)
     return _files(folder)
 
   def test_other_clients_with_the_same_answers_are_released_as_the_same_bytes(self):
@@ -54,16 +54,19 @@ class ReleasedTest(absltest.TestCase):
     journal = self.create_tempdir().full_path
     found = self._released(_task(1, "secret"), journal)
     self.assertEqual(found, self._released(_task(2, "other"), journal))
-    self.assertNotEqual(
-        found["summary.json"],
-        self._released(_task(2, "other"), self.create_tempdir().full_path)["summary.json"],
+    other = self._released(_task(2, "other"), self.create_tempdir().full_path)
+    self.assertCountEqual(
+        [name for name in found if found[name] != other[name]],
+        ["clusters.csv", "models.npz", "report.html", "rounds.csv", "figures/rounds.png"],
     )
-    self.assertContainsSubset(
-        {"config.json", "ledger.csv", "models.npz", "report.html", "summary.json",
-         "figures/budget.png", "figures/rounds.png"}, found,
-    )
+    self.assertCountEqual(found, {
+        "clusters.csv", "config.json", "figures/rounds.png", "ledger.csv", "models.npz",
+        "report.html", "rounds.csv", "summary.json",
+    })
     for name, content in found.items():
       self.assertNotIn(b"secret_", content, name)
+    with self.assertRaisesRegex(ValueError, "^`trained` must have secure noise"):
+      self._released(_task(1, "secret"), None, noise_seed=1)
 
 
 if __name__ == "__main__":

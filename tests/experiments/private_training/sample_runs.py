@@ -1,6 +1,5 @@
-"""Writes the output folder of an invented run of private clusters, with known numbers."""
+"""Writes output folders of invented runs of private clusters, with known numbers."""
 
-import copy
 import json
 import math
 import os
@@ -8,161 +7,130 @@ import os
 from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import output_folder
-from experiments.private_training import results
+from experiments.private_training import config as config_lib
+from experiments.private_training import simulation
 
-_COLUMNS = (
-    "method", "epsilon", "seed", "adjusted_rand_index", "accuracy", "finetuned_accuracy",
-    "relative_noise", "seconds",
-)
-EPSILONS = (2.0, 4.0, 8.0, 16.0)
-# Adjusted Rand index, accuracy and fine-tuned accuracy; less with noise.
+# Accuracy, fine-tuned accuracy and adjusted Rand index; less with noise.
 _SCORES = {
-    "fedavg": (None, 0.5635, 0.8145),
-    "dp_fedavg": (None, 0.5585, 0.8305),
-    "ifca": (0.9925, 0.8615, 0.8895),
-    "private_ifca": (0.9985, 0.8635, 0.8865),
+    "fedavg": (0.5635, 0.8145),
+    "dp_fedavg": (0.5585, 0.8305),
+    "ifca": (0.8615, 0.8895, 0.9925),
+    "private_ifca": (0.8635, 0.8865, 0.9985),
 }
-_CONFIG = {"config": {"num_clusters": 4, "epsilon": [8.0]}, "versions": {"numpy": "1"}}
-# Exact numbers and names that must not be published.
-SECRETS = ("client_00017", "fingerprint")
-
-RELEASED = {
-    "privacy": {
-        "epsilon": 8.0, "delta": 1e-05, "mu": 1.67, "unit": "one client with all of its data",
-        "neighboring_relation": "zero_out_one_client",
-        "replacing_one_client": {"epsilon": 19.1, "delta": 1e-05}, "trust": "server",
-        "min_clients": None, "noise": "secure: exact discrete Gaussian",
-        "is_private": True, "warnings": [],
-        "budget": [
-            {"part": "grouping", "share": 0.2}, {"part": "first clip norm", "share": 0.01},
-            {"part": "training", "share": 0.75}, {"part": "report", "share": 0.04},
-        ],
-    },
-    "plan": {
-        "relative_noise": 0.102,
-        "advice": "The noise is 0.10 of the signal: about a point is lost to it, or less.",
-    },
+_METRICS = ("accuracy", "finetuned_accuracy", "adjusted_rand_index")
+_INPUTS = {
+    "dataset": {"name": "digits", "fingerprint": "abc"},
+    "model": {"name": "logistic", "num_parameters": 1970},
+}
+PRIVACY = {
+    "epsilon": 8.0, "delta": 1e-05, "mu": 1.67, "unit": "one client with all of its data",
+    "neighboring_relation": "zero_out_one_client",
+    "replacing_one_client": {"epsilon": 19.1, "delta": 1e-05}, "trust": "server",
+    "min_clients": None, "noise": "secure: exact discrete Gaussian", "is_private": True,
+    "warnings": [], "budget": [{"part": "grouping", "share": 0.2}, {"part": "rest", "share": 0.8}],
+}
+_RELEASED = {
+    "plan": {"relative_noise": 0.102, "advice": "About a point is lost to it, or less."},
     "data": {
-        "source": "MNIST at 14x14, rotated, Dirichlet(0.3)", "model": "logistic",
-        "num_parameters": 1970, "num_clients": 1200, "num_clusters": 4, "rounds": 25,
+        "source": "3 features and 2 classes", "model": "logistic", "num_parameters": 1970,
+        "num_clients": 1200, "num_clusters": 2, "rounds": 3,
     },
-    "clusters": [
-        {
-            "cluster": 0, "num_clients": 301.7, "num_clients_std": 4.2, "accuracy": 0.8551,
-            "accuracy_std": 0.0085,
-        },
-        {
-            "cluster": 1, "num_clients": 296.1, "num_clients_std": 4.2, "accuracy": 0.8612,
-            "accuracy_std": 0.0087,
-        },
-        {
-            "cluster": 2, "num_clients": 303.4, "num_clients_std": 4.2, "accuracy": 0.8483,
-            "accuracy_std": 0.0084,
-        },
-        {
-            "cluster": 3, "num_clients": 298.8, "num_clients_std": 4.2, "accuracy": 0.8574,
-            "accuracy_std": 0.0086,
-        },
-    ],
-    "all_clients": {
-        "num_clients": 1200.0, "num_clients_std": 8.4, "accuracy": 0.8554, "accuracy_std": 0.0043,
-    },
-    "clip_norms": [round(1.41 * math.exp(-0.01 * i) + 0.05 * math.sin(i), 3) for i in range(25)],
-    "sizes": [
-        [round(300 + (sign * 260 * math.exp(-i / 6)) + 6 * math.sin(3 * i + sign), 1)
-         for sign in (-1, 1, 0.4, -0.4)]
-        for i in range(25)
-    ],
-    "revived_rounds": [7],
-    "lost": [],
 }
-
-# The numbers of a cluster, or of all clients, whose report was lost.
-LOST = {"num_clients": None, "num_clients_std": 4.2, "accuracy": None, "accuracy_std": None}
-
 _LEDGER = """release,sensitivity,std,mu,answered
 mean sketch,1,4.2,0.2381,1
 round 1,1.021,3.53,0.2892,1
 round 2,1.021,3.53,0.2892,0
 """
+CLUSTERS = """cluster,metric,value
+0,clients,301.7
+0,sd of clients,4.2
+0,accuracy,0.8551
+0,sd of accuracy,0.0085
+1,clients,2.1
+1,sd of clients,4.2
+1,accuracy,0.4321
+1,sd of accuracy,0.21
+"""
+_ROUNDS = """round,line,metric,value
+1,cluster 0,"clients, noisy",10.5
+1,clip norm,clip norm,1.4
+2,cluster 0,"clients, noisy",11.5
+2,revival,"clients, noisy",0.0
+2,clip norm,clip norm,1.2
+"""
 
 
-def relative_noise(method, epsilon):
-  """Returns the planning number of a method, about that of 1,200 clients; None without noise."""
-  if epsilon is None:
-    return None
-  return round((0.82 if method == "private_ifca" else 0.2) / epsilon, 4)
+def noise(method, epsilon):
+  """Returns the planning number of a method, about that of 1,200 clients."""
+  return (0.82 if method == "private_ifca" else 0.2) / epsilon
 
 
-def rows(epsilons=EPSILONS, seeds=(0, 1, 2), methods=tuple(_SCORES), changes=None):
-  """Returns the rows of a simulation, as they are read back from results.csv.
-
-  Args:
-    changes: From (method, epsilon, seed) to the values of columns.
-  """
-  found = []
-  for method in methods:
-    for epsilon in (None,) if method in ("fedavg", "ifca") else epsilons:
-      for seed in seeds:
-        noise = relative_noise(method, epsilon) or 0.0
-        spread = 0.002 * len(method) / 4
-        values = [
-            None if score is None
-            else min(1.0, round(score - 0.4 * noise**2 + spread * (seed - 1), 4))
-            for score in _SCORES[method]
-        ]
-        row = dict(zip(_COLUMNS, (
-            method, epsilon, seed, *values, relative_noise(method, epsilon), 12.5,
-        )))
-        found.append({**row, **(changes or {}).get((method, epsilon, seed), {})})
-  return found
+def score(value, method, epsilon, seed):
+  return value - 0.4 * noise(method, epsilon) ** 2 + 0.0005 * len(method) * (seed - 1)
 
 
-def simulation(**changes):
-  """Returns the summary of `rows(**changes)`."""
-  return results.simulation_summary(rows(**changes), RELEASED["data"], 1e-05)
-
-
-def released(**changes):
-  """Returns the released summary, in which parts are replaced or, if they are dicts, updated."""
-  found = copy.deepcopy(RELEASED)
-  for name, value in changes.items():
-    found[name] = {**found[name], **value} if isinstance(value, dict) else value
-  return found
-
-
-def write(folder, with_simulation=True, of_released=None, **of_rows):
-  """Writes all files but the pages.
+def write_simulation(folder, methods=tuple(_SCORES), changes=None, **settings):
+  """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`.
 
   Args:
-    folder: The folder, which must exist.
-    of_released: Changes of the released summary.
-    **of_rows: Those of the simulation's rows.
-
-  Returns:
-    The folder as a `FinishedRun`.
+    methods: Those whose cells did not fail.
+    changes: From (method, epsilon, seed, metric) to another value.
+    **settings: Other settings than the default.
   """
-  summary = {
-      "released": released(**(of_released or {})),
-      "simulation": simulation(**of_rows) if with_simulation else None,
-  }
-  secret = file_format.stamped({**_CONFIG, "data": {SECRETS[1]: SECRETS[0]}})
+  config = config_lib.PrivateClustersConfig(**{
+      "dataset": "digits", "epsilon": (8.0, 2.0), "num_seeds": 3, **settings,
+  })
+  tables = {"results": [], "clusters": [], "rounds": []}
+  for cell in simulation.cells(config):
+    if cell["method"] not in methods:
+      continue
+    values = {
+        metric: score(value, **cell) for metric, value in zip(_METRICS, _SCORES[cell["method"]])
+    }
+    keys = tuple(cell.values())
+    if cell["epsilon"] < math.inf:
+      values["relative_noise"] = noise(cell["method"], cell["epsilon"])
+      tables["clusters"].append((*keys, "0", "clients", 100.0 * cell["epsilon"]))
+      tables["rounds"].append((*keys, 1, "cluster 0", "clients, noisy", 100.0 + cell["seed"]))
+    tables["results"] += [
+        (*keys, metric, (changes or {}).get((*keys, metric), value))
+        for metric, value in values.items()
+    ]
+  further = {"results": (), "clusters": ("cluster",), "rounds": ("round", "line")}
   texts = {
-      "config.json": json.dumps(secret),
-      "summary.json": output_folder.json_text(summary),
-      "released/config.json": json.dumps(file_format.stamped({"config": _CONFIG["config"]})),
-      "released/summary.json": output_folder.json_text(summary["released"]),
-      "released/ledger.csv": _LEDGER,
+      f"{name}.csv": output_folder.csv_text(
+          ("method", "epsilon", "seed", *further[name], "metric", "value"), rows
+      )
+      for name, rows in tables.items()
   }
-  if with_simulation:
-    texts["simulation/summary.json"] = output_folder.json_text(summary["simulation"])
-    texts["simulation/results.csv"] = output_folder.csv_text(
-        _COLUMNS, [["" if cell is None else cell for cell in row.values()]
-                   for row in rows(**of_rows)],
-    )
+  return _written(folder, {**texts, "config.json": _json({
+      "experiment": "private_clusters_simulation", "config": config.to_json(), "skipped": {},
+      "inputs": _INPUTS, "versions": {"python": "3.11"},
+  })})
+
+
+def write_released(folder, lost=(), clusters=CLUSTERS, data=None, **privacy):
+  """Writes all that is released but its page; returns the folder as a `FinishedRun`.
+
+  Args:
+    lost: The names of releases whose answers were lost.
+    data: Other data than the default.
+    **privacy: Other parts of the guarantee than the default.
+  """
+  summary = {**_RELEASED, "privacy": {**PRIVACY, **privacy}, "lost": list(lost)}
+  summary["data"] = {**summary["data"], **(data or {})}
+  return _written(folder, {
+      "config.json": _json({"config": {"num_clusters": 2}}), "summary.json": json.dumps(summary),
+      "ledger.csv": _LEDGER, "clusters.csv": clusters, "rounds.csv": _ROUNDS,
+  })
+
+
+def _json(document):
+  return json.dumps(file_format.stamped(document))
+
+
+def _written(folder, texts):
   for name, text in texts.items():
-    path = os.path.join(folder, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
       file.write(text)
   return finished_run.FinishedRun(folder)
