@@ -189,6 +189,8 @@ def report(
   headline = _headline(experiment, frames)
   os.makedirs(finished.join(tidy_experiment.TABLES), exist_ok=True)
   for name, frame in frames.items():
+    if not len(frame):
+      continue
     path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
     atomic_file.write_text(path, frame.to_csv(index=False))
   summary = {"headline": headline, "failed": len(_failures(finished))}

@@ -17,23 +17,20 @@ from absl import flags
 from clustering_basics import options
 from clustering_basics import validate
 from experiment_shell import experiment
-from experiment_shell import finished_run
 from experiment_shell import lazy_module
 from experiment_shell import option_flags
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import program_help
 from experiment_shell import run_flags
+from experiment_shell import tidy_experiment
 from experiments.kmeans import config as config_lib
 from experiments.own_tables import column_flags
 from experiments.own_tables import schema_flag
 from experiments import reports
 from fl_clustering import runtime
 
-cells = lazy_module.LazyModule("experiments.kmeans.cells")
-data = lazy_module.LazyModule("experiments.kmeans.data")
 own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
-results = lazy_module.LazyModule("experiments.kmeans.results")
 
 for _module in (run_flags, column_flags, schema_flag):
   flags.adopt_module_key_flags(_module)
@@ -75,7 +72,8 @@ _OF_OWN_DATA = (
     *options.of(config_lib.OwnDataConfig), *column_flags.NAMES, "schema", "k_range")
 
 
-def _paper_config() -> config_lib.PaperConfig:
+def paper_config() -> config_lib.PaperConfig:
+  """Returns the settings of the papers' experiments; ValueError if the flags don't fit."""
   option_flags.check_left_out(_OF_OWN_DATA, "without --data_dir")
   config = config_lib.PaperConfig(**option_flags.given(config_lib.PaperConfig))
   if "real" not in config.figures:
@@ -106,44 +104,17 @@ def _own_data_config() -> config_lib.OwnDataConfig:
   return config_lib.OwnDataConfig(schema=schema, **settings)
 
 
-class _Kmeans(experiment.Experiment):
-  program = "federated_kmeans"
-  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-  failures = (runtime.WorkerLost,)
-
-
-class Paper(_Kmeans):
-  """The papers' experiments."""
-
-  name = "federated_kmeans"
-  files = (config_lib.MEASUREMENTS, config_lib.TIMING)
-  report = reports.MODULES[name]
-  config = staticmethod(_paper_config)
-
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del stack
-    data_dir = flags.FLAGS.cache_dir
-    # `auto` stays with what it has chosen.
-    described = data.describe(config, data_dir) if recorded is None else recorded["data"]
-    lines = tuple(f"data: {what}: {source}" for what, source in described.items())
-    draw = data.build_draw(described.get("dataset"), data_dir)
-    return experiment.Inputs(draw, {"data": described}, lines)
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    cells.measure_all(config, inputs.data, folder)
-    return results.summary(results.read(finished_run.FinishedRun(folder.path)))
-
-
-class OwnData(_Kmeans):
+class OwnData(experiment.Experiment):
   """The clusters of the clients of a folder."""
 
   name = "federated_kmeans_own_data"
+  program = "federated_kmeans"
   files = (
       config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
   )
   folders = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
+  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
+  failures = (runtime.WorkerLost,)
   report = reports.MODULES[name]
   # A finished run is told from one on other data.
   rechecks_finished = True
@@ -166,7 +137,14 @@ class OwnData(_Kmeans):
 
 
 def main() -> None:
-  (Paper() if flags.FLAGS.data_dir is None else OwnData()).main()
+  if flags.FLAGS.data_dir is not None:
+    OwnData().main()
+    return
+  with launch.input_errors():
+    settings = paper_config()
+  from experiments.kmeans import papers  # It takes long to import.
+
+  tidy_experiment.main(papers.EXPERIMENT, settings, cache_dir=flags.FLAGS.cache_dir)
 
 
 if __name__ == "__main__":

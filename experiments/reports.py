@@ -3,7 +3,7 @@
 # From an experiment's name in `config.json` to the module whose `write_report` draws its report.
 MODULES = {
     "dp_benchmark": "experiments.private.benchmark",
-    "federated_kmeans": "experiments.kmeans.report",
+    "federated_kmeans": "experiments.kmeans.papers",
     "federated_kmeans_own_data": "experiments.kmeans.own_report",
     "multi_view": "experiments.multiview.comparison",
     "private_clusters": "experiments.private_training.release",

@@ -11,10 +11,7 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import schema as schema_lib
 
-# Files of a run of the papers' experiments,
-MEASUREMENTS = "measurements.csv"
-TIMING = "timing.json"
-# and of one on the user's own data.
+# Files of a run on the user's own data.
 K_SELECTION = "k_selection.csv"
 CENTROIDS = "centroids.csv"
 ROUNDS = "rounds.csv"
@@ -22,7 +19,7 @@ ASSIGNMENTS = "assignments"
 PROFILES = "profiles.csv"
 MODEL = model_folder.MODEL
 
-# What a source shows, in the order of the report; `cells.FIGURES` says which cells it needs.
+# What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)

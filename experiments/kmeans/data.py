@@ -18,6 +18,7 @@ References:
 import dataclasses
 import functools
 import importlib.metadata
+import itertools
 from typing import Any, Callable
 
 import numpy as np
@@ -35,6 +36,8 @@ from fl_clustering.tasks import shares as shares_lib
 BETAS = (0.1, 1.0, 10.0)
 NOISES = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
 POINTS = (50, 100, 200)
+# (beta, points per cluster, noise) of every regular grid.
+GRID = tuple(itertools.product(BETAS, POINTS, NOISES))
 
 _AXIS = (-7.5, -2.5, 2.5, 7.5)
 CENTERS = np.array([(x, y) for x in _AXIS for y in _AXIS])
@@ -234,8 +237,7 @@ def table_name(name: str) -> str:
 
 
 _DRAWN: dict[str, Callable[[int], LabelledClients]] = {
-    **{grid_name(beta, points, noise): functools.partial(draw_grid, beta, points, noise)
-       for beta in BETAS for points in POINTS for noise in NOISES},
+    **{grid_name(*one): functools.partial(draw_grid, *one) for one in GRID},
     **{private_grid_name(noise): functools.partial(draw_grid, 1.0, PRIVATE_POINTS, noise)
        for noise in PRIVATE_NOISES},
     **{extreme_name(noise): functools.partial(draw_extreme, noise) for noise in EXTREME_NOISES},

@@ -2,280 +2,187 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence, TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiment_shell import scores as scores_lib
-from experiments.kmeans import cells
+from experiment_shell import tidy_experiment
 from experiments.kmeans import data
 from experiments.kmeans import methods
-from experiments.kmeans import results
+from experiments.kmeans import summary
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
-  from matplotlib.figure import Figure
+  import pandas as pd
 
+_CLIENTS = [f"client_{place}" for place in range(data.NUM_CLIENTS)]
 # In the order of drawing: the best come last, on top.
-_NOISE_METHODS = tuple(reversed(cells.COMPARED))
-_BETA_MARKERS = dict(zip(data.BETAS, "osD"))
+_COLORS = {
+    methods.LABELS.get(method, method): figure_style.METHOD_COLORS[color]
+    for method, color in {
+        "kfed": "green", "fkm": "vermilion", "fkm_lloyd": "purple", "sums": "blue",
+        "central": "grey", "true_centers": "black", "printed": "orange", "informed": "sky blue",
+        "lloyd": "black", "tff_minibatch": "yellow", "child_parent": "vermilion",
+        "weighted": "orange", "one_round": "green", "five_rounds": "sky blue",
+        "best_one_round": "black", "best_five_rounds": "yellow",
+        methods.SERVER: "blue", methods.NONE: "sky blue", methods.TREE: "orange",
+    }.items()
+}
+# Of what no federated method can be expected to exceed.
+_DASHED = [methods.LABELS[one] for one in (methods.CENTRAL, methods.TRUE_CENTERS)]
 
 
-def _color(method: str) -> str:
-  return figure_style.METHOD_COLORS[methods.METHODS[method].color]
-
-
-def _labels(compared: Sequence[str]) -> list[str]:
-  return [methods.METHODS[method].label for method in compared]
-
-
-def _seeds(scores: scores_lib.Scores) -> str:
-  return f"{len(scores.repetitions)} seeds" if len(scores.repetitions) > 1 else "one seed"
-
-
-def _scatter_clients(axes: Axes, clients: data.LabelledClients, title: str) -> None:
-  for points, color in zip(clients.points.values(), figure_style.CATEGORY_COLORS):
-    axes.scatter(points[:, 0], points[:, 1], s=4, color=color, linewidths=0)
+def _draw_points(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws the clients' points in one color each, and the true centers."""
+  for client, color in zip(_CLIENTS, figure_style.CATEGORY_COLORS):
+    own = frame[frame["client"] == client]
+    axes.scatter(own["x"], own["y"], s=4, color=color, linewidths=0)
   axes.scatter(
       data.CENTERS[:, 0], data.CENTERS[:, 1], s=16, marker="+", color="black", linewidths=0.8
   )
-  axes.set_title(title, loc="left")
-  axes.set_aspect("equal")
-  axes.set_xticks([])
-  axes.set_yticks([])
+  limits = (-data.FIELD, data.FIELD)
+  axes.set(xlim=limits, ylim=limits, xticks=[], yticks=[], aspect="equal")
 
 
-def _draw_scores(
-    axes: Axes, scores: scores_lib.Scores, name: str, column: str, compared: Sequence[str],
-    margin: float | None = 0.6, **look: Any,
-) -> None:
-  """Draws a row per method: mean and standard deviation of a column, an index of at most 1."""
-  found = scores_lib.spread_table(
-      ({"row": methods.METHODS[method].label, "color": _color(method)},
-       scores.spread(column, name, method))
-      for method in compared
-  )
-  rows = _labels(compared)
-  figure_shapes.set_rows(axes, rows, margin)
-  figure_shapes.dots(
-      axes, rows, figure_shapes.with_deviations(found, most=1.0),
-      **{"capsize": 3, "markersize": 5, **look},
-  )
-
-
-def regular(scores: scores_lib.Scores) -> Figure:
-  """Figure 1: who has which points, and the scores."""
-  figure = figure_style.new_figure(6.2)
-  halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.45))
-  top, bottom = halves
-  for axes, beta in zip(top.subplots(1, 3), data.BETAS):
-    clients = data.draw_grid(beta, 50, 1.0, scores.repetitions[0])
-    _scatter_clients(axes, clients, f"beta {beta:g}")
-  axes = bottom.subplots()
-  compared = results.methods_of(scores, data.grid_name(0.1, 50, 1.0))
-  for index, (beta, marker) in enumerate(_BETA_MARKERS.items()):
-    _draw_scores(
-        axes, scores, data.grid_name(beta, 50, 1.0), "ari", compared, margin=None,
-        shift=0.22 * (index - 1), marker=marker, capsize=2,
+def _draw_dots(label: str, frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a row per method, with a mark for each value of the column `of`."""
+  rows, series = list(frame["method"].unique()), frame["of"].unique()
+  shifts = np.linspace(-0.3, 0.3, len(series) + 2)[1:-1]
+  figure_shapes.set_rows(axes, rows, margin=0.6)
+  marked = frame.assign(row=frame["method"], color=frame["method"].map(_COLORS))
+  for of, marker, shift in zip(series, "osD^", shifts):
+    figure_shapes.dots(
+        axes, rows, marked[marked["of"] == of], shift, marker=marker, markersize=4, capsize=2
     )
-  axes.set_xlabel("adjusted Rand index, all points")
-  figure_shapes.legend(axes, {
-      f"beta {beta:g}": {"color": figure_style.QUIET, "marker": marker, "linestyle": ""}
-      for beta, marker in _BETA_MARKERS.items()
-  }, ncols=1, loc="lower left")
-  figure_style.set_title(
-      figure, f"16 clusters of 50 points, noise 1, five clients, {_seeds(scores)}",
-      "Who has which points, and how well the clusters are found",
-  )
-  return figure
+    axes.plot([], [], marker, color=figure_style.QUIET, label=of)
+  axes.set_xlabel(label)
 
 
-def noisy_data(scores: scores_lib.Scores) -> Figure:
-  """Figure 2: the data with more noise."""
-  figure = figure_style.new_figure(4.6)
-  panels = figure.subplots(2, 3)
-  for row, points in zip(panels, (50, 200)):
-    for axes, noise in zip(row, (1.0, 1.3, 1.5)):
-      clients = data.draw_grid(1.0, points, noise, scores.repetitions[0])
-      _scatter_clients(axes, clients, f"{points} points, noise {noise:g}")
-  figure_style.set_title(
-      figure, "16 clusters, five clients (colours), beta 1", "The points, with more and more noise"
-  )
-  return figure
-
-
-def noise(scores: scores_lib.Scores) -> Figure:
-  """Figures 3a-c and 6: the scores over the noise."""
-  figure = figure_style.new_figure(8.4)
-  panels = figure.subplots(3, 3, sharex=True, sharey=True)
-  looks = {
+def _looks(frame: pd.DataFrame) -> dict[str, dict[str, object]]:
+  there = set(frame["method"])
+  return {
       method: {
-          "color": _color(method), "marker": "o", "markersize": 3,
-          "label": methods.METHODS[method].label,
-          "linestyle": "--" if method == methods.CENTRAL else "-",
+          "color": color, "label": method, "marker": "o", "markersize": 3,
+          "linestyle": "--" if method in _DASHED else "-",
       }
-      for method in _NOISE_METHODS
+      for method, color in _COLORS.items() if method in there
   }
-  for row, points in zip(panels, data.POINTS):
-    for axes, beta in zip(row, data.BETAS):
-      found = scores_lib.spread_table(
-          ({"noise": noise, "method": method},
-           scores.spread("ari", data.grid_name(beta, points, noise), method))
-          for method in _NOISE_METHODS for noise in data.NOISES
-      )
-      for method, look in looks.items():
-        figure_shapes.lines(axes, found, "noise", "method", {method: look})
-        published = results.PUBLISHED_ARI.get(method, {}) if points == 50 else {}
-        axes.plot(
-            [noise for (b, noise) in published if b == beta],
-            [value for (b, _), value in published.items() if b == beta],
-            "x", color=_color(method), markersize=7, markeredgewidth=1.8,
-        )
-      axes.set_title(f"{points} points, beta {beta:g}", loc="left")
-      axes.grid(True)
-  figure_shapes.label_edges(panels, "noise", "adjusted Rand index")
-  figure_shapes.legend(figure, looks)
-  figure_style.set_title(
-      figure, f"16 clusters, five clients, {_seeds(scores)}; bands: the middle half",
-      "How well the clusters are found, over noise",
-      "Crosses: the paper's means (averaged over clients), where it prints them.",
-  )
-  return figure
 
 
-def rounds(scores: scores_lib.Scores) -> Figure:
-  """Figure 3d-f: the score after every round."""
-  figure = figure_style.new_figure(5.2)
-  panels = figure.subplots(2, 3, sharex=True, sharey=True)
+def _draw_over_noise(frame: pd.DataFrame, axes: Axes) -> None:
+  looks = _looks(frame)
+  figure_shapes.lines(axes, frame, "noise", "method", looks)
+  for method, look in looks.items():
+    own = frame[frame["method"] == method]
+    axes.plot(own["noise"], own["paper"], "x", color=look["color"], markersize=7,
+              markeredgewidth=1.8)
+  axes.set_ylim(min(0.3, frame["low"].min()), 1)
+  axes.grid(True)
+  axes.set_xlabel("noise")
+  axes.set_ylabel("adjusted Rand index")
+
+
+def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
   shades = dict(zip(data.NOISES, np.linspace(0.95, 0.25, len(data.NOISES))))
-  for row, method in zip(panels, ("fkm", methods.DEFAULT)):
-    for axes, beta in zip(row, data.BETAS):
-      for noise, shade in shades.items():
-        path = results.ari_by_round(scores, data.grid_name(beta, 50, noise), method)
-        axes.plot(
-            range(1, len(path) + 1), path, color=_color(method), alpha=shade, marker="o",
-            markersize=2,
-        )
-      axes.set_title(f"{methods.METHODS[method].label}, beta {beta:g}", loc="left")
-      axes.xaxis.get_major_locator().set_params(integer=True)
-      axes.grid(True)
-  figure_shapes.label_edges(panels, "round", "adjusted Rand index")
-  figure_shapes.legend(figure, {
-      f"noise {noise:g}": {"color": "black", "alpha": shade, "marker": "o", "markersize": 3}
-      for noise, shade in shades.items()
-  })
-  figure_style.set_title(
-      figure, f"16 clusters of 50 points, five clients, mean of {_seeds(scores)}",
-      "How well the clusters are found after every round",
-  )
-  return figure
+  for noise, shade in shades.items():
+    own = frame[frame["noise"] == noise]
+    look = {"alpha": shade, "marker": "o", "markersize": 2}
+    axes.plot(own["round"], own["ari"], color=_COLORS[frame["method"].iloc[0]], **look)
+    axes.plot([], [], color="black", label=f"noise {noise:g}", **look)
+  axes.set_xlim(0, max(31, frame["round"].max() + 1))
+  axes.set_ylim(0, 1)
+  axes.grid(True)
+  axes.set_xlabel("round")
+  axes.set_ylabel("adjusted Rand index")
 
 
-def extreme(scores: scores_lib.Scores) -> Figure:
-  """Figure 4: the extreme split."""
-  figure = figure_style.new_figure(5.6)
-  halves: Any = figure.subfigures(2, 1, height_ratios=(1, 2.1))
-  top, bottom = halves
-  clients = data.draw_extreme(1.0, scores.repetitions[0])
-  for axes, color, (client_id, points) in zip(
-      top.subplots(1, len(clients.points)), figure_style.CATEGORY_COLORS, clients.points.items()
-  ):
-    axes.scatter(points[:, 0], points[:, 1], s=3, color=color, linewidths=0)
-    num_clusters = len(np.unique(clients.labels[client_id]))
-    axes.set_title(f"{num_clusters} clusters" if num_clusters > 1 else "1 cluster", loc="left")
-    axes.set(xlim=(-12, 12), ylim=(-12, 12), xticks=[], yticks=[], aspect="equal")
-  for axes, noise_std in zip(bottom.subplots(1, 2, sharey=True), data.EXTREME_NOISES):
-    name = data.extreme_name(noise_std)
-    _draw_scores(axes, scores, name, "ari", results.methods_of(scores, name))
-    axes.set_title(f"noise {noise_std:g}", loc="left")
-    axes.set_xlabel("adjusted Rand index")
-  figure_style.set_title(
-      figure, f"Each panel above is a client; {_seeds(scores)}", "The extreme split"
-  )
-  return figure
+def _draw_over_epsilon(frame: pd.DataFrame, axes: Axes) -> None:
+  figure_shapes.lines(axes, frame, "epsilon", "method", _looks(frame))
+  axes.set_xscale("log", base=2)
+  axes.set_yscale("log")
+  axes.set_ylim(0.003, 500)
+  axes.set_xticks(methods.EPSILONS, [f"{epsilon:g}" for epsilon in methods.EPSILONS])
+  axes.yaxis.set_major_formatter("{x:g}")
+  axes.grid(True)
+  axes.set_xlabel("epsilon")
+  axes.set_ylabel(summary.EXCESS)
 
 
-def real(scores: scores_lib.Scores) -> Figure:
-  """Figure 5: silhouettes on real data."""
-  figure = figure_style.new_figure(3.4)
-  compared = results.methods_of(scores, data.REAL)
-  panels = figure.subplots(1, 2, sharey=True)
-  for axes, column in zip(panels, ("silhouette", "simplified_silhouette")):
-    _draw_scores(axes, scores, data.REAL, column, compared)
-    axes.set_title(column.replace("_", " "), loc="left")
-  figure_style.set_title(
-      figure, f"Digits at ten clients, K = {data.DIGIT_CLUSTERS}, {_seeds(scores)}",
-      "Silhouettes on real data",
-  )
-  return figure
+_SEEDS = "seeds: {num_seeds}"
+_ARI = "adjusted Rand index, all points"
 
-
-def sse(scores: scores_lib.Scores) -> Figure:
-  """The child/parent table: inertia over central."""
-  figure = figure_style.new_figure(5.6)
-  compared = [method for method in cells.TABLE_METHODS if method != methods.CENTRAL]
-  rows = _labels(compared)
-  for axes, name in zip(figure_style.panel_grid(figure, len(data.TABLES)), data.TABLES):
-    found = pd.DataFrame([
-        {"row": label, "color": _color(method), "mean": value}
-        for method, label in zip(compared, rows)
-        for value in scores.values(results.EXCESS, data.table_name(name), method)
-    ])
-    means = found.groupby(["row", "color"], as_index=False).mean()
-    figure_shapes.set_rows(axes, rows, margin=None)
-    figure_shapes.dots(axes, rows, found, markersize=4, alpha=0.6, markeredgewidth=0)
-    figure_shapes.dots(axes, rows, means, marker="D", markersize=7)
-    axes.axvline(0, color=figure_style.QUIET, linewidth=1, zorder=0)
-    axes.margins(x=0.1)
-    axes.tick_params(axis="y", labelsize=8)
-    axes.set_xlabel("% over central")
-    axes.set_title(name.replace("_", " "), loc="left")
-  figure_style.set_title(
-      figure, f"{data.TABLE_CLIENTS} clients by label skew, {_seeds(scores)} (dots; "
-      "diamonds: means)", "Sum of squared errors over that of central k-means",
-  )
-  return figure
-
-
-def privacy(scores: scores_lib.Scores) -> Figure:
-  """The loss of private fits over epsilon."""
-  figure = figure_style.new_figure(4.4)
-  panels = figure.subplots(1, 2, sharey=True)
-  true_centers = methods.METHODS[methods.TRUE_CENTERS]
-  looks = {
-      key: {
-          "color": figure_style.METHOD_COLORS[kind.color], "marker": "o", "markersize": 4,
-          "label": kind.label,
-      }
-      for key, kind in methods.PRIVATE.items()
-  }
-  for axes, noise_std in zip(panels, data.PRIVATE_NOISES):
-    name = data.private_grid_name(noise_std)
-    found = scores_lib.spread_table(
-        ({"epsilon": epsilon, "kind": key},
-         scores.spread(results.EXCESS, name, methods.private_name(key, epsilon)))
-        for key in methods.PRIVATE for epsilon in methods.EPSILONS
-    )
-    figure_shapes.lines(axes, found, "epsilon", "kind", looks)
-    axes.axhline(
-        np.mean(scores.values(results.EXCESS, name, methods.TRUE_CENTERS)),
-        color=_color(methods.TRUE_CENTERS), linestyle="--", linewidth=1, label=true_centers.label,
-    )
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(methods.EPSILONS, [f"{epsilon:g}" for epsilon in methods.EPSILONS])
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("epsilon")
-    axes.set_title(f"noise {noise_std:g}", loc="left")
-    axes.grid(True)
-  panels[0].set_ylabel("inertia over central, %")
-  figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-  num_points = len(data.CENTERS) * data.PRIVATE_POINTS
-  figure_style.set_title(
-      figure, f"{num_points:,} points, 16 clusters, five clients, {_seeds(scores)}; bands: the "
-      "middle half", "What privacy costs over central k-means without privacy",
-  )
-  return figure
+FIGURES = (
+    tidy_experiment.Figure(
+        "regular_points", "Figure 1: who has which points (noise 1)",
+        "A color is a client, a cross a true center. The smaller beta, the fewer clusters a client "
+        "has.", _draw_points, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "regular", f"Figure 1: regular grid; mean ± sd, {_SEEDS}",
+        "A method that copes has its marks close together, and close to central k-means.",
+        functools.partial(_draw_dots, _ARI), height=3.6,
+    ),
+    tidy_experiment.Figure(
+        "noise_points", "Figure 2: points with more and more noise (beta 1)",
+        "At noise 1.5 neighbouring clusters run into each other, and no method can tell all points "
+        "apart.", _draw_points, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "noise",
+        f"Figure 3a-c: adjusted Rand index over noise; mean ± sd, {_SEEDS}",
+        "The grey dashed line is k-means on all points, the best that can be expected. Crosses: "
+        "the paper's means, averaged over clients, where it prints them.",
+        _draw_over_noise, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "more_points", f"Figure 6: the same with more points per cluster; mean ± sd, {_SEEDS}",
+        "As figure 3a-c, with 100 and 200 points per cluster.",
+        _draw_over_noise, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "rounds", f"Figure 3d-f: adjusted Rand index by round; mean, {_SEEDS}",
+        "The lighter the line, the noisier the data. FKM's server starts afresh in every round, so "
+        "nothing tells it when to stop. The default sees totals only, so it is the same for every "
+        "beta. It splits one cluster into 48, merges them to 16, and then adds and drops some in "
+        "turns; rounds with more clusters score lower. It stops once its inertia no longer falls.",
+        _draw_rounds, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "extreme_points", "Figure 4: who has which points (noise 1)",
+        "A panel is a client.", _draw_points, panels="panel",
+    ),
+    tidy_experiment.Figure(
+        "extreme", f"Figure 4: extreme split; mean ± sd, {_SEEDS}",
+        "A wide bar means that some runs miss a cluster.",
+        functools.partial(_draw_dots, _ARI), height=3.6,
+    ),
+    tidy_experiment.Figure(
+        "silhouettes",
+        f"Figure 5: silhouettes on digits at ten clients, K = 60; mean ± sd, {_SEEDS}",
+        "Clients can compute the simplified silhouette without seeing each other's points; the "
+        "full one is shown beside it.",
+        functools.partial(_draw_dots, "silhouette"), height=2.8,
+    ),
+    tidy_experiment.Figure(
+        "sse",
+        "Sum of squared errors over that of central k-means, eight clients by label skew; "
+        f"mean ± sd, {_SEEDS}",
+        "Zero is central k-means. Read from the top: what is gained by weighting the children's "
+        "centroids by their counts, then by rounds of Lloyd, then by restarts.",
+        functools.partial(_draw_dots, summary.EXCESS), height=4.4,
+    ),
+    tidy_experiment.Figure(
+        "loss_over_epsilon",
+        "What privacy costs: inertia over central k-means without privacy, 80,000 points; "
+        f"mean ± sd, {_SEEDS}",
+        "The scale is logarithmic: zero, where the default without privacy is, would be infinitely "
+        "far down. Central private k-means (dp_clustering's private_clustering) has no line of its "
+        "own: with the same noise it finds the same centers as private sums whose noise the server "
+        "adds, bit for bit. The LSH tree gains nothing from a larger epsilon, because in two "
+        "dimensions its hyperplanes through the origin tell directions apart and not distances.",
+        _draw_over_epsilon, panels="of",
+    ),
+)

@@ -1,4 +1,4 @@
-"""The methods that the experiment compares: one row each.
+"""The methods that the papers' study compares: functions of the clients and a seed.
 
 Among them is FKM as its paper prints it, in NumPy and in one place, for comparison alone.
 Its clients begin by sending rows picked by k-means++: raw data.  So it is no algorithm of
@@ -53,21 +53,7 @@ class Found:
   local_clusters: int | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Method:
-  """A row of the registry.
-
-  Attributes:
-    label: Its name in tables and figures.
-    run: Called with the clients and a seed.
-    color: A key of `figure_style.METHOD_COLORS`.
-    note: What it uses that a federated method may not, or "".
-  """
-
-  label: str
-  run: Callable[[data.LabelledClients, int], Found]
-  color: str
-  note: str = ""
+Run = Callable[[data.LabelledClients, int], Found]
 
 
 def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
@@ -98,7 +84,7 @@ def _fit(
 
 def _federated(
     algorithm: kmeans_config.Algorithm, privacy_of_fit: privacy.PointPrivacy | None = None
-) -> Callable[[data.LabelledClients, int], Found]:
+) -> Run:
   def run(clients: data.LabelledClients, seed: int) -> Found:
     model = _fit(clients, seed, algorithm, privacy_of_fit)
     restarts = algorithm.n_init
@@ -112,13 +98,9 @@ def _federated(
   return run
 
 
-def _child_parent(
-    lloyd_rounds: int, n_init: int = 1
-) -> Callable[[data.LabelledClients, int], Found]:
+def _child_parent(lloyd_rounds: int, n_init: int = 1) -> Run:
   return _federated(
-      kmeans_config.ChildParent(
-          weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init
-      )
+      kmeans_config.ChildParent(weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init)
   )
 
 
@@ -190,13 +172,13 @@ def _true_centers(unused_clients: data.LabelledClients, unused_seed: int) -> Fou
   return Found(data.CENTERS)
 
 
-def _private(trust: str, epsilon: float) -> Callable[[data.LabelledClients, int], Found]:
+def _private_sums(trust: str, epsilon: float) -> Run:
   return _federated(
       kmeans_config.Sums(), privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
   )
 
 
-def _private_tree(epsilon: float) -> Callable[[data.LabelledClients, int], Found]:
+def _private_tree(epsilon: float) -> Run:
   def run(clients: data.LabelledClients, unused_seed: int) -> Found:  # Secure noise takes none.
     points = clustering_params.Data(clients.pooled_points, data.PRIVATE_RADIUS)
     budget = clustering_params.DifferentialPrivacyParam(epsilon, DELTA)
@@ -207,69 +189,69 @@ def _private_tree(epsilon: float) -> Callable[[data.LabelledClients, int], Found
   return run
 
 
-@dataclasses.dataclass(frozen=True)
-class PrivateKind:
-  """A kind of private method: a row of the registry for each epsilon.
-
-  Attributes:
-    build_run: From epsilon to the `run` of a `Method`.
-  """
-
-  label: str
-  build_run: Callable[[float], Callable[[data.LabelledClients, int], Found]]
-  color: str
-
-
 DELTA = 1e-6
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+# From a private method to its kind and epsilon.
+SERVER, NONE, TREE = "sums, noise by server", "sums, noise by clients", "LSH tree, central"
+_KINDS = {"server": SERVER, "none": NONE, "tree": TREE}
 PRIVATE = {
-    "server": PrivateKind(
-        "private sums, the server adds the noise", functools.partial(_private, privacy.SERVER),
-        "blue",
-    ),
-    "none": PrivateKind(
-        "private sums, the clients add the noise", functools.partial(_private, privacy.NONE),
-        "sky blue",
-    ),
-    "tree": PrivateKind(
-        "LSH tree (Google's algorithm), central", _private_tree, "orange"
-    ),
+    f"private {name} epsilon={epsilon:g}": (kind, epsilon)
+    for name, kind in _KINDS.items() for epsilon in EPSILONS
 }
-
-
-def private_name(kind: str, epsilon: float) -> str:
-  """Returns the key in `METHODS` of a key of `PRIVATE` and one of `EPSILONS`."""
-  return f"private {kind} epsilon={epsilon:g}"
-
+_BUILD_PRIVATE: dict[str, Callable[[float], Run]] = {
+    SERVER: functools.partial(_private_sums, privacy.SERVER),
+    NONE: functools.partial(_private_sums, privacy.NONE),
+    TREE: _private_tree,
+}
 
 CENTRAL = "central"
 TRUE_CENTERS = "true_centers"
 DEFAULT = "sums"
+# From a method to its label and what runs it.
+_METHODS: dict[str, tuple[str, Run]] = {
+    TRUE_CENTERS: ("true centers", _true_centers),
+    CENTRAL: ("central k-means", _central),
+    DEFAULT: ("Sums (default)", _federated(kmeans_config.Sums())),
+    "fkm_lloyd": ("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd())),
+    "fkm": ("FKM", _federated(kmeans_config.Fkm())),
+    "printed": ("FKM as printed", _printed),
+    "kfed": ("k-FED", _federated(kmeans_config.KFed())),
+    "informed": ("k-FED, informed", _informed),
+    "lloyd": ("Lloyd from random starts", _federated(kmeans_config.Lloyd())),
+    "tff_minibatch": ("TFF's mini-batch", _federated(kmeans_config.TffMinibatch())),
+    "child_parent": ("child/parent", _federated(kmeans_config.ChildParent())),
+    "weighted": ("child/parent, weighted", _child_parent(0)),
+    "one_round": ("weighted, 1 round of Lloyd", _child_parent(1)),
+    "five_rounds": ("weighted, 5 rounds of Lloyd", _child_parent(5)),
+    "best_one_round": ("best of 5, 1 round of Lloyd", _child_parent(1, n_init=5)),
+    "best_five_rounds": ("best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5)),
+}
+LABELS = {name: label for name, (label, _) in _METHODS.items()}
 METHODS = {
-    TRUE_CENTERS: Method("true centers", _true_centers, "black", "known to nobody"),
-    CENTRAL: Method("central k-means", _central, "grey", "sees all points"),
-    DEFAULT: Method("Sums (default)", _federated(kmeans_config.Sums()), "blue"),
-    "fkm_lloyd": Method("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd()), "purple"),
-    "fkm": Method("FKM", _federated(kmeans_config.Fkm()), "vermilion"),
-    "printed": Method("FKM as printed", _printed, "orange", "clients send rows"),
-    "kfed": Method("k-FED", _federated(kmeans_config.KFed()), "green"),
-    "informed": Method("k-FED, informed", _informed, "sky blue", "chosen by the true classes"),
-    "lloyd": Method("Lloyd from random starts", _federated(kmeans_config.Lloyd()), "black"),
-    "tff_minibatch": Method("TFF's mini-batch", _federated(kmeans_config.TffMinibatch()), "yellow"),
-    "child_parent": Method("child/parent", _federated(kmeans_config.ChildParent()), "vermilion"),
-    "weighted": Method("child/parent, weighted", _child_parent(0), "orange"),
-    "one_round": Method("weighted, 1 round of Lloyd", _child_parent(1), "green"),
-    "five_rounds": Method("weighted, 5 rounds of Lloyd", _child_parent(5), "sky blue"),
-    "best_one_round": Method(
-        "best of 5, 1 round of Lloyd", _child_parent(1, n_init=5), "black"
-    ),
-    "best_five_rounds": Method(
-        "best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5), "yellow"
-    ),
-    **{
-        private_name(kind, epsilon): Method(
-            f"{entry.label}, epsilon {epsilon:g}", entry.build_run(epsilon), entry.color
-        )
-        for kind, entry in PRIVATE.items() for epsilon in EPSILONS
+    **{name: run for name, (_, run) in _METHODS.items()},
+    **{name: _BUILD_PRIVATE[kind](epsilon) for name, (kind, epsilon) in PRIVATE.items()},
+}
+
+_COMPARED = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed")
+_ALL = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "printed", "kfed", "informed", "lloyd")
+_SSE = (
+    CENTRAL, "child_parent", "weighted", "one_round", "five_rounds", "best_one_round",
+    "best_five_rounds", "fkm_lloyd", DEFAULT,
+)
+# From a figure to the data, and from these to the methods, that it shows.
+FIGURES: dict[str, dict[str, tuple[str, ...]]] = {
+    "regular": {data.grid_name(beta, 50, 1.0): _ALL for beta in data.BETAS},
+    "noise": {data.grid_name(*grid): _COMPARED for grid in data.GRID},
+    "rounds": {
+        data.grid_name(*grid): (CENTRAL, DEFAULT, "fkm") for grid in data.GRID if grid[1] == 50
+    },
+    "extreme": {
+        data.extreme_name(noise): (*_ALL, "tff_minibatch") for noise in data.EXTREME_NOISES
+    },
+    "real": {data.REAL: (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")},
+    "sse": {data.table_name(name): _SSE for name in data.TABLES},
+    "privacy": {
+        data.private_grid_name(noise): (TRUE_CENTERS, CENTRAL, DEFAULT, *PRIVATE)
+        for noise in data.PRIVATE_NOISES
     },
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from experiment_shell import html_page
 from fl_clustering.points import privacy as privacy_lib
 
 _MEANS = (
@@ -79,8 +78,3 @@ def leaves_client(algorithm: str, min_count: int | None = None) -> str:
       f"{_LEAVES[algorithm]} No mean of fewer than {min_count} points leaves a client, and none "
       "that equals one of its rows."
   )
-
-
-def labelled(label: str, text: str) -> html_page.Html:
-  """Returns a paragraph's text after a label in bold."""
-  return html_page.joined(html_page.strong(f"{label}:"), text)

@@ -101,9 +101,8 @@ GOLDEN = {
     ),
     "kmeans": Golden(
         "experiments.federated_kmeans --figure=extreme,sse --seeds=1",
-        _columns(
-            "measurements.csv", ["data", "method"],
-            ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
+        _tidy(
+            ["data", "method"], "ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"
         ),
         rtol=1e-6,
     ),

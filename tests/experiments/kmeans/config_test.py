@@ -5,8 +5,8 @@ import dataclasses
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.kmeans import cells
 from experiments.kmeans import config
+from experiments.kmeans import methods
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
@@ -25,7 +25,7 @@ def _own(**settings):
 class PaperConfigTest(parameterized.TestCase):
 
   def test_every_figure_has_cells(self):
-    self.assertEqual(config.FIGURES, tuple(cells.FIGURES))
+    self.assertEqual(config.FIGURES, tuple(methods.FIGURES))
     self.assertEqual(config.PaperConfig().seeds, range(2))
 
   @parameterized.named_parameters(

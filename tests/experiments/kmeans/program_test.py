@@ -3,10 +3,12 @@
 import csv
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -15,12 +17,15 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments import federated_kmeans
+from experiments.kmeans import data
+from experiments.kmeans import methods
 from experiments.kmeans import own_data
+from experiments.kmeans import papers
 from experiments import report
 from fl_clustering import load_model
+from fl_clustering import runtime
 from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
-from tests import nightly
 
 
 def _run(*arguments):
@@ -385,32 +390,59 @@ class OwnDataTest(absltest.TestCase):
              f"--output_dir={self.folder}", "--resume")
 
 
-class PaperTest(absltest.TestCase):
+class PaperTest(parameterized.TestCase):
+  """A study of two small figures."""
 
-  @nightly.only
-  def test_an_interrupted_run_ends_with_the_same_table(self):
-    with tempfile.TemporaryDirectory() as base:
-      flags = ("--figure=extreme", "--seeds=1")
-      whole, resumed = (os.path.join(base, name) for name in ("whole", "resumed"))
-      self.assertRegex(
-          _run(*flags, f"--output_dir={whole}"), r"(None|\d+) of 2 default fits"
-      )
-      # As a run that was killed: settings, and half of the table, which ends within a row.
-      os.mkdir(resumed)
-      table = _read(whole, "measurements.csv")
-      half = table[: len(table) // 2]
-      self.assertNotEndsWith(half, "\n")
-      self.assertGreater(half.count("\n"), 1)
-      for name, text in (("config.json", _read(whole, "config.json")), ("measurements.csv", half)):
-        with open(os.path.join(resumed, name), "w", encoding="utf-8", newline="") as file:
-          file.write(text)
-      _run(*flags, f"--output_dir={resumed}", "--resume")
-      self.assertEqual(_read(resumed, "measurements.csv"), _read(whole, "measurements.csv"))
-      self.assertEqual(_read(resumed, "summary.json"), _read(whole, "summary.json"))
-      self.assertIn("Figure 4: extreme split", _read(whole, "report.html"))
-      page = _read(resumed, "report.html")
-      _draw_again(resumed)
-      self.assertEqual(_read(resumed, "report.html"), page)
+  _FLAGS = ("--figure=rounds,sse", "--seeds=1")
+
+  def setUp(self):
+    super().setUp()
+    grid = data.grid_name(0.1, 50, 1.0)
+    self.enter_context(mock.patch.dict(methods.FIGURES, {
+        "rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "kfed")},
+    }))
+    self.base = self.create_tempdir().full_path
+
+  @parameterized.named_parameters(
+      ("lost worker", runtime.WorkerLost("gone"), launch.RunFailed),
+      ("interrupted", KeyboardInterrupt(), KeyboardInterrupt),
+  )
+  def test_a_resumed_run_ends_with_the_same_files(self, what, raised):
+    whole, resumed = (pathlib.Path(self.base, name) for name in ("whole", "resumed"))
+    printed = _run(*self._FLAGS, f"--output_dir={whole}")
+    self.assertIn(" of 1 default fits", printed)
+    self.assertEndsWith(printed, f"report: {whole}/report.html\n")
+
+    with mock.patch.dict(methods.METHODS, {"fkm": mock.Mock(side_effect=what)}):
+      with self.assertRaises(raised):
+        _run(*self._FLAGS, f"--output_dir={resumed}")
+    _run(*self._FLAGS, f"--output_dir={resumed}", "--resume")
+
+    names = {path.relative_to(whole) for path in whole.rglob("*") if path.is_file()}
+    self.assertContainsSubset(
+        {"results.csv", "curves.csv", "report.html", "figures/rounds.png", "tables/sse.csv"},
+        set(map(str, names)),
+    )
+    for name in names:
+      self.assertEqual((whole / name).read_bytes(), (resumed / name).read_bytes(), name)
+    self.assertFalse((resumed / "cells.jsonl").exists())
+
+  def test_what_is_measured(self):
+    _run(*self._FLAGS, f"--output_dir={self.base}/out")
+
+    results = pd.read_csv(f"{self.base}/out/results.csv")
+    found = results.pivot(index=["data", "method"], columns="metric", values="value")
+    self.assertLen(found, 5)
+    self.assertEqual(found.loc[("table iris", "kfed"), "rounds"], 1)
+    self.assertTrue((found["ari"] > 0.3).all())
+    curves = pd.read_csv(f"{self.base}/out/curves.csv")
+    last = curves.groupby("method")["value"].last()
+    for method in ("sums", "fkm"):
+      of_method = found.xs(method, level="method").iloc[0]
+      self.assertEqual(last[method], of_method["ari"])
+      self.assertEqual((curves["method"] == method).sum(), of_method["rounds"])
+    inertia = found["inertia"].unstack("method").iloc[0]
+    self.assertBetween(inertia["sums"] / inertia["central"], 0.99, 1.01)
 
 
 class BadInputTest(parameterized.TestCase):
@@ -500,7 +532,8 @@ class BadInputTest(parameterized.TestCase):
     self.assertRegex(result.stderr, r"^error: `figure` must be one of .*\n$")
 
   def test_files_of_the_other_experiment_are_not_its_own(self):
-    self.assertNoCommonElements(federated_kmeans.Paper.files, federated_kmeans.OwnData.files)
+    files = (f"{name}.csv" for name in papers.EXPERIMENT.tidy)
+    self.assertNoCommonElements(files, federated_kmeans.OwnData.files)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,51 @@
+"""Writes the output folder of an invented study of the papers, with known numbers."""
+
+import json
+import os
+
+from clustering_basics import file_format
+from experiment_shell import finished_run
+from experiments.kmeans import config as config_lib
+from experiments.kmeans import data
+from experiments.kmeans import methods
+from experiments.kmeans import papers
+
+# The inertia grows with a method's place here, by 2 % of that of central k-means.
+PLACES = {method: place for place, method in enumerate([
+    methods.CENTRAL, *(name for name in methods.METHODS if name != methods.CENTRAL)
+])}
+# The scores after the rounds of the first and of the second seed.
+BY_ROUND = ((0.5, 0.6, 0.75), (0.7,))
+
+
+def _numbers(cell):
+  place = PLACES[cell["method"]]
+  found = {
+      "ari": 0.9 - 0.01 * place + 0.01 * cell["seed"], "client_ari": 0.8 - 0.01 * place,
+      "inertia": 1000.0 * (1 + 0.02 * place), "simplified_silhouette": 0.2,
+  }
+  if cell["data"] == data.REAL:
+    found["silhouette"] = 0.1
+  return {**found, "bytes_down": 1e6, "bytes_up": 1.5e6} if place else found
+
+
+def write(folder, figures=config_lib.FIGURES, num_seeds=2):
+  """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`."""
+  config = config_lib.PaperConfig(figures, num_seeds=num_seeds)
+  files = {"results.csv": ["data,seed,method,metric,value"],
+           "curves.csv": ["data,seed,method,round,metric,value"]}
+  for cell in papers.cells(config):
+    key = ",".join(map(str, cell.values()))
+    files["results.csv"] += [f"{key},{name},{value!r}" for name, value in _numbers(cell).items()]
+    if "rounds" in figures and cell["method"] in methods.FIGURES["rounds"].get(cell["data"], ()):
+      files["curves.csv"] += [
+          f"{key},{number},ari,{value}" for number, value in enumerate(BY_ROUND[cell["seed"]], 1)
+      ]
+  files["config.json"] = [json.dumps(file_format.stamped({
+      "experiment": "federated_kmeans", "config": config.to_json(), "skipped": {},
+      "inputs": {"data": {}}, "versions": {"python": "3.11"},
+  }))]
+  for name, lines in files.items():
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+      file.write("\n".join(lines) + "\n")
+  return finished_run.FinishedRun(folder)

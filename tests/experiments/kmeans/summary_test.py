@@ -1,0 +1,174 @@
+import os
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.kmeans import config
+from experiments.kmeans import data
+from experiments.kmeans import methods
+from experiments.kmeans import papers
+from experiments.kmeans import summary
+from tests.experiments.kmeans import sample_papers
+
+_GRID = data.grid_name(0.1, 50, 1.0)
+
+
+class SummaryTest(absltest.TestCase):
+
+  def _frames(self, *args, **kwargs):
+    run = sample_papers.write(self.create_tempdir().full_path, *args, **kwargs)
+    tidy = tidy_experiment.tidy(papers.EXPERIMENT, run)
+    return papers.EXPERIMENT.summarise(tidy, run.document)
+
+  def _row(self, frame, **values):
+    rows = frame
+    for column, value in values.items():
+      rows = rows[rows[column] == value]
+    (row,) = rows.to_dict("records")
+    return row
+
+  def test_scores_have_mean_and_deviation(self):
+    scores = self._frames()["scores"]
+
+    row = self._row(scores, data=_GRID, method="central k-means")
+    self.assertAlmostEqual(row["ari"], 0.905)
+    self.assertAlmostEqual(row["ari sd"], 0.01 / 2**0.5)
+    self.assertTrue(np.isnan(row["bytes_up"]))
+    self.assertNotIn("child/parent", set(scores[scores["data"] == _GRID]["method"]))
+
+  def test_excess_is_over_central_in_percent(self):
+    scores = self._frames()["scores"]
+
+    for method, label in methods.LABELS.items():
+      for row in scores[scores["method"] == label].to_dict("records"):
+        self.assertAlmostEqual(row[summary.EXCESS], 2 * sample_papers.PLACES[method])
+
+  def test_ours_stands_beside_the_papers(self):
+    frames = self._frames()
+
+    published = frames["published"]
+    for method, name, paper in (
+        ("FKM", _GRID, 0.949), ("k-FED", data.grid_name(10.0, 50, 1.5), 0.607),
+        ("central k-means", data.grid_name(1.0, 50, 1.5), 0.725),
+        ("FKM", data.extreme_name(1.0), 0.902),
+    ):
+      self.assertEqual(self._row(published, data=name, method=method)["paper"], paper)
+    self.assertLen(published, 2 * 3 * 3 + 1)
+    # The crosses of the figure.
+    self.assertLen(frames["noise"].dropna(subset="paper"), 2 * 3 * 3)
+    self.assertEmpty(frames["more_points"].dropna(subset="paper"))
+
+  def test_headline_counts_fits_that_missed(self):
+    headline = self._frames(("extreme",))["headline"].to_dict("records")
+
+    self.assertEqual([(row["exceeded"], row["fits"], row["verdict"]) for row in headline],
+                     [(4, 4, "some")])
+    self.assertAlmostEqual(headline[0]["worst"], 2 * sample_papers.PLACES["sums"])
+    with self.subTest("none"):
+      self.enter_context(mock.patch.dict(sample_papers.PLACES, {"sums": 0.4}))
+      self.assertEqual(self._frames(("extreme",))["headline"]["verdict"].tolist(), ["none"])
+    with self.subTest("without synthetic data"):
+      self.assertEmpty(self._frames(("sse", "real", "privacy"))["headline"])
+
+  def test_a_fit_that_ended_stays_where_it_was(self):
+    rounds = self._frames()["rounds"]
+
+    own = rounds[(rounds["data"] == _GRID) & (rounds["method"] == "FKM")]
+    self.assertEqual(own["round"].tolist(), [1, 2, 3])
+    np.testing.assert_allclose(own["ari"], [0.6, 0.65, 0.725])
+
+  def test_tables_over_noise_data_and_epsilon(self):
+    frames = self._frames()
+
+    row = self._row(frames["over_noise"], panel="50 points, beta 0.1", method="FKM")
+    fkm = sample_papers.PLACES["fkm"]
+    np.testing.assert_allclose([row["1"], row["1.5"]], 0.905 - 0.01 * fkm)
+    row = self._row(frames["sse_table"], method="FKM, then Lloyd")
+    self.assertAlmostEqual(row["breast cancer"], 2 * sample_papers.PLACES["fkm_lloyd"])
+    true = sample_papers.PLACES["true_centers"]
+    for method, kind, column in (
+        ("private none epsilon=0.5", methods.NONE, "0.5"),
+        ("central", "central k-means", "no privacy"),
+    ):
+      row = self._row(frames["privacy"], of="noise 1.5", method=kind)
+      expected = (1 + 0.02 * sample_papers.PLACES[method]) / (1 + 0.02 * true)
+      self.assertAlmostEqual(row[column], expected)
+
+  def test_figures_have_means_and_deviations(self):
+    frames = self._frames()
+
+    for name, method in (("regular", "FKM"), ("noise", "FKM"), ("extreme", "FKM")):
+      row = frames[name][frames[name]["method"] == method].iloc[0]
+      self.assertAlmostEqual(row["mean"], 0.905 - 0.01 * sample_papers.PLACES["fkm"])
+      self.assertAlmostEqual(row["high"] - row["mean"], 0.01 / 2**0.5)
+      self.assertAlmostEqual(row["mean"] - row["low"], 0.01 / 2**0.5)
+    self.assertEqual(set(frames["noise"]["points"]), {50})
+    self.assertEqual(set(frames["more_points"]["points"]), {100, 200})
+    self.assertNotIn("central k-means", set(frames["sse"]["method"]))
+    loss = frames["loss_over_epsilon"]
+    for method in ("true centers", methods.NONE):
+      own = loss[(loss["of"] == "noise 1") & (loss["method"] == method)]
+      self.assertEqual(own["epsilon"].tolist(), list(methods.EPSILONS))
+
+  def test_rows_are_in_the_order_of_the_methods(self):
+    table = self._frames()["over_noise"]
+
+    labels = [methods.LABELS[one] for one in methods.FIGURES["noise"][_GRID]]
+    self.assertEqual(table["method"].tolist(), 9 * labels)
+    self.assertEqual(table["panel"].iloc[0], "50 points, beta 0.1")
+
+  def test_points_are_drawn_again(self):
+    frames = self._frames()
+
+    for name, figure in (("regular", "beta 0.1"), ("noise", "200 points, noise 1.5")):
+      self.assertIn(figure, set(frames[f"{name}_points"]["panel"]))
+    extreme = frames["extreme_points"]
+    clients = data.draw_extreme(1.0, 0).points
+    self.assertEqual(
+        extreme.groupby("client").size().to_dict(), {name: len(own) for name, own in clients.items()}
+    )
+    self.assertEqual(extreme["panel"].nunique(), 5)
+
+  def test_report_has_the_figures_that_were_chosen(self):
+    drawn = {
+        "regular": {"regular_points", "regular"},
+        "noise": {"noise_points", "noise", "more_points"},
+        "rounds": {"rounds"},
+        "extreme": {"extreme_points", "extreme"},
+        "real": {"silhouettes"},
+        "sse": {"sse"},
+        "privacy": {"loss_over_epsilon"},
+    }
+    self.assertCountEqual(drawn, config.FIGURES)
+    for figures in (config.FIGURES, *((one,) for one in config.FIGURES)):
+      num_seeds = 2 if len(figures) > 1 else 1
+      run = sample_papers.write(self.create_tempdir().full_path, figures, num_seeds)
+      tidy_report.report(papers.EXPERIMENT, run)
+
+      expected = {f"{name}.png" for figure in figures for name in drawn[figure]}
+      self.assertEqual(set(os.listdir(run.join("figures"))), expected)
+      self.assertTrue(run.has("report.html"))
+      self.assertTrue(tidy_report.text(papers.EXPERIMENT, run))
+
+
+class CellsTest(absltest.TestCase):
+
+  def test_a_cell_is_measured_once_though_several_figures_show_it(self):
+    found = papers.cells(config.PaperConfig(("regular", "noise", "rounds"), num_seeds=1))
+
+    keys = [tuple(cell.values()) for cell in found]
+    self.assertLen(set(keys), len(keys))
+    self.assertIn((_GRID, 0, "fkm"), keys)
+
+  def test_every_method_has_a_label_and_every_figure_has_methods(self):
+    self.assertEqual({*methods.LABELS, *methods.PRIVATE}, set(methods.METHODS))
+    for of_figure in methods.FIGURES.values():
+      for compared in of_figure.values():
+        self.assertContainsSubset(compared, methods.METHODS)
+
+
+if __name__ == "__main__":
+  absltest.main()
