@@ -221,9 +221,8 @@ def _measure(
   if failures:
     place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], failures))
     return
-  for name in (FAILURES, JOURNAL):  # In this order: with a journal, the run goes on.
-    with contextlib.suppress(FileNotFoundError):
-      os.remove(place.join(name))
+  with contextlib.suppress(FileNotFoundError):
+    os.remove(place.join(FAILURES))
 
 
 def run(

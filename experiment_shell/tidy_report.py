@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import struct
 import textwrap
@@ -193,14 +194,19 @@ def report(
       continue
     path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
     atomic_file.write_text(path, frame.to_csv(index=False))
-  summary = {"headline": headline, "failed": len(_failures(finished))}
+  failed, contents = _failures(finished), {**experiment.all_files(), **experiment.all_folders()}
+  if not failed:
+    del contents[tidy_experiment.JOURNAL]
+  summary = {"headline": headline, "failed": len(failed)}
   atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
   write_page(
       finished, title=experiment.title, headline=headline, warned=warnings(finished),
       frames=frames, tables=experiment.tables, figures=experiment.figures,
-      reading=experiment.reading,
-      contents={**experiment.all_files(), **experiment.all_folders()},
+      reading=experiment.reading, contents=contents,
   )
+  if not failed:  # Only now, as whoever is killed before goes on with it.
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(finished.join(tidy_experiment.JOURNAL))
 
 
 def text_of(

@@ -83,8 +83,8 @@ class OwnDataConfig:
   )
   n_init: int | None = options.option(
       int,
-      "Restarts; the best one is kept (--data_dir; not for --algorithm=sums, which needs "
-      "none).",
+      "Restarts; the best one is kept (--data_dir; not for --algorithm=sums, which splits and "
+      "swaps clusters in their place).",
       None, default_text="the algorithm's",
   )
   min_count: int | None = options.option(

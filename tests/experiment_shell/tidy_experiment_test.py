@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import struct
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -161,6 +162,18 @@ class TidyExperimentTest(parameterized.TestCase):
     self._run("stopped", resume=True)
 
     self.assertEqual(_MEASURED, ["007 1", "007 2", "closed"])
+    self._assert_same("whole", "stopped")
+
+  def test_a_run_that_is_stopped_while_it_draws_measures_nothing_again(self):
+    self._run("whole")
+    with mock.patch.object(tidy_report, "write_page", side_effect=KeyboardInterrupt):
+      with self.assertRaises(KeyboardInterrupt):
+        self._run("stopped")
+    _MEASURED.clear()
+
+    self._run("stopped", resume=True)
+
+    self.assertEqual(_MEASURED, ["closed"])
     self._assert_same("whole", "stopped")
 
   def test_a_cell_with_half_of_its_numbers_is_measured_again(self):
