@@ -64,16 +64,6 @@ def dots(
     axes.errorbar(means, places, xerr=ends, **shown)
 
 
-def with_deviations(table: pd.DataFrame, most: float = np.inf) -> pd.DataFrame:
-  """Returns a table of spreads with the mean plus and minus the standard deviation as interval.
-
-  Args:
-    most: The most that a value can be, where the interval ends at the latest.
-  """
-  high = np.minimum(table["mean"] + table["sd"], most)
-  return table.assign(low=table["mean"] - table["sd"], high=high)
-
-
 def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = 0.5) -> None:
   """Labels the rows that `dots` draws in, from top to bottom.
 

@@ -48,14 +48,6 @@ class FigureShapesTest(absltest.TestCase):
     self.assertGreater(*axes.get_ylim())
     self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["high", "low"])
 
-  def test_deviations_end_where_values_do(self):
-    table = pd.DataFrame({"mean": [0.5, 0.9], "sd": [0.2, 0.2]})
-
-    found = figure_shapes.with_deviations(table, most=1.0)
-
-    np.testing.assert_allclose(found["low"], [0.3, 0.7])
-    np.testing.assert_allclose(found["high"], [0.7, 1.0])
-
   def test_heat_map_has_a_text_for_each_cell_that_shows_on_its_colour(self):
     axes = _axes()
     table = pd.DataFrame([[0.0, 1.0, -1.0]], index=["$a"], columns=["x", "y", "z"])
