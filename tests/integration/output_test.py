@@ -83,6 +83,8 @@ class OutputTest(absltest.TestCase):
       }
       if name != "fedavg":
         expected.add("gain")
+      if name in _CHOSEN:
+        expected.add("gain_over_finetuned")
       agreement = {"adjusted_rand_index", "purity"}
       if name in ("kmeans", "hierarchical"):
         expected |= agreement
