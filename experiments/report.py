@@ -7,7 +7,6 @@ It measures nothing, and changes nothing but what is drawn from the measurements
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import importlib
 import os
 
 from absl import flags
@@ -52,9 +51,8 @@ def _damaged(name: str, reason: object, path: str) -> ValueError:
 def main() -> None:
   with launch.input_errors():
     run, experiment = _finished_run()
-  module = importlib.import_module(reports.MODULES[experiment])
   try:
-    module.write_report(run)
+    reports.write_report(experiment, run)
   except finished_run.DamagedFile as e:
     raise launch.InputError(str(_damaged(e.name, e.reason, run.path))) from e
   except FileNotFoundError as e:

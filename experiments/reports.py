@@ -1,6 +1,12 @@
 """What draws the report of each experiment: the only list of them."""
 
-# From an experiment's name in `config.json` to the module whose `write_report` draws its report.
+import importlib
+from typing import Any, Mapping
+
+from experiment_shell import finished_run
+
+# From an experiment's name in `config.json` to a module with an `EXPERIMENT` (`tidy_experiment`), or
+# with `FILES` and `write_report`.
 MODULES = {
     "dp_benchmark": "experiments.private.benchmark",
     "federated_kmeans": "experiments.kmeans.papers",
@@ -11,3 +17,22 @@ MODULES = {
     "study": "experiments.grouping_study.report",
     "three_phase_emnist": "experiments.three_phase.report",
 }
+
+
+def files(experiment: str) -> Mapping[str, str]:
+  """Returns the files and folders that a run leaves, and what is in them."""
+  module = importlib.import_module(MODULES[experiment])
+  tidy: Any = getattr(module, "EXPERIMENT", None)
+  return module.FILES if tidy is None else {**tidy.all_files(), **tidy.all_folders()}
+
+
+def write_report(experiment: str, run: finished_run.FinishedRun) -> None:
+  """Draws the report of a finished run."""
+  from experiment_shell import tidy_report  # It takes long to import.
+
+  module = importlib.import_module(MODULES[experiment])
+  tidy: Any = getattr(module, "EXPERIMENT", None)
+  if tidy is None:
+    module.write_report(run)
+  else:
+    tidy_report.report(tidy, run)

@@ -18,16 +18,24 @@ class ProgressBarTest(absltest.TestCase):
       return state, [stages.Row("pretrain", "fedavg", "", round_num, "train_loss", 0.25)]
 
     told = io.StringIO()
-    with contextlib.redirect_stderr(told), progress_bar.ProgressBar() as bar:
-      runner = stages.StageRunner(None, [bar])
-      runner.tell_planned(4)
-      for name in ("pretrain", "kmeans"):
+    with contextlib.redirect_stderr(told):
+      runner = stages.StageRunner(None, [progress_bar.ProgressBar()])
+
+      def run(name, num_rounds):
         runner.run(stages.Stage(
-            name, "", 0, 2, lambda: (None, []), step, lambda state: {}, lambda arrays: None
+            name, "", 0, num_rounds, lambda: (None, []), step, lambda state: {}, lambda arrays: None
         ))
+
+      runner.tell_planned(4)
+      run("pretrain", 2)
+      self.assertNotIn("\n", told.getvalue())
+      run("kmeans", 2)
+      self.assertRegex(told.getvalue(), r"kmeans +: 100%.* 4/4 .*loss=0\.250")
+      self.assertEndsWith(told.getvalue(), "\n")  # It is closed.
       runner.tell_planned(5)
-    self.assertRegex(told.getvalue(), r"kmeans +:  80%.* 4/5 .*loss=0\.250")
-    self.assertEndsWith(told.getvalue(), "\n")  # It is closed.
+      run("fedavg", 1)
+    self.assertRegex(told.getvalue(), r"fedavg +: 100%.* 5/5 ")
+    self.assertEndsWith(told.getvalue(), "\n")
 
 
 if __name__ == "__main__":

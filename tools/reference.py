@@ -4,7 +4,6 @@ A page of `docs/` has a line `<!-- generated: NAME -->` where the text of `GENER
 """
 
 import glob
-import importlib
 import os
 import re
 import subprocess
@@ -101,9 +100,9 @@ def _leaderboard() -> str:
 def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
-  for experiment, module in sorted(reports.MODULES.items()):
-    files = importlib.import_module(module).FILES
-    rows = "".join(f"| `{name}` | {_cell(content)} |\n" for name, content in files.items())
+  for experiment in sorted(reports.MODULES):
+    files = reports.files(experiment).items()
+    rows = "".join(f"| `{name}` | {_cell(content)} |\n" for name, content in files)
     text += f"## {experiment}\n\n| file or folder | content |\n| --- | --- |\n{rows}\n"
   return text
 

@@ -10,7 +10,6 @@ from sklearn import metrics
 
 from clustering_basics import agreement
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import data as data_lib
 from experiments.kmeans import figures
@@ -123,7 +122,3 @@ EXPERIMENT = tidy_experiment.Experiment(
     versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
     failures=(runtime.WorkerLost,),
 )
-
-# For `experiments.reports`.
-FILES = {**EXPERIMENT.all_files(), **EXPERIMENT.all_folders()}
-write_report = functools.partial(tidy_report.report, EXPERIMENT)

@@ -5,14 +5,12 @@ method that sees only one.
 """
 
 import contextlib
-import functools
 from typing import Any, Iterator, Mapping
 
 import numpy as np
 
 from clustering_basics import randomness
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
@@ -172,7 +170,3 @@ EXPERIMENT = tidy_experiment.Experiment(
     versions_of=("numpy", "scikit-learn", "scipy"),
     rechecks_finished=True,
 )
-
-# For `experiments.reports`.
-FILES = {**EXPERIMENT.all_files(), **EXPERIMENT.all_folders()}
-write_report = functools.partial(tidy_report.report, EXPERIMENT)

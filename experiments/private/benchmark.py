@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import math
 from typing import Any, Callable, Iterable, Mapping
 
@@ -10,7 +9,6 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from dp_clustering import metrics
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.private import config as config_lib
 from experiments.private import data as data_lib
 from experiments.private import diffprivlib_process
@@ -135,7 +133,3 @@ EXPERIMENT = tidy_experiment.Experiment(
     versions_of=("numpy", "scikit-learn", "scipy", "dp-accounting"),
     failures=(diffprivlib_process.ProcessEnded,),
 )
-
-# For `experiments.reports`.
-FILES = {**EXPERIMENT.all_files(), **EXPERIMENT.all_folders()}
-write_report = functools.partial(tidy_report.report, EXPERIMENT)

@@ -7,7 +7,6 @@ its noise can be drawn again.  It writes nothing that is called released.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import tempfile
 from typing import Any
@@ -17,7 +16,6 @@ import tensorflow as tf
 
 from clustering_basics import agreement
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.private_training import config as config_lib
 from experiments.private_training import data
 from experiments.private_training import figures
@@ -156,7 +154,3 @@ EXPERIMENT = tidy_experiment.Experiment(
     versions_of=released.VERSIONS_OF,
     failures=(runtime.WorkerLost,),
 )
-
-# For `experiments.reports`.
-FILES = {**EXPERIMENT.all_files(), **EXPERIMENT.all_folders()}
-write_report = functools.partial(tidy_report.report, EXPERIMENT)

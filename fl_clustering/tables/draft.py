@@ -226,9 +226,9 @@ class _Column:
         ).to_pylist()
     ]
     key = self._key_hint(len(others) == num_texts)
-    odd = self._odd_hint(others, num_texts, decimal)
     if not others:
       return self._number(decimal, is_public), f"a number{self._number_hint(decimal)}{key}"
+    odd = self._odd_hint(others, num_texts, decimal)
     levels = self._levels()
     if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self._name, "boolean"), "true or false"
@@ -247,12 +247,13 @@ class _Column:
       return f"; some are numbers with {mark!r} as the decimal mark"
     if 2 * len(others) > num_texts:
       return ""
-    path, cells = next((p, c) for p, c in self._columns.items() if min(others) in c.to_pylist())
-    row = cells.to_pylist().index(min(others))
-    return (
-        f"; the others are numbers, so {min(others)!r} ({bad_table.place(path, row)}) may be one of "
-        "missingValues"
+    odd = min(others)
+    path, row = next(
+        (path, row) for path, column in self._columns.items()
+        for row, cell in enumerate(column.to_pylist()) if cell == odd
     )
+    place = bad_table.place(path, row)
+    return f"; the others are numbers, so {odd!r} ({place}) may be one of missingValues"
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""

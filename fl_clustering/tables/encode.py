@@ -54,7 +54,7 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
   for table in tables:
     found.update(table[schema.label])
   if alike := look_alikes(found):
-    rule = "hold classes that differ by more than their spelling, or have a schema with an enum of it"
+    rule = "hold classes that differ by more than their spelling, but for those of a schema's enum"
     raise validate.error("label_column", rule, list(alike))
   return in_order(found)
 

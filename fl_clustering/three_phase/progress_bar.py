@@ -14,22 +14,21 @@ class ProgressBar(stages.RunObserver):
 
   def __init__(self) -> None:
     self._bar: Any = None
+    self._num_done = 0
 
   def __enter__(self) -> ProgressBar:
     return self
 
   def __exit__(self, *unused_exception: object) -> None:
-    if self._bar is not None:
-      self._bar.close()
+    self._close()
 
   def rounds_planned(self, num_rounds: int) -> None:
-    if self._bar is None:
-      self._bar = tqdm.tqdm(unit="round")
-    self._bar.total = num_rounds
+    # All that were planned before may be done, and the bar at its end.
+    self._close()
+    self._bar = tqdm.tqdm(total=num_rounds, initial=self._num_done, unit="round")
 
   def stage_begins(self, stage: str) -> None:
-    if self._bar is not None:
-      self._bar.set_description(f"{stage:16}", refresh=False)
+    self._bar.set_description(f"{stage:16}", refresh=False)
 
   def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     values = {row.metric: row.value for row in rows if row.cluster == ""}
@@ -42,4 +41,11 @@ class ProgressBar(stages.RunObserver):
         refresh=False,
     )
     if round_num:
+      self._num_done += 1
       self._bar.update()
+    if self._num_done == self._bar.total:
+      self._close()
+
+  def _close(self) -> None:
+    if self._bar is not None:
+      self._bar.close()

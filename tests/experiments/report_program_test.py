@@ -1,4 +1,3 @@
-import importlib
 import json
 import os
 import subprocess
@@ -8,6 +7,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiment_shell import finished_run
 from experiment_shell import launch
 from experiments import report
 from experiments import reports
@@ -101,9 +101,12 @@ class ReportProgramTest(parameterized.TestCase):
 
     self._refused(r"hold a readable results.csv \(its last line is not complete\)")
 
-  @parameterized.parameters(*reports.MODULES.values())
-  def test_every_experiment_can_be_drawn_again(self, module):
-    self.assertTrue(callable(importlib.import_module(module).write_report))
+  @parameterized.parameters(*reports.MODULES)
+  def test_every_experiment_can_be_drawn_again(self, experiment):
+    self.assertIn("report.html", reports.files(experiment))
+    # It is the run's files that are missing.
+    with self.assertRaises((FileNotFoundError, finished_run.DamagedFile)):
+      reports.write_report(experiment, finished_run.FinishedRun(self.create_tempdir().full_path))
 
   def test_without_the_flag_it_ends_with_one_line_and_code_2(self):
     result = subprocess.run(
