@@ -60,9 +60,20 @@ def outcomes(
 
   with futures.ThreadPoolExecutor(jobs) as threads:
     waiting = [threads.submit(measured, cell) for cell in cells]
+    error = None
     try:
       for done in futures.as_completed(waiting):
-        yield done.result()
+        if done.cancelled():
+          continue
+        if done.exception() is None:
+          yield done.result()
+          continue
+        # The cells that are measured now are not lost.
+        error = error or done.exception()
+        for one in waiting:
+          one.cancel()
+      if error is not None:
+        raise error
     finally:  # Also if the program is interrupted.
       for one in waiting:
         one.cancel()

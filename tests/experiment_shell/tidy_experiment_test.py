@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import struct
+import time
 from unittest import mock
 
 from absl.testing import absltest
@@ -31,7 +32,7 @@ class _Config:
     return dataclasses.asdict(self)
 
 
-# What happens to a cell, by its text: an exception, or "kill" for its process.
+# What happens to a cell, by its text: an exception, "slow", or "kill" for its process.
 _FAULTS = {}
 _MEASURED = []
 
@@ -56,7 +57,9 @@ def _measure(run, method, seed):
   fault = run.data.get(f"{method} {seed}")
   if fault == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
-  if fault is not None:
+  if fault == "slow":
+    time.sleep(0.5)
+  elif fault is not None:
     raise fault
   _MEASURED.append(f"{method} {seed}")
   score = (0.7 if method == "007" else 0.5) + seed / 30 * run.config.rate
@@ -224,10 +227,12 @@ class TidyExperimentTest(parameterized.TestCase):
 
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self):
     for jobs in (1, 2):
-      _FAULTS["007 2"] = OSError("disk full")
+      _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
       with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
         self._run(f"full{jobs}", jobs=jobs)
-      self.assertIn('"<a>", "seed": 2', (self.base / f"full{jobs}" / "cells.jsonl").read_text())
+      journal = (self.base / f"full{jobs}" / "cells.jsonl").read_text()
+      for seed in range(3):  # Also one that another process was at.
+        self.assertIn(f'"<a>", "seed": {seed}', journal)
 
   @parameterized.named_parameters(
       ("settings", {"config": _Config(rate=1.0)}, "`rate` must be 0.5"),
