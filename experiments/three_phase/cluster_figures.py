@@ -15,7 +15,8 @@ from scipy.spatial import distance
 from sklearn import decomposition
 
 from experiment_shell import figure_style
-from experiments.three_phase import figures
+from experiments.three_phase import method_looks
+from experiments.three_phase import method_names
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
@@ -59,11 +60,11 @@ def _panel_title(name: str, assignment: cluster_assignment.ClusterAssignment) ->
   num_clusters = len(assignment.clusters)
   if name == results_lib.TRUE_GROUPS:
     return f"{name}: {num_clusters}"
-  label = results_lib.method_label(name)
+  label = method_names.method_label(name)
   return f"{label}: {num_clusters} cluster{'' if num_clusters == 1 else 's'}"
 
 
-def _looks(assignment: cluster_assignment.ClusterAssignment) -> dict[int, figures.Look]:
+def _looks(assignment: cluster_assignment.ClusterAssignment) -> dict[int, method_looks.Look]:
   """Returns colour and marker of the clusters: of all, or of the largest of very many."""
   clusters, colors = assignment.clusters, figure_style.CATEGORY_COLORS
   colored = list(range(len(clusters)))
@@ -285,7 +286,7 @@ def _draw_by_cluster(
   is_separated = _separate(axes.xaxis, clusters, (axes.axvline,), "black", (1.4, 0.8))
   axes.set_ylim(0, 1)
   axes.set_ylabel("share of training examples")
-  order = f"cluster of {results_lib.method_label(name)}"
+  order = f"cluster of {method_names.method_label(name)}"
   if name == results_lib.TRUE_GROUPS:
     order = "true group"
   separation = " (black lines separate them)" if is_separated else ""

@@ -4,6 +4,8 @@ from typing import Any, Mapping
 
 from experiment_shell import html_page
 from experiment_shell import scores
+from experiments.three_phase import cost_text
+from experiments.three_phase import method_names
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
@@ -68,10 +70,10 @@ _OF_GLOBAL = tuple(
     )
 )
 _BLENDED = Column(("clients_blended", "accuracy"), "(c) blended, mean ± sd", _mean_sd)
-_STEPS = Column(("cost", "client_steps"), "client steps", method_tables.steps_text)
+_STEPS = Column(("cost", "client_steps"), "client steps", cost_text.steps_text)
 _BYTES = (
-    Column(("cost", "bytes_down"), "bytes to the clients", method_tables.bytes_text),
-    Column(("cost", "bytes_up"), "bytes from the clients", method_tables.bytes_text),
+    Column(("cost", "bytes_down"), "bytes to the clients", cost_text.bytes_text),
+    Column(("cost", "bytes_up"), "bytes from the clients", cost_text.bytes_text),
 )
 _TRUE_GROUPS = (
     Column(("adjusted_rand_index",), "adjusted Rand index", scores.score_text),
@@ -85,7 +87,7 @@ _COST_TEXT_KEY = (
 
 
 def _all_bytes_text(cost: Mapping[str, int]) -> str:
-  return method_tables.bytes_text(cost["bytes_down"] + cost["bytes_up"])
+  return cost_text.bytes_text(cost["bytes_down"] + cost["bytes_up"])
 
 
 def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
@@ -101,7 +103,7 @@ def _text_groups(summary: Mapping[str, Any]) -> tuple[method_tables.Group, ...]:
       )),
       (f"gain over FedAvg, {gain_unit(summary)}", _GAIN_COLUMNS),
       ("cost", (
-          Column(("cost", "client_steps"), "steps", method_tables.steps_text),
+          Column(("cost", "client_steps"), "steps", cost_text.steps_text),
           Column(("cost",), "bytes", _all_bytes_text),
       )),
       ("groups", (Column(("adjusted_rand_index",), "ARI", scores.score_text),)),
@@ -126,11 +128,11 @@ def comparison_rows(summary: Mapping[str, Any], baseline: bool = False) -> list[
   """
   pretrain = summary["pretrain"]
   parts = {
-      results_lib.PRETRAIN: {**pretrain, "global_mean": pretrain["global"]},
+      method_names.PRETRAIN: {**pretrain, "global_mean": pretrain["global"]},
       **{name: summary["methods"][name] for name in results_lib.ordered_methods(summary)},
   }
   rows = [
-      method_tables.Row(method, results_lib.method_label(method), part)
+      method_tables.Row(method, method_names.method_label(method), part)
       for method, part in parts.items()
   ]
   if baseline and "baseline" in summary:
@@ -189,19 +191,19 @@ def global_test_text(results: results_lib.Results) -> str:
 def _controls_text(summary: Mapping[str, Any]) -> str:
   """Returns what the controls are, in words."""
   sentences = {
-      results_lib.LOCAL: "every client trains alone from the beginning, for as many rounds as "
+      method_names.LOCAL: "every client trains alone from the beginning, for as many rounds as "
       "both phases have.",
-      results_lib.FINETUNED: "every client goes on alone after phase 1.",
+      method_names.FINETUNED: "every client goes on alone after phase 1.",
       "ditto": "every client's own model is pulled to one that all train together.",
       "fedrep": "all train the layers before the last, which is each client's own.",
       "apfl": "every client mixes its own model with one that all train together.",
       "mr_mtl": "every client's own model is pulled to the mean of all.",
-      results_lib.FEDAVG: "everyone trains together, for as many rounds as the methods.",
-      results_lib.FEDAVG_MATCHED: "FedAvg goes on until it has at least as many client steps as "
+      method_names.FEDAVG: "everyone trains together, for as many rounds as the methods.",
+      method_names.FEDAVG_MATCHED: "FedAvg goes on until it has at least as many client steps as "
       "the method with the most.",
   }
   return " ".join(
-      f"{results_lib.method_name(name)}: {sentence}"
+      f"{method_names.method_name(name)}: {sentence}"
       for name, sentence in sentences.items()
       if name in summary["methods"]
   )
@@ -267,7 +269,7 @@ def comparison_tables(results: results_lib.Results) -> list[html_page.Html]:
   rows = comparison_rows(summary, baseline=True)
   methods_table = method_tables.methods_table
   level, num_examples = summary["comparison"]["level"], summary["num_test_examples"]["clients"]
-  fedavg_steps = summary["methods"][results_lib.FEDAVG]["cost"]["client_steps"]
+  fedavg_steps = summary["methods"][method_names.FEDAVG]["cost"]["client_steps"]
   relative_steps = Column(
       _STEPS.path, "steps of FedAvg", lambda steps: f"{steps / fedavg_steps:.2f} times"
   )

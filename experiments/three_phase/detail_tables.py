@@ -6,6 +6,7 @@ from typing import Any, Mapping, Sequence
 from experiment_shell import html_page
 from experiment_shell import scores
 from experiments.three_phase import comparison
+from experiments.three_phase import method_names
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
@@ -97,7 +98,7 @@ def _clusters_of(
       ]
       for index, members in enumerate(assignment.clusters[:_MAX_ROWS])
   ]
-  label = results_lib.method_label(name)
+  label = method_names.method_label(name)
   caption = f"Clusters of {label}: best accuracy on the pooled test data of their clients"
   if assignment.overlapping:
     caption += "; a client may be in several clusters"
@@ -134,7 +135,7 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
   table = html_page.table(
       ["client", "cluster", "training rows", "test rows", "accuracy", "balanced accuracy"], rows,
       _caption(
-          f"The clients in the clusters of {results_lib.method_label(method)}",
+          f"The clients in the clusters of {method_names.method_label(method)}",
           results.num_clients, "clients", "client_metrics.csv", results.summary,
       ),
   )
@@ -143,10 +144,10 @@ def saved_clusters_table(results: results_lib.Results) -> html_page.Html:
 
 def _global_models(results: results_lib.Results) -> list[tuple[str, str, str, Mapping[str, Any]]]:
   """Returns (method, kind, label, the method's summary) of every global model."""
-  label = results_lib.method_name(results_lib.PRETRAIN)
-  models = [(results_lib.PRETRAIN, "global", label, results.summary["pretrain"])]
+  label = method_names.method_name(method_names.PRETRAIN)
+  models = [(method_names.PRETRAIN, "global", label, results.summary["pretrain"])]
   for method in results_lib.ordered_methods(results.summary):
-    part, label = results.summary["methods"][method], results_lib.method_name(method)
+    part, label = results.summary["methods"][method], method_names.method_name(method)
     if part["num_clusters"] == 1:
       # The means of one model are that model.
       models.append((method, _MODEL_KINDS[0][0], label, part))

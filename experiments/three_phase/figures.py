@@ -10,50 +10,18 @@ import pandas as pd
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiments.three_phase import comparison
+from experiments.three_phase import method_looks
+from experiments.three_phase import method_names
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains as gains_lib
 
-Look = dict[str, Any]  # Keywords of a line, such as its colour.
-
-_COLORS = {
-    **figure_style.METHOD_COLORS,
-    # Colours of clusters, as there are more methods than colours for methods.
-    "wine": "#882255",
-    "indigo": "#332288",
-    "teal": "#44aa99",
-    "rose": "#cc6677",
-}
-_DOTTED_DASHES = (0, (4, 1, 1, 1))
-# Colour, line and marker of known methods, which are the same in every run.
-_KNOWN_LOOKS = {
-    results_lib.PRETRAIN: ("grey", "-", "."),
-    "kmeans": ("blue", "-", "o"),
-    "dynamic_distance": ("vermilion", "-", "s"),
-    "hierarchical": ("green", "-", "^"),
-    "ifca": ("sky blue", "-", "D"),
-    "cfl": ("black", "-", "v"),
-    "fesem": ("wine", "-", "X"),
-    "pacfl": ("indigo", "-", "*"),
-    "clove": ("teal", "-", "v"),
-    "flexcfl": ("rose", "-", "s"),
-    "flux": ("wine", "-", "o"),
-    results_lib.LOCAL: ("orange", "--", "<"),
-    results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
-    "ditto": ("teal", "--", "D"),
-    "fedrep": ("rose", "--", "^"),
-    "apfl": ("indigo", "--", "v"),
-    "mr_mtl": ("wine", "--", "s"),
-    results_lib.FEDAVG: ("purple", "--", "d"),
-    results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
-}
-_SPARE_MARKERS = "pH8"
 # More clients are shown by a histogram: points would lie on top of each other.
 _MAX_POINTS = 500
 _BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Smaller markers come later, so that all show where they coincide.
-_REPRESENTATION_LOOKS: dict[str, Look] = {
+_REPRESENTATION_LOOKS: dict[str, method_looks.Look] = {
     name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3}
     for name, color, marker, size in (
         ("weights", "#332288", "o", 7.5), ("update", "#cc6677", "s", 5.5),
@@ -72,61 +40,18 @@ _CRITERION_SCORES = {
 }
 # Has no score at one cluster: the level is drawn that others must exceed.
 _WITH_LEVEL = "silhouette"
-_SCORE_LOOK: Look = {"color": figure_style.METHOD_COLORS["blue"], "marker": "o", "markersize": 4}
-_LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
-_CHOICE_LOOK: Look = {
+_SCORE_LOOK: method_looks.Look = {"color": figure_style.METHOD_COLORS["blue"], "marker": "o", "markersize": 4}
+_LEVEL_LOOK: method_looks.Look = {"color": figure_style.QUIET, "linestyle": ":"}
+_CHOICE_LOOK: method_looks.Look = {
     "color": figure_style.METHOD_COLORS["vermilion"], "marker": "o", "markersize": 11,
     "linestyle": "", "markerfacecolor": "none", "markeredgewidth": 1.8,
 }
-_USED_LOOK: Look = {
+_USED_LOOK: method_looks.Look = {
     "color": "#1c1e21", "marker": "o", "linestyle": "", "markerfacecolor": "none",
 }
 
 
-def method_looks(methods: Sequence[str]) -> dict[str, Look]:
-  """Returns colour, line style and marker for each method, as keywords of a line.
-
-  A known method always has the same look, and no two methods of a run have the same.
-  """
-  used = {_KNOWN_LOOKS[method][0] for method in methods if method in _KNOWN_LOOKS}
-  # Colours that are not used come first.
-  spare = sorted(figure_style.METHOD_COLORS, key=lambda color: color in used)
-  others = [method for method in methods if method not in _KNOWN_LOOKS]
-  known = dict(_KNOWN_LOOKS)
-  for i, method in enumerate(others):
-    marker = _SPARE_MARKERS[i % len(_SPARE_MARKERS)]
-    known[method] = (spare[i % len(spare)], "-", marker)
-  return {
-      method: dict(zip(("color", "linestyle", "marker"), (_COLORS[color], line, marker)))
-      for method, (color, line, marker) in ((method, known[method]) for method in methods)
-  }
-
-
-def line_looks(methods: Sequence[str]) -> dict[str, Look]:
-  """Returns the look of every method's line.
-
-  Methods that agree have the same curve.  Earlier ones are wider, so that they show
-  beneath later ones.
-  """
-  looks = method_looks(methods)
-  chosen = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
-  step = min(0.8, 3 / max(len(chosen), 1))
-  for method, look in looks.items():
-    later = len(chosen) - 1 - chosen.index(method) if method in chosen else 0
-    look["linewidth"] = 1.3 + step * later
-    look["markersize"] = 4 + look["linewidth"] / 2
-  return looks
-
-
-def method_legend(
-    figure: figure_style.Figure, looks: Mapping[str, Look], **others: Look
-) -> None:
-  """Draws the legend of the methods and of what else there is."""
-  named = {results_lib.method_label(method): look for method, look in looks.items()}
-  figure_shapes.legend(figure, {**named, **others})
-
-
-def _marked(table: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
+def _marked(table: pd.DataFrame, looks: Mapping[str, method_looks.Look]) -> dict[str, method_looks.Look]:
   """Returns the looks of lines; where a line has many points, about eight have a marker."""
   marked = {}
   for position, (method, look) in enumerate(looks.items()):
@@ -138,7 +63,7 @@ def _marked(table: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
 
 def _last_round(curves: pd.DataFrame) -> int:
   """Returns the last round to show; the matched control may have very many."""
-  is_matched = curves["method"] == results_lib.FEDAVG_MATCHED
+  is_matched = curves["method"] == method_names.FEDAVG_MATCHED
   others = curves["round"][~is_matched].max()
   return min(curves["round"].max(), int(_MATCHED_SHOWN * others))
 
@@ -147,8 +72,8 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' accuracy per round: mean and the worst tenth."""
   mean = "clients_accuracy_mean"
   start = results.settings["pretrain_rounds"]
-  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = line_looks(methods)
+  methods = [method_names.PRETRAIN, *results_lib.ordered_methods(results.summary)]
+  looks = method_looks.line_looks(methods)
   curves = results.curves
   last = _last_round(curves)
   figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
@@ -170,7 +95,7 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
     axes.set_ylabel("accuracy (share correct)")
     axes.grid(True)
   panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  method_legend(figure, looks, **{"phase 2 starts": _LEVEL_LOOK})
+  method_looks.method_legend(figure, looks, **{"phase 2 starts": _LEVEL_LOOK})
   note = ""
   if curves["round"].max() > last:
     note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
@@ -182,8 +107,8 @@ def learning_curves(results: results_lib.Results) -> figure_style.Figure:
 
 def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' mean accuracy over what was sent, and over the steps of SGD."""
-  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = line_looks(methods)
+  methods = [method_names.PRETRAIN, *results_lib.ordered_methods(results.summary)]
+  looks = method_looks.line_looks(methods)
   figure = figure_style.new_figure(6.4 + 0.2 * -(-len(methods) // 3))
   panels = figure.subplots(2, 1)
   panel_contents = (
@@ -198,7 +123,7 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
     axes.set_xlabel(label)
     axes.set_ylabel("mean accuracy")
     axes.grid(True)
-  method_legend(figure, looks)
+  method_looks.method_legend(figure, looks)
   figure_style.set_title(
       figure, results.data_line, "Accuracy on the clients' own test data by what it cost"
   )
@@ -241,7 +166,7 @@ def _set_rows(axes: mpl_axes.Axes, rows: Sequence[str]) -> None:
 def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
   """Returns the distribution of the clients' accuracy, one row per method."""
   rows = comparison.comparison_rows(results.summary)
-  looks = method_looks([row.method for row in rows])
+  looks = method_looks.method_looks([row.method for row in rows])
   figure = figure_style.new_figure(1.7 + (0.62 if len(rows) <= 8 else 0.5) * len(rows))
   axes = figure.add_subplot()
   rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
@@ -387,7 +312,7 @@ def group_recovery(results: results_lib.Results) -> figure_style.Figure | None:
   panels = figure_style.panel_grid(figure, len(groupings))
   for axes, grouping in zip(panels, groupings):
     _draw_recovery(axes, [s for s in results.recovery if s["grouping"] == grouping], position)
-    axes.set_title(results_lib.method_label(grouping), loc="left")
+    axes.set_title(method_names.method_label(grouping), loc="left")
     axes.set_xticks(range(len(epochs)), epochs)
     axes.set_xlim(-0.3, len(epochs) - 0.7)
     axes.set_ylim(min(-0.05, lowest - 0.05), 1.09)

@@ -8,6 +8,7 @@ from experiment_shell import html_page
 from experiment_shell import report_sections
 from experiment_shell import scores
 from experiments.three_phase import comparison
+from experiments.three_phase import method_names
 from experiments.three_phase import method_tables
 from experiments.three_phase import results as results_lib
 from fl_clustering.three_phase import gains
@@ -57,7 +58,7 @@ def _verdicts_in_words(
   named: dict[str, list[str]] = {verdict: [] for verdict in comparison.VERDICTS}
   for method in methods:
     verdict_on_gain = results.summary["methods"][method][key]["verdict"]
-    named[verdict_on_gain].append(results_lib.method_name(method))
+    named[verdict_on_gain].append(method_names.method_name(method))
   verbs = {verdict: "is" if len(names) == 1 else "are" for verdict, names in named.items()}
   relations = {gains.BETTER: "more accurate", gains.WORSE: "less accurate"}
   either = "more or less accurate"
@@ -91,7 +92,7 @@ def verdict(results: results_lib.Results) -> str:
         results, methods, "training everyone together for as many rounds (FedAvg)"
     )
     sentence = report_sections.capitalized(sentence)
-  if methods and results_lib.FINETUNED in results.summary["methods"]:
+  if methods and method_names.FINETUNED in results.summary["methods"]:
     over_finetuned = _verdicts_in_words(
         results, methods, "fine-tuning at every client", "gain_over_finetuned"
     )
@@ -151,7 +152,7 @@ def _metric_sentence(results: results_lib.Results) -> Iterator[str]:
 def _controls_sentence(results: results_lib.Results) -> str | None:
   """Returns what is known of the other controls, None without any."""
   methods = results.summary["methods"]
-  controls = [c for c in results_lib.CONTROLS if c in methods and c != results_lib.FEDAVG]
+  controls = [c for c in method_names.CONTROLS if c in methods and c != method_names.FEDAVG]
   if not controls:
     return None
   return f"Of the controls, {_verdicts_in_words(results, controls, 'FedAvg')}."
@@ -159,24 +160,24 @@ def _controls_sentence(results: results_lib.Results) -> str | None:
 
 def _work_sentence(results: results_lib.Results) -> str | None:
   """Returns what more work explains, None where nothing trains more than FedAvg."""
-  fedavg = _steps(results, results_lib.FEDAVG)
+  fedavg = _steps(results, method_names.FEDAVG)
   more = [
       method for method in results_lib.ordered_methods(results.summary)
-      if method != results_lib.FEDAVG_MATCHED
+      if method != method_names.FEDAVG_MATCHED
       and _steps(results, method) > (1 + matched_control.TOLERANCE) * fedavg
   ]
   if not more:
     return None
   times = ", ".join(
-      f"{results_lib.method_name(method)} {_steps(results, method) / fedavg:.1f} times"
+      f"{method_names.method_name(method)} {_steps(results, method) / fedavg:.1f} times"
       for method in more
   )
   sentence = f"Some methods have more client steps than FedAvg: {times}."
-  if results_lib.FEDAVG_MATCHED not in results.summary["methods"]:
+  if method_names.FEDAVG_MATCHED not in results.summary["methods"]:
     return sentence
   found = ", ".join(
-      f"{results_lib.method_name(method)} {scores.score_text(_mean_score(results, method))}"
-      for method in (*more, results_lib.FEDAVG_MATCHED)
+      f"{method_names.method_name(method)} {scores.score_text(_mean_score(results, method))}"
+      for method in (*more, method_names.FEDAVG_MATCHED)
   )
   return (
       f"{sentence} Part of their gain may come from that. FedAvg matched goes on until it has as "
@@ -190,13 +191,13 @@ def _clients_sentence(results: results_lib.Results) -> str | None:
   chosen = results_lib.chosen_methods(results.summary)
   if not chosen:
     return None
-  together = results.client_accuracy(results_lib.FEDAVG)
+  together = results.client_accuracy(method_names.FEDAVG)
   counts = []
   for method in chosen:
     own = results.client_accuracy(method)
     higher = sum(own[c] > together[c] for c in together)
     lower = sum(own[c] < together[c] for c in together)
-    counts.append(f"{results_lib.method_name(method)} {higher:,} and {lower:,}")
+    counts.append(f"{method_names.method_name(method)} {higher:,} and {lower:,}")
   return (
       "Clients with a higher and with a lower accuracy than under FedAvg: "
       f"{'; '.join(counts)}."
@@ -244,7 +245,7 @@ def _groups_paragraph(results: results_lib.Results) -> html_page.Html | None:
   if results.true_groups is None or not methods:
     return None
   found = {
-      results_lib.method_name(method): results.summary["methods"][method]["adjusted_rand_index"]
+      method_names.method_name(method): results.summary["methods"][method]["adjusted_rand_index"]
       for method in methods
       if results.summary["methods"][method].get("adjusted_rand_index") is not None
   }
@@ -294,7 +295,7 @@ def warnings(results: results_lib.Results) -> list[tuple[str, str]]:
       found.append(("The data", text))
   for name, assignment in results.assignments.items():
     if assignment.warning:
-      found.append((results_lib.method_label(name), assignment.warning))
+      found.append((method_names.method_label(name), assignment.warning))
   aggregator = results.settings["aggregator"]
   if aggregator != "mean":
     found.append((

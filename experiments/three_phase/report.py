@@ -11,6 +11,7 @@ from experiments.three_phase import comparison
 from experiments.three_phase import detail_tables
 from experiments.three_phase import figures
 from experiments.three_phase import findings
+from experiments.three_phase import method_names
 from experiments.three_phase import results as results_lib
 
 FIRST_FIGURES = (
@@ -100,7 +101,7 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   return [
       html_page.paragraph(
           f"The folder {model_folder.MODEL} holds the models of "
-          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group "
+          f"{method_names.method_label(results.saved['method'])}. Of the methods that group "
           f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
           f"clients' {rows}, which may be chance. "
           "The figure shows the training rows of the clients in each cluster; "

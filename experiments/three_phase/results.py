@@ -11,67 +11,30 @@ import numpy as np
 from clustering_basics import model_folder
 from experiment_shell import finished_run
 from experiment_shell import scores
+from experiments.three_phase import method_names
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
-from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   import pandas as pd
 
-PRETRAIN = "pretrain"
-FEDAVG = method_registry.FEDAVG
-FEDAVG_MATCHED = "fedavg_matched"
-FINETUNED = method_registry.FINETUNED
-LOCAL = "local"
-# In the order of the tables: from no cooperation to everyone together.
-PERSONAL = tuple(method_registry.PERSONAL)
-CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
 TRUE_GROUPS = "true groups"
 PROFILES = "profiles.csv"
 BASELINE = "baseline"  # The phase and method of who uses no feature in `client_metrics.csv`.
 NEW_CLIENTS = "new_clients"  # The phase of new clients in `client_metrics.csv`.
 
 _METRICS = ("phase", "method", "cluster", "round", "metric", "value")
-_LABELS = {
-    PRETRAIN: "phase 1",
-    "kmeans": "K-means",
-    "ifca": "IFCA",
-    "cfl": "CFL",
-    "fesem": "FeSEM",
-    "pacfl": "PACFL",
-    "clove": "CLoVE",
-    "flexcfl": "FlexCFL",
-    "flux": "FLUX",
-    LOCAL: "local",
-    FINETUNED: "fine-tuned",
-    "ditto": "Ditto",
-    "fedrep": "FedRep",
-    "apfl": "APFL",
-    "mr_mtl": "MR-MTL",
-    FEDAVG: "FedAvg",
-    FEDAVG_MATCHED: "FedAvg matched",
-}
-
-
-def method_name(method: str) -> str:
-  """Returns the name of a method for readers, within a sentence."""
-  return _LABELS.get(method, method.replace("_", " "))
-
-
-def method_label(method: str) -> str:
-  """Returns the name of a method for readers, with a word where it is a control."""
-  return f"{method_name(method)} (control)" if method in CONTROLS else method_name(method)
 
 
 def chosen_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods that are no controls, in the order of `summary.json`."""
-  return [method for method in summary["methods"] if method not in CONTROLS]
+  return [method for method in summary["methods"] if method not in method_names.CONTROLS]
 
 
 def ordered_methods(summary: Mapping[str, Any]) -> list[str]:
   """Returns the methods in the order of `summary.json`, then the controls."""
-  controls = [control for control in CONTROLS if control in summary["methods"]]
+  controls = [control for control in method_names.CONTROLS if control in summary["methods"]]
   return chosen_methods(summary) + controls
 
 
@@ -103,9 +66,9 @@ def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_ro
   Args:
     method: The method's name, or `pretrain`.
   """
-  if method == FEDAVG_MATCHED:
+  if method == method_names.FEDAVG_MATCHED:
     return pretrain_rounds + cluster_rounds
-  if method == PRETRAIN or num_rounds == pretrain_rounds + cluster_rounds:
+  if method == method_names.PRETRAIN or num_rounds == pretrain_rounds + cluster_rounds:
     return 0
   return pretrain_rounds
 
@@ -319,7 +282,7 @@ class Results:
     all clusters together, and `steps` and `bytes`: what the method and all before it cost so far.
     """
     of_all = self._metrics[
-        self._metrics["cluster"].isna() & self._metrics["phase"].isin((PRETRAIN, "cluster"))
+        self._metrics["cluster"].isna() & self._metrics["phase"].isin((method_names.PRETRAIN, "cluster"))
     ]
     curves = of_all.pivot(index=["method", "round"], columns="metric", values="value").reset_index()
     costs = ["steps", "bytes"]
@@ -334,7 +297,7 @@ class Results:
       curves.loc[rows, "round"] += rounds_before(
           method, last["round"], pretrain_rounds, cluster_rounds
       )
-      if method != PRETRAIN:
+      if method != method_names.PRETRAIN:
         # Everything was counted in the total, the rounds before the method's own too.
         cost = self.summary["methods"][method]["cost"]
         totals = cost["client_steps"], cost["bytes_down"] + cost["bytes_up"]
@@ -373,7 +336,7 @@ class Results:
 
   def client_metrics(self, method: str) -> dict[str, dict[str, Any]]:
     """Returns the rows of `client_metrics.csv` of a method or of `pretrain`, by client id."""
-    return self._client_metrics[PRETRAIN if method == PRETRAIN else "cluster", method]
+    return self._client_metrics[method_names.PRETRAIN if method == method_names.PRETRAIN else "cluster", method]
 
   def client_accuracy(self, method: str) -> dict[str, float]:
     """Returns the clients' accuracy under a method or after phase 1, by client id."""

@@ -5,9 +5,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.three_phase import comparison
+from experiments.three_phase import cost_text
 from experiments.three_phase import detail_tables
-from experiments.three_phase import method_tables
-from experiments.three_phase import results as results_lib
+from experiments.three_phase import method_names
 from tests.experiments.three_phase import sample_run
 
 _PRIVACY = {
@@ -35,11 +35,11 @@ class NumbersTest(parameterized.TestCase):
       (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
   )
   def test_steps(self, number, text):
-    self.assertEqual(method_tables.steps_text(number), text)
+    self.assertEqual(cost_text.steps_text(number), text)
 
   @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
   def test_bytes(self, number, text):
-    self.assertEqual(method_tables.bytes_text(number), text)
+    self.assertEqual(cost_text.bytes_text(number), text)
 
 
 class ComparisonRowsTest(absltest.TestCase):
@@ -302,7 +302,7 @@ class ComparisonTextTest(absltest.TestCase):
 
   def test_fits_a_terminal_and_is_plain_ascii(self):
     accuracy = dict.fromkeys(
-        ("pretrain", "kmeans", "dynamic_distance", *results_lib.CONTROLS), 0.123
+        ("pretrain", "kmeans", "dynamic_distance", *method_names.CONTROLS), 0.123
     )
     accuracy["fedavg"] = 0.9
     text = comparison.comparison_text(sample_run.summary(sample_run.sample_run(

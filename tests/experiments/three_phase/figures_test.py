@@ -8,6 +8,7 @@ import numpy as np
 from experiment_shell import figure_style
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import figures
+from experiments.three_phase import method_looks
 from tests.experiments.three_phase import sample_run
 
 
@@ -56,15 +57,15 @@ class _FigureTest(parameterized.TestCase):
 class AllFiguresTest(_FigureTest):
 
   def test_a_known_method_always_has_its_look(self):
-    few = figures.method_looks(["kmeans"])
-    many = figures.method_looks(["other", "fedavg", "kmeans"])
+    few = method_looks.method_looks(["kmeans"])
+    many = method_looks.method_looks(["other", "fedavg", "kmeans"])
 
     self.assertEqual(few["kmeans"], many["kmeans"])
 
   def test_all_methods_look_different(self):
     methods = [*_ALL_METHODS, "first_unknown", "second_unknown"]
 
-    looks = [tuple(look.values()) for look in figures.method_looks(methods).values()]
+    looks = [tuple(look.values()) for look in method_looks.method_looks(methods).values()]
 
     self.assertLen(set(looks), len(methods))
     # Two methods may share a colour, if their lines or markers differ.
@@ -93,7 +94,7 @@ class AccuracyFiguresTest(_FigureTest):
 
   def _line(self, axes, method):
     """Returns the line of a method."""
-    look = figures.method_looks([method])[method]
+    look = method_looks.method_looks([method])[method]
     (line,) = (
         line for line in axes.lines
         if (line.get_color(), line.get_marker()) == (look["color"], look["marker"])

@@ -2,6 +2,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiments.three_phase import method_names
 from experiments.three_phase import results as results_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry as method_registry
@@ -22,7 +23,7 @@ class ResultsTest(parameterized.TestCase):
         ["kmeans", "finetuned", *method_registry.PERSONAL, "fedavg"],
     )
     for name in method_registry.PERSONAL:
-      self.assertEndsWith(results_lib.method_label(name), " (control)")
+      self.assertEndsWith(method_names.method_label(name), " (control)")
 
   def test_controls_come_last_and_unknown_methods_are_named_in_words(self):
     methods = dict.fromkeys(
@@ -36,9 +37,9 @@ class ResultsTest(parameterized.TestCase):
     self.assertEqual(
         results_lib.chosen_methods({"methods": methods}), ["kmeans", "my_method"]
     )
-    self.assertEqual(results_lib.method_label("my_method"), "my method")
-    self.assertEqual(results_lib.method_label("fedavg"), "FedAvg (control)")
-    self.assertEqual(results_lib.method_name("fedavg"), "FedAvg")
+    self.assertEqual(method_names.method_label("my_method"), "my method")
+    self.assertEqual(method_names.method_label("fedavg"), "FedAvg (control)")
+    self.assertEqual(method_names.method_name("fedavg"), "FedAvg")
 
   @parameterized.parameters((1, "1 client"), (2, "2 clients"), (3383, "3,383 clients"))
   def test_a_number_of_clients_in_words(self, num_clients, expected):
