@@ -73,6 +73,7 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
       {"name": name, "reason": reason}
       for name, reason in finished.document.get("skipped", {}).items()
   ]
+  of_data = [{"warning": text} for text in finished.document.get("warnings", ())]
   before = finished.document.get("versions", {})
   others = [
       {"package": name, "at first": before.get(name), "resumed with": version}
@@ -80,7 +81,7 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
       for name, version in versions.items() if version != before.get(name)
   ]
   return {
-      "Left out": skipped, "Failed cells": _failures(finished),
+      "The data": of_data, "Left out": skipped, "Failed cells": _failures(finished),
       "Resumed with other versions": others,
   }
 

@@ -12,9 +12,11 @@ LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
 PERSONAL = tuple(method_registry.PERSONAL)
 CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
+BASELINE = "baseline"  # Who uses no feature and always predicts a client's most frequent class.
 
 _LABELS = {
     PRETRAIN: "phase 1",
+    BASELINE: "majority class",
     "kmeans": "K-means",
     "ifca": "IFCA",
     "cfl": "CFL",
