@@ -15,7 +15,6 @@ from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
 from experiments.three_phase import cost_text
 from experiments.three_phase import method_names
-from experiments.three_phase import results as run_results
 
 _HEAT_MAPS = (
     report_sections.Figure(
@@ -158,7 +157,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
   report_sections.write(run, report_sections.Report(
       title=f"Does grouping clients help? A study on {data['name']}",
       subtitle=(
-          f"{data['source']}. {run_results.clients_text(data['num_clients'])}, "
+          f"{data['source']}. {data['num_clients']:,} clients, "
           f"{config.run.pretrain_rounds} + {config.run.cluster_rounds} rounds; "
           f"{results.repetitions_text}. Settings: {', '.join(results.settings)}."
       ),

@@ -40,7 +40,7 @@ _VERDICT_COLORS = {
     intervals.UNCLEAR: figure_style.QUIET,
 }
 # What a criterion's score is; a criterion that is not here is drawn by its name.
-_CRITERION_SCORES = {"silhouette": "mean silhouette", "eigengap": "gap between eigenvalues"}
+_CRITERION_SCORES = {"silhouette": "mean silhouette", "eigengap": "gap of eigenvalues"}
 # Has no score at one cluster: the level is drawn that others must exceed.
 _WITH_LEVEL = "silhouette"
 _LEVEL_LOOK: method_looks.Look = {"color": figure_style.QUIET, "linestyle": ":"}
@@ -170,7 +170,10 @@ def _draw_num_clusters(frame: pd.DataFrame, axes: Axes) -> None:
   axes.set_ylabel(_CRITERION_SCORES.get(criterion, "score"))
   axes.set_xlabel("number of clusters")
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-  axes.margins(x=0.04, y=0.16)
+  first, last = frame["num_clusters"].min(), frame["num_clusters"].max()
+  margin = 0.04 * (last - first) + 0.1
+  axes.set_xlim(first - margin, last + margin)
+  axes.margins(y=0.16)
   axes.grid(True)
 
 

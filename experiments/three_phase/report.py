@@ -36,8 +36,11 @@ _ACCURACIES = {
 TABLES = (
     tidy_experiment.Table(
         "privacy", "Differential privacy",
-        "Nothing else is private. Two data sets are neighbours if they differ in one client.",
-        {"epsilon": "{:.3g}", "delta": "{:.3g}", "covers": "{}"}, is_text=True, printed=True,
+        "Epsilon covers the global models of phase 1, for whoever sees those and nothing else: not "
+        "the clients' own weights, which reach the server unprotected when phase 1 ends, and so not "
+        "the clusters, nor any model of phases 2 and 3, nor the numbers of this report.",
+        {"epsilon": "{:.3g}", "delta": "{:.3g}", "neighbours": "{}", "covers": "{}"},
+        is_text=True, printed=True,
     ),
     tidy_experiment.Table(
         "warnings", "What methods warn of", "Clusters: how many the method has in the end.",

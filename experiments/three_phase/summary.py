@@ -433,7 +433,10 @@ def summarise(
   main = main_clusters(all_members)
   new_clients = clients[clients["phase"] == tables.NEW_CLIENTS]
   recovery = tidy[tables.RECOVERY]
-  privacy = [] if about["privacy"] is None else [about["privacy"]]
+  privacy = [] if about["privacy"] is None else [{
+      **about["privacy"], "covers": "phase 1 alone",
+      "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
+  }]
   seen = [{"method": name, "what": what} for name, what in _SEEN.items()
           if name == _ALL or name in wide.index]
   of_phase_1 = {"global_mean_accuracy": wide["global_mean_accuracy"].fillna(wide["global_accuracy"])}
