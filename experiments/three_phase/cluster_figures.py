@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 32  # Of a label's name.
 
 
 def _looks(frame: pd.DataFrame) -> dict[int, dict[str, Any]]:
-  """Returns color and marker of the clusters: of all, or of the largest of very many."""
+  """Returns colour and marker of the clusters: of all, or of the largest of very many."""
   clusters = frame.groupby("cluster").agg(color=("color", "first"), size=("size", "first"))
   colors = figure_style.CATEGORY_COLORS
   if len(clusters) > len(colors) * len(_MARKERS):
@@ -92,7 +92,7 @@ def _draw_distances(frame: pd.DataFrame, axes: Axes) -> None:
   clusters = frame.drop_duplicates("client").set_index("client")["cluster"]
   clusters = clusters.sort_values(kind="stable")
   table = frame.pivot(index="client", columns="other", values="distance")
-  # A client's distance to itself is left out: zeros would take up half of the colors.
+  # A client's distance to itself is left out: zeros would take up half of the colours.
   image = axes.imshow(
       table.loc[clusters.index, clusters.index].to_numpy(float), cmap="viridis",
       interpolation="nearest",
@@ -141,14 +141,14 @@ def _draw_labels(frame: pd.DataFrame, axes: Axes) -> None:
 FIGURES = (
     tidy_experiment.Figure(
         "client_weights", "The clients' weights in two dimensions (principal components)",
-        "A point is a client, and all panels show the same points; of more than 1,000 clients, some "
-        "evenly spaced. They are what the groupings saw: the setting `representation` of the "
+        "A point is a client, and all panels show the same points; of more than 1,000 clients, "
+        "some evenly spaced. They are what the groupings saw: the setting `representation` of the "
         "weights. Percentages are shares of the variance; neighbours are alike in these two "
         "directions, and methods that group by weights use all. The number of a cluster has its "
-        "number of clients beside it; clusters of mostly the same clients have the same color in "
-        "all panels. In overlapping clusters, the color is that of a client's largest cluster, and "
-        "larger points are in more of them. Methods that move clients later are shown with their "
-        "last clusters.",
+        "number of clients beside it; clusters of mostly the same clients have the same colour in "
+        "all panels. In overlapping clusters, the colour is that of a client's largest cluster, "
+        "and larger points are in more of them. Methods that move clients later are shown with "
+        "their last clusters.",
         _draw_weights, panels="panel", height=2.5,
     ),
     tidy_experiment.Figure(
@@ -161,9 +161,10 @@ FIGURES = (
     ),
     tidy_experiment.Figure(
         "label_mix", "The labels that every client trains on",
-        "Every bar is a client, and every color a label, the same in both panels. Bars of different "
-        "colors mean that clients have different data; bars of different heights, that some have "
-        "more. At most 100 clients, evenly spaced by size. Black lines separate clusters.",
+        "Every bar is a client, and every colour a label, the same in both panels. Bars of "
+        "different colours mean that clients have different data; bars of different heights, that "
+        "some have more. At most 100 clients, evenly spaced by size. Black lines separate "
+        "clusters.",
         _draw_labels, panels="panel", columns=1, height=2.2,
     ),
 )

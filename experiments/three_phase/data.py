@@ -18,8 +18,8 @@ from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import judging
 
 _AGGREGATOR = (
-    "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without it, "
-    "so the aggregator is one reason why they differ from phase 1."
+    "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
+    "it, so the aggregator is one reason why they differ from phase 1."
 )
 # In `config.json`: from the names of methods to digests of their files.
 _OWN_METHODS = "own_methods"

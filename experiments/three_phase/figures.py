@@ -212,11 +212,11 @@ FIGURES = (
     tidy_experiment.Figure(
         "learning_curves", "Accuracy on the clients' own test data per round",
         "Solid lines are phase 1 and the methods, dashed lines the controls; lines have different "
-        "widths, so that equal ones show. Where a method that builds on phase 1 begins, its clients "
-        "get the models that they start phase 2 with, such as the mean of their cluster's own "
-        "weights in place of the global model: so the lines jump there. A method that doesn't build "
-        "on phase 1 starts at round 0. FedAvg matched, if it is there, may go on beyond the right "
-        "edge.",
+        "widths, so that equal ones show. Where a method that builds on phase 1 begins, its "
+        "clients get the models that they start phase 2 with, such as the mean of their cluster's "
+        "own weights in place of the global model: so the lines jump there. A method that doesn't "
+        "build on phase 1 starts at round 0. FedAvg matched, if it is there, may go on beyond the "
+        "right edge.",
         _draw_learning_curves, panels="panel", columns=1, height=2.1,
     ),
     tidy_experiment.Figure(
@@ -241,8 +241,8 @@ FIGURES = (
     ),
     tidy_experiment.Figure(
         "group_recovery", "How well each grouping finds the true groups (1: exactly, 0: by chance)",
-        "Each line is one way to represent a client, after so many local epochs; the circle marks what "
-        "this run used.",
+        "Each line is one way to represent a client, after so many local epochs; the circle marks "
+        "what this run used.",
         _draw_group_recovery, panels="method",
     ),
 )

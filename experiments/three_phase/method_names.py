@@ -47,7 +47,9 @@ def method_label(method: str) -> str:
 
 
 def ordered(methods: Iterable[str]) -> list[str]:
-  """Returns the methods that are no controls, in their order, then the controls."""
+  """Returns phase 1, the methods that are no controls in their order, controls, the baseline."""
+  last = (*CONTROLS, BASELINE)
   methods = list(methods)
-  controls = [control for control in CONTROLS if control in methods]
-  return [method for method in methods if method not in CONTROLS] + controls
+  first = [method for method in methods if method not in last]
+  first.sort(key=lambda method: method != PRETRAIN)
+  return first + [method for method in last if method in methods]

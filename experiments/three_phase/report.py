@@ -13,8 +13,9 @@ _RELATIONS = {
 
 def _relation(verdict: str, control: str, words: str) -> str:
   """Returns a template of what a verdict says of a method and a control."""
-  ends = "no interval" if verdict == UNKNOWN else f"{{{control}_low:+.1f}} to {{{control}_high:+.1f}}"
-  return f"{_RELATIONS[verdict]} {words}: {{{control}_gain:+.1f}} points ({ends})"
+  ends = f"{{{control}_low:+.1f}} to {{{control}_high:+.1f}}"
+  interval = "no interval" if verdict == UNKNOWN else ends
+  return f"{_RELATIONS[verdict]} {words}: {{{control}_gain:+.1f}} points ({interval})"
 
 
 HEADLINES = {
@@ -37,8 +38,8 @@ TABLES = (
     tidy_experiment.Table(
         "privacy", "Differential privacy",
         "Epsilon covers the global models of phase 1, for whoever sees those and nothing else: not "
-        "the clients' own weights, which reach the server unprotected when phase 1 ends, and so not "
-        "the clusters, nor any model of phases 2 and 3, nor the numbers of this report.",
+        "the clients' own weights, which reach the server unprotected when phase 1 ends, and so "
+        "not the clusters, nor any model of phases 2 and 3, nor the numbers of this report.",
         {"epsilon": "{:.3g}", "delta": "{:.3g}", "neighbours": "{}", "covers": "{}"},
         is_text=True, printed=True,
     ),
@@ -48,11 +49,11 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
-        "Mean and standard deviation over the clients, which all weigh alike. Balanced: mean recall "
-        "of a client's classes. New: mean over clients that came after the training. ARI: adjusted "
-        "Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. Steps: steps of "
-        "SGD of all clients together; MB: what was sent to and from them; phase 1 is included where "
-        "a method builds on it.",
+        "Mean and standard deviation over the clients, which all weigh alike. Balanced: mean "
+        "recall of a client's classes. New: mean over clients that came after the training. ARI: "
+        "adjusted Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. "
+        "Steps: steps of SGD of all clients together; MB: what was sent to and from them; phase 1 "
+        "is included where a method builds on it.",
         {
             "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "balanced": _SCORE, "sd": _SCORE,
             "new": _SCORE, "ARI": _SCORE, "steps": "{:,.0f}", "MB": "{:,.1f}",
@@ -81,10 +82,10 @@ TABLES = (
     tidy_experiment.Table(
         "costs", "What the clients had to do",
         "Steps of SGD of all clients together, also in multiples of those of FedAvg, and what was "
-        "sent to the clients (down) and from them (up). Phase 1 is included where a method builds on "
-        "it. Clients that train alone keep their models, so nothing is sent. Where a method has "
-        "more steps than FedAvg, a part of its gain may come from that: FedAvg matched goes on until "
-        "it has as many as the method with the most.",
+        "sent to the clients (down) and from them (up). Phase 1 is included where a method builds "
+        "on it. Clients that train alone keep their models, so nothing is sent. Where a method has "
+        "more steps than FedAvg, a part of its gain may come from that: FedAvg matched goes on "
+        "until it has as many as the method with the most.",
         {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "MB down": "{:,.1f}",
          "MB up": "{:,.1f}"},
         folded=True,
@@ -100,9 +101,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "clusters", "Clusters",
-        "Best accuracy: on the pooled test data of the cluster's clients, in any round. True groups: "
-        "how many clients of each are in it. A client may be in several clusters of dynamic "
-        "distance. Of many clusters, the first 100; curves.csv and clients.csv have all.",
+        "Best accuracy: on the pooled test data of the cluster's clients, in any round. True "
+        "groups: how many clients of each are in it. A client may be in several clusters of "
+        "dynamic distance. Of many clusters, the first 100; curves.csv and clients.csv have all.",
         {
             "cluster": "{:.0f}", "clients": "{:,}", "best accuracy": _SCORE,
             "training examples": "{:,.0f}", "true groups": "{}", "who": "{}",
@@ -110,30 +111,20 @@ TABLES = (
         by="method", is_text=True, folded=True,
     ),
     tidy_experiment.Table(
-        "saved_clusters", "The clients in the clusters whose models are saved",
-        "The folder model holds the models of this method. Of the methods that group clients, it has "
-        "the best mean on the clients' validation rows, or on their test rows where there are no "
-        "others, which may be chance. Of many clients, the first 100.",
-        {
-            "client": "{}", "cluster": "{}", "train rows": "{:,.0f}", "test rows": "{:,.0f}",
-            "accuracy": _SCORE, "balanced": _SCORE,
-        },
-        by="method", folded=True,
+        "saved", "The method whose models are saved in the folder model",
+        "Of the methods that group clients, it has the best mean on the clients' validation rows, "
+        "or on their test rows where there are no others, which may be chance.",
     ),
     tidy_experiment.Table(
         "global_models", "Global models: accuracy on the global test set",
-        "(a): mean of all cluster models; of phase 1, its model. (b): mean weighted by the accuracy "
-        "of each cluster on its clients' validation data, or by the best one that it reached on "
-        "their test data where there are no others or the weights are those of the article; where "
-        "the global test set is clients' own test data, (b) is too high then. (c): each cluster's "
-        "model averaged with (a); the mean over the clusters, or over 100 of them.",
+        "(a): mean of all cluster models; of phase 1, its model. (b): mean weighted by the "
+        "accuracy of each cluster on its clients' validation data, or by the best one that it "
+        "reached on their test data where there are no others or the weights are those of the "
+        "article; where the global test set is clients' own test data, (b) is too high then. (c): "
+        "each cluster's model averaged with (a); the mean over the clusters, or over 100 of them. "
+        "results.csv has more, such as the recall of every label.",
         {"method": "{}", **dict.fromkeys(("(a)", "(b)", "(c)", "(c) at the clients"), _SCORE)},
         folded=True,
-    ),
-    tidy_experiment.Table(
-        "label_recalls", "Global models: recall of every label",
-        "Of phase 1's model and of the means (a) of the others, on the global test set.",
-        {"label": "{}", "recall": _SCORE}, by="method", folded=True,
     ),
     tidy_experiment.Table(
         "group_recovery", "Which settings find the true groups",
@@ -147,15 +138,15 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "num_clusters", "Scores of the numbers of clusters",
-        "Chosen: 1 for the number that the criterion chooses. No criterion sees true groups or test "
-        "data.",
+        "Chosen: 1 for the number that the criterion chooses. No criterion sees true groups or "
+        "test data.",
         {"num_clusters": "{}", "score": _SCORE, "chosen": "{}"}, by="criterion", folded=True,
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",
-        "Beside the models that it averages. Without a table of differential privacy above, nothing "
-        "in this run is differentially private. client_weights.npz holds the weights of the first "
-        "row.",
+        "Beside the models that it averages. Without a table of differential privacy above, "
+        "nothing in this run is differentially private. client_weights.npz holds the weights of "
+        "the first row.",
         is_text=True, folded=True,
     ),
     tidy_experiment.Table("data", "Data and model", "", is_text=True, folded=True),
@@ -165,9 +156,9 @@ READING = (
     "An interval holds for all comparisons with FedAvg and with fine-tuning together, with "
     "probability 95 %. Unclear: it has zero in it, or there is none, as with one client. With "
     "repeats of the training (control_repeats, method_repeats) it includes the chance in training; "
-    "controls other than FedAvg are taken to vary as FedAvg does. Without, it is about these trained "
-    "models only. It is about these data, this partition and this phase 1, of one seed: what other "
-    "seeds would say is not known; a study tells.",
+    "controls other than FedAvg are taken to vary as FedAvg does. Without, it is about these "
+    "trained models only. It is about these data, this partition and this phase 1, of one seed: "
+    "what other seeds would say is not known; a study tells.",
     "No interval says which method is the best of all: the highest value may be highest by chance.",
     "Controls. Local: every client trains alone from the beginning, for as many rounds as both "
     "phases have. Fine-tuned: every client goes on alone after phase 1. FedAvg: everyone trains "
@@ -176,9 +167,9 @@ READING = (
     "own. APFL: every client mixes its own model with one that all train together. MR-MTL: every "
     "client's own model is pulled to the mean of all. Majority class: who always predicts a "
     "client's most frequent class.",
-    "Methods are compared by accuracy. On tables whose rarest class has less than half of its share "
-    "among equally frequent classes, they are compared by balanced accuracy: whoever never predicts "
-    "that class is accurate.",
+    "Methods are compared by accuracy. On tables whose rarest class has less than half of its "
+    "share among equally frequent classes, they are compared by balanced accuracy: whoever never "
+    "predicts that class is accurate.",
     "Where clients differ only in their shares of the labels, or in how much data they have, "
     "grouping gains little or nothing. Where fewer clients than all take part in a round, they are "
     "the same ones for every method.",

@@ -44,11 +44,7 @@ def _wide(results: pd.DataFrame) -> pd.DataFrame:
   """Returns the metrics of methods as a whole in columns, in the order of the report."""
   of_all = results[results["cluster"].isna() & results["method"].notna()]
   found = of_all.pivot(index="method", columns="metric", values="value")
-  first = [method_names.PRETRAIN]
-  methods = [name for name in of_all["method"].unique() if name in found.index and name not in first]
-  last = [name for name in methods if name == method_names.BASELINE]
-  ordered = method_names.ordered(name for name in methods if name not in last)
-  return found.reindex([*first, *ordered, *last])
+  return found.loc[method_names.ordered(of_all["method"].unique())]
 
 
 def _columns(wide: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -262,7 +258,7 @@ def main_clusters(all_members: pd.DataFrame) -> pd.DataFrame:
 
 
 def _colors(clusters: pd.Series, reference: pd.Series) -> dict[int, int]:
-  """Returns a color for each cluster: that of the group with which it shares most clients."""
+  """Returns a colour for each cluster: that of the group with which it shares most clients."""
   shared = pd.DataFrame({"cluster": clusters, "color": reference}).value_counts()
   found: dict[int, int] = {}
   for cluster, color in shared.index:
@@ -369,42 +365,15 @@ def _clusters(
   return found.groupby("method", sort=False).head(_MOST_ROWS)
 
 
-def _with_clusters(clients: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-  """Returns clients in rows: their clusters as text, and metrics under other names."""
+def _each_new_client(new_clients: pd.DataFrame) -> pd.DataFrame:
+  """Returns the clusters of every new client as text, and its accuracy."""
   keys = ["method", "client"]
-  is_cluster = clients["metric"] == "cluster"
-  numbers = clients[~is_cluster].drop_duplicates([*keys, "metric"])
-  order = numbers[keys].drop_duplicates()
-  found = numbers.pivot(index=keys, columns="metric", values="value").reindex(
-      columns=list(metrics.values())
-  ).set_axis(list(metrics), axis="columns")
-  texts = clients[is_cluster].groupby(keys)["value"].agg(
+  accuracy = new_clients[new_clients["metric"] == "accuracy"].rename(columns={"value": "accuracy"})
+  clusters = new_clients[new_clients["metric"] == "cluster"].groupby(keys)["value"].agg(
       lambda own: ", ".join(f"{cluster:g}" for cluster in own)
   ).rename("cluster")
-  found = order.join(found, on=keys).join(texts, on=keys)
+  found = accuracy[[*keys, "accuracy"]].join(clusters, on=keys)
   return found.groupby("method", sort=False).head(_MOST_ROWS)
-
-
-def _saved_clusters(
-    clients: pd.DataFrame, results: pd.DataFrame, examples: pd.DataFrame
-) -> pd.DataFrame:
-  """Returns the clients in the clusters whose models are saved, if there are any."""
-  saved = results[results["metric"] == tables.SAVED]["method"]
-  own = clients[(clients["phase"] == tables.CLUSTER) & clients["method"].isin(saved)]
-  found = _with_clusters(own, {"accuracy": "accuracy", "balanced": "recall"})
-  for part in ("train", "test"):
-    counts = examples[examples["part"] == part].groupby("client")["value"].sum()
-    found[f"{part} rows"] = found["client"].map(counts)
-  return found
-
-
-def _label_recalls(wide: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-  """Returns the recall of every label of phase 1's model and of the means of clusters' models."""
-  columns = [f"global_mean_recall_class_{k}" for k in range(len(names))]
-  own = wide.reindex(columns=[name.replace("_mean", "") for name in columns]).to_numpy()
-  found = wide.reindex(columns=columns).fillna(pd.DataFrame(own, wide.index, columns))
-  found = found.set_axis(list(names), axis="columns").dropna(how="all").reset_index()
-  return found.melt(id_vars="method", var_name="label", value_name="recall")
 
 
 def _about(about: Mapping[str, Any]) -> pd.DataFrame:
@@ -439,8 +408,8 @@ def summarise(
   }]
   seen = [{"method": name, "what": what} for name, what in _SEEN.items()
           if name == _ALL or name in wide.index]
-  of_phase_1 = {"global_mean_accuracy": wide["global_mean_accuracy"].fillna(wide["global_accuracy"])}
-  global_models = _columns(wide.assign(**of_phase_1), {
+  means = wide["global_mean_accuracy"].fillna(wide["global_accuracy"])
+  global_models = _columns(wide.assign(global_mean_accuracy=means), {
       "(a)": "global_mean_accuracy", "(b)": "global_weighted_accuracy",
       "(c)": "global_blended_accuracy", "(c) at the clients": "clients_blended_accuracy_mean",
   })
@@ -455,11 +424,10 @@ def summarise(
       "accuracies": _accuracies(wide, of_clients),
       "costs": _costs(wide),
       "global_models": global_models,
-      "label_recalls": _label_recalls(wide, names),
       "new_clients": _columns(wide, _of_clients("new_clients")),
-      "each_new_client": _with_clusters(new_clients, {"accuracy": "accuracy"}),
+      "each_new_client": _each_new_client(new_clients),
       "clusters": _clusters(all_members, examples, results),
-      "saved_clusters": _saved_clusters(clients, results, examples),
+      "saved": results[results["metric"] == tables.SAVED][["method"]],
       "group_recovery": recovery.pivot(
           index=["method", "representation", "epochs", "used"], columns="metric", values="value"
       ).reindex(

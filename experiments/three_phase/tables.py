@@ -1,6 +1,7 @@
 """The tables and files of a run: their names, and the columns of the tidy ones beside the seed."""
 
 from experiment_shell import tidy_experiment
+from experiment_shell import tidy_tables
 
 CURVES, CLIENTS, EXAMPLES, WARNINGS = "curves", "clients", "examples", "warnings"
 NUM_CLUSTERS, RECOVERY, POINTS, DISTANCES = "num_clusters", "group_recovery", "points", "distances"
@@ -10,7 +11,7 @@ WEIGHTS = "client_weights.npz"
 CLUSTER, EVALUATE, NEW_CLIENTS = "cluster", "evaluate", "new_clients"
 SAVED = "saved"  # The metric of the method whose models are saved.
 
-TIDY = {
+TIDY: dict[str, tidy_tables.Columns] = {
     tidy_experiment.RESULTS: {"method": str, "cluster": int},
     CURVES: {"method": str, "cluster": int, "round": int},
     CLIENTS: {"phase": str, "method": str, "client": str},

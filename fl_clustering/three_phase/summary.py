@@ -1,4 +1,4 @@
-"""The result of a run as plain numbers, for `summary.json` and for notebooks.
+"""The result of a run as plain numbers, for its tables and for notebooks.
 
 What does not apply is absent; nothing is filled in.
 """

@@ -110,7 +110,7 @@ class OwnFilesTest(absltest.TestCase):
         "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes)",
         page,
     )
-    self.assertIn("<td>yes</td>", page)
+    self.assertIn("<td>no, yes</td>", page)
 
   def test_profiles_are_those_of_the_training_rows(self):
     clusters = load_model.load_model(self.folder).clusters
@@ -138,7 +138,7 @@ class OwnFilesTest(absltest.TestCase):
 
     page, before = (program.read_text(one, "report.html") for one in (folder, self.folder))
     self.assertEqual(page, before)
-    self.assertIn("The clients in the clusters whose models are saved", page)
+    self.assertIn("The method whose models are saved", page)
 
   def _of_client(self, method, client):
     """Returns a client's metrics under the model that it gets in the end."""

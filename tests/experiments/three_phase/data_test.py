@@ -53,7 +53,8 @@ class DataTest(parameterized.TestCase):
 
   def test_document_describes_the_data(self):
     dataset = self.document["dataset"]
-    self.assertEqual((dataset["name"], dataset["num_clients"], dataset["num_groups"]), ("idx", 4, 2))
+    self.assertEqual(dataset["name"], "idx")
+    self.assertEqual((dataset["num_clients"], dataset["num_groups"]), (4, 2))
     self.assertIsNone(dataset["dirichlet_alpha"])
     self.assertEqual(self.document["model"]["name"], "cnn_small")
 

@@ -24,7 +24,8 @@ from fl_clustering.three_phase import result as result_lib
 
 # Of a client's test examples, all of label 0, how many are right: the mean over the clients.
 MEANS = {
-    "pretrain": 10, "kmeans": 16, "dynamic_distance": 15, "fedavg": 12, "finetuned": 15, "local": 11,
+    "pretrain": 10, "kmeans": 16, "dynamic_distance": 15, "fedavg": 12, "finetuned": 15,
+    "local": 11,
 }
 _NUM_TEST, _NUM_CLASSES = 20, 3
 _ROUNDS = {"pretrain": 3, "local": 5}  # Others have two.
@@ -122,7 +123,8 @@ def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0
         purity=groups and assignment.purity(groups),
     )
   of_fedavg = _right("fedavg", means["fedavg"], len(ids)) / _NUM_TEST
-  vectors = np.eye(len(ids), 4, dtype=np.float32) + np.float32(np.arange(len(ids))[:, np.newaxis] % 2)
+  groups = np.float32(np.arange(len(ids)) % 2)[:, np.newaxis]
+  vectors = np.eye(len(ids), 4, dtype=np.float32) + groups
   return result_lib.ThreePhaseResult(**{
       "pretrain": pretrain,
       "client_weights": client_weights.ClientWeights(ids, vectors, np.ones(4, np.float32)),
