@@ -9,6 +9,7 @@ from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_data
 from experiments.kmeans import privacy_box
@@ -67,6 +68,20 @@ _SELECTION_FIGURE = report_sections.Figure(
 )
 
 
+def _draw_profiles(table: Sequence[Mapping[str, Any]]) -> Figure:
+  found = scores.table(table, cluster_profiles.HEADER, "cluster")
+  height: Any = cluster_profiles.FIGURE.height
+  figure = figure_style.new_figure(height(found) + 0.5, figure_style.NARROW)
+  cluster_profiles.FIGURE.draw(found, figure.add_subplot())
+  figure_style.set_title(figure, cluster_profiles.FIGURE.title, "What the clusters are like")
+  return figure
+
+
+_PROFILES = report_sections.Figure(
+    "profiles.png", _draw_profiles, cluster_profiles.FIGURE.title, cluster_profiles.FIGURE.caption
+)
+
+
 def _is_private(finished: finished_run.FinishedRun) -> bool:
   return "privacy" in finished.summary
 
@@ -98,8 +113,7 @@ def _cluster_blocks(finished: finished_run.FinishedRun) -> list[html_page.Html]:
   blocks = []
   if not _is_private(finished):
     table = finished.rows(config_lib.PROFILES, ("feature",))
-    blocks = report_sections.write_figures(finished.path, (cluster_profiles.FIGURE,), table)
-    blocks.append(html_page.paragraph(cluster_profiles.about(finished.settings)))
+    blocks = report_sections.write_figures(finished.path, (_PROFILES,), table)
   return [*blocks, _centroids_table(finished)]
 
 

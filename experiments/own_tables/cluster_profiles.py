@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Iterable, Iterator, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiment_shell import report_sections
-from experiment_shell import scores as scores_lib
 from experiment_shell import tidy_experiment
 from fl_clustering.points import grid_scaling
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
-  from matplotlib.figure import Figure
   import pandas as pd
 
+# The table's name: a file of a run, for `Experiment.read`, and the frame of `FIGURE`.
+NAME = "profiles"
 COLUMNS = {
     "cluster": int, "num_rows": int, "feature": str, "mean": float, "standard_deviation": float,
     "share_explained": float,
@@ -211,33 +210,12 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
   )
 
 
-def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
-  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
-  found = scores_lib.table(table, HEADER, "cluster")
-  figure = figure_style.new_figure(_height(found) + 0.5, figure_style.NARROW)
-  _draw(found, figure.add_subplot())
-  figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
-  return figure
-
-
-def about(settings: Mapping[str, Any]) -> str:
-  """Returns what numbers in profiles are, from a run's settings, in sentences."""
-  text = "Means and spreads are in the data's units, also where a fit standardizes columns."
-  if settings["schema"]["missing"] == "mean":
-    text += " A missing cell counts as its column's mean."
-  return text
-
-
-_TITLE = "Means of the clusters by column"
-_CAPTION = (
-    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
-    "have it. Colours say how far a mean is from that of all rows. Shown are the columns that tell "
-    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters."
-)
-FIGURE = report_sections.Figure("profiles.png", draw, _TITLE, _CAPTION)
-TIDY_FIGURE = tidy_experiment.Figure(
-    "profiles", _TITLE,
-    f"{_CAPTION} Missing cells, where the schema lets them count as their column's mean, do so "
-    "here.",
+FIGURE = tidy_experiment.Figure(
+    NAME, "Means of the clusters by column",
+    "Numbers are means in the data's units, also where a fit standardizes columns; for a level of a "
+    "column, the share of the rows that have it. Colours say how far a mean is from that of all "
+    "rows. Shown are the columns that tell the clusters apart best, at most "
+    f"{_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters. Missing cells, where the schema lets "
+    "them count as their column's mean, do so here.",
     _draw, height=_height,
 )

@@ -244,7 +244,7 @@ class OwnReportTest(parameterized.TestCase):
     for text in (
         "2 clusters in the points of 2 clients", "6 points, 2 columns.",
         "inertia 12.5, simplified silhouette 0.750 (at most 1), after 4 rounds", "&lt;north&gt;",
-        "<td>0.5000</td>", "Means and spreads are in the data&#x27;s units",
+        "<td>0.5000</td>", "Numbers are means in the data&#x27;s units",
     ):
       self.assertIn(text, page)
     self.assertEqual(page.count("<figure>"), 2)
