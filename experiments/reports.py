@@ -10,7 +10,7 @@ from experiment_shell import finished_run
 MODULES = {
     "dp_benchmark": "experiments.private.benchmark",
     "federated_kmeans": "experiments.kmeans.papers",
-    "federated_kmeans_own_data": "experiments.kmeans.own_report",
+    "federated_kmeans_own_data": "experiments.kmeans.own_rows",
     "multi_view": "experiments.multiview.comparison",
     "private_clusters": "experiments.private_training.release",
     "private_clusters_simulation": "experiments.private_training.simulation",

@@ -126,26 +126,43 @@ def rows(
         )
 
 
-def centroid_table(
-    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
-) -> tuple[tuple[str, ...], Iterator[tuple]]:
-  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
-  columns = {} if sizes is None else {"num_points": sizes}
-  rows = (
-      (k, *(column[k] for column in columns.values()), *map(float, c))
-      for k, c in enumerate(centroids)
-  )
-  return ("cluster", *columns, *names), rows
-
-
-def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
-  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+def _overall(
+    means: np.ndarray, deviations: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns mean and deviation of all rows, from clusters' (d, K); zero if that is rounding."""
   weights = counts / counts.sum()
   overall = means @ weights
   offsets = means - overall[:, np.newaxis]
   deviation = np.sqrt((deviations**2 + offsets**2) @ weights)
-  unit = np.where(deviation > grid_scaling.rounding(overall), deviation, np.inf)
-  return offsets / unit[:, np.newaxis]
+  return overall, np.where(deviation > grid_scaling.rounding(overall), deviation, 0)
+
+
+def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
+  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+  overall, deviation = _overall(means, deviations, counts)
+  unit = np.where(deviation > 0, deviation, np.inf)
+  return (means - overall[:, np.newaxis]) / unit[:, np.newaxis]
+
+
+def _by_cluster(found: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
+  """Returns clusters' means and deviations, of shape (d, K), and numbers of rows, from the table.
+
+  Features and clusters are in the table's order.
+  """
+  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
+  cells = cells.loc[found["feature"].unique()]
+  return cells["mean"], cells["standard_deviation"], cells["num_rows"].iloc[0].astype(int)
+
+
+def total_variance(found: pd.DataFrame, standardize: bool) -> float:
+  """Returns the squared distances of all rows to their mean, from the table.
+
+  Args:
+    standardize: Whether every column counts in units of its standard deviation.
+  """
+  means, deviations, counts = _by_cluster(found)
+  _, deviation = _overall(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
+  return float(counts.sum() * ((deviation > 0) if standardize else deviation**2).sum())
 
 
 class _Layout(NamedTuple):
@@ -165,18 +182,12 @@ class _Layout(NamedTuple):
 
 
 def _layout(found: pd.DataFrame) -> _Layout:
-  features = found["feature"].unique()[:_MOST_FEATURES]
-  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
-  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
-  means, deviations, sizes_by_feature = (
-      cells[column].loc[features]
-      for column in ("mean", "standard_deviation", "num_rows")
-  )
-  counts = sizes_by_feature.iloc[0].astype(int)
+  means, deviations, counts = _by_cluster(found)
   scores = means.copy()
   scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
-  scores, means = scores[clusters], means[clusters]
-  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
+  scores, means = (one[clusters].iloc[:_MOST_FEATURES] for one in (scores, means))
+  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in scores.index]
   sizes = [f"{count:,}" for count in counts[clusters]]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
   longest = max(len(text) for row in numbers for text in row)
