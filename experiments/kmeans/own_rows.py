@@ -35,26 +35,23 @@ if TYPE_CHECKING:
   from fl_clustering.points import federated_clusterer as federated_clusterer_lib
   from fl_clustering.points import secure_sums as secure_sums_lib
 
+_Fit = Callable[[int], "federated_clusterer_lib.Fit"]
 
-class Tables(collections.abc.Mapping):
-  """Clients' features in the data's units by client id, read when asked for.
 
-  Attributes:
-    clients: Their tables.
-    saved: What a model keeps of them.
-  """
+class _Features(collections.abc.Mapping):
+  """Clients' features in the data's units by client id, read when asked for."""
 
-  def __init__(self, clients: clients_lib.Clients, saved_tables: saved.SavedTables) -> None:
-    self.clients, self.saved = clients, saved_tables
+  def __init__(self, clients: clients_lib.Clients, kept: saved.SavedTables) -> None:
+    self._clients, self._kept = clients, kept
 
   def __getitem__(self, client_id: str) -> np.ndarray:
-    return self.saved.features(self.clients[client_id])
+    return self._kept.features(self._clients[client_id])
 
   def __iter__(self) -> Iterator[str]:
-    return iter(self.clients)
+    return iter(self._clients)
 
   def __len__(self) -> int:
-    return len(self.clients)
+    return len(self._clients)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,16 +59,16 @@ class Rows:
   """What a cell is measured with.
 
   Attributes:
-    fit: From a number of clusters to a fit.  It keeps the last one, but not for another process.
+    kept: What a model keeps of the tables.
+    fit: From a number of clusters to a fit.  It keeps the last one.
   """
 
-  tables: Tables
-  fit: Callable[[int], federated_clusterer_lib.Fit]
+  clients: clients_lib.Clients
+  kept: saved.SavedTables
+  fit: _Fit
 
 
-def _saved_tables(
-    config: config_lib.OwnDataConfig, clients: clients_lib.Clients
-) -> saved.SavedTables:
+def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
   """Returns what is kept of tables: missing cells become means, or the centers of the schema."""
   schema = clients.schema
   if config.privacy is not None:
@@ -83,13 +80,13 @@ def _saved_tables(
         standardize=False,
     ).fill
   return saved.SavedTables(
-      schema, encode.Scaling(fill, np.zeros(len(fill)), np.ones(len(fill)))
+      schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill))
   )
 
 
 def _fitter(
-    config: config_lib.OwnDataConfig, tables: Tables, stack: contextlib.ExitStack
-) -> Callable[[int], federated_clusterer_lib.Fit]:
+    config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack
+) -> _Fit:
   """Returns `Rows.fit`; only it starts who computes for the clients."""
 
   @functools.cache
@@ -100,7 +97,7 @@ def _fitter(
 
     needs_tff = config.kmeans(num_clusters=1).needs_tff
     hold_points = stack.enter_context(federated_clusterer.open_clients(needs_tff, in_files=True))
-    return estimator.hold(tables, config.privacy, hold_points)
+    return estimator.hold(features, config.privacy, hold_points)
 
   @functools.lru_cache(maxsize=1)
   def fit(num_clusters: int) -> federated_clusterer_lib.Fit:
@@ -133,10 +130,10 @@ def _load(
   if not is_private:
     config.check_enough_points(sum(clients.num_rows.values()))
     identity |= {"files": clients.digests(), summary.NUM_ROWS: clients.num_rows}
-  tables = Tables(clients, _saved_tables(config, clients))
+  kept = _kept(config, clients)
+  fit = _fitter(config, _Features(clients, kept), stack)
   return tidy_experiment.Inputs(
-      Rows(tables, _fitter(config, tables, stack)), identity,
-      lines=(f"data: {data_dir}, clients: {len(clients)}",),
+      Rows(clients, kept, fit), identity, lines=(f"data: {data_dir}, clients: {len(clients)}",)
   )
 
 
@@ -145,16 +142,15 @@ def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dic
   return [{"num_clusters": number} for number in config.candidates]
 
 
-def _release(folder: str, tables: Tables, fit: federated_clusterer_lib.Fit) -> None:
+def _release(folder: str, kept: saved.SavedTables, fit: federated_clusterer_lib.Fit) -> None:
   """Writes what a private fit may show."""
   from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 
   assert fit.privacy_spent is not None
   path = os.path.join(folder, tidy_tables.file_name(summary.GUARANTEE))
-  header = summary.READ[summary.GUARANTEE]
-  atomic_file.write_text(path, output_folder.csv_text(header, fit.privacy_spent.items()))
-  model = load_model.SavedKMeans(fit.model, tables.saved)
-  fitted_rows.write_model(folder, model, tables.saved.schema.feature_names)
+  text = output_folder.csv_text(("name", "value"), fit.privacy_spent.items())
+  atomic_file.write_text(path, text)
+  fitted_rows.write_model(folder, load_model.SavedKMeans(fit.model, kept))
 
 
 def _measure(
@@ -170,7 +166,7 @@ def _measure(
   fit = rows.fit(num_clusters)
   results = {"rounds": fit.num_rounds}
   if fit.privacy_spent is not None:
-    _release(whole.folder, rows.tables, fit)
+    _release(whole.folder, rows.kept, fit)
   else:  # All of it depends on single rows.
     results |= {summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss}
   return {
@@ -195,13 +191,11 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
 
   if whole.config.privacy is not None:
     return
-  tables = whole.data.tables
-  fit = whole.data.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
+  rows = whole.data
+  fit = rows.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
   fit.warn_of_few_points()
-  fitted_rows.write(
-      whole.folder, load_model.SavedKMeans(fit.model, tables.saved), tables.clients, tables,
-      tables.saved.schema.feature_names, with_means=True,
-  )
+  model = load_model.SavedKMeans(fit.model, rows.kept)
+  fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 
 def _is_charged(recorded: Mapping[str, Any] | None) -> bool:

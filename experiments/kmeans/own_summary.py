@@ -145,7 +145,8 @@ HEADLINES = {
     "best": "Clusters: {clusters}, by the largest simplified silhouette of those tried.",
     "tied": "Clusters: {clusters}, but the data hardly decide: other numbers are nearly as good.",
     "most": "Clusters: {clusters}, the most that were tried, and the best: more may be better.",
-    "fewest": "Clusters: {clusters}, the fewest that were tried, and the best: fewer may be better.",
+    "fewest": "Clusters: {clusters}, the fewest that were tried, and the best: fewer may be "
+    "better.",
     "private": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for {unit}.",
 }
 
@@ -173,8 +174,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "selection", "Numbers of clusters that were tried",
-        f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other starts "
-        "may change. --k_range tries other numbers.",
+        f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other "
+        "starts may change. --k_range tries other numbers.",
         {
             "clusters": "{}", "silhouette": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}",
             "verdict": "{}",
@@ -200,13 +201,13 @@ TABLES = (
 )
 
 READING = (
-    "One machine plays the server and all clients, so whoever runs this can see everything. Without "
-    "epsilon, no noise is added.",
+    "One machine plays the server and all clients, so whoever runs this can see everything. "
+    "Without epsilon, no noise is added.",
     "With epsilon, only totals over all clients leave them, and only with noise, and nothing else "
     "of this folder depends on a row but the centroids. Protected is one point, added or removed, "
-    "or all points of a client, all there or none; that a client takes part is then not hidden. The "
-    "names of clients and columns are not protected. NOT private are the clusters of a client's "
-    "rows, which experiments:predict gives: they are for that client alone.",
+    "or all points of a client, all there or none; that a client takes part is then not hidden. "
+    "The names of clients and columns are not protected. NOT private are the clusters of a "
+    "client's rows, which experiments:predict gives: they are for that client alone.",
     "The simplified silhouette ranks numbers of clusters. It doesn't show that there are any "
     "clusters.",
 )

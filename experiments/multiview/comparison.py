@@ -158,8 +158,7 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
       fit = fitting.fit(settings, hold_points(features), data.kept.widths)
     fit.warn_of_few_points()
     fitted_rows.write(
-        whole.folder, load_model.SavedMultiView(fit.model, data.kept), data.tables, features,
-        data.kept.feature_names,
+        whole.folder, load_model.SavedMultiView(fit.model, data.kept), data.tables
     )
 
 

@@ -223,10 +223,10 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
 
 FIGURE = tidy_experiment.Figure(
     NAME, "Means of the clusters by column",
-    "Numbers are means in the data's units, also where a fit standardizes columns; for a level of a "
-    "column, the share of the rows that have it. Colours say how far a mean is from that of all "
+    "Numbers are means in the data's units, also where a fit standardizes columns; for a level of "
+    "a column, the share of the rows that have it. Colours say how far a mean is from that of all "
     "rows. Shown are the columns that tell the clusters apart best, at most "
-    f"{_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters. Missing cells, where the schema lets "
-    "them count as their column's mean, do so here.",
+    f"{_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters. Missing cells, where the schema "
+    "lets them count as their column's mean, do so here.",
     _draw, height=_height,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ CLUSTERS, CENTROIDS, SIZES = "clusters", "centroids", "cluster_sizes"
 FILES = {
     tidy_tables.file_name(CLUSTERS): "the cluster of every row, as experiments:predict writes it",
     tidy_tables.file_name(CENTROIDS): "centroids in the data's units",
-    tidy_tables.file_name(cluster_profiles.NAME): "mean and spread of every column in every cluster",
+    tidy_tables.file_name(cluster_profiles.NAME): "mean and spread of the clusters by column",
     tidy_tables.file_name(SIZES): "how many rows of every client are in every cluster",
 }
 FOLDERS = {model_folder.MODEL: "the model, for experiments:predict and load_model"}
@@ -60,13 +60,12 @@ def _write(folder: str, table: str, header: Iterable[str], rows: Iterable[Iterab
 
 
 def write_model(
-    folder: str, model: load_model.SavedModel, names: Sequence[str],
-    centroids: np.ndarray | None = None, sizes: np.ndarray | None = None,
+    folder: str, model: load_model.SavedModel, centroids: np.ndarray | None = None,
+    sizes: np.ndarray | None = None,
 ) -> None:
   """Writes a model and its centroids, and nothing that depends on rows otherwise.
 
   Args:
-    names: Of the features.
     centroids: Those to write, of shape (K, d); the model's by default.
     sizes: The clusters' numbers of rows, of shape (K,); None if they are secret.
   """
@@ -75,23 +74,20 @@ def write_model(
       (k, *(column[k] for column in columns.values()), *map(float, centroid))
       for k, centroid in enumerate(model.centroids if centroids is None else centroids)
   )
-  _write(folder, CENTROIDS, ("cluster", *columns, *names), rows)
+  _write(folder, CENTROIDS, ("cluster", *columns, *model.tables.feature_names), rows)
   model.save(os.path.join(folder, model_folder.MODEL))
 
 
 def write(
-    folder: str, model: load_model.SavedModel, clients: Any, features: Mapping[str, np.ndarray],
-    names: Sequence[str], with_means: bool = False,
+    folder: str, model: load_model.SavedModel, clients: Any, with_means: bool = False
 ) -> None:
   """Writes a model, the clusters of all rows, and what these are like.
 
   Args:
     clients: Their tables, as `model.predict_tables` takes them.
-    features: In the data's units, float64 of shape (n, d) by client.
-    names: Of the features.
     with_means: Whether centroids are the means of the clusters' rows, whatever the model's are.
   """
-  num_clusters = len(model.centroids)
+  num_clusters, names = len(model.centroids), model.tables.feature_names
   sizes: list[tuple[str, int, int]] = []
 
   def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -99,11 +95,11 @@ def write(
     for client_id, _, found in predictions.write(path, model.predict_tables(clients)):
       counts = np.bincount(found["cluster"], minlength=num_clusters)
       sizes.extend((client_id, k, count) for k, count in enumerate(counts.tolist()))
-      yield features[client_id], found["cluster"]
+      yield model.tables.features(clients[client_id]), found["cluster"]
 
   profiles = cluster_profiles.measure(blocks(), num_clusters, len(names))
   means = np.where(profiles.counts[:, np.newaxis] > 0, profiles.means, model.centroids)
-  write_model(folder, model, names, means if with_means else None, profiles.counts)
+  write_model(folder, model, means if with_means else None, profiles.counts)
   _write(
       folder, cluster_profiles.NAME, cluster_profiles.HEADER,
       cluster_profiles.rows(profiles, names),

@@ -90,7 +90,8 @@ class PrivateTest(absltest.TestCase):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
     stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": "none"}
     # A column of the user's is called as one of ours.
-    centroids = pd.DataFrame([[0, 71.5, 20.25], [1, 82.5, 50.0]], columns=["cluster", "cluster", "b"])
+    rows = [[0, 71.5, 20.25], [1, 82.5, 50.0]]
+    centroids = pd.DataFrame(rows, columns=["cluster", "cluster", "b"])
     empty = {name: pd.DataFrame() for name in own_rows.EXPERIMENT.tidy}
     return own_summary.summarise(
         {**empty, "centroids": centroids,

@@ -1,5 +1,6 @@
 import csv
 import os
+import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -17,12 +18,14 @@ class _Model:
   """As a `load_model.SavedModel`."""
 
   centroids = np.array([[5.0, 5.0], [6.0, 6.0], [7.0, 7.0]])
+  tables = types.SimpleNamespace(feature_names=("u", "v"), features=lambda table: table)
 
   def predict_tables(self, clients):
     for client_id in clients:
       found = np.array(_CLUSTERS[client_id], int)
       rows = [place + 1 for place in range(len(found))]
-      yield client_id, {"row": rows, "id": [f"{client_id}{row}" for row in rows]}, {"cluster": found}
+      names = {"row": rows, "id": [f"{client_id}{row}" for row in rows]}
+      yield client_id, names, {"cluster": found}
 
   def save(self, directory):
     os.mkdir(directory)
@@ -35,7 +38,7 @@ class FittedRowsTest(parameterized.TestCase):
     self.folder = self.create_tempdir().full_path
 
   def _write(self, **options):
-    fitted_rows.write(self.folder, _Model(), list(_FEATURES), _FEATURES, ["u", "v"], **options)
+    fitted_rows.write(self.folder, _Model(), _FEATURES, **options)
 
   def _rows(self, name):
     with open(os.path.join(self.folder, name), encoding="utf-8", newline="") as file:
@@ -66,14 +69,15 @@ class FittedRowsTest(parameterized.TestCase):
     ])
 
   def test_of_a_model_alone_nothing_is_counted(self):
-    fitted_rows.write_model(self.folder, _Model(), ["u", "v"])
+    fitted_rows.write_model(self.folder, _Model())
 
     self.assertCountEqual(os.listdir(self.folder), ["centroids.csv", "model"])
     self.assertEqual(self._rows("centroids.csv")[:2], [["cluster", "u", "v"], ["0", "5.0", "5.0"]])
 
   @parameterized.parameters((4, [[1, 2]]), (5, []))
   def test_centers_on_few_points_are_told(self, num_rows, expected):
-    sizes = pd.DataFrame({"client": ["a", "a", "b"], "cluster": [0, 1, 1], "rows": [num_rows, 3, 2]})
+    rows = [("a", 0, num_rows), ("a", 1, 3), ("b", 1, 2)]
+    sizes = pd.DataFrame(rows, columns=["client", "cluster", "rows"])
 
     frames = fitted_rows.frames({fitted_rows.SIZES: sizes})
 
