@@ -2,7 +2,6 @@ import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import pandas as pd
 
 from clustering_basics import intervals
 from experiment_shell import tidy_experiment
