@@ -30,6 +30,10 @@ class SavedTables:
   schema: schema_lib.Schema
   scaling: encode.Scaling
 
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    return self.schema.feature_names
+
   def features(self, table: pd.DataFrame) -> np.ndarray:
     """Returns the features of rows that were read, as the model takes them, of shape (n, d)."""
     return self.scaling(encode.numbers(table, self.schema))
