@@ -105,6 +105,10 @@ class Clients(collections.abc.Mapping):
       num_before += len(table)
       for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
+    alike = None if self._private else bad_table.look_alikes(found)
+    if alike and self.schema.levels("client") is None:
+      rule = "hold clients that differ by more than their spelling, but for those of a schema's enum"
+      raise validate.error("client_column", rule, list(alike))
     return found
 
   @functools.cached_property

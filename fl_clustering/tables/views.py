@@ -93,7 +93,8 @@ def strict(
     try:
       schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
-      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
+      rule = f"{e}".rstrip(".")
+      raise bad_table.bad_header(firsts[view], None, rule, by_schema=True) from e
   check(schemas)
   return schemas
 

@@ -193,6 +193,13 @@ class StrictTest(_ReadTest):
         self._read(f"x;n;b;c\n{cell};2;1;u\n".encode(), schema)
       self.assertEqual("between" in str(caught.exception), is_of_size, cell)
 
+  @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe ")
+  def test_shows_the_name_that_looks_alike(self, name):
+    schema = schema_lib.strict(("gr\u00f6\u00dfe", "y"))
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._read(f"{name},y\n1,2\n".encode(), schema)
+    self.assertIn(ascii(name), str(caught.exception))
+
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
