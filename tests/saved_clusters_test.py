@@ -109,7 +109,7 @@ class SavedClustersTest(absltest.TestCase):
     self.assertEqual(
         found, {"a": ["0"] * 2, "some": ["1"] * 5, "none": ["global"] * 2, "A": ["global"]}
     )
-    with_labels, without, alike = notes
+    with_labels, alike, without = notes
     self.assertIn("some: ", with_labels)
     self.assertIn("A, none: ", without)
     self.assertIn("'a'", alike)

@@ -27,7 +27,7 @@ flags.DEFINE_string("split_column", None, "The column that says `train` or `test
 flags.DEFINE_string("row_key", None, "The column that names the rows.")
 flags.DEFINE_list(
     "exclude", None,
-    'Columns that are not used, between commas; a name with a comma in double quotes: \'"a, b",c\'.')
+    'Columns that are not used, with commas between them; "a, b" is a name with a comma.')
 
 
 def _given() -> dict[str, Any]:

@@ -56,27 +56,33 @@ def check_names(path: str, names: Sequence[str]) -> None:
       raise bad_header(path, name, "two columns have this name")
 
 
-def listed(names: Iterable[str], wanted: str = "") -> str:
+def listed(names: Iterable[str], wanted: str | None = None) -> str:
   """Returns names as a message has them, the first of many, and which looks like one it wants."""
-  shown = reprlib.Repr()
+  shown, names = reprlib.Repr(), list(names)
   shown.maxlist = 20
-  return shown.repr([*names]) + alike(names, wanted)
+  return shown.repr(names) + ("" if wanted is None else alike(names, wanted))
 
 
-def alike(names: Iterable[str], wanted: str) -> str:
-  """Returns the end of a message that says which of other names looks like one; "" for none."""
-  found = next((name for name in names if look_alikes({name, wanted})), None)
-  return "" if found is None else f"; {wanted!a} and {found!a} look alike"
+def alike(texts: Iterable[str], wanted: str | None = None) -> str:
+  """Returns the end of a message that names two texts that look alike, or ""."""
+  pairs = [texts] if wanted is None else ({text, wanted} for text in texts)
+  found = next(filter(None, map(look_alikes, pairs)), None)
+  return "" if found is None else f"; {found[0]!a} and {found[1]!a} look alike"
 
 
 def look_alikes(texts: Iterable[str]) -> tuple[str, str] | None:
-  """Returns two texts that differ by blanks, letter case or coding alone, or are equal numbers."""
+  """Returns two texts that look alike, by `spelling`."""
   found: dict[Any, str] = {}
   for text in sorted(texts):
-    form: Any = unicodedata.normalize("NFKC", text).strip().casefold()
-    with contextlib.suppress(ValueError):
-      form = float(form)
-    other = found.setdefault(form, text)
+    other = found.setdefault(spelling(text), text)
     if other != text:
       return other, text
   return None
+
+
+def spelling(text: str) -> Any:
+  """Returns what texts share that differ by blanks, case or coding alone, or are equal numbers."""
+  form = unicodedata.normalize("NFKC", text).strip().casefold()
+  with contextlib.suppress(ValueError):
+    return float(form)
+  return form

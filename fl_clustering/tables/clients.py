@@ -107,7 +107,7 @@ class Clients(collections.abc.Mapping):
         found.setdefault(client_id, []).append(rows)
     alike = None if self._private else bad_table.look_alikes(found)
     if alike and self.schema.levels("client") is None:
-      rule = "hold clients that differ by more than their spelling, but for those of a schema's enum"
+      rule = "hold clients that differ by more than spelling, but for those of a schema's enum"
       raise validate.error("client_column", rule, list(alike))
     return found
 

@@ -104,8 +104,9 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
   tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
   names = dict.fromkeys(name for table in tables.values() for name in table)
   in_all = [name for name in names if all(name in table for table in tables.values())]
-  for name, (path, table) in itertools.product(names, tables.items()):
-    alike = bad_table.alike(set(table).difference(in_all), name)
+  others = [name for name in names if name not in in_all]
+  for name, (path, table) in itertools.product(others, tables.items()):
+    alike = bad_table.alike(set(table).intersection(others), name)
     if name not in table and alike:
       raise bad_table.bad_header(path, name, f"is not there{alike}")
   for path, table in tables.items():
@@ -113,7 +114,7 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
       rule = f"has no column that {next(iter(tables))} has; is its delimiter {delimiter!r}?"
       raise bad_table.bad_header(path, None, rule)
   columns = {name: {path: table[name] for path, table in tables.items()} for name in in_all}
-  return _Tables(delimiter, columns, [name for name in names if name not in in_all])
+  return _Tables(delimiter, columns, others)
 
 
 def _check_names(columns: Collection[str], **given: Iterable[str | None]) -> None:
@@ -181,12 +182,6 @@ def _matching(cells: pa.Array, pattern: str, of: pa.Array = None, wanted: bool =
   )
 
 
-def _alike(texts: Iterable[str]) -> str:
-  """Returns a hint if two texts look alike."""
-  found = bad_table.look_alikes(texts)
-  return "" if found is None else f"; {found[0]!r} and {found[1]!r} are two of them"
-
-
 class _Column:
   """The cells of a column, as text."""
 
@@ -229,7 +224,7 @@ class _Column:
       levels = self._levels() if role in ("label", "client") else ()
       about = f"the {role}, of {len(levels)} classes" if role == "label" else f"the {role}"
       enum = levels if role == "label" else None
-      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{_alike(levels)}"
+      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{bad_table.alike(levels)}"
     num_texts, others = len(self._of_text) + len(self._of_others), self.others(decimal)
     if not num_texts:
       return None, "left out, since it is empty"
@@ -242,7 +237,7 @@ class _Column:
     if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self._name, "boolean"), "true or false"
     if len(levels) <= _MOST_LEVELS:
-      about = f"levels ({', '.join(levels)}){_alike(levels)}{key}"
+      about = f"levels ({', '.join(levels)}){bad_table.alike(levels)}{key}"
       return schema_lib.Field(self._name, "string", enum=levels), about
     return None, f"left out, since {min(others.to_pylist())!r} is not a number{key}"
 

@@ -72,11 +72,11 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
   if path.endswith(bad_table.TEXT_FILES):
     table = _joined(reader.text_file(), schema)
   else:
-    file = typed_files.opened(path)
-    columns = [field.name for field in schema.fields]
-    reader.check_header(file.schema_arrow.names)
+    columns, read_columns = typed_files.opened(path)
+    reader.check_header(columns.names)
     with typed_files.errors(path):
-      table = _joined(reader.batches(file.iter_batches(columns=columns)), schema)
+      typed = read_columns([field.name for field in schema.fields])
+      table = _joined(reader.batches(typed.to_batches()), schema)
   if not private and table.empty:
     raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():

@@ -47,6 +47,8 @@ class SavedTables:
   ) -> clients_lib.Clients:
     """Returns the clients of a folder with later files, which may lack the label and the key.
 
+    Some of their rows may lack the label alone.
+
     Args:
       schema: A file of a schema with the same features and the same column for the client, which
         may have another dialect and other missing cells; None for the model's.
@@ -60,7 +62,8 @@ class SavedTables:
     first = next(iter(clients_lib.files(directory, argument).values()))
     names = read_lib.header(first, later.delimiter, later.roles.values())
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
-    return clients_lib.open_folder(directory, later.without(*lacking), argument=argument)
+    later = dataclasses.replace(later.without(*lacking), is_later=True)
+    return clients_lib.open_folder(directory, later, argument=argument)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
