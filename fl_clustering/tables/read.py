@@ -287,7 +287,15 @@ class _Reader:
       names = _header(self._path, file, self._schema.delimiter)
       self.check_header(names)
       while lines := _lines(self._path, file, _BLOCK):
-        yield self._at_once(names, lines) or self._by_line(names, lines, first)
+        columns, problem = self._at_once(names, lines), None
+        if columns is None:
+          columns, problem = self._by_line(names, lines)
+        yield self._values(columns, first)
+        if problem is not None:
+          row = first + len(next(iter(columns.values())))
+          raise bad_table.bad_cell(
+              self._path, row, None, f"{problem}", by_schema=isinstance(problem, _OtherCells)
+          )
         first += len(lines)
 
   def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
@@ -296,18 +304,13 @@ class _Reader:
 
     first = 0
     for batch in batches:
-      found, texts = {}, {}
+      columns = {field.name: batch[field.name] for field in self._schema.fields}
       for field in self._schema.fields:
-        column, values = batch[field.name], None
-        if pa.types.is_integer(column.type) and field.is_numeric or (
-            pa.types.is_floating(column.type) and field.type == "number"
-        ):
-          values = self._usable(field, column)
-        if values is None:
-          texts[field.name] = self._texts(field.name, column, first)
-        else:
-          found[field.name] = values
-      yield {**found, **self._converted(texts, first)}
+        dtype = columns[field.name].type
+        is_whole = pa.types.is_integer(dtype) and field.is_numeric
+        if not is_whole and not (pa.types.is_floating(dtype) and field.type == "number"):
+          columns[field.name] = self._texts(field.name, columns[field.name], first)
+      yield self._values(columns, first)
       first += len(batch)
 
   def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
@@ -327,18 +330,16 @@ class _Reader:
 
   def _at_once(
       self, names: Sequence[str], lines: Sequence[bytes]
-  ) -> dict[str, np.ndarray] | None:
-    """Returns what `_by_line` does, faster; None if a line or a cell is not as it mostly is."""
+  ) -> dict[str, pa.Array] | None:
+    """Returns what `_by_line` does, faster; None if a line is not as most are."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
     from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
 
     data = b"".join(lines)
-    # For others, 0x10 is an integer.
-    if b"0x" in data or b"0X" in data or not _is_plain(lines, data, self._schema.delimiter):
+    if not _is_plain(lines, data, self._schema.delimiter):
       return None
-    of_type = {"number": pa.float64(), "integer": pa.int64()}
     words = pa.dictionary(pa.int32(), pa.string())
-    types = {field.name: of_type.get(field.type, words) for field in self._schema.fields}
+    types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
     numbered = [name or f"\0{place}" for place, name in enumerate(names)]
     try:
       table = arrow_csv.read_csv(
@@ -349,25 +350,17 @@ class _Reader:
           arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
           arrow_csv.ConvertOptions(
               column_types=types, include_columns=list(types), strings_can_be_null=True,
-              null_values=list(self._schema.missing_values), decimal_point=self._decimal,
+              null_values=list(self._schema.missing_values),
           ),
       ).combine_chunks()
     except pa.ArrowException:
       return None
-    if len(table) != len(lines):
-      return None
-    found = {}
-    for field in self._schema.fields:
-      values = self._usable(field, table[field.name].chunk(0))
-      if values is None:
-        return None
-      found[field.name] = values
-    return found
+    return {name: table[name].chunk(0) for name in types} if len(table) == len(lines) else None
 
   def _by_line(
-      self, names: Sequence[str], lines: Sequence[bytes], first: int
-  ) -> dict[str, np.ndarray]:
-    """Returns the columns of lines of any kind, of which the first one is of row `first`."""
+      self, names: Sequence[str], lines: Sequence[bytes]
+  ) -> tuple[dict[str, pa.Array], ValueError | None]:
+    """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     rows, problem = [], None
@@ -381,16 +374,10 @@ class _Reader:
         cells = [None] * len(names)
       rows.append(cells)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
-    found = self._converted({
+    return {
         name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
         for name, i in places.items()
-    }, first)
-    if problem is not None:  # None of a cell before it.
-      is_of_dialect = isinstance(problem, _OtherCells)
-      raise bad_table.bad_cell(
-          self._path, first + len(rows), None, f"{problem}", by_schema=is_of_dialect
-      )
-    return found
+    }, problem
 
   # Cells.
 
@@ -405,56 +392,36 @@ class _Reader:
       return True
     return self._schema.missing != "error" and field.name in self._features
 
-  def _usable(self, field: schema_lib.Field, column: pa.Array) -> np.ndarray | None:
-    """Returns the values of numbers, or of words in a dictionary; None if one can't be used."""
-    if not field.is_numeric:
-      values, are_bad = self._words(field, column)
-      return None if are_bad.any() else values
-    values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    num_missing = column.null_count
-    if self._missing_numbers:
-      are_missing = np.isin(values, self._missing_numbers)
-      num_missing += np.count_nonzero(are_missing)
-      values = np.where(are_missing, np.nan, values)
-    low, high = field.bounds
-    num_within = np.count_nonzero((values >= low) & (values <= high))
-    # Words such as nan are numbers for others.
-    are_within = num_within == len(values) - num_missing
-    return values if are_within and (not num_missing or self._may_lack(field)) else None
-
-  def _converted(self, columns: Mapping[str, pa.Array], first: int) -> dict[str, np.ndarray]:
-    """Returns the values of texts, of which the first ones are of row `first`."""
+  def _values(self, columns: Mapping[str, pa.Array], first: int) -> dict[str, np.ndarray]:
+    """Returns the values of columns, of which the first cells are of row `first`."""
     found, problems = {}, []
     for field in self._schema.fields:
-      if (cells := columns.get(field.name)) is None:
-        continue
-      values, are_bad = (self._numbers if field.is_numeric else self._words)(field, cells)
-      found[field.name] = values
+      convert = self._numbers if field.is_numeric else self._words
+      found[field.name], are_bad = convert(field, columns[field.name])
       if not self._private and are_bad.any():
-        problems.append((int(are_bad.argmax()), field, cells))
+        problems.append((int(are_bad.argmax()), field))
     if problems:
-      row, field, cells = min(problems, key=lambda problem: problem[0])
-      raise bad_table.bad_cell(
-          self._path, first + row, field.name, self._rule(field, cells[row].as_py()),
-          by_schema=field.name in self._features,
-      )
+      row, field = min(problems, key=lambda problem: problem[0])
+      rule = self._rule(field, typed_files.text(columns[field.name][row].as_py()))
+      by_schema = field.name in self._features
+      raise bad_table.bad_cell(self._path, first + row, field.name, rule, by_schema=by_schema)
     return found
 
   def _numbers(
       self, field: schema_lib.Field, cells: pa.Array
   ) -> tuple[np.ndarray, np.ndarray]:
     """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
-    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    texts = plain(cells, self._decimal)
-    is_number = compute.match_substring_regex(texts, PATTERNS[field.type]).fill_null(False)
-    values = np.full(len(cells), np.nan)
-    values[is_number.to_numpy(zero_copy_only=False)] = [
-        float(text) for text in texts.filter(is_number).to_pylist()
-    ]
-    are_missing = np.isin(values, self._missing_numbers)
+    if pa.types.is_string(cells.type):
+      values = _parsed(plain(cells, self._decimal), field.type)
+      are_missing = cells.is_null().to_numpy(zero_copy_only=False)
+    else:
+      values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+      are_missing = np.isnan(values)
+      values[np.isinf(values)] = np.nan  # As a text, it is no number.
+    are_missing |= np.isin(values, self._missing_numbers)
     values[are_missing] = np.nan
-    are_missing |= cells.is_null().to_numpy(zero_copy_only=False)
     low, high = field.bounds
     are_within = (values >= low) & (values <= high)
     are_bad = ~are_within & ~(are_missing & self._may_lack(field))
@@ -489,3 +456,24 @@ class _Reader:
     if float(text) in self._missing_numbers:
       return "a cell is missing"
     return f"{shown} is not {kind} between {low:g} and {high:g}"
+
+
+def _parsed(texts: pa.Array, kind: str) -> np.ndarray:
+  """Returns numbers of texts with decimal points, NaN where one is none of this type."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  try:
+    if kind == "integer":
+      compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
+    values = compute.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+    if np.isfinite(values).sum() == len(texts) - texts.null_count:  # Not nan or inf.
+      return values.copy()
+  except pa.ArrowInvalid:
+    pass
+  is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
+  values = np.full(len(texts), np.nan)
+  values[is_number.to_numpy(zero_copy_only=False)] = [
+      float(text) for text in texts.filter(is_number).to_pylist()
+  ]
+  return values
