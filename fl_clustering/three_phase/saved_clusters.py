@@ -111,11 +111,9 @@ class SavedClusters:
         input_dtype="float32", **self.model,
     )
 
-  def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: str | None = None
-  ) -> clients_lib.Clients:
+  def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
     """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    return self.tables.open_folder(directory, schema, argument)
+    return self.tables.open_folder(directory, schema)
 
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
