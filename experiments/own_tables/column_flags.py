@@ -67,21 +67,17 @@ def schema(directory: str) -> schema_lib.Schema:
       roles = given(directory)
       named = _named(roles)
       names = read.header(first, named=named)
-      for flag, role in _ARGUMENTS.items():
-        if role in schema_lib.ROLES and roles.get(role) not in (None, *names):
-          columns = bad_table.listed(names, roles[role])
-          rule = f"`{flag}` must be a column of {columns}, got {roles[role]!r}"
-          raise bad_table.bad_header(first, None, rule, by_schema=True)
+      try:
+        found = schema_lib.strict(names, **roles)
+      except ValueError as e:
+        raise bad_table.bad_header(first, None, f"{e}".rstrip("."), by_schema=True) from e
       for path in others:
         own = read.header(path, named=named)
         for name in sorted({*names} ^ {*own}):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
           rule += bad_table.alike(own if name in names else names, name)
           raise bad_table.bad_header(path, name, rule, by_schema=True)
-      try:
-        return schema_lib.strict(names, **roles)
-      except ValueError as e:
-        raise bad_table.bad_header(first, None, f"{e}".rstrip("."), by_schema=True) from e
+      return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)
 

@@ -63,7 +63,7 @@ def draft(
   """
   roles = {"label": label, "client": client, "split": split, "key": key}
   tables = _read(clients_lib.files(directory).values(), {*roles.values(), *exclude})
-  _check_names(tables.columns, exclude=exclude)
+  schema_lib.check_given(tables.columns, exclude=exclude)
   return _draft(tables, roles, exclude, is_public)
 
 
@@ -73,7 +73,8 @@ def draft_views(
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
   by_view = views_lib.by_view(directory)
   tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
-  _check_names({name for one in tables.values() for name in one.columns}, exclude=exclude)
+  columns = {name for one in tables.values() for name in one.columns}
+  schema_lib.check_given(columns, exclude=exclude)
   drafts = {}
   for view, one in tables.items():
     unused = views_lib.unused_columns(by_view[view][0], key, exclude)
@@ -117,19 +118,10 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
   return _Tables(delimiter, columns, others)
 
 
-def _check_names(columns: Collection[str], **given: Iterable[str | None]) -> None:
-  """Raises a ValueError unless the names that arguments give are among the columns."""
-  for argument, names in given.items():
-    for name in names:
-      if name is not None and name not in columns:
-        rule = f"be a column of all files, {bad_table.listed(columns, name)}"
-        raise validate.error(argument, rule, name)
-
-
 def _draft(
     tables: _Tables, roles: Mapping[str, str | None], exclude: Collection[str], is_public: bool
 ) -> Draft:
-  _check_names(tables.columns, **{schema_lib.ROLES[role]: [roles[role]] for role in roles})
+  schema_lib.check_given(tables.columns, **roles)
   columns = {
       name: _Column(name, cells) for name, cells in tables.columns.items() if name not in exclude
   }

@@ -26,7 +26,7 @@ import itertools
 import json
 import math
 import re
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence, TypeVar
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -374,14 +374,23 @@ def strict(
     exclude: Those that are not used.
   """
   excluded = set(exclude)
-  for name in excluded.difference(header):
-    raise validate.error("exclude", f"name columns of {bad_table.listed(header, name)}", name)
   roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
+  check_given(header, exclude=excluded, **roles)
   fields = tuple(
       Field(name, "string" if name in roles.values() else "number")
       for name in header if name not in excluded
   )
   return Schema(fields, **roles)
+
+
+def check_given(
+    columns: Collection[str], *, exclude: Iterable[str] = (), **roles: str | None
+) -> None:
+  """Raises a ValueError unless the columns that arguments name are there."""
+  named = [*(("exclude", name) for name in exclude), *((ROLES[r], roles[r]) for r in roles)]
+  for argument, name in named:
+    if name is not None and name not in columns:
+      raise validate.error(argument, f"name a column of {bad_table.listed(columns, name)}", name)
 
 
 def array_names(shape: Sequence[int]) -> tuple[str, ...]:

@@ -84,9 +84,7 @@ def strict(
   firsts = {view: paths[0] for view, paths in by_view(directory).items()}
   named = {key, *exclude}
   headers = {view: read_lib.header(path, named=named) for view, path in firsts.items()}
-  unknown = set(exclude).difference(*headers.values())
-  if unknown:
-    raise validate.error("exclude", f"name columns of {directory!r}", sorted(unknown)[0])
+  schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
   schemas = {}
   for view, names in headers.items():
     unused = unused_columns(firsts[view], key, exclude) & {*names}
@@ -182,11 +180,16 @@ class Views(collections.abc.Mapping):
     """Returns every client's classes, texts of shape (n,); None without files of labels.
 
     Raises:
+      ValueError: If two classes look alike.
       BadTable: If a file has not one class for every row.
     """
     if not any(LABELS in paths for paths in self._paths.values()):
       return None
-    return {client_id: self._labels_of(client_id) for client_id in self}
+    found = {client_id: self._labels_of(client_id) for client_id in self}
+    if alike := bad_table.look_alikes({*np.concatenate([*found.values()])}):
+      rule = "hold labels that differ by more than spelling"
+      raise validate.error("data_dir", rule, list(alike))
+    return found
 
   def _labels_of(self, client_id: str) -> np.ndarray:
     import pandas as pd  # pylint: disable=g-import-not-at-top
