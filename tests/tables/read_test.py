@@ -452,6 +452,17 @@ class PrivateTest(_ReadTest):
     others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
     pd.testing.assert_frame_equal(others, expected)
 
+  @parameterized.product(
+      cell=(b"inf", b"nan", b"1e999", b"0x10", b" 5 ", b"+5", b"1_0", b"5.", b"7.5", b""),
+      other=(b"tall", b"inf", b"1e999", b"0x1"),
+  )
+  def test_no_cell_changes_another_one_of_its_column(self, cell, other):
+    alone, beside = (
+        self._read(self._text(*(one + b"," + one + b",1,u" for one in cells)), private=True)
+        for cells in ((cell,), (cell, other))
+    )
+    pd.testing.assert_frame_equal(beside[:1], alone)
+
   def test_a_file_without_rows(self):
     table = self._read(_HEADER, private=True)
     self.assertEqual(table.shape, (0, 4))
