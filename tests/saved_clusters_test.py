@@ -98,19 +98,20 @@ class SavedClustersTest(absltest.TestCase):
         self._saved(self._task, vectors), global_vector=np.ones_like(vectors[0])
     )
     folder = self.create_tempdir()
-    for name, labels in (
-        ("a", ["", "yes"]), ("some", ["", "yes", "", "yes", "no"]), ("none", ["", ""]), ("A", [""])
-    ):
+    for name, labels in {
+        "a": ["", "yes"], "new": ["yes", ""], "some": ["", "", "", "no", "no"], "none": ["", ""],
+        "A": [""],
+    }.items():
       rows = "".join(f"{dose},{label}\n" for dose, label in enumerate(labels))
       folder.create_file(f"{name}.csv", f"dose,sick\n{rows}")
     clients = saved.open_folder(folder.full_path)
     placed, notes = saved.place_others(clients)
     found = {name: columns["cluster"] for name, _, columns in placed.predict_tables(clients)}
-    self.assertEqual(
-        found, {"a": ["0"] * 2, "some": ["1"] * 5, "none": ["global"] * 2, "A": ["global"]}
-    )
+    self.assertEqual(found, {
+        "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2, "A": ["global"],
+    })
     with_labels, alike, without = notes
-    self.assertIn("some: ", with_labels)
+    self.assertIn("new, some: ", with_labels)
     self.assertIn("A, none: ", without)
     self.assertIn("'a'", alike)
     folder.create_file("a.csv", "dose,sick\n1,well\n")

@@ -119,7 +119,7 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
 
 
 def _draft(
-    tables: _Tables, roles: Mapping[str, str | None], exclude: Collection[str], is_public: bool
+    tables: _Tables, roles: Mapping[str, Any], exclude: Collection[str], is_public: bool
 ) -> Draft:
   schema_lib.check_given(tables.columns, **roles)
   columns = {

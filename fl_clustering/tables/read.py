@@ -434,7 +434,7 @@ class _Reader:
     are_bad = [levels is not None and word not in levels for word in words]
     words = [None if bad else word for word, bad in zip(words, are_bad)] + [None]
     if field.type == "boolean":
-      values = np.array([schema_lib.BOOLEANS.get(word, np.nan) for word in words])
+      values = np.array([np.nan if word is None else schema_lib.BOOLEANS[word] for word in words])
     else:
       values = np.array(words, object)
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -485,7 +485,9 @@ class PrivateTest(_ReadTest):
     frame.to_parquet(path)
     table = read.read(path, _SCHEMA, private=True)
     self.assertEqual(list(table.iloc[0]), [1, 1, 1, "u"])
-
+    frame.assign(x=[1.0, np.inf, 1e300], n=1, b=True).to_parquet(path)
+    table = read.read(path, _SCHEMA, private=True)  # As of texts.
+    np.testing.assert_array_equal(table["x"], [1, np.nan, schema_lib.LARGEST])
 
   @parameterized.parameters(
       (pa.array([b"u", b"\xff"], pa.binary()).view(pa.string()),),
