@@ -108,7 +108,8 @@ class SavedClustersTest(absltest.TestCase):
     placed, notes = saved.place_others(clients)
     found = {name: columns["cluster"] for name, _, columns in placed.predict_tables(clients)}
     self.assertEqual(found, {
-        "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2, "A": ["global"],
+        "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2,
+        "A": ["global"],
     })
     with_labels, alike, without = notes
     self.assertIn("new, some: ", with_labels)

@@ -3,10 +3,10 @@
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
 text file's first line has most.  The decimal mark is the one with which more cells of text files
 are numbers, and not the delimiter.  A column of which half of the different cells or more are
-numbers, or all with the other decimal mark, is a number: runs refuse its other cells, until a
-person mends them or says that they are missing.  A column of `true` and `false` is boolean; a
-column with at most 20 different texts has levels; every other column is left out.  With an empty
-cell in a feature, or one that is no number in a number, missing cells become the mean.
+numbers, with it or the other mark, is a number: runs refuse its other cells, until a person mends
+them or says that they are missing.  A column of `true` and `false` is boolean; a column with at
+most 20 different texts has levels; every other column is left out.  With an empty cell in a
+feature, or one that is no number in a number, missing cells become the mean.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import reprlib
 from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -222,7 +223,7 @@ class _Column:
       return None, "left out, since it is empty"
     key = self._key_hint(len(others) == num_texts)
     mark = "," if decimal == "." else "."
-    if 2 * len(others) <= num_texts or not len(self.others(mark)):
+    if 2 * min(len(others), len(self.others(mark))) <= num_texts:
       about = f"a number{self._odd_hint(others.to_pylist(), mark) or self._number_hint(decimal)}"
       return self._number(decimal, is_public), f"{about}{key}"
     levels = self._levels()
@@ -246,10 +247,12 @@ class _Column:
         for row, cell in enumerate(column.to_pylist()) if cell in odd
     )
     why = "mend them, name them in missingValues, or list all texts in an enum"
-    if all(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
-      why = f"they are numbers with {mark!r} as the decimal mark"
-    shown = f"{bad_table.listed(sorted(others))}, first in {bad_table.place(path, row)}"
-    return f", but for {shown}; a run refuses these: {why}"
+    if any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
+      why += f"; some are numbers with {mark!r} as the decimal mark"
+    # Digits come before letters, so that these show both kinds.
+    shown = " and ".join(map(reprlib.repr, sorted({min(odd), max(odd)})))
+    where = bad_table.place(path, row)
+    return f", but for cells such as {shown} (first in {where}); a run refuses these: {why}"
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""

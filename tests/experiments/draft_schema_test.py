@@ -175,6 +175,14 @@ class DraftSchemaTest(parameterized.TestCase):
       self.assertEqual(int(table["y"].isna().sum()), 2)
       os.remove(self.output)
 
+  def test_numbers_with_other_decimal_marks_are_left_to_a_person(self):
+    rows = "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30))
+    self._write("a.csv", f"x;y;z\n{rows}1;n/a;2\n")
+    printed = self._run()
+    self.assertRegex(printed, r"\ny: a number, but .*'0\.5'.*a.csv, line 2.*'\.'")
+    with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 2, column 'y'"):
+      clients_lib.open_folder(self.sample, schema_lib.load(self.output))
+
   def test_decimal_commas_in_quotes_are_left_to_a_person(self):
     self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
     self._run()
