@@ -75,8 +75,8 @@ def schema(directory: str) -> schema_lib.Schema:
         own = read.header(path, named=named)
         for name in sorted({*names} ^ {*own}):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          rule += bad_table.alike(own if name in names else names, name)
-          raise bad_table.bad_header(path, name, rule, by_schema=True)
+          alike = bad_table.alike(own if name in names else names, name)
+          raise bad_table.bad_header(path, name, f"{rule}{alike}", by_schema=not alike)
       return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)

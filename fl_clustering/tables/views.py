@@ -55,6 +55,8 @@ def from_json(document: Any) -> dict[str, schema_lib.Schema]:
   for resource in document["resources"]:
     if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
       raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
+    if resource["name"] in schemas:
+      raise validate.error("resources", "hold each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
   check(schemas)
   return dict(sorted(schemas.items()))

@@ -201,6 +201,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
     for document in (
         {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},
+        {"resources": views.to_json(schemas)["resources"] * 2},
         {"resources": [{"name": "x", "schema": {
             "fields": [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}],
             "label": "b",
