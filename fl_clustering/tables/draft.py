@@ -246,7 +246,7 @@ class _Column:
         (path, row) for path, column in self._columns.items()
         for row, cell in enumerate(column.to_pylist()) if cell in odd
     )
-    why = "mend them, name them in missingValues, or list all texts in an enum"
+    why = "mend or exclude them, name them in missingValues, or list all texts in an enum"
     if any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
       why += f"; some are numbers with {mark!r} as the decimal mark"
     # Digits come before letters, so that these show both kinds.
@@ -278,10 +278,10 @@ class _Column:
 
   def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:
     left_out = {"", None, *self.others(decimal).to_pylist()}
+    columns = self._columns.values() if is_public else ()
     values = np.array([
         float(cell.replace(decimal, "."))
-        for cell in itertools.chain(*(c.to_pylist() for c in self._columns.values()))
-        if is_public and cell not in left_out
+        for cell in itertools.chain(*(c.to_pylist() for c in columns)) if cell not in left_out
     ])
     if not len(values):
       return schema_lib.Field(self._name)
