@@ -414,14 +414,15 @@ class _Reader:
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     if pa.types.is_string(cells.type):
-      values = _parsed(plain(cells, self._decimal), field.type)
+      values = _parsed(cells, field.type, self._decimal)
       are_missing = cells.is_null().to_numpy(zero_copy_only=False)
     else:
       values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
       are_missing = np.isnan(values)
       values[np.isinf(values)] = np.nan  # As a text, it is no number.
-    are_missing |= np.isin(values, self._missing_numbers)
-    values[are_missing] = np.nan
+    if self._missing_numbers:
+      are_missing = are_missing | np.isin(values, self._missing_numbers)
+      values = np.where(are_missing, np.nan, values)
     low, high = field.bounds
     are_within = (values >= low) & (values <= high)
     are_bad = ~are_within & ~(are_missing & self._may_lack(field))
@@ -458,8 +459,25 @@ class _Reader:
     return f"{shown} is not {kind} between {low:g} and {high:g}"
 
 
-def _parsed(texts: pa.Array, kind: str) -> np.ndarray:
-  """Returns numbers of texts with decimal points, NaN where one is none of this type."""
+def _parsed(cells: pa.Array, kind: str, decimal: str) -> np.ndarray:
+  """Returns the numbers of texts, NaN where one is none of this type."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  values = _all_parsed(cells, kind) if decimal == "." else None  # Few have blanks around them.
+  if values is None:
+    texts = plain(cells, decimal)
+    values = _all_parsed(texts, kind)
+  if values is None:
+    is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
+    values = np.full(len(texts), np.nan)
+    values[is_number.to_numpy(zero_copy_only=False)] = [
+        float(text) for text in texts.filter(is_number).to_pylist()
+    ]
+  return values
+
+
+def _all_parsed(texts: pa.Array, kind: str) -> np.ndarray | None:
+  """Returns the numbers of texts with decimal points and without blanks; None if one is none."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
   from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
@@ -467,13 +485,7 @@ def _parsed(texts: pa.Array, kind: str) -> np.ndarray:
     if kind == "integer":
       compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
     values = compute.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
-    if np.isfinite(values).sum() == len(texts) - texts.null_count:  # Not nan or inf.
-      return values.copy()
   except pa.ArrowInvalid:
-    pass
-  is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
-  values = np.full(len(texts), np.nan)
-  values[is_number.to_numpy(zero_copy_only=False)] = [
-      float(text) for text in texts.filter(is_number).to_pylist()
-  ]
-  return values
+    return None
+  # It takes nan and inf.
+  return values if np.isfinite(values).sum() == len(texts) - texts.null_count else None
