@@ -246,7 +246,7 @@ class _Column:
         (path, row) for path, column in self._columns.items()
         for row, cell in enumerate(column.to_pylist()) if cell in odd
     )
-    why = "mend or exclude them, name them in missingValues, or list all texts in an enum"
+    why = "mend them, name them in missingValues, list all texts in an enum, or exclude it"
     if any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
       why += f"; some are numbers with {mark!r} as the decimal mark"
     # Digits come before letters, so that these show both kinds.
