@@ -52,11 +52,11 @@ TABLES = (
         "Mean and standard deviation over the clients, which all weigh alike. Balanced: mean "
         "recall of a client's classes. New: mean over clients that came after the training. ARI: "
         "adjusted Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. "
-        "Steps: steps of SGD of all clients together; MB: what was sent to and from them; phase 1 "
-        "is included where a method builds on it.",
+        "Steps: steps of SGD of all clients together; bytes: what was sent to and from them; phase "
+        "1 is included where a method builds on it.",
         {
             "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "balanced": _SCORE, "sd": _SCORE,
-            "new": _SCORE, "ARI": _SCORE, "steps": "{:,.0f}", "MB": "{:,.1f}",
+            "new": _SCORE, "ARI": _SCORE, "steps": "{}", "bytes": "{}",
         },
         printed=True,
     ),
@@ -86,8 +86,8 @@ TABLES = (
         "on it. Clients that train alone keep their models, so nothing is sent. Where a method has "
         "more steps than FedAvg, a part of its gain may come from that: FedAvg matched goes on "
         "until it has as many as the method with the most.",
-        {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "MB down": "{:,.1f}",
-         "MB up": "{:,.1f}"},
+        {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "bytes down": "{:,.0f}",
+         "bytes up": "{:,.0f}"},
         folded=True,
     ),
     tidy_experiment.Table(

@@ -8,6 +8,7 @@ import pandas as pd
 
 from clustering_basics import intervals
 from experiment_shell import tidy_experiment
+from experiments.three_phase import cost_text
 from experiments.three_phase import method_names
 from experiments.three_phase import tables
 from fl_clustering.three_phase import judging
@@ -71,18 +72,17 @@ def _methods(wide: pd.DataFrame, is_balanced: bool) -> pd.DataFrame:
   })
   if not is_balanced:
     found["balanced"] = math.nan
-  return found.assign(MB=(found["down"] + found["up"]) / 1e6).drop(columns=["down", "up"])
+  found["bytes"] = (found["down"] + found["up"]).map(cost_text.bytes_text, na_action="ignore")
+  found["steps"] = found["steps"].map(cost_text.steps_text, na_action="ignore")
+  return found.drop(columns=["down", "up"])
 
 
 def _costs(wide: pd.DataFrame) -> pd.DataFrame:
   found = _columns(wide, {
-      "steps": "cost_client_steps", "MB down": "cost_bytes_down", "MB up": "cost_bytes_up",
+      "steps": "cost_client_steps", "bytes down": "cost_bytes_down", "bytes up": "cost_bytes_up",
   })
   together = wide.loc[method_names.FEDAVG, "cost_client_steps"]
-  return found.assign(**{
-      "of FedAvg": found["steps"] / together,
-      **{name: found[name] / 1e6 for name in ("MB down", "MB up")},
-  })
+  return found.assign(**{"of FedAvg": found["steps"] / together})
 
 
 def _gains(wide: pd.DataFrame) -> pd.DataFrame:

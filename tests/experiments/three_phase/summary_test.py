@@ -30,8 +30,8 @@ class SummaryTest(parameterized.TestCase):
         "FedAvg (control)",
     ])
     self.assertAlmostEqual(found.loc["K-means", "mean"], 0.8)
-    row = found.loc["K-means", ["clusters", "ARI", "steps", "MB"]]
-    self.assertEqual(row.tolist(), [2, 1, 60, 8])
+    row = found.loc["K-means", ["clusters", "ARI", "steps", "bytes"]]
+    self.assertEqual(row.tolist(), [2, 1, "60", "8 MB"])
     self.assertTrue(math.isnan(found.loc["FedAvg (control)", "ARI"]))
     self.assertTrue(found["balanced"].isna().all())
     self.assertTrue(found["new"].isna().all())
