@@ -1,7 +1,8 @@
 """What a run found: gains with verdicts, curves, clusters, as the frames of its report."""
 
+import itertools
 import math
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiments.three_phase import cost_text
 from experiments.three_phase import method_names
+from experiments.three_phase import report
 from experiments.three_phase import tables
 from fl_clustering.three_phase import judging
 
@@ -52,6 +54,12 @@ def _columns(wide: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
   """Returns some metrics under other names, of the methods that have one of them."""
   found = wide.reindex(columns=list(names.values()))
   return found.set_axis(list(names), axis="columns").dropna(how="all").reset_index()
+
+
+def _in_order(frame: pd.DataFrame, column: str, values: Iterable[str]) -> pd.DataFrame:
+  """Returns a frame whose values of a column come in an order."""
+  order = {value: place for place, value in enumerate(values)}
+  return frame.sort_values(column, key=lambda own: own.map(order), kind="stable")
 
 
 def _of_clients(part: str) -> dict[str, str]:
@@ -115,12 +123,8 @@ def _headline(wide: pd.DataFrame, gains: pd.DataFrame, metric: str) -> pd.DataFr
   }
   verdicts = []
   for over, name in zip(_OVER.values(), ("fedavg", "finetuned")):
-    own = gains[(gains["method"] == best) & (gains["over"] == over)]
-    if not len(own):  # There is no such control.
-      verdicts.append("absent")
-      continue
-    gain = own.iloc[0]
-    verdicts.append("unknown" if math.isnan(gain["low"]) else gain["verdict"])
+    gain = gains[(gains["method"] == best) & (gains["over"] == over)].iloc[0]
+    verdicts.append(report.UNKNOWN if math.isnan(gain["low"]) else gain["verdict"])
     row |= {f"{name}_{part}": gain[part] for part in ("gain", "low", "high")}
   return pd.DataFrame([{"verdict": ", ".join(verdicts), **row}])
 
@@ -162,8 +166,7 @@ def curves(
       total = wide.loc[method]
       totals = total["cost_client_steps"], total["cost_bytes_down"] + total["cost_bytes_up"]
       found.loc[places, costs] += np.array(totals) - last[costs].to_numpy(float)
-  order = {name: place for place, name in enumerate(wide.index)}
-  return found.sort_values("method", key=lambda names: names.map(order), kind="stable")
+  return _in_order(found, "method", wide.index)
 
 
 def _learning_curves(found: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
@@ -196,8 +199,7 @@ def _accuracy_of_clients(clients: pd.DataFrame, wide: pd.DataFrame) -> pd.DataFr
   kept = clients["phase"].isin((method_names.PRETRAIN, tables.CLUSTER))
   found = clients[kept & (clients["metric"] == "accuracy") & (clients["method"] != "own_weights")]
   found = found.rename(columns={"value": "accuracy"})[["method", "client", "accuracy"]]
-  order = {name: place for place, name in enumerate(wide.index)}
-  return found.sort_values("method", key=lambda names: names.map(order), kind="stable")
+  return _in_order(found, "method", wide.index)
 
 
 def _accuracies(
@@ -242,14 +244,13 @@ def main_clusters(all_members: pd.DataFrame) -> pd.DataFrame:
   ).drop_duplicates(["panel", "client"])
   counts = all_members.groupby(["panel", "client"]).size().rename("times")
   found = found.join(counts, on=["panel", "client"])
-  place = {client: i for i, client in enumerate(clients)}
   panels = list(all_members["panel"].unique())
   reference = TRUE_GROUPS if TRUE_GROUPS in panels else panels[0] if panels else ""
   of_reference = found[found["panel"] == reference].set_index("client")["cluster"]
   parts = []
   for panel in panels:
     own = found[found["panel"] == panel]
-    own = own.sort_values("client", key=lambda names: names.map(place), kind="stable")
+    own = _in_order(own, "client", clients)
     parts.append(own.assign(color=own["cluster"].map(
         _colors(own["cluster"], own["client"].map(of_reference))
     )))
@@ -264,7 +265,7 @@ def _colors(clusters: pd.Series, reference: pd.Series) -> dict[int, int]:
   for cluster, color in shared.index:
     if cluster not in found and color not in found.values():
       found[cluster] = color
-  unused = (k for k in range(len(shared) + len(found) + 1) if k not in reference.unique())
+  unused = (k for k in itertools.count() if k not in set(reference))
   for cluster in sorted(clusters.unique()):
     if cluster not in found:
       found[cluster] = next(unused)
@@ -296,8 +297,7 @@ def _distance_matrix(distances: pd.DataFrame, main: pd.DataFrame) -> pd.DataFram
   found = both.merge(own, on="client").merge(
       own, left_on=["panel", "other"], right_on=["panel", "client"], suffixes=("", " of other")
   ).drop(columns="client of other")
-  order = {panel: place for place, panel in enumerate(main["panel"].unique())}
-  return found.sort_values("panel", key=lambda panels: panels.map(order), kind="stable")
+  return _in_order(found, "panel", main["panel"].unique())
 
 
 def _label_mix(
@@ -360,8 +360,7 @@ def _clusters(
       "method", "cluster", "clients", "best accuracy", "training examples", "true groups", "who"
   ])
   found = found.sort_values("cluster", kind="stable")
-  order = {name: place for place, name in enumerate(all_members["panel"].unique())}
-  found = found.sort_values("method", key=lambda names: names.map(order), kind="stable")
+  found = _in_order(found, "method", all_members["panel"].unique())
   return found.groupby("method", sort=False).head(_MOST_ROWS)
 
 
