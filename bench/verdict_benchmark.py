@@ -27,6 +27,7 @@ import numpy as np
 import tqdm
 
 from bench import null_studies
+from clustering_basics import intervals
 from clustering_basics import validate
 from experiment_shell import lazy_module
 from fl_clustering.engine import participation
@@ -142,7 +143,7 @@ def main() -> None:
   print(f"{_RUNS.value} runs of {_NUM_CLIENTS.value} clients, {_ROUNDS.value} + {_ROUNDS.value} "
         f"rounds, {_REPEATS.value} and {_METHOD_REPEATS.value} repeats")
   for (name, how), verdicts in found.items():
-    wrong = sum(verdict != gains.UNCLEAR for verdict in verdicts)
+    wrong = sum(verdict != intervals.UNCLEAR for verdict in verdicts)
     print(f"{name:16} {how:12} {wrong:4} of {len(verdicts)} called better or worse "
           f"({wrong / len(verdicts):.1%})")
 

@@ -3,7 +3,7 @@
 import sys
 
 # The modules of the extra's packages.
-FEDERATED = ("grpc", "mlxtend", "tensorboard", "tensorflow", "tensorflow_federated")
+FEDERATED = ("grpc", "mlxtend", "tensorflow", "tensorflow_federated")
 _FIRST_WITHOUT_TFF = (3, 12)
 
 

@@ -19,7 +19,27 @@ from typing import Iterable, Sequence
 LEVEL = 0.95
 # Of fewer repetitions there is no interval: of two, it is over four times as wide as of three.
 LEAST_COUNT = 3
+# How probable it is that a difference is told from chance that is said to be detectable.
+_POWER = 0.8
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+
+
+def _half_width_and_detectable(
+    parts: Iterable[tuple[float, int]], num_comparisons: int
+) -> tuple[float, float]:
+  from scipy import special  # It takes long to import.
+
+  parts = [(part, degrees) for part, degrees in parts if part > 0]
+  if not parts:
+    return math.nan, math.nan
+  variance = sum(part for part, _ in parts)
+  freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+  quantile, power = (
+      float(special.stdtrit(freedom, share))
+      for share in (1 - (1 - LEVEL) / (2 * num_comparisons), _POWER)
+  )
+  half_width = quantile * math.sqrt(variance)
+  return half_width, half_width + power * math.sqrt(variance)
 
 
 def interval(
@@ -31,16 +51,13 @@ def interval(
     parts: The parts of the variance of the mean, each with its degrees of freedom.
     num_comparisons: How many intervals hold at once with probability `LEVEL`.
   """
-  from scipy import special  # It takes long to import.
-
-  parts = [(part, degrees) for part, degrees in parts if part > 0]
-  if not parts:
-    return math.nan, math.nan
-  variance = sum(part for part, _ in parts)
-  freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-  quantile = float(special.stdtrit(freedom, 1 - (1 - LEVEL) / (2 * num_comparisons)))
-  half_width = quantile * math.sqrt(variance)
+  half_width, _ = _half_width_and_detectable(parts, num_comparisons)
   return mean - half_width, mean + half_width
+
+
+def detectable(parts: Iterable[tuple[float, int]], num_comparisons: int = 1) -> float:
+  """Returns the least true mean that such an interval leaves out zero for in four of five runs."""
+  return _half_width_and_detectable(parts, num_comparisons)[1]
 
 
 def of_means(

@@ -124,7 +124,8 @@ class FinishedRun:
       text_columns: Names of columns that stay text even if it reads as a number.
     """
     header, lines = self.table(name, text_columns)
-    return [_Part(dict(zip(header, line)), self.join(name)) for line in lines]
+    path = self.join(name)
+    return [_Part(dict(zip(header, line)), path) for line in lines]
 
   def table(
       self, name: str, text_columns: Collection[str] = ()

@@ -37,13 +37,17 @@ class Inputs:
   Attributes:
     data: For `cells` and `measure`.
     identity: What `config.json` says of it, and what a resumed run must find again.
+    about: What `config.json` says of it beside that.
     skipped: What is left out here, and why.
+    warnings: What the reader of the report must not overlook.
     lines: What the program prints of it.
   """
 
   data: Any = None
   identity: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  warnings: tuple[str, ...] = ()
   lines: tuple[str, ...] = ()
 
 
@@ -216,7 +220,8 @@ def _measure(
   left, failures = journal.left, []
   outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
   with contextlib.closing(outcomes), tqdm.tqdm(
-      total=len(cells), initial=len(cells) - len(left), unit="cell"
+      total=len(cells), initial=len(cells) - len(left), unit="cell",
+      disable=len(cells) == 1,  # What measures it shows how far it is.
   ) as bar:
     for cell, found in outcomes:
       bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
@@ -263,7 +268,9 @@ def run(
           "experiment": experiment.name,
           "config": config.to_json(),
           "inputs": inputs.identity,
+          "about": inputs.about,
           "skipped": inputs.skipped,
+          "warnings": inputs.warnings,
           "versions": experiment_lib.versions(experiment.versions_of),
       }, experiment.is_charged)
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())

@@ -73,6 +73,7 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
       {"name": name, "reason": reason}
       for name, reason in finished.document.get("skipped", {}).items()
   ]
+  of_data = [{"warning": text} for text in finished.document.get("warnings", ())]
   before = finished.document.get("versions", {})
   others = [
       {"package": name, "at first": before.get(name), "resumed with": version}
@@ -80,7 +81,7 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
       for name, version in versions.items() if version != before.get(name)
   ]
   return {
-      "Left out": skipped, "Failed cells": _failures(finished),
+      "The data": of_data, "Left out": skipped, "Failed cells": _failures(finished),
       "Resumed with other versions": others,
   }
 
@@ -106,14 +107,16 @@ def _draw(
   panels = figure_style.panel_grid(drawing, len(groups), columns)
   for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
     figure.draw(rows, axes)
-    axes.set_title(of, loc="left")
+    axes.set_title(of, loc="left", parse_math=False)
     if place % columns:
       axes.set_ylabel("")
     if place < len(groups) - columns:
       axes.set_xlabel("")
     looks.update(zip(*reversed(axes.get_legend_handles_labels())))
   if looks:
-    drawing.legend(handles=list(looks.values()), loc="outside lower center", ncols=2)
+    legend = drawing.legend(handles=list(looks.values()), loc="outside lower center", ncols=2)
+    for text in legend.get_texts():
+      text.set_parse_math(False)
   title = figure.title.format_map(settings)
   drawing.suptitle(
       textwrap.fill(title, _LETTERS), x=0.012, ha="left", fontsize=10.5, parse_math=False

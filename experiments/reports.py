@@ -16,7 +16,7 @@ MODULES = {
     "private_clusters": "experiments.private_training.release",
     "private_clusters_simulation": "experiments.private_training.simulation",
     "study": "experiments.grouping_study.report",
-    "three_phase_emnist": "experiments.three_phase.report",
+    "three_phase_emnist": "experiments.three_phase.experiment",
 }
 
 

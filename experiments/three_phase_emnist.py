@@ -8,108 +8,59 @@ imported, which takes seconds.
 
 from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
 
-import contextlib
-from typing import Any, Iterator, Mapping
-
 from absl import flags
 
-from experiment_shell import experiment
 from experiment_shell import finished_run
-from experiment_shell import lazy_module
 from experiment_shell import output_folder
+from experiment_shell import tidy_experiment
 from experiments.own_tables import column_flags
-from experiments import reports
-from experiments.three_phase import comparison
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
-from experiments.three_phase import results
-from fl_clustering import runtime
-
-checkpoint = lazy_module.LazyModule("fl_clustering.three_phase.checkpoint")
-divergence = lazy_module.LazyModule("fl_clustering.engine.divergence")
-measure = lazy_module.LazyModule("experiments.three_phase.measure")
+from fl_clustering.three_phase import config as config_lib
 
 flags.adopt_module_key_flags(experiment_flags)
 
 
-def _lines(config: Any, task: Any) -> tuple[str, ...]:
-  clients = results.clients_text(len(task.clients))
-  new = f", {len(task.new_clients):,} new" if task.new_clients else ""
-  metric = data.metric_line(task)
-  return (f"data: {task.source}, {clients}{new}", *filter(None, [metric]))
+def _chosen() -> str | None:
+  return data.chosen_dataset(flags.FLAGS.output_dir if flags.FLAGS.resume else None)
 
 
-@contextlib.contextmanager
-def _ends(folder: output_folder.OutputFolder) -> Iterator[None]:
-  """Says what can be done about errors that end a run."""
-  kept = f"Results so far are in {folder.path};"
-  try:
-    yield
-  except checkpoint.DamagedCheckpoint as e:
-    raise launch.InputError(str(e)) from e
-  except divergence.TrainingDiverged as e:
-    # The same run would end the same way, and it can't be resumed with other settings.
-    raise launch.RunFailed(
-        f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
-    ) from e
-  except runtime.ClientFileUnreadable as e:
-    raise launch.RunFailed(
-        f"{e} {kept} --resume writes the clients' data again and continues from there."
-    ) from e
-
-
-class ThreePhase(experiment.Experiment):
-  """The experiment of three phases."""
-
-  name = "three_phase_emnist"
-  program = "three_phase_emnist"
-  files = (
-      "assignments.json", "client_metrics.csv", "client_weights.npz",
-      "clients.csv", "group_recovery.csv", "metrics.csv", "num_clusters.csv", "profiles.csv",
+def config() -> config_lib.ThreePhaseConfig:
+  """Returns the settings; ValueError if the flags don't fit."""
+  data_dir = flags.FLAGS.data_dir
+  settings = data.completed(
+      experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, _chosen()
   )
-  folders = ("checkpoints", "client_data", "figures", "model", "tensorboard")
-  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-  report = reports.MODULES[name]
-  failures = (runtime.WorkerLost,)
-  check_recorded = staticmethod(data.check_recorded)
+  with column_flags.naming_draft(data_dir):
+    return data.config_of(settings, data_dir)
 
-  def config(self) -> Any:
-    data_dir = flags.FLAGS.data_dir
-    resumed = flags.FLAGS.output_dir if flags.FLAGS.resume else None
-    settings = data.completed(
-        experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, resumed
-    )
-    with column_flags.naming_draft(data_dir):
-      return data.config_of(settings, data_dir)
 
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del stack
-    data.check_reuse(flags.FLAGS.reuse, flags.FLAGS.output_dir)
-    data_dir = flags.FLAGS.data_dir
-    task = data.load(config, data_dir, recorded)
-    return experiment.Inputs(task, data.describe(config, task, data_dir), _lines(config, task))
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    with _ends(folder):
-      return measure.run(config, inputs.data, folder, flags.FLAGS.reuse)
-
-  def result_text(self, finished: finished_run.FinishedRun) -> str:
-    return comparison.comparison_text(finished.summary)
-
-  def advice(self, recorded: Any, path: str, config: Any) -> str:
-    stages = data.stages_in_common(recorded["config"], config)
-    if not stages:
-      return "None of its stages can be kept."
-    return (
-        f"A run in another folder with --reuse={path} keeps its stages "
-        f"{', '.join(stages)}."
-    )
+def _advice(settings: config_lib.ThreePhaseConfig) -> str:
+  """Returns what the user can do whose settings are not those of the run to resume."""
+  path = flags.FLAGS.output_dir
+  stages = data.stages_in_common(finished_run.FinishedRun(path).settings, settings)
+  if not stages:
+    return "None of its stages can be kept."
+  return f"A run in another folder with --reuse={path} keeps its stages {', '.join(stages)}."
 
 
 def main() -> None:
-  ThreePhase().main()
+  given = flags.FLAGS
+  with launch.input_errors():
+    settings = config()
+    data.check_reuse(given.reuse, given.output_dir)
+  from experiments.three_phase import experiment  # It takes long to import.
+
+  try:
+    tidy_experiment.main(
+        experiment.EXPERIMENT, settings, data_dir=given.data_dir, chosen=_chosen(),
+        reuse=given.reuse,
+    )
+  except launch.InputError as e:
+    if not isinstance(e.__cause__, output_folder.OtherConfig):
+      raise
+    with launch.input_errors():
+      raise launch.InputError(f"{e} {_advice(settings)}") from e
 
 
 def start() -> None:

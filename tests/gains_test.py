@@ -5,6 +5,7 @@ from absl.testing import parameterized
 import numpy as np
 from scipy import stats
 
+from clustering_basics import intervals
 from fl_clustering.three_phase import gains
 from tests import nightly
 
@@ -18,7 +19,7 @@ def _verdicts(sd_clients, sd_control, sd_method, method_repeats, gain=0.0):
     method = gain + rng.normal(0, sd_method, method_repeats + 1)
     differences = method[0] - control[0] + rng.normal(0, sd_clients, 40)
     found.append(gains.gain(differences, control, method, 1))
-  return sum(one.verdict != gains.UNCLEAR for one in found) / num_draws, found
+  return sum(one.verdict != intervals.UNCLEAR for one in found) / num_draws, found
 
 
 class GainTest(parameterized.TestCase):
@@ -27,7 +28,7 @@ class GainTest(parameterized.TestCase):
     differences = np.array([0.3, 0.32, 0.35, 0.37])
     for factor in (1.0, 1e-8):
       found = gains.gain(factor * differences, [0.9 * factor], [], 1)
-      self.assertEqual(found.verdict, gains.BETTER)
+      self.assertEqual(found.verdict, intervals.BETTER)
 
   def test_paired_interval_by_hand(self):
     found = gains.gain(np.array([0.1, 0.3, 0.2, 0.2]), [0.5], [], 1)
@@ -118,7 +119,7 @@ class GainTest(parameterized.TestCase):
     wrong = 0
     for _ in range(500):
       differences = rng.normal(0, 0.03) + rng.normal(0, 0.1, 40)
-      wrong += gains.gain(differences, [0.5], [], 1).verdict != gains.UNCLEAR
+      wrong += gains.gain(differences, [0.5], [], 1).verdict != intervals.UNCLEAR
     self.assertGreater(wrong / 500, 0.2)
 
 

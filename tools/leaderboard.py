@@ -16,8 +16,8 @@ from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
-from experiments.three_phase import method_tables
-from experiments.three_phase import results as run_results
+from experiments.three_phase import cost_text
+from experiments.three_phase import method_names
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as run_config
@@ -74,11 +74,11 @@ def rows(results: results_lib.Results, setting: str) -> Iterator[tuple[str, ...]
     )
     assert steps is not None and down is not None and up is not None
     yield (
-        run_results.method_name(method),
+        method_names.method_name(method),
         results_lib.accuracy_text(results.interval(setting, method)),
         *(_gain(results, setting, method, one) for one in results_lib.REFERENCES),
         f"{found} of {count}" if count else "",
-        method_tables.steps_text(steps), method_tables.bytes_text(down + up),
+        cost_text.steps_text(steps), cost_text.bytes_text(down + up),
     )
 
 

@@ -10,17 +10,17 @@ from experiment_shell import figure_style
 from experiment_shell import scores
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
-from experiments.three_phase import figures as run_figures
-from experiments.three_phase import results as run_results
+from experiments.three_phase import method_looks
+from experiments.three_phase import method_names
 
 # White lies between; both ends are colours of figures' verdicts.
 _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
     "worse to better", ["#d55e00", "#ffffff", "#009e73"]
 )
 _LEAST_LIMIT = 0.02  # Of the colours, so that tiny gains stay pale.
-_NAMES = {results_lib.FEDAVG: "FedAvg", results_lib.FINETUNED: "the fine-tuned models"}
-_DOT: run_figures.Look = {"markersize": 4.5, "alpha": 0.75, "linestyle": ""}
-_REPETITIONS: dict[str, run_figures.Look] = {
+_NAMES = {method_names.FEDAVG: "FedAvg", method_names.FINETUNED: "the fine-tuned models"}
+_DOT: method_looks.Look = {"markersize": 4.5, "alpha": 0.75, "linestyle": ""}
+_REPETITIONS: dict[str, method_looks.Look] = {
     "groups found": {**_DOT, "color": "#009e73", "marker": "o"},
     "not found": {**_DOT, "color": "#d55e00", "marker": "o", "markerfacecolor": "none"},
     "not scored": {**_DOT, "color": figure_style.QUIET, "marker": "|", "markersize": 7},
@@ -52,11 +52,11 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
   axes = figure.add_subplot()
   small = min(_LARGEST_SMALL_TEXT, _SMALL_TEXT_OF_ROW / len(results.settings))
   table = pd.DataFrame(
-      values, list(map(run_results.method_label, methods)), list(map(_wrapped, results.settings))
+      values, list(map(method_names.method_label, methods)), list(map(_wrapped, results.settings))
   )
   figure_shapes.heat_map(axes, table, (-limit, limit), _WORSE_TO_BETTER)
   for (row, column), gain in found.items():
-    look: run_figures.Look = {"ha": "center", "color": figure_style.QUIET}
+    look: method_looks.Look = {"ha": "center", "color": figure_style.QUIET}
     if gain is None:
       text = results.no_gain_text(results.settings[column], methods[row])
       axes.text(column, row, text, va="center", fontsize=8, style="italic", **look)
@@ -89,8 +89,8 @@ def gains(results: results_lib.Results, reference: str) -> figure_style.Figure:
 
 def gains_by_repetition(results: results_lib.Results) -> figure_style.Figure:
   """Returns the gains over FedAvg in every repetition, a panel per setting."""
-  methods = results.compared_with(results_lib.FEDAVG)
-  rows = [run_results.method_label(method) for method in methods]
+  methods = results.compared_with(method_names.FEDAVG)
+  rows = [method_names.method_label(method) for method in methods]
   figure = figure_style.new_figure(
       1.4 + (0.8 + 0.24 * len(methods)) * -(-len(results.settings) // 2)
   )
@@ -98,7 +98,7 @@ def gains_by_repetition(results: results_lib.Results) -> figure_style.Figure:
   for axes, setting in zip(panels, results.settings):
     axes.axvline(0, color=figure_style.QUIET, linewidth=1)
     for method, row in zip(methods, rows):
-      of_reference = results.reference_values(setting, method, results_lib.FEDAVG)
+      of_reference = results.reference_values(setting, method, method_names.FEDAVG)
       gains_ = 100 * (results.values(setting, method) - of_reference).dropna()
       found = results.values(setting, method, "adjusted_rand_index").reindex(gains_.index)
       table = pd.DataFrame({"row": row, "mean": gains_})
@@ -125,7 +125,7 @@ def gains_by_repetition(results: results_lib.Results) -> figure_style.Figure:
 def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
   """Returns the clients' mean accuracy over bytes and over client steps, a row per setting."""
   methods = [method for method in results.methods if method != results_lib.MATCHED]
-  looks = run_figures.line_looks(methods)
+  looks = method_looks.line_looks(methods)
   figure = figure_style.new_figure(1.8 + 1.75 * len(results.settings))
   panels = figure.subplots(len(results.settings), 2, squeeze=False, sharey="row")
   for row, setting in zip(panels, results.settings):
@@ -142,7 +142,7 @@ def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
     row[0].set_ylabel("mean accuracy")
   panels[-1, 0].set_xlabel("bytes to and from the clients")
   panels[-1, 1].set_xlabel("steps of SGD of all clients together")
-  run_figures.method_legend(figure, looks)
+  method_looks.method_legend(figure, looks)
   figure_style.set_title(
       figure, results.data_line,
       "The clients' mean accuracy by what it cost, averaged over the repetitions",

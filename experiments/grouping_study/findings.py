@@ -6,7 +6,7 @@ from experiment_shell import report_sections
 from experiment_shell import scores
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
-from experiments.three_phase import results as run_results
+from experiments.three_phase import method_names
 
 Verdicts = dict[str, intervals.Interval]  # By method.
 
@@ -14,7 +14,7 @@ _FEW_REPETITIONS = 10
 
 
 def _labels(methods: Iterable[str]) -> str:
-  return report_sections.listed([run_results.method_name(method) for method in methods])
+  return report_sections.listed([method_names.method_name(method) for method in methods])
 
 
 def _verdicts(
@@ -39,15 +39,15 @@ def verdict(results: results_lib.Results) -> str:
         f"With fewer than {intervals.LEAST_COUNT} repetitions, no difference can be told from "
         "chance."
     )
-  helps = [s for s in results.settings if _verdicts(results, s, results_lib.FEDAVG)[0]]
-  beats = [s for s in results.settings if _verdicts(results, s, results_lib.FINETUNED)[0]]
+  helps = [s for s in results.settings if _verdicts(results, s, method_names.FEDAVG)[0]]
+  beats = [s for s in results.settings if _verdicts(results, s, method_names.FINETUNED)[0]]
   if not helps:
     return (
         "In no setting can a gain of grouping the clients over training everyone together "
         "(FedAvg) be told from chance."
     )
   both = [setting for setting in helps if setting in beats]
-  judged = [s for s in helps if len(results.values(s, results_lib.FINETUNED))]
+  judged = [s for s in helps if len(results.values(s, method_names.FINETUNED))]
   if not judged:
     more = ""
   elif not both:
@@ -65,16 +65,16 @@ def verdict(results: results_lib.Results) -> str:
 
 def of_setting(results: results_lib.Results, setting: str) -> str:
   """Returns one or two sentences: which methods help in a setting, and which is best."""
-  better, worse = _verdicts(results, setting, results_lib.FEDAVG)
+  better, worse = _verdicts(results, setting, method_names.FEDAVG)
   parts = []
   if better:
     best = max(better, key=lambda method: results.mean(setting, method, "accuracy") or 0.0)
     parts.append(
         f"More accurate than FedAvg: {_labels(better)}. The most accurate of them on average is "
-        f"{run_results.method_name(best)}, with a gain of "
+        f"{method_names.method_name(best)}, with a gain of "
         f"{scores.points(better[best].mean)} points ({results_lib.ends_text(better[best])})."
     )
-  elif len(results.values(setting, results_lib.FEDAVG)):
+  elif len(results.values(setting, method_names.FEDAVG)):
     parts.append("No method is more accurate than FedAvg beyond chance.")
   else:
     parts.append("FedAvg failed, so no gain over it is known.")
@@ -86,7 +86,7 @@ def of_setting(results: results_lib.Results, setting: str) -> str:
 
 
 def _against_finetuned(results: results_lib.Results, setting: str) -> Iterator[str]:
-  better, worse = _verdicts(results, setting, results_lib.FINETUNED)
+  better, worse = _verdicts(results, setting, method_names.FINETUNED)
   if better:
     yield f"More accurate than the fine-tuned models: {_labels(better)}."
   elif results.chosen_methods and len(worse) == len(results.chosen_methods):
@@ -110,7 +110,7 @@ def _found_sentences(results: results_lib.Results, setting: str) -> Iterator[str
   sometimes = [m for m, (found, count) in counts.items() if 0 < found < count]
   if sometimes:
     listed = report_sections.listed([
-        f"{run_results.method_name(m)} in {counts[m][0]} of {counts[m][1]}" for m in sometimes
+        f"{method_names.method_name(m)} in {counts[m][0]} of {counts[m][1]}" for m in sometimes
     ])
     yield (
         f"Groups are found in some repetitions only (ARI at least {results_lib.FOUND}): {listed}."

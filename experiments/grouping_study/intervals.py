@@ -28,9 +28,9 @@ import math
 import statistics
 from typing import Iterable
 
-from fl_clustering.three_phase import gains
+from clustering_basics import intervals
 
-LEVEL = gains.LEVEL  # That of a single run's intervals.
+LEVEL = intervals.LEVEL  # That of a single run's intervals.
 # Of fewer repetitions there is no interval.
 LEAST_COUNT = 3
 # The least and the most that they can be.

@@ -13,20 +13,20 @@ from experiments.grouping_study import findings
 from experiments.grouping_study import intervals
 from experiments.grouping_study import results as results_lib
 from experiments.grouping_study import settings as settings_lib
-from experiments.three_phase import method_tables
-from experiments.three_phase import results as run_results
+from experiments.three_phase import cost_text
+from experiments.three_phase import method_names
 
 _HEAT_MAPS = (
     report_sections.Figure(
         "gains_over_fedavg.png",
-        functools.partial(figures.gains, reference=results_lib.FEDAVG),
+        functools.partial(figures.gains, reference=method_names.FEDAVG),
         "Gain of every method over FedAvg in every setting",
         "Look for green: there a method is more accurate than training everyone together. Grey "
         "differences can't be told from chance.",
     ),
     report_sections.Figure(
         "gains_over_finetuned.png",
-        functools.partial(figures.gains, reference=results_lib.FINETUNED),
+        functools.partial(figures.gains, reference=method_names.FINETUNED),
         "Gain of every method over the fine-tuned control in every setting",
         "The same against the global model that every client fits to its own data. A method that "
         "is green above and red here helps less than that does.",
@@ -83,19 +83,19 @@ def _setting_table(results: results_lib.Results, setting: str) -> html_page.Html
       continue
     up = results.mean(setting, method, "bytes_up") or 0
     rows.append([
-        run_results.method_label(method),
+        method_names.method_label(method),
         results_lib.accuracy_text(found),
         scores.ABSENT if found is None else results_lib.ends_text(found, scores.score_text),
-        *_gain_cells(results, setting, method, results_lib.FEDAVG),
-        *_gain_cells(results, setting, method, results_lib.FINETUNED),
+        *_gain_cells(results, setting, method, method_names.FEDAVG),
+        *_gain_cells(results, setting, method, method_names.FINETUNED),
         scores.text(scores.summarize(results.values(setting, method, "adjusted_rand_index"))),
         scores.score_text(results.mean(setting, method, "num_clusters"), "{:.1f}".format),
         scores.score_text(
-            results.mean(setting, method, "client_steps"), method_tables.steps_text
+            results.mean(setting, method, "client_steps"), cost_text.steps_text
         ),
         scores.score_text(
             results.mean(setting, method, "bytes_down"),
-            lambda down: method_tables.bytes_text(down + up),
+            lambda down: cost_text.bytes_text(down + up),
         ),
     ])
   return html_page.table(
@@ -124,7 +124,7 @@ def _global_table(results: results_lib.Results) -> html_page.Html:
   }
   rows = [
       [
-          f"{setting}: {run_results.method_label(method)}",
+          f"{setting}: {method_names.method_label(method)}",
           *(results_lib.accuracy_text(results.interval(setting, method, c)) for c in columns),
       ]
       for setting in results.settings
@@ -140,7 +140,7 @@ def _global_table(results: results_lib.Results) -> html_page.Html:
 def _failures_table(results: results_lib.Results) -> html_page.Html:
   rows = [
       [
-          row["setting"], run_results.method_label(row["method"]), row["seed"],
+          row["setting"], method_names.method_label(row["method"]), row["seed"],
           "" if row["fold"] is None else row["fold"], row["problem"],
       ]
       for row in results.failures
@@ -157,7 +157,7 @@ def write_report(run: finished_run.FinishedRun) -> None:
   report_sections.write(run, report_sections.Report(
       title=f"Does grouping clients help? A study on {data['name']}",
       subtitle=(
-          f"{data['source']}. {run_results.clients_text(data['num_clients'])}, "
+          f"{data['source']}. {data['num_clients']:,} clients, "
           f"{config.run.pretrain_rounds} + {config.run.cluster_rounds} rounds; "
           f"{results.repetitions_text}. Settings: {', '.join(results.settings)}."
       ),

@@ -12,7 +12,7 @@ from experiment_shell import text_table
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
 from experiments.grouping_study import intervals
-from experiments.three_phase import results as run_results
+from experiments.three_phase import method_names
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
   import pandas as pd
 
 FEDAVG = method_registry.FEDAVG
-FINETUNED = run_results.FINETUNED
+FINETUNED = method_names.FINETUNED
 MATCHED = matched_control.NAME
 # What methods are compared with.
 REFERENCES = (FEDAVG, FINETUNED)
@@ -194,7 +194,7 @@ class Results:
   def data_line(self) -> str:
     """The data, in one line for figures."""
     data = self.run.document["data"]
-    clients = run_results.clients_text(data["num_clients"])
+    clients = f"{data['num_clients']:,} clients"
     return f"{data['name']}, {clients}, {self.repetitions_text}"
 
 
@@ -264,10 +264,10 @@ def text(results: Results) -> str:
   rows = []
   for method in results.compared_with(FEDAVG):
     gains = [_gain_text(results.gain(setting, method, FEDAVG)) for setting in results.settings]
-    rows.append([run_results.method_label(method), *gains])
+    rows.append([method_names.method_label(method), *gains])
   accuracies = (results.mean(setting, FEDAVG, "accuracy") for setting in results.settings)
   rows.append([
-      run_results.method_label(FEDAVG),
+      method_names.method_label(FEDAVG),
       *("-" if mean is None else f"{mean:.3f} " for mean in accuracies),
   ])
   if results.num_repetitions < intervals.LEAST_COUNT:

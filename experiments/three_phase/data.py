@@ -5,13 +5,9 @@ import hashlib
 import os
 from typing import Any, Mapping
 
-import numpy as np
-
 from clustering_basics import validate
 from experiment_shell import finished_run
-from experiment_shell import output_folder
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
@@ -21,6 +17,10 @@ from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import judging
 
+_AGGREGATOR = (
+    "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
+    "it, so the aggregator is one reason why they differ from phase 1."
+)
 # In `config.json`: from the names of methods to digests of their files.
 _OWN_METHODS = "own_methods"
 
@@ -54,22 +54,24 @@ def config_of(
 
 def completed(
     settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None,
-    resumed: str | None = None,
+    chosen: str | None = None,
 ) -> dict[str, Any]:
   """Returns the settings, with those of digits where the data are digits.
 
   Args:
     settings: As of `config_of`.
     of_digits: What a run on digits has where it is not given.
-    resumed: The folder of a run to resume, which may have chosen the digits by itself.
+    chosen: What `chosen_dataset` returned.
 
   Raises:
     ValueError: If the settings don't fit each other.
   """
   partition = settings.get("partition") or of_digits["partition"]
-  if partition == task_registry.NATURAL or not _are_digits(
-      settings["dataset"], data_dir, resumed
-  ):
+  dataset = settings["dataset"]
+  if dataset == "auto":
+    missing_path = emnist.missing_path(data_dir)
+    dataset = chosen or ("emnist" if missing_path is None else "digits")
+  if partition == task_registry.NATURAL or dataset != "digits":
     return dict(settings)
   missing = {n: v for n, v in of_digits.items() if settings.get(n) is None}
   of_partitions, of_methods = (
@@ -87,12 +89,18 @@ def completed(
   return {**settings, **of_data, **of_used}
 
 
-def _are_digits(dataset: str, data_dir: str | None, resumed: str | None) -> bool:
-  if dataset == "auto" and resumed is not None:
-    # What is wrong with the folder is said when it is opened.
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-      dataset = finished_run.FinishedRun(resumed).document["dataset"]["name"]
-  return dataset == "digits" or dataset == "auto" and emnist.missing_path(data_dir) is not None
+def chosen_dataset(resumed: str | None) -> str | None:
+  """Returns the data set that the run to resume has, which it may have chosen itself.
+
+  Args:
+    resumed: The folder of that run.  What is wrong with it is said when it is opened: it is None
+      then, and without such a run.
+  """
+  with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    return None if resumed is None else (
+        finished_run.FinishedRun(resumed).document["inputs"]["dataset"]["name"]
+    )
+  return None
 
 
 def check_reuse(folder: str | None, output_dir: str | None) -> None:
@@ -116,23 +124,21 @@ def check_reuse(folder: str | None, output_dir: str | None) -> None:
 
 
 def load(
-    config: config_lib.ThreePhaseConfig, data_dir: str | None,
-    recorded: Mapping[str, Any] | None, fold: held_out.Fold | None = None,
+    config: config_lib.ThreePhaseConfig, data_dir: str | None, chosen: str | None,
+    fold: held_out.Fold | None = None,
 ) -> federated_task.FederatedTask:
   """Returns the task that the settings name.
 
   Args:
-    recorded: `config.json` of the run to resume, or None.  If `--dataset=auto` chose a
-      data set then, it is chosen again.
+    chosen: What `chosen_dataset` returned: what `--dataset=auto` chose is chosen again.
     fold: Which of the clients' examples are for testing; None for a random share.
 
   Raises:
     ValueError: If the data are missing, damaged or too few.
   """
   dataset = config.dataset
-  if dataset == "auto" and recorded is not None:
-    # `check_recorded` refuses a document that does not name its data set.
-    dataset = recorded.get("dataset", {}).get("name", dataset)
+  if dataset == "auto" and chosen is not None:
+    dataset = chosen
     # The digits don't take the cache folder in which EMNIST was not found.
     data_dir = None if dataset == "digits" else data_dir
   task = task_registry.load_task(
@@ -164,15 +170,24 @@ def metric_line(task: federated_task.FederatedTask) -> str:
   )
 
 
+def identity(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
+) -> dict[str, Any]:
+  """Returns what a resumed run must find again: the code of own methods, and the data."""
+  return {
+      **describe_own_methods(config),
+      "clients": dict(task.row_digests),
+      "dataset": {"name": task.name, "fingerprint": task.fingerprint()},
+  }
+
+
 def describe(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str | None
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> dict[str, Any]:
   """Returns what `config.json` says of the data, the model and privacy."""
   return {
       "dataset": {
-          "requested": config.dataset,
           "name": task.name,
-          "data_dir": data_dir,
           "source": task.source,
           "partition": task.partition,
           **{
@@ -189,14 +204,18 @@ def describe(
           "global_test_source": task.global_test_source,
           "global_test_is_clients": _global_test_is_clients(task),
           "fallback_reason": task.fallback_reason,
-          "warnings": list(task.warnings),
-          "fingerprint": task.fingerprint(),
+          "metric": judging.metric_of(task),
       },
-      **({"sha256_by_client": dict(task.row_digests)} if task.row_digests else {}),
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
       "privacy": client_privacy.spent(config),
-      **describe_own_methods(config),
   }
+
+
+def warnings(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
+) -> tuple[str, ...]:
+  """Returns what the reader of the report must not overlook."""
+  return (*task.warnings, *([_AGGREGATOR] if config.aggregator != "mean" else ()))
 
 
 def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
@@ -219,15 +238,6 @@ def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) 
         f"`methods` must have the code of {name} that the run to resume began with, got another "
         "file."
     )
-
-
-def check_recorded(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the run to resume had other data or other code of an own method."""
-  check_own_methods(recorded, document)
-  if recorded["dataset"]["fingerprint"] != document["dataset"]["fingerprint"]:
-    digests = (one.get("sha256_by_client", {}) for one in (recorded, document))
-    got = clients_lib.changed(*digests) or f"other examples for {document['dataset']['name']!r}"
-    raise ValueError(f"`data_dir` must give the same data as in the run to resume, got {got}.")
 
 
 def stages_in_common(
@@ -267,26 +277,3 @@ def _fingerprints(examples: Any) -> set[bytes]:
       hashlib.sha256(features.tobytes() + label.tobytes()).digest()
       for features, label in zip(examples.features, examples.labels)
   }
-
-
-def clients_text(task: federated_task.FederatedTask) -> str:
-  """Returns `clients.csv`: every client's true group, examples and training labels.
-
-  New clients are listed last, with 1 as `new`.
-  """
-  header = ["client_id", "group", "new", "num_train", "num_validation", "num_test"]
-  header += [f"train_label_{label}" for label in range(task.num_classes)]
-  new = set(task.new_client_ids)
-  rows = [
-      [
-          client.client_id,
-          "" if client.group is None else client.group,
-          int(client.client_id in new),
-          len(client.train),
-          0 if client.validation is None else len(client.validation),
-          len(client.test),
-          *np.bincount(client.train.labels, minlength=task.num_classes),
-      ]
-      for client in task.all_clients
-  ]
-  return output_folder.csv_text(header, rows)

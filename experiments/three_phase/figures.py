@@ -1,214 +1,90 @@
-"""Figures of accuracy per round, cost and client, of gains, and of how groups were found."""
+"""Figures of gains, of accuracy per round, cost and client, and of how groups were found."""
 
-from typing import Any, Iterable, Mapping, Sequence
+from __future__ import annotations
 
-from matplotlib import axes as mpl_axes
+import functools
+from typing import TYPE_CHECKING
+
 from matplotlib import ticker
 import numpy as np
-import pandas as pd
 
+from clustering_basics import intervals
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiments.three_phase import comparison
-from experiments.three_phase import results as results_lib
-from fl_clustering.three_phase import gains as gains_lib
+from experiment_shell import tidy_experiment
+from experiments.three_phase import method_looks
+from experiments.three_phase import method_names
 
-Look = dict[str, Any]  # Keywords of a line, such as its colour.
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  import pandas as pd
 
-_COLORS = {
-    **figure_style.METHOD_COLORS,
-    # Colours of clusters, as there are more methods than colours for methods.
-    "wine": "#882255",
-    "indigo": "#332288",
-    "teal": "#44aa99",
-    "rose": "#cc6677",
-}
-_DOTTED_DASHES = (0, (4, 1, 1, 1))
-# Colour, line and marker of known methods, which are the same in every run.
-_KNOWN_LOOKS = {
-    results_lib.PRETRAIN: ("grey", "-", "."),
-    "kmeans": ("blue", "-", "o"),
-    "dynamic_distance": ("vermilion", "-", "s"),
-    "hierarchical": ("green", "-", "^"),
-    "ifca": ("sky blue", "-", "D"),
-    "cfl": ("black", "-", "v"),
-    "fesem": ("wine", "-", "X"),
-    "pacfl": ("indigo", "-", "*"),
-    "clove": ("teal", "-", "v"),
-    "flexcfl": ("rose", "-", "s"),
-    "flux": ("wine", "-", "o"),
-    results_lib.LOCAL: ("orange", "--", "<"),
-    results_lib.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
-    "ditto": ("teal", "--", "D"),
-    "fedrep": ("rose", "--", "^"),
-    "apfl": ("indigo", "--", "v"),
-    "mr_mtl": ("wine", "--", "s"),
-    results_lib.FEDAVG: ("purple", "--", "d"),
-    results_lib.FEDAVG_MATCHED: ("purple", _DOTTED_DASHES, "h"),
-}
-_SPARE_MARKERS = "pH8"
+_INK = "#1c1e21"
 # More clients are shown by a histogram: points would lie on top of each other.
 _MAX_POINTS = 500
 _BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Smaller markers come later, so that all show where they coincide.
-_REPRESENTATION_LOOKS: dict[str, Look] = {
-    name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3}
+_REPRESENTATION_LOOKS: dict[str, method_looks.Look] = {
+    name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3,
+           "label": name.replace("_", " ")}
     for name, color, marker, size in (
         ("weights", "#332288", "o", 7.5), ("update", "#cc6677", "s", 5.5),
         ("normalized_update", "#44aa99", "^", 3.5),
     )
 }
 _VERDICT_COLORS = {
-    gains_lib.BETTER: figure_style.METHOD_COLORS["green"],
-    gains_lib.WORSE: figure_style.METHOD_COLORS["vermilion"],
-    gains_lib.UNCLEAR: figure_style.QUIET,
+    intervals.BETTER: figure_style.METHOD_COLORS["green"],
+    intervals.WORSE: figure_style.METHOD_COLORS["vermilion"],
+    intervals.UNCLEAR: figure_style.QUIET,
 }
 # What a criterion's score is; a criterion that is not here is drawn by its name.
-_CRITERION_SCORES = {
-    "silhouette": "mean silhouette",
-    "eigengap": "gap between eigenvalues",
-}
+_CRITERION_SCORES = {"silhouette": "mean silhouette", "eigengap": "gap of eigenvalues"}
 # Has no score at one cluster: the level is drawn that others must exceed.
 _WITH_LEVEL = "silhouette"
-_SCORE_LOOK: Look = {"color": figure_style.METHOD_COLORS["blue"], "marker": "o", "markersize": 4}
-_LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
-_CHOICE_LOOK: Look = {
-    "color": figure_style.METHOD_COLORS["vermilion"], "marker": "o", "markersize": 11,
-    "linestyle": "", "markerfacecolor": "none", "markeredgewidth": 1.8,
-}
-_USED_LOOK: Look = {
-    "color": "#1c1e21", "marker": "o", "linestyle": "", "markerfacecolor": "none",
-}
+_LEVEL_LOOK: method_looks.Look = {"color": figure_style.QUIET, "linestyle": ":"}
 
 
-def method_looks(methods: Sequence[str]) -> dict[str, Look]:
-  """Returns colour, line style and marker for each method, as keywords of a line.
-
-  A known method always has the same look, and no two methods of a run have the same.
-  """
-  used = {_KNOWN_LOOKS[method][0] for method in methods if method in _KNOWN_LOOKS}
-  # Colours that are not used come first.
-  spare = sorted(figure_style.METHOD_COLORS, key=lambda color: color in used)
-  others = [method for method in methods if method not in _KNOWN_LOOKS]
-  known = dict(_KNOWN_LOOKS)
-  for i, method in enumerate(others):
-    marker = _SPARE_MARKERS[i % len(_SPARE_MARKERS)]
-    known[method] = (spare[i % len(spare)], "-", marker)
-  return {
-      method: dict(zip(("color", "linestyle", "marker"), (_COLORS[color], line, marker)))
-      for method, (color, line, marker) in ((method, known[method]) for method in methods)
-  }
-
-
-def line_looks(methods: Sequence[str]) -> dict[str, Look]:
-  """Returns the look of every method's line.
-
-  Methods that agree have the same curve.  Earlier ones are wider, so that they show
-  beneath later ones.
-  """
-  looks = method_looks(methods)
-  chosen = [m for m in methods if m not in (results_lib.PRETRAIN, *results_lib.CONTROLS)]
-  step = min(0.8, 3 / max(len(chosen), 1))
-  for method, look in looks.items():
-    later = len(chosen) - 1 - chosen.index(method) if method in chosen else 0
-    look["linewidth"] = 1.3 + step * later
-    look["markersize"] = 4 + look["linewidth"] / 2
-  return looks
-
-
-def method_legend(
-    figure: figure_style.Figure, looks: Mapping[str, Look], **others: Look
-) -> None:
-  """Draws the legend of the methods and of what else there is."""
-  named = {results_lib.method_label(method): look for method, look in looks.items()}
-  figure_shapes.legend(figure, {**named, **others})
-
-
-def _marked(table: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
-  """Returns the looks of lines; where a line has many points, about eight have a marker."""
-  marked = {}
+def _lines(frame: pd.DataFrame, axes: Axes, x: str) -> None:
+  """Draws a line per method; where one has many points, about eight have a marker."""
+  methods = list(frame["method"].unique())
+  looks = method_looks.line_looks(methods)
   for position, (method, look) in enumerate(looks.items()):
-    num_points = (table["method"] == method).sum()
+    num_points = (frame["method"] == method).sum()
     every = 1 if num_points <= _FEW_ROUNDS else -(-num_points // 8)
-    marked[method] = {**look, "markevery": (position % every, every)}
-  return marked
+    look |= {
+        "label": method_names.method_label(method), "markevery": (position % every, every),
+    }
+  figure_shapes.lines(axes, frame, x, "method", looks)
+  axes.set_ylabel("accuracy")
+  axes.grid(True)
 
 
-def _last_round(curves: pd.DataFrame) -> int:
-  """Returns the last round to show; the matched control may have very many."""
-  is_matched = curves["method"] == results_lib.FEDAVG_MATCHED
-  others = curves["round"][~is_matched].max()
-  return min(curves["round"].max(), int(_MATCHED_SHOWN * others))
+def _draw_learning_curves(frame: pd.DataFrame, axes: Axes) -> None:
+  is_matched = frame["method"] == method_names.FEDAVG_MATCHED
+  # The matched control may have very many rounds.
+  last = min(frame["round"].max(), int(_MATCHED_SHOWN * frame["round"][~is_matched].max()))
+  frame = frame[frame["round"] <= last]
+  first = frame["round"].min()
+  _lines(frame, axes, "round")
+  axes.axvline(frame["start"].iloc[0], linewidth=1.2, label="phase 2 starts", **_LEVEL_LOOK)
+  margin = 0.015 * (last - first) + 0.02
+  axes.set_xlim(first - margin, last + margin)
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  axes.set_xlabel("round (phase 1, then phase 2)")
 
 
-def learning_curves(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the clients' accuracy per round: mean and the worst tenth."""
-  mean = "clients_accuracy_mean"
-  start = results.settings["pretrain_rounds"]
-  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = line_looks(methods)
-  curves = results.curves
-  last = _last_round(curves)
-  figure = figure_style.new_figure(8.4 + 0.2 * -(-len(methods) // 3))
-  panels = figure.subplots(3, 1)
-  panel_contents = (
-      ("mean over the clients, both phases", mean, 0),
-      ("mean over the clients, phase 2 enlarged", mean, start),
-      ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
-  )
-  for axes, (title, metric, first) in zip(panels, panel_contents):
-    first = max(first, curves["round"].min())
-    shown = curves[curves["round"].between(first, last)].rename(columns={metric: "mean"})
-    figure_shapes.lines(axes, shown, "round", "method", _marked(shown, looks))
-    axes.axvline(start, linewidth=1.2, **_LEVEL_LOOK)
-    margin = 0.015 * (last - first) + 0.02
-    axes.set_xlim(first - margin, last + margin)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    axes.set_title(title, loc="left")
-    axes.set_ylabel("accuracy (share correct)")
-    axes.grid(True)
-  panels[-1].set_xlabel("round (phase 1, then phase 2)")
-  method_legend(figure, looks, **{"phase 2 starts": _LEVEL_LOOK})
-  note = ""
-  if curves["round"].max() > last:
-    note = f"FedAvg matched goes on to round {curves['round'].max():,.0f}, which is not shown"
-  figure_style.set_title(
-      figure, results.data_line, "Accuracy on the clients' own test data per round", note
-  )
-  return figure
-
-
-def accuracy_by_cost(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the clients' mean accuracy over what was sent, and over the steps of SGD."""
-  methods = [results_lib.PRETRAIN, *results_lib.ordered_methods(results.summary)]
-  looks = line_looks(methods)
-  figure = figure_style.new_figure(6.4 + 0.2 * -(-len(methods) // 3))
-  panels = figure.subplots(2, 1)
-  panel_contents = (
-      ("bytes", "sent to and from the clients", "B"),
-      ("steps", "steps of SGD of all clients together", ""),
-  )
-  curves = results.curves.rename(columns={"clients_accuracy_mean": "mean"})
-  for axes, (cost, label, unit) in zip(panels, panel_contents):
-    figure_shapes.lines(axes, curves, cost, "method", _marked(curves, looks))
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(ticker.EngFormatter(unit=unit))
-    axes.set_xlabel(label)
-    axes.set_ylabel("mean accuracy")
-    axes.grid(True)
-  method_legend(figure, looks)
-  figure_style.set_title(
-      figure, results.data_line, "Accuracy on the clients' own test data by what it cost"
-  )
-  return figure
+def _draw_accuracy_by_cost(frame: pd.DataFrame, axes: Axes) -> None:
+  _lines(frame, axes, "cost")
+  axes.set_xlim(left=0)
+  axes.xaxis.set_major_formatter(ticker.EngFormatter())
 
 
 def _draw_distribution(
-    axes: mpl_axes.Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
+    axes: Axes, position: int, values: np.ndarray, color: str, rng: np.random.Generator
 ) -> None:
-  """Draws one row of `client_accuracy`: points or a histogram, box and mean."""
+  """Draws one row of the clients' accuracy: points or a histogram, box and mean."""
   if values.size > _MAX_POINTS:
     # Bins have their middle at 0, .025, .05 ... 1; the highest bar is as high as the box.
     counts, edges = np.histogram(values, _BINS + 1, (-0.5 / _BINS, 1 + 0.5 / _BINS))
@@ -232,171 +108,141 @@ def _draw_distribution(
             markeredgecolor="white")
 
 
-def _set_rows(axes: mpl_axes.Axes, rows: Sequence[str]) -> None:
+def _draw_client_accuracy(frame: pd.DataFrame, axes: Axes) -> None:
+  methods = list(frame["method"].unique())
+  looks, target = method_looks.method_looks(methods), frame["target"].iloc[0]
+  rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
+  groups = [frame[frame["method"] == method]["accuracy"].to_numpy() for method in methods]
+  for position, (method, values) in enumerate(zip(methods, groups)):
+    _draw_distribution(axes, position, values, looks[method]["color"], rng)
+  figure_shapes.write_beside(axes, [f"{values.mean():.3f}" for values in groups], "mean")
+  axes.axvline(target, color=_INK, linewidth=1, linestyle=":", label="target accuracy")
+  axes.set_xlim(right=1.01)
+  _set_rows(axes, [method_names.method_label(method) for method in methods])
+  axes.set_xlabel("accuracy on a client's own test data")
+
+
+def _set_rows(axes: Axes, rows: list[str]) -> None:
   figure_shapes.set_rows(axes, rows)
   axes.tick_params(axis="y", length=0)
   axes.spines["left"].set_visible(False)
 
 
-def client_accuracy(results: results_lib.Results) -> figure_style.Figure:
-  """Returns the distribution of the clients' accuracy, one row per method."""
-  rows = comparison.comparison_rows(results.summary)
-  looks = method_looks([row.method for row in rows])
-  figure = figure_style.new_figure(1.7 + (0.62 if len(rows) <= 8 else 0.5) * len(rows))
-  axes = figure.add_subplot()
-  rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
-  for position, row in enumerate(rows):
-    values = np.array(list(results.client_accuracy(row.method).values()))
-    _draw_distribution(axes, position, values, looks[row.method]["color"], rng)
-  for offset, column in ((6, comparison.MEAN_ACCURACY), (44, comparison.AT_TARGET)):
-    texts = [row.text(column) for row in rows]
-    figure_shapes.write_beside(axes, texts, column.heading, 1, offset)
-  target = results.settings["target_accuracy"]
-  axes.axvline(target, color="#1c1e21", linewidth=1, linestyle=":")
-  axes.set_xlim(right=1.01)
-  _set_rows(axes, [row.label for row in rows])
-  axes.set_xlabel("accuracy on a client's own test data (share correct)")
-  shown = "one point per client"
-  if results.num_clients > _MAX_POINTS:
-    shown = "as histograms"
-  figure_style.set_title(
-      figure, results.data_line,
-      f"Every client's accuracy after phase 1 and after phase 2, {shown}",
-      "box: quartiles and median; whiskers: 10th and 90th percentile; diamond: mean; dotted line: "
-      f"target accuracy {target:g}",
+def _draw_gains(frame: pd.DataFrame, axes: Axes) -> None:
+  colors = frame["verdict"].map(_VERDICT_COLORS)
+  table = frame.rename(columns={"method": "row", "gain": "mean"}).assign(
+      color=colors, markerfacecolor=colors.where(frame["verdict"] != intervals.UNCLEAR, "white")
   )
-  return figure
+  rows = list(frame["method"])
+  axes.axvline(0, color=_INK, linewidth=1)
+  figure_shapes.dots(axes, rows, table, markersize=7, markeredgewidth=1.8, elinewidth=2.4)
+  texts = [f"{gain:+.1f} {word}" for gain, word in zip(frame["gain"], frame["verdict"])]
+  figure_shapes.write_beside(axes, texts)
+  _set_rows(axes, rows)
+  axes.set_xlabel("gain in percentage points")
 
 
-def gains(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns the gain of every method over FedAvg with its interval; None without any."""
-  basis = results.summary["comparison"]
-  rows = [row for row in comparison.comparison_rows(results.summary) if "gain" in row.part]
-  if not rows:
-    return None
-  table = pd.DataFrame([{"row": row.label, **row.part["gain"]} for row in rows])
-  numbers = ["mean", "low", "high"]
-  metric = results_lib.metric_label(results.summary)
-  table[numbers] = 100 * table[numbers].astype(float)
-  table["color"] = table["verdict"].map(_VERDICT_COLORS)
-  table["markerfacecolor"] = table["color"].where(table["verdict"] != gains_lib.UNCLEAR, "white")
-  figure = figure_style.new_figure(1.6 + 0.36 * len(rows))
-  axes = figure.add_subplot()
-  axes.axvline(0, color="#1c1e21", linewidth=1)
-  labels = [row.label for row in rows]
-  figure_shapes.dots(axes, labels, table, markersize=8, markeredgewidth=1.8, elinewidth=2.4)
-  texts = (f"{row.text(comparison.GAIN)}  {row.text(comparison.VERDICT)}" for row in rows)
-  figure_shapes.write_beside(axes, texts, "")
-  _set_rows(axes, labels)
-  axes.set_xlabel(f"gain over FedAvg in percentage points of {metric}")
-  note = ""
-  if not basis["control_repeats"]:
-    note = "about these trained models only: the intervals leave out the chance in training"
-  figure_style.set_title(
-      figure, results.data_line,
-      f"Gain in the clients' mean {metric} over FedAvg, with {basis['level']:.0%} intervals "
-      f"for all {basis['num_comparisons']} comparisons together",
-      note,
-  )
-  return figure
+def _height(frame: pd.DataFrame, row: float) -> float:
+  """Returns the height of a panel with a row per method."""
+  return 0.6 + row * len(frame["method"].unique())
 
 
-def _draw_criterion(
-    axes: mpl_axes.Axes, rows: Sequence[Mapping[str, Any]], has_level: bool
-) -> None:
-  """Draws one panel: the score of every number of clusters, and the choice."""
-  scored = rows[1:] if has_level else rows
+def _draw_num_clusters(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws the score of every number of clusters, and the choice."""
+  criterion = frame["criterion"].iloc[0]
+  frame = frame.sort_values("num_clusters")
+  scored = frame
+  if criterion == _WITH_LEVEL:
+    axes.axhline(
+        frame["score"].iloc[0], linewidth=1.2, label="least score for more than one", **_LEVEL_LOOK
+    )
+    scored = frame[1:]
   axes.plot(
-      [row["num_clusters"] for row in scored], [row["score"] for row in scored], linewidth=1.5,
-      **_SCORE_LOOK,
+      scored["num_clusters"], scored["score"], linewidth=1.5, marker="o", markersize=4,
+      color=figure_style.METHOD_COLORS["blue"], label="score",
   )
-  if has_level:
-    axes.axhline(rows[0]["score"], linewidth=1.2, **_LEVEL_LOOK)
-  for row in rows:
-    if row["chosen"]:
-      axes.plot(row["num_clusters"], row["score"], **_CHOICE_LOOK)
-
-
-def num_clusters(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns the scores of every number of clusters by criterion; None if it was given."""
-  rows = results.num_clusters_choice
-  if not rows:
-    return None
-  criteria = list(dict.fromkeys(row["criterion"] for row in rows))
-  figure = figure_style.new_figure(1.6 + 1.75 * len(criteria))
-  panels = figure.subplots(len(criteria), 1, squeeze=False, sharex=True)[:, 0]
-  for axes, criterion in zip(panels, criteria):
-    own_rows = sorted(
-        (row for row in rows if row["criterion"] == criterion), key=lambda row: row["num_clusters"]
-    )
-    _draw_criterion(axes, own_rows, criterion == _WITH_LEVEL)
-    choice = next(row["num_clusters"] for row in own_rows if row["chosen"])
-    is_used = criterion == results.settings["num_clusters_criterion"]
-    axes.set_title(f"{criterion}: {choice}{' (used by this run)' if is_used else ''}", loc="left")
-    axes.set_ylabel(_CRITERION_SCORES.get(criterion, "score"))
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    axes.margins(x=0.04, y=0.16)
-    axes.grid(True)
-  panels[-1].set_xlabel("number of clusters")
-  figure_shapes.legend(figure, {
-      "score": _SCORE_LOOK, "least score for more than one cluster": _LEVEL_LOOK,
-      "choice": _CHOICE_LOOK,
-  })
-  figure_style.set_title(
-      figure, results.data_line,
-      "What each criterion gives every number of clusters, and what it chooses",
+  choice = frame[frame["chosen"] == 1]
+  axes.plot(
+      choice["num_clusters"], choice["score"], marker="o", markersize=11, linestyle="",
+      color=figure_style.METHOD_COLORS["vermilion"], markerfacecolor="none", markeredgewidth=1.8,
+      label="choice",
   )
-  return figure
+  axes.set_ylabel(_CRITERION_SCORES.get(criterion, "score"))
+  axes.set_xlabel("number of clusters")
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  first, last = frame["num_clusters"].min(), frame["num_clusters"].max()
+  margin = 0.04 * (last - first) + 0.1
+  axes.set_xlim(first - margin, last + margin)
+  axes.margins(y=0.16)
+  axes.grid(True)
 
 
-def _in_order(epochs: Iterable[str]) -> list[str]:
-  """Returns the distinct `grouping_epochs`, words ("last round") before numbers."""
-  return sorted(
-      set(epochs), key=lambda text: (text.isdigit(), int(text) if text.isdigit() else text)
+def _draw_group_recovery(frame: pd.DataFrame, axes: Axes) -> None:
+  epochs = sorted(
+      frame["epochs"].unique(),
+      key=lambda text: (text.isdigit(), int(text) if text.isdigit() else text),  # Words first.
   )
-
-
-def _draw_recovery(
-    axes: mpl_axes.Axes, scores: Sequence[Mapping[str, Any]], position: Mapping[str, int]
-) -> None:
-  """Draws one panel of `group_recovery`; `position` maps epochs to the horizontal axis."""
+  shown = frame.assign(place=frame["epochs"].map(epochs.index))
   for representation, look in _REPRESENTATION_LOOKS.items():
-    line = sorted(
-        (score for score in scores if score["representation"] == representation),
-        key=lambda score: position[score["grouping_epochs"]],
-    )
-    axes.plot(
-        [position[score["grouping_epochs"]] for score in line],
-        [score["adjusted_rand_index"] for score in line], **look,
-    )
-  for score in scores:
-    if score["used"]:
-      axes.plot(position[score["grouping_epochs"]], score["adjusted_rand_index"], markersize=15,
-                **_USED_LOOK)
-
-
-def group_recovery(results: results_lib.Results) -> figure_style.Figure | None:
-  """Returns how well groupings find the true groups; None if they are unknown."""
-  if not results.recovery:
-    return None
-  groupings = list(dict.fromkeys(score["grouping"] for score in results.recovery))
-  epochs = _in_order(score["grouping_epochs"] for score in results.recovery)
-  position = {text: index for index, text in enumerate(epochs)}
-  lowest = min(score["adjusted_rand_index"] for score in results.recovery)
-  figure = figure_style.new_figure(1.7 + 2.3 * -(-len(groupings) // 2))
-  panels = figure_style.panel_grid(figure, len(groupings))
-  for axes, grouping in zip(panels, groupings):
-    _draw_recovery(axes, [s for s in results.recovery if s["grouping"] == grouping], position)
-    axes.set_title(results_lib.method_label(grouping), loc="left")
-    axes.set_xticks(range(len(epochs)), epochs)
-    axes.set_xlim(-0.3, len(epochs) - 0.7)
-    axes.set_ylim(min(-0.05, lowest - 0.05), 1.09)
-    axes.grid(True)
-  figure_shapes.label_edges(panels, "local epochs before grouping", "adjusted Rand index")
-  looks = {name.replace("_", " "): look for name, look in _REPRESENTATION_LOOKS.items()}
-  figure_shapes.legend(figure, {**looks, "used by this run": {**_USED_LOOK, "markersize": 12}}, 4)
-  figure_style.set_title(
-      figure, results.data_line,
-      "How well each grouping finds the true groups (1: exactly, 0: by chance)",
+    line = shown[shown["representation"] == representation].sort_values("place")
+    axes.plot(line["place"], line["adjusted_rand_index"], **look)
+  used = shown[shown["used"] == 1]
+  axes.plot(
+      used["place"], used["adjusted_rand_index"], color=_INK, marker="o", markersize=13,
+      linestyle="", markerfacecolor="none", label="used by this run",
   )
-  return figure
+  axes.set_xticks(range(len(epochs)), [text.replace(" ", "\n") for text in epochs])
+  axes.set_xlim(-0.3, len(epochs) - 0.7)
+  axes.set_ylim(min(-0.05, frame["adjusted_rand_index"].min() - 0.05), 1.09)
+  axes.set_xlabel("local epochs")
+  axes.set_ylabel("adjusted Rand index")
+  axes.grid(True)
+
+
+FIGURES = (
+    *(
+        tidy_experiment.Figure(
+            name, f"Gain over {control}, with 95% intervals for all comparisons together",
+            "A dot right of the line is a gain. Only where the bar leaves out zero can it be told "
+            "from chance; where it doesn't, the dot is open.",
+            _draw_gains, height=functools.partial(_height, row=0.26),
+        )
+        for name, control in (("gains", "FedAvg"), ("gains_over_finetuned", "fine-tuning"))
+    ),
+    tidy_experiment.Figure(
+        "learning_curves", "Accuracy on the clients' own test data per round",
+        "Solid lines are phase 1 and the methods, dashed lines the controls; lines have different "
+        "widths, so that equal ones show. Where a method that builds on phase 1 begins, its "
+        "clients get the models that they start phase 2 with, such as the mean of their cluster's "
+        "own weights in place of the global model: so the lines jump there. A method that doesn't "
+        "build on phase 1 starts at round 0. FedAvg matched, if it is there, may go on beyond the "
+        "right edge.",
+        _draw_learning_curves, panels="panel", columns=1, height=2.1,
+    ),
+    tidy_experiment.Figure(
+        "accuracy_by_cost", "Accuracy on the clients' own test data by what it cost",
+        "The further left a line reaches an accuracy, the less the clients had to send, or to "
+        "compute, for it. Methods that build on phase 1 start where its cost ends.",
+        _draw_accuracy_by_cost, panels="panel", columns=1, height=2.3,
+    ),
+    tidy_experiment.Figure(
+        "client_accuracy",
+        "Every client's accuracy after phase 1 and after phase 2 (target: {target_accuracy:g})",
+        "A good method has its clients far to the right, and none far to the left. A point is a "
+        "client; of more than 500, there is a histogram. Boxes are quartiles and medians, whiskers "
+        "the 10th and 90th percentile, diamonds means.",
+        _draw_client_accuracy, height=functools.partial(_height, row=0.4),
+    ),
+    tidy_experiment.Figure(
+        "num_clusters", "What each criterion gives every number of clusters, and what it chooses",
+        "Every criterion chooses the number with its highest score, which is circled. No criterion "
+        "sees true groups or test data.",
+        _draw_num_clusters, panels="criterion", columns=1, height=1.7,
+    ),
+    tidy_experiment.Figure(
+        "group_recovery", "How well each grouping finds the true groups (1: exactly, 0: by chance)",
+        "Each line is one way to represent a client, after so many local epochs; the circle marks "
+        "what this run used.",
+        _draw_group_recovery, panels="method",
+    ),
+)

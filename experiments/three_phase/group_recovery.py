@@ -24,8 +24,8 @@ def recovery_rows(
   It trains the clients, so TFF's context and the run's data folder must still be there.
 
   Returns:
-    A row for each grouping without overlap and each setting; empty where no true groups
-    are known.
+    Two rows for each grouping without overlap and each setting; none where no true groups are
+    known.
   """
   true_groups = task.true_groups
   names = [name for name in config.methods if name in registry.GROUPINGS]
@@ -48,12 +48,13 @@ def recovery_rows(
         assignment = grouping(weights, randomness.generator(config.seed, "grouping"))
         if assignment.overlapping:
           continue
-        rows.append({
-            "grouping": name,
-            "representation": representation,
-            "grouping_epochs": epochs or "last round",
+        setting = {
+            "method": name, "representation": representation, "epochs": epochs or "last round",
+            "used": int((epochs, representation) == used),
+        }
+        scores = {
             "adjusted_rand_index": assignment.adjusted_rand_index(true_groups),
             "purity": assignment.purity(true_groups),
-            "used": int((epochs, representation) == used),
-        })
+        }
+        rows += [{**setting, "metric": metric, "value": value} for metric, value in scores.items()]
   return rows

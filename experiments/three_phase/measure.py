@@ -1,62 +1,284 @@
-"""Measures a run: its three phases, with a progress bar."""
+"""Measures a run: its three phases, with a progress bar, and the rows of its tables."""
 
+import contextlib
+import itertools
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
+from clustering_basics import atomic_file
 from clustering_basics import model_folder
-from experiments.three_phase import data
+from experiment_shell import figure_style
+from experiment_shell import launch
+from experiment_shell import tidy_experiment
 from experiments.three_phase import group_recovery
+from experiments.three_phase import method_names
 from experiments.three_phase import profiles
-from experiments.three_phase import results as results_lib
-from experiments.three_phase import run_files
+from experiments.three_phase import tables
 from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.methods import distances as distances_lib
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import saved_clusters
+from fl_clustering.three_phase import scoring
+from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
 
 if TYPE_CHECKING:
-  from experiment_shell import output_folder
+  from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import config as config_lib
+  from fl_clustering.three_phase import result as result_lib
+
+Row = dict[str, Any]
+# Of more clients, so many are shown by their weights and by their distances, evenly spaced.
+_MOST_POINTS, _MOST_IN_MATRIX = 1000, 100
 
 
-def run(
-    config: "config_lib.ThreePhaseConfig",
-    task: "federated_task.FederatedTask",
-    folder: "output_folder.OutputFolder",
+class Recorder(stages.RunObserver):
+  """Keeps the rows of all rounds, and writes the weights that are grouped.
+
+  A resumed run replays its rounds.
+  """
+
+  def __init__(self, folder: str) -> None:
+    self.rows: list[Row] = []
+    self._folder = folder
+
+  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
+    self.rows += [
+        {name: value for name, value in row._asdict().items() if name != "phase"} for row in rows
+    ]
+
+  def clients_grouped(
+      self, client_weights: "client_weights_lib.ClientWeights", assignments: Mapping[str, Any]
+  ) -> None:
+    client_weights.save(os.path.join(self._folder, tables.WEIGHTS))
+
+
+@contextlib.contextmanager
+def _ends(folder: str) -> Iterator[None]:
+  """Says what can be done about errors that end a run."""
+  kept = f"Results so far are in {folder};"
+  try:
+    with launch.run_errors(folder, runtime.WorkerLost):
+      try:
+        yield
+      except runtime.ClientFileUnreadable as e:
+        raise launch.RunFailed(
+            f"{e} {kept} --resume writes the clients' data again and continues from there."
+        ) from e
+  except checkpoint.DamagedCheckpoint as e:
+    raise launch.InputError(str(e)) from e
+  except divergence.TrainingDiverged as e:
+    # The same run would end the same way, and it can't be resumed with other settings.
+    raise launch.RunFailed(
+        f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
+    ) from e
+
+
+def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float | None]]:
+  """Yields the numbers of nested dicts, with names joined by `_`."""
+  for name, value in part.items():
+    if isinstance(value, Mapping):
+      yield from _flat(value, f"{prefix}{name}_")
+    elif not isinstance(value, str):
+      yield f"{prefix}{name}", value
+
+
+def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
+  """Yields a row for every number; one that is not defined, as a recall without rows, has none."""
+  for metric, value in named:
+    if value is None or not np.isnan(value):
+      yield {**columns, "metric": metric, "value": value}
+
+
+def _label_recalls(confusions: np.ndarray) -> dict[str, np.ndarray]:
+  recalls = metrics_lib.class_recall(confusions)
+  return {f"recall_class_{label}": recalls[..., label] for label in range(recalls.shape[-1])}
+
+
+def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult") -> Iterator[Row]:
+  """Yields what concerns methods as a whole, clusters, and, with no method, the run."""
+  of_run = {name: summary[name] for name in ("num_test_examples", "comparison")}
+  parts = {
+      "": of_run, method_names.PRETRAIN: summary["pretrain"], **summary["methods"],
+      **({method_names.BASELINE: summary["baseline"]} if "baseline" in summary else {}),
+  }
+  for method, part in parts.items():
+    yield from _rows(_flat(part), method=method, cluster="")
+  recalls = _label_recalls(result.pretrain.global_test)
+  yield from _rows(
+      ((f"global_{name}", value) for name, value in recalls.items()),
+      method=method_names.PRETRAIN, cluster="",
+  )
+  for method, found in result.methods.items():
+    for kind in ("global_mean", "global_weighted"):
+      recalls = _label_recalls(getattr(found, kind))
+      yield from _rows(
+          ((f"{kind}_{name}", value) for name, value in recalls.items()), method=method, cluster=""
+      )
+    tested = scoring.blended_on_global_test(len(found.best_accuracy))
+    for cluster, confusion in zip(tested, found.global_blended):
+      blended = metrics_lib.model_metrics(confusion)
+      yield from _rows(
+          ((f"global_blended_{name}", value) for name, value in blended.items()),
+          method=method, cluster=cluster,
+      )
+    for name in ("best_accuracy", "validation_accuracy"):
+      values = getattr(found, name)
+      for cluster, value in enumerate(() if values is None else values):
+        yield from _rows([(name, value)], method=method, cluster=cluster)
+
+
+def client_rows(
+    task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult"
+) -> Iterator[Row]:
+  """Yields what every client has of every model that it gets, and the clusters that it is in."""
+
+  def rows(
+      phase: str, method: str, clients: Sequence["federated_task.ClientData"],
+      confusions: np.ndarray | None, clusters: Sequence[Sequence[int]] | None = None,
+  ) -> Iterator[Row]:
+    if confusions is None:
+      return
+    metrics = metrics_lib.model_metrics(confusions)
+    if phase in (tables.CLUSTER, tables.NEW_CLIENTS):  # What clients keep.
+      metrics |= _label_recalls(confusions)
+    for i, client in enumerate(clients):
+      own = itertools.chain(
+          (("cluster", cluster) for cluster in (clusters[i] if clusters else ())),
+          ((name, values[i]) for name, values in metrics.items()),
+      )
+      yield from _rows(own, phase=phase, method=method, client=client.client_id)
+
+  first, all_clients, new_clients = method_names.PRETRAIN, task.clients, task.new_clients
+  yield from rows(first, first, all_clients, result.pretrain.clients)
+  yield from rows(first, "own_weights", all_clients, result.pretrain.own_weights)
+  for method, found in result.methods.items():
+    clusters = [found.assignment.clusters_of(client_id) for client_id in task.client_ids]
+    yield from rows(tables.CLUSTER, method, all_clients, found.clients, clusters)
+    yield from rows(tables.EVALUATE, method, all_clients, found.clients_blended)
+  baseline = method_names.BASELINE
+  yield from rows(baseline, baseline, all_clients, result.baseline)
+  yield from rows(tables.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
+  for method, found in result.methods.items():
+    yield from rows(
+        tables.NEW_CLIENTS, method, new_clients, found.new_clients, found.new_client_clusters
+    )
+
+
+def example_rows(task: "federated_task.FederatedTask") -> Iterator[Row]:
+  """Yields how many examples of each label every client has."""
+  new = set(task.new_client_ids)
+  for client in task.all_clients:
+    for part in ("train", "validation", "test"):
+      examples = getattr(client, part)
+      counts = np.bincount(() if examples is None else examples.labels)
+      for label in np.flatnonzero(counts):
+        yield {
+            "client": client.client_id, "group": "" if client.group is None else client.group,
+            "new": int(client.client_id in new), "part": part, "label": label,
+            "metric": "examples", "value": counts[label],
+        }
+
+
+def _components(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Returns points of shape (n, 2), and the two shares of the variance."""
+  from sklearn import decomposition  # It takes long to import.
+
+  vectors = vectors - vectors.mean(axis=0)
+  if len(vectors) < 2 or not vectors.any():
+    return np.zeros((len(vectors), 2)), np.zeros(2)
+  pca = decomposition.PCA(
+      n_components=min(2, *vectors.shape), svd_solver="randomized", random_state=0
+  )
+  points = pca.fit_transform(vectors)
+  missing = 2 - points.shape[1]
+  return (
+      np.pad(points, ((0, 0), (0, missing))), np.pad(pca.explained_variance_ratio_, (0, missing))
+  )
+
+
+def weight_rows(
+    weights: "client_weights_lib.ClientWeights", representation: str
+) -> dict[str, list[Row]]:
+  """Returns the clients' weights in two dimensions, and the distances between them."""
+  ids = figure_style.evenly_spaced(weights.client_ids, _MOST_POINTS)
+  points, shares = _components(weights.represented(representation, ids)[:])
+  found = [
+      {"client": client, "metric": f"component_{k}", "value": value}
+      for client, point in [*zip(ids, points), ("", shares)]
+      for k, value in enumerate(point, start=1)
+  ]
+  ids = figure_style.evenly_spaced(weights.client_ids, _MOST_IN_MATRIX)
+  distances = distances_lib.METRICS["l2"](weights.represented(representation, ids)[:])
+  return {
+      tables.POINTS: found,
+      tables.DISTANCES: [
+          {"client": one, "other": other, "metric": "distance", "value": value}
+          for (one, other), value in zip(itertools.combinations(ids, 2), distances)
+      ],
+  }
+
+
+def tidy_rows(
+    config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask",
+    result: "result_lib.ThreePhaseResult",
+) -> dict[str, Iterable[Row]]:
+  """Returns the rows of all tables but those that need the training."""
+  choice = result.num_clusters_choice
+  return {
+      tidy_experiment.RESULTS: result_rows(summary_lib.summarize(config, task, result), result),
+      tables.CLIENTS: client_rows(task, result),
+      tables.EXAMPLES: example_rows(task),
+      tables.WARNINGS: [
+          {"method": name, "warning": found.assignment.warning, "metric": "num_clusters",
+           "value": len(found.assignment.clusters)}
+          for name, found in result.methods.items() if found.assignment.warning
+      ],
+      tables.NUM_CLUSTERS: [
+          {"metric": "score", "value": row.pop("score"), **row}
+          for row in (() if choice is None else choice.rows())
+      ],
+      **weight_rows(result.client_weights, config.representation or "weights"),
+  }
+
+
+def measure(
+    config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
     reuse: str | None = None,
-) -> dict[str, Any]:
-  """Runs all three phases, from their checkpoints if there are any; returns the summary.
+) -> dict[str, Iterable[Row]]:
+  """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
-    folder: The run's folder, which is started.
+    folder: The run's folder.
     reuse: The folder of another run whose stages are used where they fit.
-
-  Raises:
-    checkpoint.DamagedCheckpoint: If a checkpoint can't be read.
-    divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
-    runtime.WorkerLost: If TFF's worker process ends.
   """
-  folder.write_text("clients.csv", data.clients_text(task))
   checkpoints = checkpoint.Checkpoints(
-      folder.join("checkpoints"), reuse and os.path.join(reuse, "checkpoints")
+      os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
   )
-  client_data = folder.join("client_data")
+  client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
-  with run_files.RunFiles(folder, config) as files:
-    with runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
-      result = run_lib.run(config, task, client_data, checkpoints, [files, bar])
-      recovery = group_recovery.recovery_rows(config, task, result)
-    files.finish(task, result, recovery)
+  recorder = Recorder(folder)
+  with _ends(folder), runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
+    result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
+    recovery = group_recovery.recovery_rows(config, task, result)
+  rows = tidy_rows(config, task, result)
   if task.tables is not None:
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.options_for("model"))
-    saved.save(folder.join(model_folder.MODEL))
+    saved.save(os.path.join(folder, model_folder.MODEL))
     if len(saved.vectors) > 1:
-      folder.write_text(results_lib.PROFILES, profiles.profiles_text(task, saved))
+      path = os.path.join(folder, f"{tables.PROFILES}.csv")
+      atomic_file.write_text(path, profiles.profiles_text(task, saved))
+    is_saved = {"method": method, "cluster": "", "metric": tables.SAVED, "value": 1}
+    rows[tidy_experiment.RESULTS] = [*rows[tidy_experiment.RESULTS], is_saved]
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
-  return summary_lib.summarize(config, task, result)
+  return {**rows, tables.CURVES: recorder.rows, tables.RECOVERY: recovery}

@@ -1,170 +1,178 @@
-"""The report of a three-phase run: its figures, and the page around them."""
+"""The texts of a run's report: its headline, its tables, and how to read it."""
 
-from typing import Any, Iterable, Mapping
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
 
-from clustering_basics import model_folder
-from experiment_shell import figure_style
-from experiment_shell import finished_run
-from experiment_shell import html_page
-from experiment_shell import output_folder
-from experiment_shell import report_sections
-from experiment_shell import scores
-from experiments.own_tables import cluster_profiles
-from experiments.three_phase import cluster_figures
-from experiments.three_phase import comparison
-from experiments.three_phase import detail_tables
-from experiments.three_phase import figures
-from experiments.three_phase import findings
-from experiments.three_phase import results as results_lib
-
-FIRST_FIGURES = (
-    report_sections.Figure(
-        "gains.png", figures.gains,
-        "Gain of every method over FedAvg, with its interval",
-        "A dot right of the line is a gain over training everyone together. Only where the bar "
-        "leaves out zero can the gain be told from chance; where it doesn't, the dot is open.",
-    ),
-)
-FIGURES = (
-    report_sections.Figure(
-        "learning_curves.png", figures.learning_curves,
-        "Learning curves of all methods",
-        "Solid lines are phase 1 and the methods, dashed lines the controls; lines have "
-        "different widths, so that equal ones show. A method that doesn't build on phase 1 starts "
-        "at round 0.",
-    ),
-    report_sections.Figure(
-        "accuracy_by_cost.png", figures.accuracy_by_cost,
-        "Accuracy of all methods by what it cost the clients",
-        "The further left a line reaches an accuracy, the less the clients had to send, or to "
-        "compute, for it. Methods that build on phase 1 start where its cost ends.",
-    ),
-    report_sections.Figure(
-        "client_accuracy.png", figures.client_accuracy,
-        "Distribution of the clients' accuracy per method",
-        "A good method has its clients far to the right, and none far to the left.",
-    ),
-    report_sections.Figure(
-        "client_weights.png", cluster_figures.client_weights,
-        "The clients' weights in two dimensions",
-        "All panels show the same points. Neighbours are alike in the two directions of largest "
-        "variance; methods that group by weights use all directions. Methods that move clients "
-        "later are shown with their last clusters.",
-    ),
-    report_sections.Figure(
-        "distance_matrix.png", cluster_figures.distance_matrix,
-        "Distances between the clients, ordered by cluster",
-        "Rows and columns are clients. If a method has put similar clients together, the "
-        "squares along the diagonal are darker than the rest.",
-    ),
-    report_sections.Figure(
-        "label_mix.png", cluster_figures.label_mix,
-        "Labels of the clients' training data",
-        "Every bar is a client and every colour a label. Bars of different colours mean that "
-        "clients have different data; bars of different heights, that some have more.",
-    ),
-    report_sections.Figure(
-        "num_clusters.png", figures.num_clusters,
-        "How the number of clusters was chosen",
-        "Every criterion chooses the number with its highest score, which is circled. No "
-        "criterion sees true groups or test data.",
-    ),
-    report_sections.Figure(
-        "group_recovery.png", figures.group_recovery,
-        "Recovery of the true groups",
-        "Each line is one way to represent a client; the circle marks what this run used.",
-    ),
-)
-
-FILES = {
-    output_folder.REPORT: "this page",
-    "figures": "the figures as PNG",
-    output_folder.SUMMARY: "the comparison as numbers",
-    output_folder.CONFIG: "all settings, seed, versions, and the data that were used",
-    "metrics.csv": "every metric per phase, method, cluster and round",
-    "client_metrics.csv": "every client's metrics per method",
-    "clients.csv": "every client's number of examples and labels, and whether it is a new client",
-    results_lib.PROFILES: "mean and spread of every feature in the clusters of the folder model, "
-    "in the data's units",
-    "assignments.json": "the clients of every cluster after the last round",
-    "num_clusters.csv": "the scores by which the number of clusters was chosen",
-    "group_recovery.csv": "how well the true groups are found",
-    "client_weights.npz": "the clients' weights that were grouped, and the global model",
-    "checkpoints": "the trained models, and the state to resume from",
-    "model": "the models of one method's clusters, for experiments:predict",
-    "tensorboard": "the same metrics for TensorBoard",
+# With a gain that has no interval, as with one client alone.
+UNKNOWN = "unknown"
+_RELATIONS = {
+    intervals.BETTER: "is better than", intervals.WORSE: "is worse than",
+    intervals.UNCLEAR: "can't be told from", UNKNOWN: "is beside",
 }
 
 
-def _draw_profiles(table: Iterable[Mapping[str, Any]]) -> Any:
-  found = scores.table(table, cluster_profiles.HEADER, "cluster")
-  height: Any = cluster_profiles.FIGURE.height
-  figure = figure_style.new_figure(height(found) + 0.5, figure_style.NARROW)
-  cluster_profiles.FIGURE.draw(found, figure.add_subplot())
-  figure_style.set_title(figure, cluster_profiles.FIGURE.title, "What the clusters are like")
-  return figure
+def _relation(verdict: str, control: str, words: str) -> str:
+  """Returns a template of what a verdict says of a method and a control."""
+  ends = f"{{{control}_low:+.1f}} to {{{control}_high:+.1f}}"
+  interval = "no interval" if verdict == UNKNOWN else ends
+  return f"{_RELATIONS[verdict]} {words}: {{{control}_gain:+.1f}} points ({interval})"
 
 
-_PROFILES = report_sections.Figure(
-    "profiles.png", _draw_profiles, cluster_profiles.FIGURE.title, cluster_profiles.FIGURE.caption
+HEADLINES = {
+    "none": "This run has no methods that group clients, only controls.",
+    **{
+        f"{over_fedavg}, {over_finetuned}":
+            "{method}, the best of the methods that group clients (mean {metric}: {score:.3f}), "
+            + _relation(over_fedavg, "fedavg", "training everyone together (FedAvg)") + ". It "
+            + _relation(over_finetuned, "finetuned", "fine-tuning at every client") + "."
+        for over_fedavg in _RELATIONS for over_finetuned in _RELATIONS
+    },
+}
+
+_SCORE = "{:.3f}"
+_ACCURACIES = {
+    "method": "{}", "mean": _SCORE, "sd": _SCORE, "p10": _SCORE, "best": _SCORE,
+    "at target": "{:.0%}", "recall": _SCORE, "pooled": _SCORE,
+}
+TABLES = (
+    tidy_experiment.Table(
+        "privacy", "Differential privacy",
+        "Epsilon covers the global models of phase 1, for whoever sees those and nothing else: not "
+        "the clients' own weights, which reach the server unprotected when phase 1 ends, and so "
+        "not the clusters, nor any model of phases 2 and 3, nor the numbers of this report.",
+        {"epsilon": "{:.3g}", "delta": "{:.3g}", "neighbours": "{}", "covers": "{}"},
+        is_text=True, printed=True,
+    ),
+    tidy_experiment.Table(
+        "warnings", "What methods warn of", "Clusters: how many the method has in the end.",
+        {"method": "{}", "warning": "{}"}, is_text=True,
+    ),
+    tidy_experiment.Table(
+        "methods", "Accuracy on the clients' own test data, groups and cost",
+        "Mean and standard deviation over the clients, which all weigh alike. Balanced: mean "
+        "recall of a client's classes. New: mean over clients that came after the training. ARI: "
+        "adjusted Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. "
+        "Steps: steps of SGD of all clients together; bytes: what was sent to and from them; phase "
+        "1 is included where a method builds on it.",
+        {
+            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "balanced": _SCORE, "sd": _SCORE,
+            "new": _SCORE, "ARI": _SCORE, "steps": "{}", "bytes": "{}",
+        },
+        printed=True,
+    ),
+    tidy_experiment.Table(
+        "all_gains", "Gains in points, with 95% intervals for all comparisons together",
+        "Gain: mean over the clients, in percentage points. Better and worse: the interval, from "
+        "low to high, leaves out zero. Detectable: the least true gain that would be told from "
+        "chance in four of five runs.",
+        {
+            "method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}",
+            "verdict": "{}", "detectable": "{:.1f}",
+        },
+        by="over", printed=True,
+    ),
+    tidy_experiment.Table(
+        "accuracies", "Accuracies of the clients, in detail",
+        "On their own test data. P10: a tenth of the clients is below it. At target: the share of "
+        "the clients with at least the target accuracy. Recall: mean recall of a client's classes. "
+        "Pooled: all test examples weigh alike. Higher and lower: clients with a higher and with a "
+        "lower accuracy than under FedAvg.",
+        {**_ACCURACIES, "higher": "{:.0f}", "lower": "{:.0f}"}, folded=True,
+    ),
+    tidy_experiment.Table(
+        "costs", "What the clients had to do",
+        "Steps of SGD of all clients together, also in multiples of those of FedAvg, and what was "
+        "sent to the clients (down) and from them (up). Phase 1 is included where a method builds "
+        "on it. Clients that train alone keep their models, so nothing is sent. Where a method has "
+        "more steps than FedAvg, a part of its gain may come from that: FedAvg matched goes on "
+        "until it has as many as the method with the most.",
+        {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "bytes down": "{:,.0f}",
+         "bytes up": "{:,.0f}"},
+        folded=True,
+    ),
+    tidy_experiment.Table(
+        "new_clients", "Clients that came after the training",
+        "Accuracy on their own test data, as for the other clients.", _ACCURACIES, folded=True,
+    ),
+    tidy_experiment.Table(
+        "each_new_client", "Each new client",
+        "The clusters whose models it was given, and its accuracy; of many, the first 100.",
+        {"client": "{}", "cluster": "{}", "accuracy": _SCORE}, by="method", folded=True,
+    ),
+    tidy_experiment.Table(
+        "clusters", "Clusters",
+        "Best accuracy: on the pooled test data of the cluster's clients, in any round. True "
+        "groups: how many clients of each are in it. A client may be in several clusters of "
+        "dynamic distance. Of many clusters, the first 100; curves.csv and clients.csv have all.",
+        {
+            "cluster": "{:.0f}", "clients": "{:,}", "best accuracy": _SCORE,
+            "training examples": "{:,.0f}", "true groups": "{}", "who": "{}",
+        },
+        by="method", is_text=True, folded=True,
+    ),
+    tidy_experiment.Table(
+        "saved", "The method whose models are saved in the folder model",
+        "Of the methods that group clients, it has the best mean on the clients' validation rows, "
+        "or on their test rows where there are no others, which may be chance.",
+    ),
+    tidy_experiment.Table(
+        "global_models", "Global models: accuracy on the global test set",
+        "(a): mean of all cluster models; of phase 1, its model. (b): mean weighted by the "
+        "accuracy of each cluster on its clients' validation data, or by the best one that it "
+        "reached on their test data where there are no others or the weights are those of the "
+        "article; where the global test set is clients' own test data, (b) is too high then. (c): "
+        "each cluster's model averaged with (a); the mean over the clusters, or over 100 of them. "
+        "results.csv has more, such as the recall of every label.",
+        {"method": "{}", **dict.fromkeys(("(a)", "(b)", "(c)", "(c) at the clients"), _SCORE)},
+        folded=True,
+    ),
+    tidy_experiment.Table(
+        "group_recovery", "Which settings find the true groups",
+        "Every representation and several numbers of local epochs. Used: 1 for what this run used. "
+        "Purity: the share of clients whose group is their cluster's most frequent one.",
+        {
+            "representation": "{}", "epochs": "{}", "used": "{}", "adjusted_rand_index": _SCORE,
+            "purity": _SCORE,
+        },
+        by="method", folded=True,
+    ),
+    tidy_experiment.Table(
+        "num_clusters", "Scores of the numbers of clusters",
+        "Chosen: 1 for the number that the criterion chooses. No criterion sees true groups or "
+        "test data.",
+        {"num_clusters": "{}", "score": _SCORE, "chosen": "{}"}, by="criterion", folded=True,
+    ),
+    tidy_experiment.Table(
+        "server_sees", "What the server sees",
+        "Beside the models that it averages. Without a table of differential privacy above, "
+        "nothing in this run is differentially private. client_weights.npz holds the weights of "
+        "the first row.",
+        is_text=True, folded=True,
+    ),
+    tidy_experiment.Table("data", "Data and model", "", is_text=True, folded=True),
 )
 
-
-def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
-  """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
-  if not results.profiles:
-    return []
-  rows = "validation rows" if results.dataset["validation_examples"] else "test rows"
-  return [
-      html_page.paragraph(
-          f"The folder {model_folder.MODEL} holds the models of "
-          f"{results_lib.method_label(results.saved['method'])}. Of the methods that group "
-          f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
-          f"clients' {rows}, which may be chance. "
-          "The figure shows the training rows of the clients in each cluster; "
-          f"{results_lib.PROFILES} has all features, with the spread."
-      ),
-      *report_sections.write_figures(
-          results.finished.path, (_PROFILES,), results.profiles
-      ),
-      detail_tables.saved_clusters_table(results),
-  ]
-
-
-def write_report(run: finished_run.FinishedRun) -> None:
-  """Draws the figures and writes `report.html`, last; the run's other files must be there.
-
-  Raises:
-    OSError: If a file of the run is missing, or the folder can't be written.
-  """
-  results = results_lib.Results(run)
-  # What is missing is noticed before anything is written.
-  dataset, model = results.dataset, run.document["model"]
-  settings, seed = results.settings, results.summary["seed"]
-  clients = results_lib.clients_text(results.num_clients)
-  partition = "" if results.has_tables else f" Partition: {results.partition}."
-  report_sections.write(run, report_sections.Report(
-      title=f"Three-phase clustering of {clients}: {dataset['name']}",
-      subtitle=(
-          f"{dataset['source']}.{partition} Model: {model['name']}, "
-          f"{model['num_parameters']:,} parameters. Rounds: {settings['pretrain_rounds']} in "
-          f"phase 1, {settings['cluster_rounds']} in phase 2. Seed: {seed}."
-      ),
-      verdict=[findings.verdict(results)],
-      findings=findings.notes(results),
-      warnings=findings.warnings(results),
-      notes={"What the server sees": findings.privacy_notes(results)},
-      sections={
-          "Gains": report_sections.write_figures(run.path, FIRST_FIGURES, results),
-          "Comparison": comparison.comparison_tables(results),
-          "New clients": detail_tables.new_client_tables(results),
-          "Figures": report_sections.write_figures(run.path, FIGURES, results),
-          "Clusters": [*_saved_clusters(results), *detail_tables.cluster_tables(results)],
-          "Global models": detail_tables.global_model_tables(results),
-      },
-      settings=report_sections.settings_section(
-          "Settings, data, model and versions",
-          {"Settings": settings, "Data": dataset, "Model": model, "Versions": run.versions},
-      ),
-      files=FILES,
-  ))
+READING = (
+    "An interval holds for all comparisons with FedAvg and with fine-tuning together, with "
+    "probability 95 %. Unclear: it has zero in it, or there is none, as with one client. With "
+    "repeats of the training (control_repeats, method_repeats) it includes the chance in training; "
+    "controls other than FedAvg are taken to vary as FedAvg does. Without, it is about these "
+    "trained models only. It is about these data, this partition and this phase 1, of one seed: "
+    "what other seeds would say is not known; a study tells.",
+    "No interval says which method is the best of all: the highest value may be highest by chance.",
+    "Controls. Local: every client trains alone from the beginning, for as many rounds as both "
+    "phases have. Fine-tuned: every client goes on alone after phase 1. FedAvg: everyone trains "
+    "together, for as many rounds as the methods. Ditto: every client's own model is pulled to one "
+    "that all train together. FedRep: all train the layers before the last, which is each client's "
+    "own. APFL: every client mixes its own model with one that all train together. MR-MTL: every "
+    "client's own model is pulled to the mean of all. Majority class: who always predicts a "
+    "client's most frequent class.",
+    "Methods are compared by accuracy. On tables whose rarest class has less than half of its "
+    "share among equally frequent classes, they are compared by balanced accuracy: whoever never "
+    "predicts that class is accurate.",
+    "Where clients differ only in their shares of the labels, or in how much data they have, "
+    "grouping gains little or nothing. Where fewer clients than all take part in a round, they are "
+    "the same ones for every method.",
+    "The profiles of clusters are of the training rows of their clients. profiles.csv has all "
+    "features, with the spread.",
+)

@@ -99,7 +99,7 @@ class Dp:
 
   about: ClassVar[str] = (
       "clipped, all clients alike, with Gaussian noise and an (epsilon, delta) per client, "
-      "which config.json and summary.json state"
+      "which config.json and the report state"
   )
   is_private: ClassVar[bool] = True
 

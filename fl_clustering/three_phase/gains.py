@@ -8,12 +8,6 @@ same method often differ by more than the clients' sample explains.  So the inte
 the variances of the sample, of the control's training and of the method's.  The last two come
 from repeating both (`repeats.py`).  They are not pooled: a method may vary several times as much
 as the control, which few repeats can't rule out.
-
-References:
-  B. L. Welch. The generalization of "Student's" problem when several different population
-  variances are involved. Biometrika, 1947 (degrees of freedom of the sum).
-  Olive Jean Dunn. Multiple comparisons among means. Journal of the American Statistical
-  Association, 1961 (Bonferroni's correction).
 """
 
 from __future__ import annotations
@@ -23,10 +17,7 @@ from typing import Sequence
 
 import numpy as np
 
-LEVEL = 0.95
-BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
-
-_POWER = 0.8
+from clustering_basics import intervals
 
 # Equal differences come out this close to each other, relative to what is compared.
 _ROUNDING = 1e-9
@@ -67,16 +58,13 @@ def gain(
     method: The same under the method; with fewer than two values it is taken to vary as much as
       the control.
     num_comparisons: How many methods are compared with the control.  The intervals of all
-      of them hold at once with probability `LEVEL`.
+      of them hold at once with probability `intervals.LEVEL`.
   """
-  # Here, since SciPy takes long to import.
-  from scipy import special  # pylint: disable=g-import-not-at-top
-
   mean, num_clients = float(np.mean(differences)), len(differences)
   rounding = _ROUNDING * max(map(abs, [*control, *method]), default=1.0)
   differ = np.ptp(differences) > rounding
   if num_clients < 2 or (not differ and abs(mean) > rounding):
-    return Gain(mean, None, None, None, UNCLEAR)
+    return Gain(mean, None, None, None, intervals.UNCLEAR)
   parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
   if len(control) > 1:
     # Both models were drawn once.
@@ -85,13 +73,9 @@ def gain(
       parts += [(of_control, degrees), (np.var(method, ddof=1), len(method) - 1)]
     else:
       parts.append((2 * of_control, degrees))
-  variance = sum(part for part, _ in parts)
-  half_width = detectable = 0.0
-  if variance > 0:
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    quantile = special.stdtrit(freedom, 1 - (1 - LEVEL) / (2 * num_comparisons))
-    half_width = float(quantile * np.sqrt(variance))
-    detectable = half_width + float(special.stdtrit(freedom, _POWER) * np.sqrt(variance))
-  low, high = max(mean - half_width, -1.0), min(mean + half_width, 1.0)
-  verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-  return Gain(mean, low, high, detectable, verdict)
+  low, high = intervals.interval(mean, parts, num_comparisons)
+  if np.isnan(low):  # There is no difference, nor any chance.
+    return Gain(mean, mean, mean, 0.0, intervals.verdict(mean, mean))
+  low, high = max(low, -1.0), min(high, 1.0)
+  detectable = intervals.detectable(parts, num_comparisons)
+  return Gain(mean, low, high, detectable, intervals.verdict(low, high))

@@ -1,4 +1,4 @@
-"""The result of a run as plain numbers, for `summary.json` and for notebooks.
+"""The result of a run as plain numbers, for its tables and for notebooks.
 
 What does not apply is absent; nothing is filled in.
 """
@@ -10,6 +10,7 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import intervals
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import gains
@@ -157,7 +158,7 @@ def summarize(
       },
       "comparison": {
           "control": registry.FEDAVG,
-          "level": gains.LEVEL,
+          "level": intervals.LEVEL,
           "num_comparisons": len(compared),
           "control_repeats": config.control_repeats,
           "method_repeats": config.method_repeats,

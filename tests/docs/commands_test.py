@@ -33,7 +33,7 @@ _EXPERIMENTS = {
     "experiments.multi_view": "config",
     "experiments.private_clusters": "config",
     "experiments.study": "Study",
-    "experiments.three_phase_emnist": "ThreePhase",
+    "experiments.three_phase_emnist": "config",
 }
 
 # Writes a program's flags, and what is wrong with each of its commands, to the file that it is given.

@@ -60,7 +60,7 @@ class ReferenceTest(absltest.TestCase):
   def test_every_experiment_has_its_files(self):
     text = reference.GENERATED["output_files"]()
     self.assertCountEqual(_headings(text, 2), reports.MODULES)
-    self.assertIn("| `metrics.csv` | every metric per phase, method, cluster and round |\n", text)
+    self.assertIn("| `curves.csv` | ", text)
 
   def test_figures_of_private_clusters_are_those_of_their_table(self):
     with open("docs/private_clusters.csv", encoding="utf-8") as file:

@@ -42,7 +42,7 @@ def _load(config, stack, source="here"):
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
       data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
-      skipped={"b": "<none>"}, lines=("data: two",),
+      about={"rows": 2}, skipped={"b": "<none>"}, warnings=("<few>",), lines=("data: two",),
   )
 
 
@@ -339,7 +339,7 @@ class PageTest(absltest.TestCase):
     self.assertIn("007 is better at 0.5.", page)
     self.assertIn("<h2>Means at 0.5</h2>", page)
     self.assertNotIn("Not there", page)
-    for text in ("&lt;a&gt;", "&lt;none&gt;", "Read it.", "Falls.", "0.717"):
+    for text in ("&lt;a&gt;", "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717"):
       self.assertIn(text, page)
     self.assertNotIn("<a>", page)
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)

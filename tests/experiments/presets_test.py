@@ -16,7 +16,7 @@ _EXPERIMENTS = {
     "multi_view": "config",
     "private_clusters": "config",
     "study": "Study",
-    "three_phase_emnist": "ThreePhase",
+    "three_phase_emnist": "config",
 }
 
 # The programs' flags share names, so each is read in a process of its own.

@@ -64,9 +64,10 @@ def _clusters(run: str) -> pd.DataFrame:
 
 def _methods(run: str) -> pd.DataFrame:
   """Returns the means over the clients of every method's scores."""
-  scores = ["accuracy", "recall", "precision"]
-  rows = pd.read_csv(os.path.join(run, "client_metrics.csv"))
-  return rows.groupby(["phase", "method"], sort=False)[scores].mean()
+  keys, scores = ["phase", "method"], ["accuracy", "recall", "precision"]
+  rows = pd.read_csv(os.path.join(run, "clients.csv"))
+  means = rows.groupby([*keys, "metric"])["value"].mean().unstack("metric")[scores]
+  return means.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates()))
 
 
 def _views(run: str) -> pd.DataFrame:

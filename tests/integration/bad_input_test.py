@@ -165,7 +165,7 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("damaged", '{"config"', "`output_dir` must hold a readable config.json"),
-      ("without_data", None, "`output_dir` must hold a readable config.json.*'dataset'"),
+      ("without_data", None, "`output_dir` must hold a readable config.json.*'inputs'"),
       ("of_another_program", json.dumps(file_format.stamped({"config": {}})),
        "`output_dir` must hold a run of this program"),
       ("of_another_format", '{"experiment": "three_phase_emnist", "config": {}}',
@@ -186,14 +186,15 @@ class BadInputTest(parameterized.TestCase):
 
   def test_auto_without_the_data_that_it_chose(self):
     settings = config_lib.ThreePhaseConfig(**{**experiment_flags.OF_DIGITS, "num_clients": 8})
-    text = _config(settings.to_json(), dataset=None)
+    text = _config(settings.to_json(), inputs=None)
     self.create_tempfile(f"{self.folder}/config.json", text)
 
     result = program.run(
         "--dataset=auto", "--num_clients=8", f"--output_dir={self.folder}", "--resume"
     )
 
-    self._check(result, "`output_dir` must hold a readable config.json")
+    self.assertEqual(result.code, 2, result.stderr)
+    self.assertRegex(result.stderr, "\nerror: `output_dir` must hold a readable config.json")
 
   @parameterized.named_parameters(("is_a_file", "", "Not a directory"),
                                   ("is_below_a_file", "/run", "file/run"))

@@ -1,17 +1,13 @@
-import collections
-import csv
 import glob
 import os
 import shutil
 import tempfile
 
 from absl.testing import absltest
-import numpy as np
-from tensorboard.backend.event_processing import event_accumulator
 
 from experiment_shell import finished_run
-from experiments.three_phase import report
-from experiments.three_phase import results as results_lib
+from experiments import reports
+from experiments.three_phase import experiment
 from tests.integration import three_phase_program as program
 
 _CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
@@ -41,9 +37,13 @@ class OutputTest(absltest.TestCase):
     )
     assert cls.result.code == 0, cls.result.stderr
 
-  def _rows(self, name):
-    with open(os.path.join(self.folder, name), newline="", encoding="utf-8") as f:
-      return list(csv.DictReader(f))
+  def _table(self, name, **values):
+    return program.table(self.folder, name, **values)
+
+  def _results(self, method):
+    """Returns the metrics of a method as a whole."""
+    rows = self._table("results", method=method, cluster=None)
+    return rows.set_index("metric")["value"]
 
   def test_ends_well_and_says_where_the_report_is(self):
     lines = self.result.stdout.splitlines()
@@ -52,15 +52,14 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(lines[1], f"results: {self.folder}")
     self.assertEqual(lines[-1], f"report: {self.folder}/report.html")
     self.assertTrue(any(line.startswith("FedAvg") for line in lines))
+    self.assertNotIn("cell", self.result.stderr)  # There is one bar, that of the rounds.
 
   def test_leaves_nothing_but_results(self):
     self.assertCountEqual(
         os.listdir(self.folder),
         [
-            "assignments.json", "checkpoints", "client_metrics.csv",
-            "client_weights.npz", "clients.csv", "config.json", "figures",
-            "group_recovery.csv", "metrics.csv", "report.html", "summary.json",
-            "tensorboard",
+            *(f"{name}.csv" for name in experiment.EXPERIMENT.tidy), "checkpoints",
+            "client_weights.npz", "config.json", "figures", "report.html", "summary.json", "tables",
         ],
     )
 
@@ -69,154 +68,95 @@ class OutputTest(absltest.TestCase):
     self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)
     self.assertEqual(document["config"]["num_clusters"], 2)
-    self.assertEqual(document["dataset"]["name"], "digits")
-    self.assertEqual(document["model"]["num_parameters"], 7850)
+    self.assertEqual(document["inputs"]["dataset"]["name"], "digits")
+    self.assertEqual(document["about"]["model"]["num_parameters"], 7850)
     self.assertIn("tensorflow-federated", document["versions"])
 
-  def test_summary_has_its_schema(self):
-    summary = program.read_json(self.folder, "summary.json")
-    self.assertEqual(set(summary["methods"]), _METHODS)
-    for name, method in summary["methods"].items():
-      expected = {
-          "num_clusters", "clients", "new_clients", "validation", "global_mean",
-          "global_weighted", "clients_blended", "global_blended", "cost",
-      }
-      if name != "fedavg":
-        expected.add("gain")
-      if name in _CHOSEN:
-        expected.add("gain_over_finetuned")
-      agreement = {"adjusted_rand_index", "purity"}
-      if name in ("kmeans", "hierarchical"):
-        expected |= agreement
-      # Whether the dynamic clusters overlap is not known beforehand.
-      found = set(method) - agreement if name == "dynamic_distance" else set(method)
-      self.assertEqual(found, expected, name)
-      self.assertEqual(set(method["global_mean"]), {"accuracy", "recall", "precision"})
-      self.assertEqual(
-          set(method["clients"]),
-          {"accuracy", "pooled_accuracy", "recall", "share_at_target"})
-      self.assertEqual(
-          set(method["clients"]["accuracy"]), {"mean", "sd", "p10", "max"})
-    self.assertEqual(summary["methods"]["local"]["num_clusters"], 8)
-    self.assertEqual(summary["methods"]["fedavg"]["num_clusters"], 1)
+  def test_every_method_has_its_results(self):
+    for name in _METHODS:
+      found = self._results(name)
+      for part in ("clients", "clients_blended", "new_clients", "validation"):
+        self.assertIn(f"{part}_accuracy_mean", found, name)
+      self.assertEqual("gain_mean" in found, name != "fedavg")
+      self.assertEqual("gain_over_finetuned_mean" in found, name in _CHOSEN)
+      if name in ("kmeans", "hierarchical"):  # Dynamic clusters may overlap.
+        self.assertIn("adjusted_rand_index", found)
+    self.assertEqual(self._results("local")["num_clusters"], 8)
+    self.assertEqual(self._results("fedavg")["num_clusters"], 1)
 
   def test_one_model_is_its_own_mean(self):
-    fedavg = program.read_json(self.folder, "summary.json")["methods"]["fedavg"]
-    self.assertEqual(fedavg["global_mean"], fedavg["global_weighted"])
-    self.assertEqual(fedavg["global_mean"], fedavg["global_blended"])
-    self.assertEqual(fedavg["clients"], fedavg["clients_blended"])
+    fedavg = self._results("fedavg")
+    for metric in ("accuracy", "recall", "precision"):
+      self.assertEqual(fedavg[f"global_mean_{metric}"], fedavg[f"global_weighted_{metric}"])
+      self.assertEqual(fedavg[f"global_mean_{metric}"], fedavg[f"global_blended_{metric}"])
+    self.assertEqual(fedavg["clients_accuracy_mean"], fedavg["clients_blended_accuracy_mean"])
 
-  def test_metrics_have_every_round_of_every_method(self):
-    rows = self._rows("metrics.csv")
-    self.assertEqual(
-        list(rows[0]), ["phase", "method", "cluster", "round", "metric", "value"])
-    rounds = {}
-    for row in rows:
-      rounds.setdefault((row["phase"], row["method"]), set()).add(row["round"])
-    self.assertEqual(rounds.pop(("pretrain", "pretrain")), {"1", "2"})
-    self.assertEqual(rounds.pop(("evaluate", "pretrain")), {""})
+  def test_curves_have_every_round_of_every_method(self):
+    rounds = self._table("curves").groupby("method")["round"].unique().map(set).to_dict()
+    self.assertEqual(rounds.pop("pretrain"), {1, 2})
     for name in _METHODS:
-      num_rounds = 4 if name == "local" else 2
-      self.assertEqual(
-          rounds.pop(("cluster", name)), {str(number) for number in range(num_rounds + 1)})
-      self.assertEqual(rounds.pop(("evaluate", name)), {""})
+      self.assertEqual(rounds.pop(name), set(range(5 if name == "local" else 3)))
     self.assertEmpty(rounds)
 
-  def test_summary_follows_from_the_client_metrics(self):
-    summary = program.read_json(self.folder, "summary.json")
-    rows = self._rows("client_metrics.csv")
+  def test_results_follow_from_those_of_the_clients(self):
     for name in _METHODS:
       for phase, part in (("cluster", "clients"), ("evaluate", "clients_blended")):
-        accuracy = [
-            float(row["accuracy"])
-            for row in rows
-            if (row["phase"], row["method"]) == (phase, name)
-        ]
+        accuracy = self._table("clients", phase=phase, method=name, metric="accuracy")["value"]
         self.assertLen(accuracy, 8)
-        self.assertAlmostEqual(
-            np.mean(accuracy), summary["methods"][name][part]["accuracy"]["mean"])
+        self.assertAlmostEqual(accuracy.mean(), self._results(name)[f"{part}_accuracy_mean"])
 
-  def test_costs_of_the_rounds_add_up_to_the_summary_s(self):
-    summary = program.read_json(self.folder, "summary.json")
-    results = results_lib.Results(finished_run.FinishedRun(self.folder))
-    values = collections.defaultdict(list)
-    for row in self._rows("metrics.csv"):
-      if row["phase"] != "pretrain" and not row["cluster"]:
-        values[row["method"], row["metric"]].append(float(row["value"]))
-    curves = dict(iter(results.curves.groupby("method")))
+  def test_costs_of_the_rounds_add_up_to_the_total(self):
     for name in _METHODS:
-      total = summary["methods"][name]["cost"]
-      before = dict.fromkeys(_COSTS, 0) if name == "local" else summary["pretrain"]["cost"]
+      total, before = self._results(name), self._results("pretrain")
       for cost in _COSTS:
-        self.assertEqual(values[name, f"total_{cost}"], [total[cost]])
-        self.assertEqual(before[cost] + sum(values[name, cost]), total[cost], name)
-      for column, costs in (("steps", ("client_steps",)), ("bytes", ("bytes_down", "bytes_up"))):
-        first, *_, last = curves[name][column]
-        self.assertEqual(first, sum(before[cost] for cost in costs), name)
-        self.assertEqual(last, sum(total[cost] for cost in costs), name)
+        of_rounds = self._table("curves", method=name, cluster=None, metric=cost)["value"].sum()
+        start = 0 if name == "local" else before[f"cost_{cost}"]
+        self.assertEqual(start + of_rounds, total[f"cost_{cost}"], name)
 
   def test_new_clients_are_in_both_tables_of_clients(self):
-    new = [row["client_id"] for row in self._rows("clients.csv") if row["new"] == "1"]
+    new = set(self._table("examples", new=1)["client"])
     self.assertLen(new, 1)
-    rows = [row for row in self._rows("client_metrics.csv") if row["phase"] == "new_clients"]
-    self.assertEqual({row["method"] for row in rows}, _METHODS | {"pretrain"})
-    self.assertEqual({row["client_id"] for row in rows}, set(new))
+    rows = self._table("clients", phase="new_clients")
+    self.assertEqual(set(rows["method"]), _METHODS | {"pretrain"})
+    self.assertEqual(set(rows["client"]), new)
 
   def test_best_accuracy_is_the_highest_of_the_rounds(self):
-    rows = self._rows("metrics.csv")
     for name in _METHODS:
-      by_cluster = {}
-      for row in rows:
-        if (row["phase"], row["method"], row["metric"]) == ("cluster", name, "accuracy"):
-          by_cluster.setdefault(row["cluster"], []).append(float(row["value"]))
-      best = {
-          row["cluster"]: float(row["value"])
-          for row in rows
-          if (row["method"], row["metric"]) == (name, "best_accuracy")
-      }
-      self.assertEqual(best, {k: max(values) for k, values in by_cluster.items()})
+      of_rounds = self._table("curves", method=name, metric="accuracy")
+      best = self._table("results", method=name, metric="best_accuracy")
+      self.assertEqual(
+          best.set_index("cluster")["value"].to_dict(),
+          of_rounds.groupby("cluster")["value"].max().to_dict(),
+      )
 
-  def test_assignments_cover_the_clients(self):
-    clients = {row["client_id"] for row in self._rows("clients.csv") if row["new"] == "0"}
+  def test_clusters_cover_the_clients(self):
+    clients = set(self._table("examples", new=0)["client"])
     self.assertLen(clients, 8)
-    assignments = program.read_json(self.folder, "assignments.json")
-    self.assertEqual(set(assignments), _CHOSEN)
-    for assignment in assignments.values():
-      self.assertEqual({c for cluster in assignment["clusters"] for c in cluster}, clients)
+    for name in _METHODS:
+      self.assertEqual(set().union(*program.clusters(self.folder, name).values()), clients)
 
-  def test_tensorboard_reads_the_events(self):
-    folder = os.path.join(self.folder, "tensorboard")
-    self.assertCountEqual(os.listdir(folder), _METHODS | {"pretrain"})
-    events = event_accumulator.EventAccumulator(
-        os.path.join(folder, "kmeans"), {event_accumulator.TENSORS: 0})
-    events.Reload()
-    steps = [event.step for event in events.Tensors("clients_accuracy_mean")]
-    self.assertEqual(steps, [2, 3, 4])
-
-  def test_figures_and_report(self):
-    figures = glob.glob(os.path.join(self.folder, "figures", "*.png"))
-    self.assertGreaterEqual(len(figures), 6)
-    self.assertIn("<html", program.read_text(self.folder, "report.html"))
+  def test_recovery_has_the_row_that_was_used(self):
+    (used,) = self._table(
+        "group_recovery", method="kmeans", used=1, metric="adjusted_rand_index"
+    )["value"]
+    self.assertAlmostEqual(used, self._results("kmeans")["adjusted_rand_index"])
 
   def test_the_report_can_be_drawn_again_from_the_files(self):
+    self.assertGreaterEqual(len(glob.glob(os.path.join(self.folder, "figures", "*.png"))), 8)
     folder = os.path.join(self.create_tempdir().full_path, "copy")
     shutil.copytree(self.folder, folder)
-    drawn = ["report.html", *(f"figures/{name}" for name in os.listdir(f"{folder}/figures"))]
+    drawn = [
+        "report.html", "summary.json",
+        *(f"{part}/{name}" for part in ("figures", "tables")
+          for name in os.listdir(f"{folder}/{part}")),
+    ]
     contents = [_read_bytes(folder, name) for name in drawn]
     for name in drawn:
       os.remove(os.path.join(folder, name))
 
-    report.write_report(finished_run.FinishedRun(folder))
+    reports.write_report("three_phase_emnist", finished_run.FinishedRun(folder))
 
     self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
-
-  def test_recovery_has_the_row_that_was_used(self):
-    rows = self._rows("group_recovery.csv")
-    summary = program.read_json(self.folder, "summary.json")
-    used = {row["grouping"]: row for row in rows if row["used"] == "1"}
-    self.assertAlmostEqual(
-        float(used["kmeans"]["adjusted_rand_index"]),
-        summary["methods"]["kmeans"]["adjusted_rand_index"])
 
 
 if __name__ == "__main__":

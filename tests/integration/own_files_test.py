@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -19,7 +18,7 @@ from sklearn import metrics
 
 from experiment_shell import finished_run
 from experiment_shell import launch
-from experiments.three_phase import report
+from experiments import reports
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
@@ -57,10 +56,7 @@ def _write_clients(folder, num_clients=6):
 
 def setUpModule():
   """Leaves out the figures that `output_test.py` draws, which take much of the time."""
-  for name in ("FIRST_FIGURES", "FIGURES"):
-    patch = mock.patch.object(report, name, ())
-    patch.start()
-    unittest.addModuleCleanup(patch.stop)
+  unittest.enterModuleContext(program.without_figures())
 
 
 class OwnFilesTest(absltest.TestCase):
@@ -98,7 +94,7 @@ class OwnFilesTest(absltest.TestCase):
       return list(csv.DictReader(file)), printed
 
   def test_the_data_are_described(self):
-    dataset = self.run_.document["dataset"]
+    dataset = self.run_.document["about"]["dataset"]
     self.assertEqual(dataset["num_clients"], 4)
     self.assertEqual(dataset["num_new_clients"], 2)
     self.assertEqual(dataset["partition"], "natural")
@@ -108,19 +104,17 @@ class OwnFilesTest(absltest.TestCase):
     self.assertEqual(self.run_.settings["schema"]["label"], "sick")
 
   def test_names_instead_of_numbers_and_paths(self):
-    self.assertEqual(self.run_.document["dataset"]["class_names"], ["no", "yes"])
-    self.assertEqual(self.run_.summary["dataset"], "files")
+    self.assertEqual(self.run_.document["about"]["dataset"]["class_names"], ["no", "yes"])
     page = program.read_text(self.folder, "report.html")
-    self.assertIn("<h1>Three-phase clustering of 4 clients: files</h1>", page)
     self.assertIn(
         "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes)",
         page,
     )
-    self.assertIn('<th scope="col">yes</th>', page)
+    self.assertIn("<td>no, yes</td>", page)
 
   def test_profiles_are_those_of_the_training_rows(self):
     clusters = load_model.load_model(self.folder).clusters
-    training = {row["client_id"] for row in self.run_.rows("clients.csv") if not row["new"]}
+    training = set(program.table(self.folder, "examples", new=0)["client"])
     found = {
         (row["cluster"], row["feature"]): row
         for row in self.run_.rows("profiles.csv", ("feature",))
@@ -138,19 +132,19 @@ class OwnFilesTest(absltest.TestCase):
   def test_the_report_can_be_drawn_again_from_the_files(self):
     folder = os.path.join(self.create_tempdir().full_path, "copy")
     shutil.copytree(self.folder, folder)
-    drawn = ["report.html", *(f"figures/{name}" for name in os.listdir(f"{folder}/figures"))]
-    self.assertIn("figures/profiles.png", drawn)
-    for name in drawn:
-      os.remove(os.path.join(folder, name))
+    os.remove(os.path.join(folder, "report.html"))
 
-    report.write_report(finished_run.FinishedRun(folder))
+    reports.write_report("three_phase_emnist", finished_run.FinishedRun(folder))
 
-    for name in drawn:
-      with (
-          open(os.path.join(folder, name), "rb") as again,
-          open(os.path.join(self.folder, name), "rb") as before,
-      ):
-        self.assertEqual(again.read(), before.read(), name)
+    page, before = (program.read_text(one, "report.html") for one in (folder, self.folder))
+    self.assertEqual(page, before)
+    self.assertIn("The method whose models are saved", page)
+
+  def _of_client(self, method, client):
+    """Returns a client's metrics under the model that it gets in the end."""
+    rows = program.table(self.folder, "clients", method=method, client=client)
+    rows = rows[rows["phase"].isin(("cluster", "new_clients"))]
+    return rows.set_index("metric")["value"].to_dict()
 
   def test_predictions_have_the_accuracy_of_the_run(self):
     rows = self._predict(self.data)
@@ -162,27 +156,20 @@ class OwnFilesTest(absltest.TestCase):
       own = [row for row in rows if row["client"] == f"site_{i}"]
       self.assertEqual([row["id"] for row in own], list(truth["id"]))
       right = np.array([row["class"] for row in own]) == truth["sick"].to_numpy()
-      found = [
-          row for row in self.run_.rows("client_metrics.csv", ("clusters",))
-          if row["client_id"] == f"site_{i}" and row["method"] == method
-          and row["phase"] in ("cluster", "new_clients")
-      ]
-      self.assertLen(found, 1)
-      self.assertAlmostEqual(right[truth["part"] == "test"].mean(), found[0]["accuracy"])
-      self.assertEqual({row["cluster"] for row in own}, {found[0]["clusters"]})
+      found = self._of_client(method, f"site_{i}")
+      self.assertAlmostEqual(right[truth["part"] == "test"].mean(), found["accuracy"])
+      self.assertEqual({row["cluster"] for row in own}, {f"{found['cluster']:g}"})
 
   def test_metrics_are_those_of_the_predictions(self):
     rows = pd.DataFrame(self._predict(self.data))
     saved = load_model.load_model(self.folder)
-    found = {
-        row["client_id"]: row for row in self.run_.rows("client_metrics.csv", ("clusters",))
-        if row["method"] == saved.method and row["phase"] in ("cluster", "new_clients")
-    }
-    self.assertLen(found, 6)
-    for client_id, row in found.items():
+    for i in range(6):
+      client_id = f"site_{i}"
+      row = self._of_client(saved.method, client_id)
       truth = pd.read_csv(os.path.join(self.data, f"{client_id}.csv"), sep=";")
       is_test = (truth["part"] == "test").to_numpy()
-      self.assertEqual(row["num_test"], is_test.sum())
+      examples = program.table(self.folder, "examples", client=client_id, part="test")
+      self.assertEqual(examples["value"].sum(), is_test.sum())
       sick = (truth["sick"] == "yes").to_numpy()[is_test]
       yes = (rows[rows["client"] == client_id]["class"] == "yes").to_numpy()[is_test]
       self.assertAlmostEqual(row["recall"], metrics.balanced_accuracy_score(sick, yes))
@@ -190,11 +177,8 @@ class OwnFilesTest(absltest.TestCase):
   def test_the_majority_class_is_a_row(self):
     page = program.read_text(self.folder, "report.html")
     self.assertIn(">majority class<", page)
-    (first, *_) = [
-        row for row in self.run_.rows("client_metrics.csv", ("clusters",))
-        if row["phase"] == "baseline"
-    ]
-    self.assertAlmostEqual(first["recall"], 0.5)
+    recall, *_ = program.table(self.folder, "clients", phase="baseline", metric="recall")["value"]
+    self.assertAlmostEqual(recall, 0.5)
 
   def test_a_client_of_later_gets_the_cluster_of_least_loss(self):
     folder = os.path.join(self.create_tempdir().full_path, "data")
@@ -235,16 +219,16 @@ class OwnFilesTest(absltest.TestCase):
       self._predict(self._later(a=with_labels, b=frame))
     model = load_model.load_model(self.folder)
     self.assertFalse((model.vectors == model.global_vector).all(axis=1).any())
-    summary = self.run_.summary["methods"]["fedavg"]["clients"]["accuracy"]["mean"]
+    (accuracy,) = program.table(
+        self.folder, "results", method="fedavg", metric="clients_accuracy_mean"
+    )["value"]
     right = []
-    for client in self.run_.rows("clients.csv"):
-      if client["new"]:
-        continue
-      truth = self._site(client["client_id"].removeprefix("site_"))
+    for client in program.table(self.folder, "examples", new=0)["client"].unique():
+      truth = self._site(client.removeprefix("site_"))
       rows = self._predict(self._later(x=truth.drop(columns=["sick"])))
       found = np.array([row["class"] for row in rows]) == truth["sick"].to_numpy()
       right.append(found[truth["part"] == "test"].mean())
-    self.assertAlmostEqual(np.mean(right), summary, places=5)
+    self.assertAlmostEqual(np.mean(right), accuracy, places=5)
 
   def test_the_cluster_of_the_nearest_profile(self):
     profiles = {(row["cluster"], row["feature"]): row["mean"]

@@ -11,7 +11,6 @@ from absl.testing import parameterized
 import psutil
 
 from clustering_basics import file_format
-from experiments.three_phase import report
 from fl_clustering import runtime
 from fl_clustering.runtime import worker_watch
 from fl_clustering.three_phase import checkpoint
@@ -24,6 +23,11 @@ _METHODS = (
     "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
     # So that CFL splits its cluster.
     "--cfl_ratio=1e9", "--cfl_gap=-2",
+)
+# All tables of a run, and what was printed of it.
+_TABLES = (
+    "clients.csv", "curves.csv", "distances.csv", "examples.csv", "group_recovery.csv",
+    "num_clusters.csv", "points.csv", "results.csv", "summary.json", "warnings.csv",
 )
 _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_clusters=2")
 
@@ -63,13 +67,8 @@ def setUpModule():
       "--dataset=idx", f"--data_dir={data}", "--partition=iid", "--num_clients=6",
       "--pretrain_rounds=3", "--cluster_rounds=2", "--clients_per_round=4", "--model=logistic",
   )
-  for patch in (
-      mock.patch.object(report, "FIRST_FIGURES", ()),
-      mock.patch.object(report, "FIGURES", ()),
-      mock.patch.object(runtime, "LocalRuntime", _worker),
-  ):
-    patch.start()
-    unittest.addModuleCleanup(patch.stop)
+  for patch in (program.without_figures(), mock.patch.object(runtime, "LocalRuntime", _worker)):
+    unittest.enterModuleContext(patch)
   unittest.addModuleCleanup(_end_worker)
   _uninterrupted = os.path.join(_base, "uninterrupted")
   result = _run(_uninterrupted, *_METHODS)
@@ -78,6 +77,15 @@ def setUpModule():
 
 def _run(folder, *flags):
   return program.run(*in_process.overriding(_flags, *flags), f"--output_dir={folder}")
+
+
+def _losses(folder):
+  """Returns the losses of training in phase 1, a value per round."""
+  return list(program.table(folder, "curves", method="pretrain", metric="train_loss")["value"])
+
+
+def _of_clients(folder, method):
+  return list(program.table(folder, "clients", method=method, phase="cluster")["value"])
 
 
 def _times(folder):
@@ -99,7 +107,7 @@ class SeedAndResumeTest(absltest.TestCase):
 
     with program.after("ifca", 1, kill):
       _run(folder, *_METHODS, "--resume")
-    self.assertIn("cluster,ifca,,1,", program.read_text(killed, "metrics.csv"))
+    self.assertIn("ifca.npz", os.listdir(os.path.join(killed, "checkpoints")))
     # Nothing of how the program ends.
     shutil.rmtree(folder)
     os.rename(killed, folder)
@@ -113,7 +121,7 @@ class SeedAndResumeTest(absltest.TestCase):
       with program.interrupted_after(stage, round_num):
         result = _run(folder, *_METHODS, *resume)
       self.assertEqual(result.code, 130, result.stderr)
-      self.assertEndsWith(result.stderr, "\ninterrupted: everything saved so far is kept.\n")
+      self.assertEndsWith(result.stderr, "interrupted: everything saved so far is kept.\n")
       self.assertNotIn("summary.json", os.listdir(folder))
       if stage == "kmeans":
         self._kill_in_phase_2(folder)
@@ -121,7 +129,7 @@ class SeedAndResumeTest(absltest.TestCase):
     result = _run(folder, *_METHODS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
-    for name in ("summary.json", "metrics.csv", "client_metrics.csv", "assignments.json"):
+    for name in _TABLES:
       self.assertEqual(
           program.read_text(folder, name), program.read_text(_uninterrupted, name), name
       )
@@ -129,16 +137,12 @@ class SeedAndResumeTest(absltest.TestCase):
   def test_another_seed_changes_the_numbers(self):
     folder = os.path.join(_base, "other_seed")
 
-    with program.interrupted_after("pretrain", 1):
-      _run(folder, *_METHODS, "--seed=1")
+    result = _run(folder, "--methods=", "--control_repeats=0", "--seed=1")
 
-    lines = program.read_text(folder, "metrics.csv").splitlines()
-    losses = [line for line in lines if "train_loss" in line]
-    self.assertNotEmpty(losses)
-    self.assertNoCommonElements(
-        losses,
-        program.read_text(_uninterrupted, "metrics.csv").splitlines(),
-    )
+    self.assertEqual(result.code, 0, result.stderr)
+    losses, others = (_losses(run) for run in (folder, _uninterrupted))
+    self.assertLen(losses, 3)
+    self.assertNoCommonElements(losses, others)
 
   def test_other_methods_are_told_which_stages_they_can_keep(self):
     before = _times(_uninterrupted)
@@ -167,11 +171,8 @@ class SeedAndResumeTest(absltest.TestCase):
 
     self.assertEqual(result.code, 0, result.stderr)
     self.assertEqual(trained, {"fesem", "fesem_repeat_1", "fesem_repeat_2"})
-    expected, found = (
-        program.read_json(run, "summary.json")["methods"] for run in (_uninterrupted, folder)
-    )
     for name in ("kmeans", "fedavg", "local"):
-      self.assertEqual(found[name]["clients"], expected[name]["clients"])
+      self.assertEqual(_of_clients(folder, name), _of_clients(_uninterrupted, name))
 
   def test_a_finished_run_stays_as_it_is(self):
     before = _times(_uninterrupted)
@@ -200,8 +201,8 @@ _FILES = {
     "checkpoints/pretrain.npz": True,
     "checkpoints/kmeans.npz": True,
     "checkpoints/ifca.npz": True,
-    "cl*": False,  # The clients' data and weights, and a table of them.
-    "[!c]*": False,  # Assignments, metrics and TensorBoard's files.
+    "cl*": False,  # The clients' data and weights.
+    "ce*": False,  # The journal of cells.
 }
 
 
@@ -231,8 +232,7 @@ class DamagedFilesTest(parameterized.TestCase):
     else:
       self.assertEqual(result.code, 0, result.stderr)
       self.assertEqual(
-          program.read_text(folder, "summary.json"),
-          program.read_text(_uninterrupted, "summary.json"),
+          program.read_text(folder, "results.csv"), program.read_text(_uninterrupted, "results.csv")
       )
 
 
@@ -259,39 +259,35 @@ class PrivateRunTest(absltest.TestCase):
     )
     # Its checkpoint could not have been read.
     self.assertEqual(
-        set(program.read_json(self.folder, "summary.json")["methods"]),
+        set(program.table(self.folder, "clients", phase="cluster")["method"]),
         {"kmeans", "fedavg", "finetuned", "local"},
     )
 
   def test_its_noise_changes_phase_1(self):
-    losses, without_noise = (
-        [row for row in program.read_text(folder, "metrics.csv").splitlines()
-         if row.startswith("pretrain,") and "train_loss" in row]
-        for folder in (self.folder, _uninterrupted)
-    )
+    losses, without_noise = (_losses(folder) for folder in (self.folder, _uninterrupted))
     self.assertLen(losses, 3)
     # Noise comes after the training of round 1.
     self.assertNoCommonElements(losses[1:], without_noise)
 
   def test_what_it_spends_was_known_before_it_started(self):
-    privacy = program.read_json(self.folder, "config.json")["privacy"]
+    privacy = program.read_json(self.folder, "config.json")["about"]["privacy"]
 
     self.assertGreater(privacy["epsilon"], 0)
-    self.assertEqual(program.read_json(self.folder, "summary.json")["privacy"], privacy)
+    self.assertIn(f"{privacy['epsilon']:.3g}", self.result.stdout)
+    self.assertIn("phase 1", self.result.stdout)
 
   def test_resumed_in_phase_2_it_keeps_the_noise_of_phase_1(self):
     # Another run would have other noise, so this one goes back to the end of phase 1.
-    names = ("summary.json", "metrics.csv", "assignments.json")
-    texts = [program.read_text(self.folder, name) for name in names]
-    methods = program.read_json(self.folder, "summary.json")["methods"]
+    texts = [program.read_text(self.folder, name) for name in _TABLES]
+    methods = ("kmeans", "fedavg", "finetuned", "local")
     checkpoints = [f"checkpoints/{method}.npz" for method in methods]
-    for name in ("report.html", *names, *checkpoints):
+    for name in ("report.html", *_TABLES, *checkpoints):
       os.remove(os.path.join(self.folder, name))
 
     result = _run(self.folder, *_DP, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
-    self.assertEqual([program.read_text(self.folder, name) for name in names], texts)
+    self.assertEqual([program.read_text(self.folder, name) for name in _TABLES], texts)
 
 
 class FailureTest(absltest.TestCase):
@@ -312,7 +308,6 @@ class FailureTest(absltest.TestCase):
         r"--output_dir or with --overwrite\.$",
     )
     self.assertIn("config.json", os.listdir(folder))
-    self.assertStartsWith(program.read_text(folder, "metrics.csv"), "phase,method")
 
     with self.subTest("its_checkpoint_is_damaged"):
       with open(os.path.join(folder, "checkpoints/pretrain.npz"), "w", encoding="utf-8") as file:
@@ -349,10 +344,7 @@ class FailureTest(absltest.TestCase):
 
     result = _run(folder, *flags, "--resume")
     self.assertEqual(result.code, 0, result.stderr)
-    self.assertEqual(
-        program.read_json(folder, "summary.json")["methods"]["fedavg"],
-        program.read_json(_uninterrupted, "summary.json")["methods"]["fedavg"],
-    )
+    self.assertEqual(_of_clients(folder, "fedavg"), _of_clients(_uninterrupted, "fedavg"))
 
   def _check_failure(self, result, message):
     self.assertEqual(result.code, 1, result.stderr)

@@ -14,6 +14,7 @@ import sys
 from unittest import mock
 
 from absl.testing import flagsaver
+import pandas as pd
 
 from experiment_shell import launch
 from experiments import three_phase_emnist
@@ -45,17 +46,17 @@ def run(*flags):
 
 @contextlib.contextmanager
 def after(stage, round_num, act):
-  """Calls `act()` after a round of a stage, as soon as its metrics are written."""
-  from experiments.three_phase import run_files  # pylint: disable=g-import-not-at-top
+  """Calls `act()` after a round of a stage, as soon as it is saved."""
+  from experiments.three_phase import measure  # pylint: disable=g-import-not-at-top
 
-  round_finished = run_files.RunFiles.round_finished
+  round_finished = measure.Recorder.round_finished
 
-  def finish_and_act(files, this_stage, this_round, rows):
-    round_finished(files, this_stage, this_round, rows)
+  def finish_and_act(recorder, this_stage, this_round, rows):
+    round_finished(recorder, this_stage, this_round, rows)
     if (this_stage, this_round) == (stage, round_num):
       act()
 
-  with mock.patch.object(run_files.RunFiles, "round_finished", finish_and_act):
+  with mock.patch.object(measure.Recorder, "round_finished", finish_and_act):
     yield
 
 
@@ -87,6 +88,33 @@ def run_in_a_process(*flags):
   process = start(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
   stdout, stderr = process.communicate()
   return Result(process.returncode, stdout, stderr)
+
+
+@contextlib.contextmanager
+def without_figures():
+  """Leaves out the figures, which take much of the time."""
+  from experiments.three_phase import experiment  # pylint: disable=g-import-not-at-top
+
+  without = dataclasses.replace(experiment.EXPERIMENT, figures=())
+  with mock.patch.object(experiment, "EXPERIMENT", without):
+    yield
+
+
+def table(folder, name, **values):
+  """Returns the rows of a tidy table that have such values, as a `pandas.DataFrame`."""
+  kinds = {"client": str, "epochs": str, "group": str}
+  rows = pd.read_csv(
+      os.path.join(folder, f"{name}.csv"), dtype=kinds, float_precision="round_trip"
+  )
+  for column, value in values.items():
+    rows = rows[rows[column].isna() if value is None else rows[column] == value]
+  return rows
+
+
+def clusters(folder, method, phase="cluster"):
+  """Returns the clients of each cluster of a method."""
+  rows = table(folder, "clients", method=method, phase=phase, metric="cluster")
+  return {int(k): set(own["client"]) for k, own in rows.groupby("value")}
 
 
 def read_text(folder, name):

@@ -11,6 +11,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import file_format
+from experiment_shell import tidy_experiment
 from experiments.three_phase import data
 from experiments.three_phase import flags
 from fl_clustering.methods import registry as method_registry
@@ -47,12 +48,12 @@ class DataTest(parameterized.TestCase):
     self.folder = self.create_tempdir().full_path
     data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
     self.task = data.load(_CONFIG, self.folder, None)
-    self.document = data.describe(_CONFIG, self.task, self.folder)
+    self.document = data.describe(_CONFIG, self.task)
+    self.identity = data.identity(_CONFIG, self.task)
 
-  def test_document_identifies_the_data(self):
+  def test_document_describes_the_data(self):
     dataset = self.document["dataset"]
-    self.assertEqual(dataset["fingerprint"], self.task.fingerprint())
-    self.assertEqual((dataset["name"], dataset["data_dir"]), ("idx", self.folder))
+    self.assertEqual(dataset["name"], "idx")
     self.assertEqual((dataset["num_clients"], dataset["num_groups"]), (4, 2))
     self.assertIsNone(dataset["dirichlet_alpha"])
     self.assertEqual(self.document["model"]["name"], "cnn_small")
@@ -61,7 +62,7 @@ class DataTest(parameterized.TestCase):
     names = tuple("abcdefghij")
     task = dataclasses.replace(self.task, class_names=names)
 
-    document = data.describe(_CONFIG, task, self.folder)
+    document = data.describe(_CONFIG, task)
 
     self.assertEqual(document["dataset"]["class_names"], list(names))
     self.assertIsNone(self.document["dataset"]["class_names"])
@@ -69,7 +70,7 @@ class DataTest(parameterized.TestCase):
   def test_document_says_what_privacy_is_spent(self):
     config = dataclasses.replace(_CONFIG, aggregator="dp")
 
-    private = data.describe(config, self.task, self.folder)
+    private = data.describe(config, self.task)
 
     self.assertIsNone(self.document["privacy"])
     self.assertEqual(private["privacy"], client_privacy.spent(config))
@@ -79,18 +80,19 @@ class DataTest(parameterized.TestCase):
     os.mkdir(elsewhere)
     data_files.write_idx_files(elsewhere, data_files.idx_arrays(num_train=60))
 
-    task = data.load(_CONFIG, elsewhere, self.document)
+    task = data.load(_CONFIG, elsewhere, None)
 
-    data.check_recorded(self.document, data.describe(_CONFIG, task, elsewhere))
+    self._check(self.identity, data.identity(_CONFIG, task))
+
+  def _check(self, before, now):
+    tidy_experiment.check_same_inputs(None, {"inputs": before}, now)
 
   def test_other_data_are_refused(self):
     data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60, seed=1))
-    task = data.load(_CONFIG, self.folder, self.document)
+    task = data.load(_CONFIG, self.folder, None)
 
-    with self.assertRaisesRegex(
-        ValueError, "`data_dir` must give the same data .* got other examples for 'idx'"
-    ):
-      data.check_recorded(self.document, data.describe(_CONFIG, task, self.folder))
+    with self.assertRaisesRegex(ValueError, "same dataset .* got another fingerprint"):
+      self._check(self.identity, data.identity(_CONFIG, task))
 
   def test_another_file_of_an_own_method_is_refused(self):
     path = self.create_tempfile("mine.py", _OWN_METHOD).full_path
@@ -104,55 +106,43 @@ class DataTest(parameterized.TestCase):
         dataset="idx", num_clients=4, partition="rotated", methods=("mine", "kmeans")
     )
 
-    document = data.describe(config, self.task, self.folder)
+    before = data.identity(config, self.task)
     self.assertEqual(
-        document["own_methods"], {"mine": hashlib.sha256(_OWN_METHOD.encode()).hexdigest()}
+        before["own_methods"], {"mine": hashlib.sha256(_OWN_METHOD.encode()).hexdigest()}
     )
-    data.check_recorded(document, data.describe(config, self.task, self.folder))
-    self.assertNotIn("own_methods", self.document)
+    self._check(before, data.identity(config, self.task))
+    self.assertNotIn("own_methods", self.identity)
     with open(path, "a", encoding="utf-8") as file:
       file.write("# Changed.\n")
-    message = "^`methods` must have the code of mine that .* got another file.$"
-    with self.assertRaisesRegex(ValueError, message):
-      data.check_recorded(document, data.describe(config, self.task, self.folder))
+    with self.assertRaisesRegex(ValueError, "the same own_methods .* got another mine.$"):
+      self._check(before, data.identity(config, self.task))
 
-  @parameterized.named_parameters(
-      ("rows", {"a": "1", "b": "3"}, "b"),
-      ("a_further_client", {"a": "1"}, "b"),
-      ("no_digests", {}, "a, b"),
-      ("other_columns", {"a": "1", "b": "2"}, "other examples for 'files'"),
-  )
-  def test_clients_whose_files_changed_are_named(self, before, got):
-    def document(fingerprint, digests):
-      return {
-          "dataset": {"fingerprint": fingerprint, "name": "files"},
-          "sha256_by_client": digests,
-      }
-
-    with self.assertRaisesRegex(
-        ValueError, f"`data_dir` must give the same data as in the run to resume, got {got}.$"
-    ):
-      data.check_recorded(document("f", before), document("g", {"a": "1", "b": "2"}))
+  def test_a_client_whose_file_changed_is_named(self):
+    before, now = (
+        data.identity(_CONFIG, dataclasses.replace(self.task, row_digests={"a": "1", "b": digest}))
+        for digest in "23"
+    )
+    with self.assertRaisesRegex(ValueError, "the same clients .* got another b.$"):
+      self._check(before, now)
 
   @parameterized.named_parameters(
       # The digits don't take the folder of EMNIST's cache.
-      ("digits", {"dataset": {"name": "digits"}}, "digits", None),
-      ("emnist", {"dataset": {"name": "emnist"}}, "emnist", "cache"),
-      ("that_is_not_recorded", {}, "auto", "cache"),
-      ("first_run", None, "auto", "cache"),
+      ("digits", "digits", "digits", None),
+      ("emnist", "emnist", "emnist", "cache"),
+      ("none", None, "auto", "cache"),
   )
-  def test_resume_takes_the_data_set_that_auto_chose(self, recorded, dataset, data_dir):
+  def test_resume_takes_the_data_set_that_auto_chose(self, chosen, dataset, data_dir):
     config = config_lib.ThreePhaseConfig()
 
     with mock.patch.object(registry, "load_task", return_value=self.task) as load_task:
-      data.load(config, "cache", recorded)
+      data.load(config, "cache", chosen)
 
     options = load_task.call_args.kwargs
     self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
 
-  def _completed(self, resumed=None, **settings):
+  def _completed(self, chosen=None, **settings):
     settings = {"dataset": "auto", "schema": None, "num_clusters": None, **settings}
-    return data.completed(settings, flags.OF_DIGITS, self.folder, resumed)
+    return data.completed(settings, flags.OF_DIGITS, self.folder, chosen)
 
   @parameterized.parameters(*partition_lib.PARTITIONS)
   def test_digits_have_the_same_defaults_with_every_partition(self, name):
@@ -218,49 +208,27 @@ class DataTest(parameterized.TestCase):
   )
   def test_a_resumed_run_stays_with_the_data_that_it_chose(self, name, partition):
     folder = self.create_tempdir()
-    folder.create_file("config.json", json.dumps(file_format.stamped({"dataset": {"name": name}})))
+    document = file_format.stamped({"config": {}, "inputs": {"dataset": {"name": name}}})
+    folder.create_file("config.json", json.dumps(document))
     missing = None if name == "digits" else "cache/emnist_all.sqlite"
 
     with mock.patch.object(emnist, "missing_path", return_value=missing):
-      found = self._completed(resumed=folder.full_path)
+      found = self._completed(data.chosen_dataset(folder.full_path))
 
     self.assertEqual(found.get("partition"), partition)
-
-  def test_clients_with_the_counts_of_their_labels(self):
-    header, *rows = data.clients_text(self.task).splitlines()
-
-    self.assertStartsWith(header, "client_id,group,new,num_train,num_validation,num_test,train_label_0,")
-    for row, client in zip(rows, self.task.clients, strict=True):
-      cells = row.split(",")
-      self.assertEqual(cells[0], client.client_id)
-      self.assertIn(cells[1], ("0", "1"))
-      self.assertEqual(cells[2], "0")
-      self.assertEqual(list(map(int, cells[3:6])), [len(client.train), 0, len(client.test)])
-      np.testing.assert_array_equal(
-          list(map(int, cells[6:])), np.bincount(client.train.labels, minlength=10)
-      )
 
   def test_validation_examples_are_counted_apart(self):
     with mock.patch.object(held_out, "MIN_TRAIN_TO_VALIDATE", 4):
       task = held_out.with_validation(self.task, 0.5, 0)
-    _, *rows = data.clients_text(task).splitlines()
-    found = [tuple(map(int, row.split(",")[3:6])) for row in rows]
-    expected = [
-        (len(client.train), len(client.validation or ()), len(client.test))
-        for client in task.clients
-    ]
-    self.assertEqual(found, expected)
-    described = data.describe(_CONFIG, task, None)["dataset"]
-    self.assertEqual(described["validation_examples"], sum(n for _, n, _ in expected))
-    self.assertGreater(described["validation_examples"], 0)
+    expected = sum(len(client.validation or ()) for client in task.clients)
+    self.assertEqual(data.describe(_CONFIG, task)["dataset"]["validation_examples"], expected)
+    self.assertGreater(expected, 0)
 
-  def test_new_clients_are_marked_and_last(self):
-    task = held_out.hold_out(self.task, 2, seed=0)
-
-    rows = [line.split(",") for line in data.clients_text(task).splitlines()[1:]]
-
-    self.assertEqual([row[0] for row in rows], [*task.client_ids, *task.new_client_ids])
-    self.assertEqual([row[2] for row in rows], ["0", "0", "1", "1"])
+  def test_an_aggregator_of_phase_1_alone_is_warned_of(self):
+    config = dataclasses.replace(_CONFIG, aggregator="dp")
+    task = dataclasses.replace(self.task, warnings=("few",))
+    self.assertEqual(data.warnings(_CONFIG, task), ("few",))
+    self.assertLen(data.warnings(config, task), 2)
 
   def test_document_says_whether_the_global_test_set_is_the_clients(self):
     pooled = dataclasses.replace(self.task, global_test=examples_lib.Examples(
@@ -273,7 +241,7 @@ class DataTest(parameterized.TestCase):
     ))
 
     def found(task):
-      return data.describe(_CONFIG, task, self.folder)["dataset"]["global_test_is_clients"]
+      return data.describe(_CONFIG, task)["dataset"]["global_test_is_clients"]
 
     self.assertFalse(found(self.task))
     self.assertTrue(found(pooled))

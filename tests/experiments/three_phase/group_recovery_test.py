@@ -44,7 +44,7 @@ class GroupRecoveryTest(absltest.TestCase):
     rows, trained = _rows(("kmeans", "hierarchical"), representation="update")
     self.assertEqual(trained, [1, 5])
     self.assertEqual(
-        [(row["grouping"], row["grouping_epochs"], row["representation"]) for row in rows],
+        [(row["method"], row["epochs"], row["representation"]) for row in rows[::2]],
         [
             (grouping, epochs, representation)
             for grouping in ("kmeans", "hierarchical")
@@ -54,20 +54,21 @@ class GroupRecoveryTest(absltest.TestCase):
     )
     used = [row for row in rows if row["used"]]
     self.assertEqual(
-        {(row["grouping_epochs"], row["representation"]) for row in used},
+        {(row["epochs"], row["representation"]) for row in used},
         {("last round", "update")},
     )
-    self.assertLen(used, 2)
+    self.assertLen(used, 4)
     # Training tells the groups apart here, the last round does not.
     for row in rows:
-      if row["grouping_epochs"] != "last round":
-        self.assertEqual((row["adjusted_rand_index"], row["purity"]), (1, 1))
-    self.assertLess(rows[0]["adjusted_rand_index"], 1)
+      if row["epochs"] != "last round":
+        self.assertEqual(row["value"], 1)
+    self.assertEqual(rows[0]["metric"], "adjusted_rand_index")
+    self.assertLess(rows[0]["value"], 1)
 
   def test_the_epochs_of_the_run_are_not_trained_again(self):
     rows, trained = _rows(("kmeans",), grouping_epochs=5)
     self.assertEqual(trained, [1])
-    self.assertEqual([row["grouping_epochs"] for row in rows], [5] * 3 + [1] * 3)
+    self.assertEqual([row["epochs"] for row in rows], [5] * 6 + [1] * 6)
 
   def test_nothing_to_recover(self):
     self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))

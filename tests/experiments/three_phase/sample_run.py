@@ -1,388 +1,209 @@
-"""Writes the output folder of an invented run, small and with known numbers."""
+"""An invented run with known numbers, and the files that it would have left."""
 
-import csv
-import dataclasses
 import json
 import os
-from typing import Optional
 
 import numpy as np
+import pandas as pd
 
 from clustering_basics import file_format
 from experiment_shell import finished_run
-from experiments.own_tables import cluster_profiles
-from experiments.three_phase import results as results_lib
+from experiments.three_phase import data
+from experiments.three_phase import experiment
+from experiments.three_phase import measure
+from fl_clustering.engine import cost as cost_lib
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import num_clusters
+from fl_clustering.methods import registry
+from fl_clustering.tasks import examples
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import models
+from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import result as result_lib
 
-GROUPINGS = ("kmeans", "dynamic_distance")
-CONTROLS = ("fedavg", "finetuned", "local", "fedavg_matched")
-COSTS = ("client_steps", "bytes_down", "bytes_up")
-_COST_PER_CLIENT = {"client_steps": 10, "bytes_down": 2000, "bytes_up": 1000}
-_KINDS = ("mean", "weighted", "blended")
-
-
-@dataclasses.dataclass(frozen=True)
-class SampleRun:
-  """What can differ between invented runs.
-
-  Attributes:
-    mean_accuracy: The clients' mean accuracy per method, phase 1 as "pretrain".
-    client_ids: The clients.
-    assignments: The document of assignments.json.
-    true_groups: Whether the true groups are known.
-    num_classes: Number of labels.
-    rounds: Rounds of phase 1, and of phase 2.
-    matched_rounds: Rounds of `fedavg_matched`; None for as many as phase 2 has.
-    fallback_reason: Why the data are not those asked for.
-    data_warnings: What else is to be known about the data.
-    aggregator: How phase 1 averages.
-    clients_per_round: How many take part in a round; None for all.
-    privacy: The summary's part on privacy.
-    keeps_weights: Whether there is a client_weights.npz.
-    half_width: Half the width of every gain's interval; None for no intervals.
-    control_repeats: How often FedAvg was trained again.
-    work: From a method to how much of FedAvg's work it has in a round, where not as much.
-    from_start: Methods that don't build on phase 1.
-    new_client_ids: The clients that came after the training.
-    chooses_num_clusters: Whether the number of clusters was left to the run.
-    tests_on_clients: Whether the global test set is the clients' test data.
-    validation_examples: How many there are.
-    class_names: What the labels mean; None if they are numbers.
-    label_column: The column of tables with the labels; None for data that are no tables.
-  """
-  mean_accuracy: dict
-  client_ids: tuple[str, ...]
-  assignments: dict
-  true_groups: bool = True
-  num_classes: int = 3
-  rounds: int = 2
-  matched_rounds: Optional[int] = None
-  fallback_reason: Optional[str] = None
-  data_warnings: tuple[str, ...] = ()
-  aggregator: str = "mean"
-  clients_per_round: Optional[int] = None
-  privacy: Optional[dict] = None
-  keeps_weights: bool = True
-  half_width: Optional[float] = 0.03
-  control_repeats: int = 4
-  work: dict = dataclasses.field(default_factory=dict)
-  from_start: tuple[str, ...] = ("local",)
-  new_client_ids: tuple[str, ...] = ()
-  chooses_num_clusters: bool = False
-  tests_on_clients: bool = False
-  validation_examples: int = 0
-  class_names: Optional[tuple[str, ...]] = None
-  label_column: Optional[str] = None
-
-  @property
-  def methods(self):
-    return tuple(method for method in self.mean_accuracy if method != "pretrain")
+# Of a client's test examples, all of label 0, how many are right: the mean over the clients.
+MEANS = {
+    "pretrain": 10, "kmeans": 16, "dynamic_distance": 15, "fedavg": 12, "finetuned": 15,
+    "local": 11,
+}
+_NUM_TEST, _NUM_CLASSES = 20, 3
+_ROUNDS = {"pretrain": 3, "local": 5}  # Others have two.
+_METRICS = ("clients_accuracy_mean", "clients_accuracy_p10")
 
 
-def sample_run(num_clients=6, groupings=GROUPINGS, **changes):
-  """Returns a `SampleRun` with two clusters per grouping, the dynamic ones overlapping."""
-  ids = tuple(f"client_{i:04d}" for i in range(num_clients))
-  half = num_clients // 2
-  assignments = {
-      "kmeans": {"clusters": [ids[:half], ids[half:]], "overlapping": False, "warning": None},
-      "dynamic_distance": {
-          "clusters": [ids[:half + 1], ids[half:]],
-          "overlapping": True,
-          "warning": "too many cliques",
-      },
-  }
-  mean_accuracy = {
-      "pretrain": 0.6, "kmeans": 0.8, "dynamic_distance": 0.75, "fedavg": 0.7, "finetuned": 0.72,
-      "local": 0.65,
-  }
-  values = {
-      "mean_accuracy": {
-          method: mean for method, mean in mean_accuracy.items()
-          if method in ("pretrain", *groupings, *CONTROLS)
-      },
-      "client_ids": ids,
-      "assignments": {name: assignments[name] for name in groupings},
-  }
-  return SampleRun(**{**values, **changes})
+def task(num_clients=6, num_new=0, groups=True, num_classes=_NUM_CLASSES, **changes):
+  """Returns clients of two groups; client k has k + 1 training examples of every label."""
+  def of_labels(labels):
+    labels = np.array(labels, np.int32)
+    return examples.Examples(np.zeros((len(labels), 2), np.float32), labels)
 
-
-def _accuracies(run, method):
-  """Returns the clients' accuracies, spread evenly around their mean."""
-  spread = np.linspace(-0.1, 0.1, len(run.client_ids))
-  return run.mean_accuracy[method] + spread
-
-
-def _num_clusters(run, method):
-  if method in run.assignments:
-    return len(run.assignments[method]["clusters"])
-  return 1 if method.startswith("fedavg") else len(run.client_ids)
-
-
-def num_rounds(run, method):
-  """Returns how many rounds of its own a method has."""
-  if method == "fedavg_matched" and run.matched_rounds is not None:
-    return run.matched_rounds
-  return 2 * run.rounds if method in run.from_start else run.rounds
-
-
-def _cost_of_round(run, method):
-  work = len(run.client_ids) * run.work.get(method, 1)
-  return {name: cost * work for name, cost in _COST_PER_CLIENT.items()}
-
-
-def cost(run, method):
-  """Returns what a method and all before it cost, a dict.
-
-  After phase 1, its cost is that of one round more than it has, for the clients' own weights.
-  """
-  before = dict.fromkeys(COSTS, 0)
-  rounds = num_rounds(run, method)
-  if method == "pretrain":
-    rounds += 1
-  elif method == "fedavg_matched":
-    before = cost(run, "fedavg")
-  elif method not in run.from_start:
-    before = cost(run, "pretrain")
-  of_round = _cost_of_round(run, method)
-  return {name: before[name] + rounds * of_round[name] for name in COSTS}
-
-
-def _gain(run, method, control):
-  """Returns a method's gain, with an interval that is as wide for all."""
-  mean = run.mean_accuracy[method] - run.mean_accuracy[control]
-  if run.half_width is None:
-    return {"mean": mean, "low": None, "high": None, "detectable": None, "verdict": "unclear"}
-  low, high = mean - run.half_width, mean + run.half_width
-  verdict = "better" if low > 0 else "worse" if high < 0 else "unclear"
-  detectable = 1.5 * run.half_width
-  return {"mean": mean, "low": low, "high": high, "detectable": detectable, "verdict": verdict}
-
-
-def _distribution(values):
-  return {
-      "mean": float(np.mean(values)),
-      "sd": float(np.std(values)),
-      "p10": float(np.percentile(values, 10)),
-      "max": float(np.max(values)),
-  }
-
-
-def _clients(values):
-  return {
-      "accuracy": _distribution(values),
-      "pooled_accuracy": float(np.mean(values)) - 0.003,
-      "recall": _distribution(values - 0.01),
-      "share_at_target": float(np.mean(values >= 0.8)),
-  }
-
-
-def _new_accuracies(run, method):
-  return run.mean_accuracy[method] - 0.05 + 0.01 * np.arange(len(run.new_client_ids))
-
-
-def _model(accuracy):
-  return {"accuracy": accuracy, "recall": accuracy - 0.01, "precision": accuracy - 0.02}
-
-
-def summary(run):
-  """Returns the document of summary.json."""
-  methods = {}
-  for method in run.methods:
-    values = _accuracies(run, method)
-    methods[method] = {"num_clusters": _num_clusters(run, method), "clients": _clients(values)}
-    for index, kind in enumerate(_KINDS):
-      methods[method][f"global_{kind}"] = _model(run.mean_accuracy[method] - 0.1 * index)
-    methods[method]["clients_blended"] = _clients(values + 0.01)
-    methods[method]["cost"] = cost(run, method)
-    if method != "fedavg":
-      methods[method]["gain"] = _gain(run, method, "fedavg")
-    if method not in CONTROLS and "finetuned" in run.methods:
-      methods[method]["gain_over_finetuned"] = _gain(run, method, "finetuned")
-    if run.validation_examples:
-      methods[method]["validation"] = _clients(values)
-    if run.new_client_ids:
-      methods[method]["new_clients"] = _clients(_new_accuracies(run, method))
-  if run.true_groups and "kmeans" in methods:
-    methods["kmeans"].update(adjusted_rand_index=0.951, purity=0.975)
-  document = {
-      "dataset": "digits",
-      "num_clients": len(run.client_ids),
-      "num_test_examples": {
-          "clients": 10 * len(run.client_ids), "new_clients": 10 * len(run.new_client_ids),
-          "global": 1000,
-      },
-      "seed": 7,
-      "pretrain": {
-          "global": _model(0.5),
-          "clients": _clients(_accuracies(run, "pretrain")),
-          "cost": cost(run, "pretrain"),
-      },
-      "methods": methods,
-      "comparison": {
-          "control": "fedavg",
-          "level": 0.95,
-          "num_comparisons": sum(
-              key.startswith("gain") for one in methods.values() for key in one
-          ),
-          "control_repeats": run.control_repeats,
-          "method_repeats": 2 if run.control_repeats else 0,
-      },
-  }
-  if run.new_client_ids:
-    document["pretrain"]["new_clients"] = _clients(_new_accuracies(run, "pretrain"))
-  if run.privacy:
-    document["privacy"] = run.privacy
-  return document
-
-
-def _config(run):
-  settings = {
-      "dataset": "auto",
-      "pretrain_rounds": run.rounds,
-      "cluster_rounds": run.rounds,
-      "aggregator": run.aggregator,
-      "clients_per_round": run.clients_per_round,
-      "methods": [method for method in run.methods if method not in CONTROLS],
-      "article_weights": False,
-      "representation": "update" if run.assignments else None,
-      "grouping_epochs": None,
-      "num_clusters_criterion": "eigengap" if run.chooses_num_clusters else None,
-      "schema": None if run.label_column is None else {
-          "label": run.label_column, "missing": "error",
-      },
-      "target_accuracy": 0.8,
-      "seed": 7,
-  }
-  dataset = {
-      "requested": "auto",
-      "name": "digits",
-      "source": "invented digits",
-      "partition": "rotated" if run.true_groups else "dirichlet",
-      "dirichlet_alpha": 0.5,
-      "num_groups": 2 if run.true_groups else None,
-      "num_classes": run.num_classes,
-      "class_names": run.class_names,
-      "global_test_source": "invented as well",
-      "global_test_is_clients": run.tests_on_clients,
-      "validation_examples": run.validation_examples,
-      "fallback_reason": run.fallback_reason,
-      "warnings": list(run.data_warnings),
-  }
-  return file_format.stamped({
-      "experiment": "three_phase_emnist",
-      "config": settings,
-      "dataset": dataset,
-      "model": {"name": "cnn_small", "num_parameters": 5},
-      "versions": {"python": "3.11"},
+  clients = [
+      federated_task.ClientData(
+          f"client_{k}", of_labels(np.repeat(range(num_classes), k % 10 + 1)),
+          of_labels([0] * _NUM_TEST), k % 2 if groups else None,
+      )
+      for k in range(num_clients + num_new)
+  ]
+  model = models.build("logistic", (2,), num_classes, "float32")
+  return federated_task.FederatedTask(**{
+      "name": "sample", "source": "made-up <points>", "partition": "rotated",
+      "clients": tuple(clients[:num_clients]), "new_clients": tuple(clients[num_clients:]),
+      "global_test": of_labels(range(num_classes)), "global_test_source": "made up",
+      "num_classes": num_classes, "model": model, **changes,
   })
 
 
-def _metrics_rows(run):
-  values = {"clients_accuracy_mean": 0.0, "clients_accuracy_p10": -0.08}
-  for round_num in range(1, run.rounds + 1):
-    for metric, shift in values.items():
-      accuracy = run.mean_accuracy["pretrain"] + shift
-      yield "pretrain", "pretrain", "", round_num, metric, accuracy
-    for metric, value in _cost_of_round(run, "pretrain").items():
-      yield "pretrain", "pretrain", "", round_num, metric, value
-  for method in run.methods:
-    for round_num in range(num_rounds(run, method) + 1):
-      for metric, value in _cost_of_round(run, method).items():
-        yield "cluster", method, "", round_num, metric, value if round_num else 0
-      for metric, shift in values.items():
-        yield "cluster", method, "", round_num, metric, run.mean_accuracy[method] + shift
-    for cluster in range(_num_clusters(run, method)):
-      yield "evaluate", method, cluster, "", "best_accuracy", 0.9 + 0.01 * (cluster % 5)
-    for kind in _KINDS:
-      clusters = range(_num_clusters(run, method)) if kind == "blended" else [""]
-      for cluster in clusters:
-        for label in range(run.num_classes):
-          recall = 0.2 if cluster == 0 else 0.4
-          yield "evaluate", method, cluster, "", f"global_{kind}_recall_class_{label}", recall
+def _confusions(right, num_classes):
+  """Returns a matrix for each client, of so many right ones."""
+  found = np.zeros((len(right), num_classes, num_classes), np.int64)
+  found[:, 0, 0], found[:, 0, 1] = right, _NUM_TEST - np.array(right)
+  return found
 
 
-def _client_metrics_rows(run):
-  for method in run.mean_accuracy:
-    phase = "pretrain" if method == "pretrain" else "cluster"
-    for client_id, accuracy in zip(run.client_ids, _accuracies(run, method)):
-      yield phase, method, client_id, "0", 10, accuracy, accuracy - 0.01
-    for i, accuracy in enumerate(_new_accuracies(run, method)):
-      clusters = "0 1" if method in run.assignments else ""
-      yield "new_clients", method, run.new_client_ids[i], clusters, 10, accuracy, accuracy - 0.01
+def _right(method, mean, number):
+  """Returns numbers around the mean; their differences from those of FedAvg differ."""
+  step, shift = 1 + (method in registry.METHODS), len(method) % 2
+  spread = (step * np.arange(number) + shift) % 3 - 1
+  return np.clip(mean + spread, 0, _NUM_TEST)
 
 
-def _write_csv(path, header, rows):
-  with open(path, "w", encoding="utf-8", newline="") as file:
-    writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows(rows)
+def _assignment(method, ids):
+  half = len(ids) // 2
+  if method == "dynamic_distance":
+    clusters, warning = (ids[: half + 1], ids[half:]), "too many cliques"
+  elif method in registry.METHODS:
+    # Those of the groups, the second one first.
+    clusters, warning = filter(len, (ids[1::2], ids[::2])), None
+  else:
+    clusters, warning = ([ids] if "fedavg" in method else [[one] for one in ids]), None
+  return cluster_assignment.ClusterAssignment(tuple(map(tuple, clusters)), warning)
 
 
-def _write_model(path):
-  """Writes what a report reads of the model, and the profiles of its two clusters."""
-  os.mkdir(path("model"))
-  with open(path("model/model.json"), "w", encoding="utf-8") as file:
-    json.dump({"method": "kmeans", "num_clusters": 2}, file)
-  _write_csv(
-      path("profiles.csv"), cluster_profiles.HEADER,
-      [[k, 30, name, 1.5 + k, 0.5, 0.9] for k in (0, 1) for name in ("age", "$b$")],
+def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0, **changes):
+  """Returns the `ThreePhaseResult` of a task.
+
+  Args:
+    means: Other than `MEANS`, by method; None for a method that is not there.
+    repeats: How often FedAvg was trained again.
+    spread: Of the repeats.
+  """
+  means = {name: mean for name, mean in {**MEANS, **(means or {})}.items() if mean is not None}
+  ids, new_ids = on.client_ids, on.new_client_ids
+  costs = {"client_steps": 30, "bytes_down": 3_000_000, "bytes_up": 1_000_000}
+
+  def confusions(method, clients):
+    return _confusions(_right(method, means[method], len(clients)), on.num_classes)
+
+  pretrain = result_lib.PretrainResult(
+      np.zeros(3, np.float32), np.eye(on.num_classes, dtype=np.int64), confusions("pretrain", ids),
+      confusions("pretrain", ids), confusions("pretrain", new_ids) if new_ids else None,
+      cost_lib.Cost(**costs),
+  )
+  methods = {}
+  for method in means:
+    if method == "pretrain":
+      continue
+    assignment = _assignment(method, ids)
+    count = len(assignment.clusters)
+    groups = on.true_groups if method in registry.METHODS else None
+    methods[method] = result_lib.MethodResult(
+        assignment=assignment,
+        vectors=np.zeros((count, 3), np.float32),
+        best_accuracy=np.linspace(0.5, 0.6, count),
+        clients=confusions(method, ids),
+        clients_blended=confusions(method, ids),
+        global_mean=np.eye(on.num_classes, dtype=np.int64),
+        global_weighted=np.ones((on.num_classes, on.num_classes), np.int64),
+        global_blended=np.ones((min(count, 100), on.num_classes, on.num_classes), np.int64),
+        new_clients=confusions(method, new_ids) if new_ids else None,
+        new_client_clusters=((0,),) * len(new_ids) if new_ids else None,
+        cost=cost_lib.Cost(**{name: 2 * value for name, value in costs.items()}),
+        adjusted_rand_index=groups and assignment.adjusted_rand_index(groups),
+        purity=groups and assignment.purity(groups),
+    )
+  of_fedavg = _right("fedavg", means["fedavg"], len(ids)) / _NUM_TEST
+  groups = np.float32(np.arange(len(ids)) % 2)[:, np.newaxis]
+  vectors = np.eye(len(ids), 4, dtype=np.float32) + groups
+  return result_lib.ThreePhaseResult(**{
+      "pretrain": pretrain,
+      "client_weights": client_weights.ClientWeights(ids, vectors, np.ones(4, np.float32)),
+      "methods": methods,
+      "repeats": {"fedavg": np.array([
+          of_fedavg + 0.01 * spread * (-1) ** repeat for repeat in range(repeats)
+      ])} if repeats else {},
+      "num_clusters_choice": choice,
+      "privacy": None,
+      "local_weights": None,
+      "metric": metric,
+      **changes,
+  })
+
+
+def choice():
+  """Returns a choice of two clusters, by two criteria."""
+  return num_clusters.NumClustersChoice(
+      {"silhouette": (0.08, 0.3, 0.1), "eigengap": (0.2, 0.5, 0.1)}, "eigengap"
   )
 
 
-def write(run, folder):
-  """Writes all files of the run to `folder`, which must exist; returns `folder`."""
-  path = lambda name: os.path.join(folder, name)
-  for name, document in (
-      ("config.json", _config(run)),
-      ("summary.json", summary(run)),
-      ("assignments.json", run.assignments),
-  ):
-    with open(path(name), "w", encoding="utf-8") as file:
-      json.dump(document, file)
-  rng = np.random.default_rng(0)
-  all_ids = (*run.client_ids, *run.new_client_ids)
-  counts = rng.integers(1, 9, (len(all_ids), run.num_classes))
-  _write_csv(
-      path("clients.csv"),
-      ["client_id", "group", "new", "num_train", "num_test",
-       *(f"train_label_{label}" for label in range(run.num_classes))],
-      [[client_id, i % 2 if run.true_groups else "", int(client_id in run.new_client_ids),
-        counts[i].sum(), 10, *counts[i]]
-       for i, client_id in enumerate(all_ids)],
-  )
-  _write_csv(path("metrics.csv"), ["phase", "method", "cluster", "round", "metric", "value"],
-             _metrics_rows(run))
-  _write_csv(path("client_metrics.csv"),
-             ["phase", "method", "client_id", "clusters", "num_test", "accuracy", "recall"],
-             _client_metrics_rows(run))
-  if run.true_groups and run.assignments:
-    _write_csv(
-        path("group_recovery.csv"),
-        ["grouping", "representation", "grouping_epochs", "adjusted_rand_index", "purity",
-         "used"],
-        [["kmeans", "update", "last round", 0.9, 0.9, 1],
-         ["kmeans", "update", 5, 1.0, 1.0, 0],
-         ["kmeans", "weights", 5, -0.2, 0.5, 0]],
-    )
-  if run.label_column is not None:
-    _write_model(path)
-  if run.chooses_num_clusters:
-    _write_csv(path("num_clusters.csv"), ["criterion", "num_clusters", "score", "chosen"],
-               [["eigengap", 1, 0.2, 0], ["eigengap", 2, 0.5, 1]])
-  if run.keeps_weights:
-    np.savez(
-        path("client_weights.npz"),
-        client_ids=np.array(run.client_ids),
-        vectors=rng.normal(size=(len(run.client_ids), 5)).astype(np.float32),
-        global_vector=np.ones(5, np.float32),
-    )
-  return folder
+def _curves(found, matched_rounds):
+  for method in ("pretrain", *found.methods):
+    rounds = matched_rounds if method == "fedavg_matched" else _ROUNDS.get(method, 2)
+    cost = cost_lib.Cost(10, 1_000_000, 500_000).by_name()
+    for number in range(method == "pretrain", rounds + 1):
+      for metric in _METRICS:
+        yield method, "", number, metric, 0.5 + 0.01 * number
+      for name, value in cost.items():
+        yield method, "", number, name, value if number else 0
+      yield method, 0, number, "accuracy", 0.4
 
 
-def read(folder):
-  """Returns the `Results` of the run in a folder."""
-  return results_lib.Results(finished_run.FinishedRun(folder))
+def _recovery():
+  for representation in ("weights", "update", "normalized_update"):
+    for epochs in ("last round", 1, 5):
+      used = int((representation, epochs) == ("update", 1))
+      for metric in ("adjusted_rand_index", "purity"):
+        yield "kmeans", representation, epochs, used, metric, 0.9
 
 
-def results(run, folder):
-  """Writes all files of the run to `folder`; returns its `Results`."""
-  return read(write(run, folder))
+def write(folder, on=None, matched_rounds=2, saved=None, settings=None, warnings=(), **changes):
+  """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`.
+
+  Args:
+    on: The task; None for that of `task`.
+    matched_rounds: Rounds of FedAvg matched, if it is there.
+    saved: The method whose models are saved.
+    settings: Other settings than the default ones, by name.
+    **changes: Of `result`.
+  """
+  on = on or task()
+  found = result(on, **changes)
+  config = config_lib.ThreePhaseConfig(**{
+      "dataset": "digits", "partition": "iid", "num_clients": len(on.clients),
+      "pretrain_rounds": 3, "cluster_rounds": 2, "methods": ("kmeans", "dynamic_distance"),
+      "num_clusters": 2, "control_repeats": len(found.repeats.get("fedavg", ())),
+      **(settings or {}),
+  })
+  tables = {name: list(rows) for name, rows in measure.tidy_rows(config, on, found).items()}
+  more = {"curves": _curves(found, matched_rounds)}
+  if on.true_groups is not None:
+    more["group_recovery"] = _recovery()
+  if saved is not None:
+    tables["results"].append({"method": saved, "cluster": "", "metric": "saved", "value": 1})
+  for name, further in experiment.EXPERIMENT.tidy.items():
+    columns = [*further, "metric", "value"]
+    rows = tables.get(name) or [dict(zip(columns, row)) for row in more.get(name, ())]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame.insert(0, "seed", 0)
+    frame.to_csv(os.path.join(folder, f"{name}.csv"), index=False)
+  about = data.describe(config, on)
+  about["dataset"]["metric"] = found.metric
+  about["privacy"] = found.privacy
+  with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+    json.dump(file_format.stamped({
+        "experiment": experiment.EXPERIMENT.name, "config": config.to_json(),
+        "inputs": data.identity(config, on), "about": about, "warnings": warnings,
+        "versions": {"python": "3.11"},
+    }), file)
+  return finished_run.FinishedRun(folder)

@@ -1,0 +1,245 @@
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.three_phase import experiment
+from experiments.three_phase import summary
+from tests.experiments.three_phase import sample_run
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def _frames(self, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    return summary.summarise(tidy_experiment.tidy(experiment.EXPERIMENT, run), run.document)
+
+  def _headline(self, **changes):
+    row = self._frames(**changes)["headline"].iloc[0]
+    return row["verdict"], experiment.EXPERIMENT.headlines[row["verdict"]].format(**row)
+
+  def test_methods_stand_before_controls_with_groups_and_cost(self):
+    found = self._frames()["methods"].set_index("method")
+
+    self.assertEqual(list(found.index), [
+        "phase 1", "K-means", "dynamic distance", "local (control)", "fine-tuned (control)",
+        "FedAvg (control)",
+    ])
+    self.assertAlmostEqual(found.loc["K-means", "mean"], 0.8)
+    row = found.loc["K-means", ["clusters", "ARI", "steps", "bytes"]]
+    self.assertEqual(row.tolist(), [2, 1, "60", "8 MB"])
+    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "ARI"]))
+    self.assertTrue(found["balanced"].isna().all())
+    self.assertTrue(found["new"].isna().all())
+
+  def test_gains_in_points_over_both_controls(self):
+    gains = self._frames()["all_gains"].set_index(["over", "method"])
+
+    row = gains.loc["over FedAvg", "K-means"]
+    self.assertAlmostEqual(row["gain"], 20)
+    self.assertBetween(row["low"], 10, 20)
+    self.assertBetween(row["high"], 20, 30)
+    self.assertGreater(row["detectable"], 0)
+    self.assertEqual(row["verdict"], "better")
+    self.assertEqual(gains.loc["over FedAvg", "local (control)"]["verdict"], "unclear")
+    row = gains.loc["over fine-tuning", "dynamic distance"]
+    self.assertEqual((round(row["gain"], 9), row["verdict"]), (0, "unclear"))
+    self.assertNotIn(("over fine-tuning", "local (control)"), gains.index)
+
+  @parameterized.named_parameters(
+      ("better", {}, "better, unclear", "+20.0 points ("),
+      ("worse", {"kmeans": 5, "dynamic_distance": 4}, "worse, worse", "-35.0 points ("),
+      ("neither", {"kmeans": 12, "dynamic_distance": 11, "finetuned": 12}, "unclear, unclear",
+       "can't be told from"),
+      ("controls_alone", {"kmeans": None, "dynamic_distance": None}, "none", "only controls"),
+  )
+  def test_headline(self, means, verdict, text):
+    found, headline = self._headline(means=means, spread=3.0)
+
+    self.assertEqual(found, verdict)
+    self.assertIn(text, headline)
+
+  def test_headline_of_one_client(self):
+    verdict, headline = self._headline(on=sample_run.task(1), means={"dynamic_distance": None},
+                                       settings={"num_clusters": 1, "methods": ("kmeans",)})
+
+    self.assertEqual(verdict, "unknown, unknown")
+    self.assertIn("(no interval)", headline)
+    self.assertNotIn("nan", headline)
+
+  def test_the_metric_can_be_the_balanced_accuracy(self):
+    frames = self._frames(metric="balanced_accuracy")
+
+    self.assertFalse(frames["methods"]["balanced"].isna().any())
+    self.assertIn("balanced accuracy", self._headline(metric="balanced_accuracy")[1])
+
+  def test_accuracies_count_who_fares_better_than_under_fedavg(self):
+    found = self._frames()["accuracies"].set_index("method")
+
+    self.assertEqual(found.loc["K-means", ["higher", "lower"]].tolist(), [6, 0])
+    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "higher"]))
+
+  @parameterized.named_parameters(
+      ("phase_1", "pretrain", 3, 1, 3, 30),
+      ("builds_on_phase_1", "kmeans", 2, 3, 5, 60),
+      ("from_the_start", "local", 5, 0, 5, 60),
+      ("goes_on", "fedavg_matched", 4, 5, 9, 60),
+  )
+  def test_curves_count_rounds_and_costs_from_the_start(self, method, rounds, first, last, steps):
+    run = sample_run.write(
+        self.create_tempdir().full_path, matched_rounds=rounds, means={"fedavg_matched": 13}
+    )
+    tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
+    wide = summary._wide(tidy["results"])
+
+    found = summary.curves(tidy["curves"], wide, run.settings)
+
+    own = found[found["method"] == method]
+    self.assertEqual([own["round"].iloc[0], own["round"].iloc[-1]], [first, last])
+    self.assertEqual(own["steps"].iloc[-1], steps)
+    self.assertTrue(own["steps"].is_monotonic_increasing)
+
+  def test_groups_of_the_same_clients_have_the_same_color(self):
+    weights = self._frames()["client_weights"]
+
+    colors = {
+        panel: own.set_index("client")["color"].to_dict() for panel, own in weights.groupby("panel")
+    }
+    # K-means numbers the groups the other way round.
+    self.assertEqual(colors["K-means"], colors["true groups"])
+    kmeans = weights[weights["panel"] == "K-means"].set_index("client")
+    self.assertEqual(kmeans.loc["client_0", ["cluster", "size", "times"]].tolist(), [1, 3, 1])
+    dynamic = weights[weights["panel"] == "dynamic distance"].set_index("client")
+    self.assertEqual(dynamic.loc[["client_2", "client_3", "client_4"], "times"].tolist(), [1, 2, 1])
+    # The larger one of both.
+    self.assertEqual(dynamic.loc["client_3", ["cluster", "size"]].tolist(), [0, 4])
+
+  def test_clusters_are_matched_to_the_groups_they_share_most_clients_with(self):
+    clusters = pd.Series([0, 0, 1, 1, 1, 2])
+    reference = pd.Series([1, 1, 0, 0, 1, 0])
+
+    found = summary._colors(clusters, reference)
+
+    self.assertEqual({k: found[k] for k in (0, 1)}, {0: 1, 1: 0})
+    self.assertNotIn(found[2], (0, 1))
+
+  def test_distances_are_of_every_two_clients_and_symmetric(self):
+    frames = self._frames()
+    own = frames["distance_matrix"]
+    own = own[own["panel"] == "K-means"].pivot(index="client", columns="other", values="distance")
+
+    self.assertEqual(own.shape, (6, 6))
+    np.testing.assert_array_equal(own, own.T)
+    self.assertTrue(np.isnan(np.diag(own)).all())
+    self.assertEqual(
+        list(frames["distance_matrix"]["panel"].unique()),
+        ["K-means", "dynamic distance", "true groups"],
+    )
+
+  def test_clusters_name_their_clients_and_groups(self):
+    found = self._frames()["clusters"]
+
+    row = found[found["method"] == "K-means"].iloc[0]
+    self.assertEqual(row[["clients", "best accuracy", "true groups"]].tolist(), [3, 0.5, "1: 3"])
+    self.assertEqual(row["who"], "client_1, client_3, client_5")
+    self.assertEqual(row["training examples"], 3 * (2 + 4 + 6))
+    self.assertEqual(list(found["method"].unique()), ["K-means", "dynamic distance"])
+
+  def test_labels_by_size_and_by_cluster(self):
+    found = self._frames()["label_mix"]
+
+    by_size, by_cluster = (own for _, own in found.groupby("panel", sort=False))
+    self.assertEqual(by_size.groupby("place")["height"].sum().tolist(), [18, 15, 12, 9, 6, 3])
+    np.testing.assert_allclose(by_cluster.groupby("place")["height"].sum(), 1)
+    clusters = by_cluster.drop_duplicates("place")["cluster"].tolist()
+    self.assertEqual(clusters, [0, 0, 0, 1, 1, 1])
+
+  def test_overlapping_clusters_give_no_order_of_clients(self):
+    panels = self._frames(means={"kmeans": None})["label_mix"]["panel"].unique()
+    self.assertLen(panels, 2)
+    self.assertEndsWith(panels[1], "true groups")
+
+  def test_new_clients(self):
+    frames = self._frames(on=sample_run.task(num_new=2))
+
+    self.assertAlmostEqual(frames["new_clients"].set_index("method").loc["K-means", "mean"], 0.8)
+    each = frames["each_new_client"]
+    row = each[(each["method"] == "K-means") & (each["client"] == "client_7")].iloc[0]
+    self.assertEqual(row["cluster"], "0")
+    self.assertTrue(each[each["method"] == "phase 1"]["cluster"].isna().all())
+
+  def test_at_most_a_hundred_new_clients_and_clusters_of_a_method(self):
+    frames = self._frames(on=sample_run.task(4, num_new=120))
+    self.assertEqual(frames["each_new_client"].groupby("method").size().unique().tolist(), [100])
+
+  def test_what_the_server_sees_is_that_of_the_run_s_methods(self):
+    found = self._frames(means={"cfl": 12, "mr_mtl": 12})["server_sees"]
+
+    self.assertEqual(list(found["method"]), ["all runs", "CFL", "MR-MTL (control)"])
+
+
+class ReportTest(parameterized.TestCase):
+  """Every kind of run has its page and its figures."""
+
+  def _report(self, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    tidy_report.report(experiment.EXPERIMENT, run)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    return page, tidy_report.text(experiment.EXPERIMENT, run), run
+
+  def test_the_page_and_what_is_printed(self):
+    page, text, run = self._report(
+        on=sample_run.task(num_new=2), choice=sample_run.choice(), warnings=["<twice>"],
+        saved="kmeans", means={"fedavg_matched": 13, "ditto": 14, "my_method": 13},
+    )
+
+    for expected in ("&lt;twice&gt;", "too many cliques", "made-up &lt;points&gt;", "my method",
+                     "The method whose models are saved"):
+      self.assertIn(expected, page)
+    for name in (
+        "gains", "gains_over_finetuned", "learning_curves", "accuracy_by_cost", "client_accuracy",
+        "num_clusters", "group_recovery", "client_weights", "distance_matrix", "label_mix",
+    ):
+      self.assertTrue(run.has(f"figures/{name}.png"), name)
+    self.assertLess(len(page), 1_300_000)
+    self.assertContainsInOrder(
+        ["K-means, the best", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
+         "\nover fine-tuning"], text,
+    )
+    self.assertNotIn("privacy", text)
+
+  def test_a_private_run_says_what_is_covered(self):
+    privacy = {
+        "epsilon": 2.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
+        "covers": "the global models",
+    }
+    page, text, _ = self._report(privacy=privacy)
+
+    for one in (page, text):
+      self.assertContainsInOrder(["epsilon", "2.5", "1e-05", "phase 1 alone"], one)
+
+  @parameterized.named_parameters(
+      ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
+                         "settings": {"num_clusters": 1, "methods": ("kmeans",)}}),
+      ("of_two_clients", {"on": sample_run.task(2, groups=False), "repeats": 0,
+                          "means": {"dynamic_distance": None}}),
+      ("of_controls_alone", {"means": {"kmeans": None, "dynamic_distance": None},
+                             "settings": {"methods": (), "num_clusters": None}}),
+      ("of_many", {"on": sample_run.task(600, num_classes=62)}),
+      ("of_names", {"on": sample_run.task(class_names=("$x$ & <b>", "no", "y" * 90))}),
+  )
+  def test_the_report(self, changes):
+    page, text, run = self._report(**changes)
+
+    self.assertIn("<html", page)
+    self.assertNotIn("nan", text)
+    self.assertTrue(run.has("figures/client_accuracy.png"))
+
+
+if __name__ == "__main__":
+  absltest.main()
