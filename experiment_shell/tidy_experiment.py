@@ -37,14 +37,18 @@ class Inputs:
   Attributes:
     data: For `cells` and `measure`.
     identity: What `config.json` says of it, and what a resumed run must find again.
+    about: What `config.json` and the page say of it beside that.
     skipped: What is left out here, and why.
     lines: What the program prints of it.
+    processes: If given, cells are measured in such processes, also one at a time.
   """
 
   data: Any = None
   identity: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
   lines: tuple[str, ...] = ()
+  processes: cell_processes.Processes | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,13 +204,16 @@ def check_same_inputs(
 
 
 def _measure(
-    experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int
+    experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int,
+    processes: cell_processes.Processes | None,
 ) -> None:
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
   journal = tidy_tables.Journal(place.join(JOURNAL), cells)
   left, failures = journal.left, []
-  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
+  outcomes = cell_processes.outcomes(
+      experiment.measure, run_, left, experiment.failures, jobs, processes
+  )
   with contextlib.closing(outcomes), tqdm.tqdm(
       total=len(cells), initial=len(cells) - len(left), unit="cell"
   ) as bar:
@@ -234,7 +241,8 @@ def run(
   Args:
     config: The settings, with a method `to_json`.
     folder: The output folder; empty or new, unless the run in it is resumed or overwritten.
-    jobs: How many cells are measured at once, each in a process of its own; with 1, in this one.
+    jobs: How many cells are measured at once, each in a process of its own; with 1, in this one
+      where `Inputs.processes` is not given.
     **options: Those of `experiment.load`.
   """
   with contextlib.ExitStack() as stack:
@@ -253,13 +261,15 @@ def run(
           "experiment": experiment.name,
           "config": config.to_json(),
           "inputs": inputs.identity,
+          "about": inputs.about,
           "skipped": inputs.skipped,
           "versions": experiment_lib.versions(experiment.versions_of),
       })
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
     with launch.run_errors(place.path):
-      _measure(experiment, Run(config, inputs.data, place.path), place, jobs)
+      run_ = Run(config, inputs.data, place.path)
+      _measure(experiment, run_, place, jobs, inputs.processes)
   return _results(experiment, place.path)
 
 
