@@ -8,6 +8,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from typing import Any, Callable, Generator, Mapping, Sequence
 
 import tqdm
@@ -82,10 +83,20 @@ def outcomes(
   for place in range(jobs):
     free.put(place)
 
+  lock = threading.Lock()
+
+  def submitted(place: int, cell: Mapping[str, Any]) -> Any:
+    with lock:
+      found = pools[place].submit(_measured, measure, run, cell, failures)
+      # A pool that is shut down before that fails, and tells of it.
+      while not (found.running() or found.done()):
+        time.sleep(0.01)
+    return found
+
   def measured(cell: Mapping[str, Any]) -> Outcome:
     place = free.get()
     try:
-      return cell, pools[place].submit(_measured, measure, run, cell, failures).result()
+      return cell, submitted(place, cell).result()
     except loky.process_executor.BrokenProcessPool as e:
       pools[place] = new_pool()
       return cell, e
@@ -111,5 +122,6 @@ def outcomes(
     finally:  # Also if the program is interrupted.
       for one in waiting:
         one.cancel()
-      for pool in pools:
-        pool.shutdown(kill_workers=True)
+      with lock:
+        for pool in pools:
+          pool.shutdown(kill_workers=True)

@@ -37,7 +37,7 @@ class Inputs:
   Attributes:
     data: For `cells` and `measure`.
     identity: What `config.json` says of it, and what a resumed run must find again.
-    about: What `config.json` and the page say of it beside that.
+    about: What `config.json` says of it beside that.
     skipped: What is left out here, and why.
     lines: What the program prints of it.
     processes: If given, cells are measured in such processes, also one at a time.
@@ -215,7 +215,8 @@ def _measure(
       experiment.measure, run_, left, experiment.failures, jobs, processes
   )
   with contextlib.closing(outcomes), tqdm.tqdm(
-      total=len(cells), initial=len(cells) - len(left), unit="cell"
+      total=len(cells), initial=len(cells) - len(left), unit="cell",
+      disable=len(cells) == 1,  # What measures it shows how far it is.
   ) as bar:
     for cell, found in outcomes:
       bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)

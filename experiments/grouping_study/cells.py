@@ -26,6 +26,7 @@ from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
@@ -34,7 +35,7 @@ _CHECKPOINTS = "checkpoints"
 # What ends a method, while the others go on; in phase 1, it ends the cell.
 _FAILURES = (divergence.TrainingDiverged, MemoryError)
 # Where a number is in the summary of a method.
-_SCORES = {
+SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
     "accuracy_sd": ("clients", "accuracy", "sd"),
     "accuracy_p10": ("clients", "accuracy", "p10"),
@@ -137,7 +138,7 @@ class _Observer(stages.RunObserver):
 
 def _score_rows(method: str, of_method: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
   """Yields the rows of all scores; what does not apply has no value."""
-  for metric, path in _SCORES.items():
+  for metric, path in SCORES.items():
     value: Any = of_method
     for name in path:
       value = None if value is None else value.get(name)
@@ -171,11 +172,16 @@ def _run(
   with launch.input_errors():  # Another seed's draw, or what has become of the files since.
     task = load_task(config, machine.data_dir, **cell)
   observer = _Observer()
-  # Elsewhere than what is written of the run, as these are the clients' examples.
-  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(machine.num_cores):
+  observers: list[stages.RunObserver] = [observer]
+  with contextlib.ExitStack() as stack:
+    # Elsewhere than what is written of the run, as these are the clients' examples.
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    stack.enter_context(runtime.LocalRuntime(machine.num_cores))
+    if len(cells(config)) == 1:  # Where there are more, these are counted.
+      observers.append(stack.enter_context(progress_bar.ProgressBar()))
     return run_lib.run(
         config.run_config(cell["setting"], cell["seed"]), task, folder,
-        checkpoint.Checkpoints(checkpoints), [observer], _FAILURES,
+        checkpoint.Checkpoints(checkpoints), observers, _FAILURES,
     ), observer
 
 

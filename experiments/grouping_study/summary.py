@@ -182,7 +182,7 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
   ])[["panel", "method", "round", "cost", "mean"]]
 
 
-def _headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns in which settings a method that groups clients is better than the references."""
   own = judged[judged["method"].isin(chosen(config))]
   better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
@@ -223,7 +223,7 @@ def summarise(
   )})
   return {
       **frames,
-      "headline": _headline(judged, config),
+      "headline": headline(judged, config),
       "settings": pd.DataFrame([
           {"setting": name, "clients have": settings_lib.SETTINGS[name].about}
           for name in config["settings"]
