@@ -96,7 +96,7 @@ def _draw_costs(frame: pd.DataFrame, axes: Axes) -> None:
   axes.set_ylabel("mean accuracy")
 
 
-_DATA = "{dataset}, clients: {num_clients}, seeds: {num_seeds}"
+_DATA = "clients: {num_clients}, seeds: {num_seeds}"
 FIGURES = (
     tidy_experiment.Figure(
         "over_fedavg",
