@@ -18,6 +18,8 @@ from fl_clustering.methods import registry as method_registry
 if TYPE_CHECKING:
   import pandas as pd
 
+# The presets of studies that have none of their name.
+_PRESETS = {"study_fashion_mnist": "study_mnist"}
 HEADER = (
     "method", "accuracy, mean ± sd", "gain over FedAvg", "gain over fine-tuning", "groups found in",
     "steps", "sent and received",
@@ -80,7 +82,7 @@ def text(about: Mapping[str, str]) -> str:
   for path in sorted(glob.glob("docs/study_*.csv")):
     file = os.path.basename(path)
     name, (cells, config) = file.removesuffix(".csv"), read(path)
-    found += f"### {name}\n\n{about[name]}  [All cells as CSV]({file}).\n\n"
+    found += f"### {name}\n\n{about[_PRESETS.get(name, name)]}  [All cells as CSV]({file}).\n\n"
     of_settings = list(rows(cells, config))
     for setting in config["settings"]:
       lines = (HEADER, ("---",) * len(HEADER), *(row for of, row in of_settings if of == setting))

@@ -27,7 +27,7 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
 )
 _LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
 _DARK, _INK = 0.7, "#1c1e21"
-_REPETITIONS = {
+_REPETITIONS: dict[str, method_looks.Look] = {
     summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
     summary.GROUPS_MISSED: {
         "color": _COLORS["vermilion"], "marker": "o", "markerfacecolor": "none"
@@ -74,7 +74,8 @@ def _draw_repetitions(frame: pd.DataFrame, axes: Axes) -> None:
   figure_shapes.set_rows(axes, rows)
   axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
   axes.set_xlabel("gain, points")
-  if not axes.get_subplotspec().is_first_col():
+  place = axes.get_subplotspec()
+  if place is not None and not place.is_first_col():
     axes.set_yticklabels([])
 
 
