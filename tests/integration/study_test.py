@@ -148,6 +148,7 @@ class StudyTest(parameterized.TestCase):
     self.assertNotIn("report.html", os.listdir(folder))
     return process.returncode, stderr
 
+  @nightly.only
   def test_a_study_that_is_ended_again_and_again_gives_the_same_bits(self):
     folder = os.path.join(_base, "killed")
 
