@@ -11,18 +11,17 @@ own chance is drawn for itself, from the same law for all:
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
-from experiment_shell import output_folder
+from clustering_basics import intervals
 from experiments.grouping_study import cells
 from experiments.grouping_study import config as config_lib
-from experiments.grouping_study import findings
-from experiments.grouping_study import results as results_lib
+from experiments.grouping_study import summary
+from experiments.three_phase import method_names
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import config as run_config
 
 LAWS = ("alike", "luck")
@@ -34,8 +33,8 @@ class Claims(NamedTuple):
   """What a study says where nothing is to be said.
 
   Attributes:
-    headline: Whether its first sentence announces a gain.
-    anywhere: Whether any sentence, colour or bold number does, or a loss.
+    headline: Whether the headline announces a gain.
+    anywhere: Whether any verdict does, or a loss.
   """
 
   headline: bool
@@ -47,13 +46,12 @@ def _accuracy(law: str, rng: np.random.Generator) -> float:
   return rng.normal(_ACCURACY, _OF_METHOD) + groups
 
 
-def claims(law: str, num_seeds: int, folder: str, rng: np.random.Generator) -> Claims:
+def claims(law: str, num_seeds: int, rng: np.random.Generator) -> Claims:
   """Returns the claims of a study of the default methods in all settings, without personal models.
 
   Args:
     law: One of `LAWS`.
     num_seeds: How many seeds it has.
-    folder: An existing folder for its tables.
     rng: Draws the cells.
   """
   study = config_lib.StudyConfig(
@@ -62,32 +60,17 @@ def claims(law: str, num_seeds: int, folder: str, rng: np.random.Generator) -> C
       ),
       num_seeds=num_seeds,
   )
+  config = study.to_json()
+  methods = (method_names.PRETRAIN, *study.run.chosen_methods, *method_registry.CONTROLS)
   rows = []
-  for group in study.groups:
+  for cell in cells.cells(study):
     of_seed = rng.normal(0, _OF_SEED)
-    for method in cells.methods_of(study.run):
-      values = {
-          **dict.fromkeys(cells.VALUES),
-          "accuracy": of_seed + _accuracy(law, rng), "client_steps": 1,
-      }
-      rows.append([group.setting, group.seed, group.fold, method, *values.values()])
-  texts = {
-      output_folder.CONFIG: output_folder.json_text(
-          file_format.stamped({"config": study.to_json()})
-      ),
-      cells.RESULTS: output_folder.csv_text(cells.HEADERS[cells.RESULTS], rows),
-  }
-  for name, text in texts.items():
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-      file.write(text)
-  results = results_lib.read(finished_run.FinishedRun(folder))
-  gains = [
-      results.gain(setting, method, reference)
-      for setting in results.settings
-      for reference in results_lib.REFERENCES
-      for method in results.compared_with(reference)
-  ]
+    rows += [
+        {**cell, "method": method, "accuracy": of_seed + _accuracy(law, rng), "client_steps": 1}
+        for method in methods
+    ]
+  gains = summary.gains(pd.DataFrame(rows), config)
+  headline = summary.headline(gains, config)
   return Claims(
-      findings.verdict(results).startswith("Grouping"),
-      any(gain is not None and gain.leaves_out_zero for gain in gains),
+      headline["verdict"].item() != "none", bool((gains["verdict"] != intervals.UNCLEAR).any())
   )

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import Any, BinaryIO, Mapping, Sequence
+from typing import Any, BinaryIO, Sequence
 
 _FILE = os.path.abspath(__file__)
 # From where this project is imported.
@@ -56,34 +56,21 @@ def last_line(errors: BinaryIO) -> str:
   return f"{last} ({raised[1]}, line {raised[2]})" if raised else last
 
 
-def serving(
-    module: str, python: str | None = None, imported_before: Sequence[str] = ()
-) -> list[str]:
+def serving(module: str, python: str) -> list[str]:
   """Returns the command of a process that runs a module's `serve`.
 
   Args:
     python: Path of a Python that has the packages that the module imports, and that shall see no
-      others; this program's own with its packages by default.
-    imported_before: Names of modules that the process imports before that one.
+      others.
   """
-  start = [sys.executable, "-m", "experiment_shell.child_process"]
-  if python is not None:
-    start = [python, "-I", _FILE]
-  return [*start, str(os.getpid()), *imported_before, module]
+  return [python, "-I", _FILE, str(os.getpid()), module]
 
 
 class ChildProcess:
   """A process that answers requests; a context manager that ends it."""
 
-  def __init__(
-      self, command: Sequence[str], variables: Mapping[str, str] | None = None
-  ) -> None:
-    """Starts the process; OSError if it can't be started.
-
-    Args:
-      variables: Environment variables beside this program's.
-    """
-    self._unread = b""
+  def __init__(self, command: Sequence[str]) -> None:
+    """Starts the process; OSError if it can't be started."""
     self._errors = tempfile.TemporaryFile()
     try:
       self._process = subprocess.Popen(
@@ -93,11 +80,6 @@ class ChildProcess:
           stderr=self._errors,
           # Ctrl-C is for the program, which ends its processes.
           start_new_session=True,
-          env={
-              **os.environ,
-              "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-              **(variables or {}),
-          },
       )
     except OSError:
       self._errors.close()
@@ -112,10 +94,6 @@ class ChildProcess:
   def __exit__(self, *unused_exception: object) -> None:
     self.close()
 
-  def fileno(self) -> int:
-    """Returns the file descriptor of the answers, for `select`."""
-    return self._answers.fileno()
-
   def send(self, request: Any) -> None:
     """Sends a request, a value for JSON."""
     # If the process has ended, whoever reads its answer is told.
@@ -123,26 +101,12 @@ class ChildProcess:
       self._requests.write(json.dumps(request).encode() + b"\n")
       self._requests.flush()
 
-  def _receive(self) -> bool:
-    """Waits for some of an answer; returns whether there was any before the output's end."""
-    some = os.read(self.fileno(), 2**16)
-    self._unread += some
-    return bool(some)
-
-  def answers(self) -> list[Any] | None:
-    """Waits for something to read; returns the answers that are complete, None at the end."""
-    if not self._receive():
-      return None
-    *lines, self._unread = self._unread.split(b"\n")
-    return [json.loads(line) for line in lines]
-
   def answer(self) -> Any:
     """Returns the next answer; `Failed` if there is none."""
-    while b"\n" not in self._unread:
-      if not self._receive():
-        ending = self.ending()
-        raise Failed("it closed its output" if ending is None else f"it ended with {ending}")
-    line, self._unread = self._unread.split(b"\n", 1)
+    line = self._answers.readline()
+    if not line.endswith(b"\n"):
+      ending = self.ending()
+      raise Failed("it closed its output" if ending is None else f"it ended with {ending}")
     try:
       return json.loads(line)
     except ValueError as e:
@@ -177,7 +141,7 @@ class ChildProcess:
 
 def _main() -> None:
   """Runs a module's `serve` in this process."""
-  parent_pid, *imported_before, module = sys.argv[1:]
+  parent_pid, module = sys.argv[1:]
   end_with_parent(int(parent_pid))
   # Whatever else prints must not be taken for an answer.
   answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -190,8 +154,6 @@ def _main() -> None:
 
   # Last: where this project is installed, packages for its own Python lie beside it.
   sys.path.append(PROJECT_FOLDER)
-  for name in imported_before:
-    importlib.import_module(name)
   importlib.import_module(module).serve(map(json.loads, sys.stdin), answer)
 
 

@@ -41,6 +41,7 @@ class Inputs:
     skipped: What is left out here, and why.
     warnings: What the reader of the report must not overlook.
     lines: What the program prints of it.
+    processes: If given, cells are measured in such processes, also one at a time.
   """
 
   data: Any = None
@@ -49,6 +50,7 @@ class Inputs:
   skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
   warnings: tuple[str, ...] = ()
   lines: tuple[str, ...] = ()
+  processes: cell_processes.Processes | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -212,13 +214,16 @@ def check_same_inputs(
 
 
 def _measure(
-    experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int
+    experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int,
+    processes: cell_processes.Processes | None,
 ) -> None:
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
   journal = tidy_tables.Journal(place.join(JOURNAL), cells)
   left, failures = journal.left, []
-  outcomes = cell_processes.outcomes(experiment.measure, run_, left, experiment.failures, jobs)
+  outcomes = cell_processes.outcomes(
+      experiment.measure, run_, left, experiment.failures, jobs, processes
+  )
   with contextlib.closing(outcomes), tqdm.tqdm(
       total=len(cells), initial=len(cells) - len(left), unit="cell",
       disable=len(cells) == 1,  # What measures it shows how far it is.
@@ -249,7 +254,8 @@ def run(
   Args:
     config: The settings, with a method `to_json`.
     folder: The output folder; empty or new, unless the run in it is resumed or overwritten.
-    jobs: How many cells are measured at once, each in a process of its own; with 1, in this one.
+    jobs: How many cells are measured at once, each in a process of its own; with 1, in this one
+      where `Inputs.processes` is not given.
     **options: Those of `experiment.load`.
   """
   with contextlib.ExitStack() as stack:
@@ -277,7 +283,7 @@ def run(
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
     run_ = Run(config, inputs.data, place.path, place.recorded is not None)
     with launch.run_errors(place.path, *experiment.failures):
-      _measure(experiment, run_, place, jobs)
+      _measure(experiment, run_, place, jobs, inputs.processes)
   return _results(experiment, place.path)
 
 

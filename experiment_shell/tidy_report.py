@@ -157,7 +157,7 @@ def write_page(
     warned: From a title to the rows of a table.
     contents: What is in the folder's files.
   """
-  settings, versions = finished.settings, finished.document.get("versions", {})
+  settings = finished.settings
   if figures:
     os.makedirs(finished.join(tidy_experiment.FIGURES), exist_ok=True)
   with figure_style.style():
@@ -176,7 +176,11 @@ def write_page(
       reading=reading,
       run=[
           _text_table("Settings", _name_values(settings)),
-          *([_text_table("Versions", _name_values(versions))] if versions else []),
+          *(
+              _text_table(title, _name_values(finished.document[name]))
+              for title, name in (("Data", "about"), ("Versions", "versions"))
+              if finished.document.get(name)
+          ),
           _text_table("Files", [
               {"name": name, "content": content} for name, content in contents.items()
               if finished.has(name) or name == output_folder.REPORT

@@ -19,6 +19,7 @@ from fl_clustering.engine import divergence
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
+from fl_clustering.methods import controls
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import own_clients
@@ -378,15 +379,10 @@ class ThreePhaseTest(parameterized.TestCase):
       with self.assertRaises(type(error)):
         _run(config)
       with tempfile.TemporaryDirectory() as folder:
-        result = run_lib.run(
-            config, _task, folder, tolerated=(type(error),),
-            failed={"local": "there was no memory"},
-        )
+        result = run_lib.run(config, _task, folder, tolerated=(type(error),))
 
-    self.assertEqual(
-        result.failures, {"local": "there was no memory", "hierarchical": text}
-    )
-    self.assertEqual(list(result.methods), ["kmeans", "cfl", "fedavg", "finetuned"])
+    self.assertEqual(result.failures, {"hierarchical": text})
+    self.assertEqual(list(result.methods), ["kmeans", "cfl", "fedavg", "finetuned", "local"])
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
     np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)
 
@@ -431,9 +427,18 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_without_the_control_fedavg_nothing_goes_on_from_it(self):
     config = _config(**_THREE_CLUSTERS, control_repeats=2, method_repeats=0)
-    with tempfile.TemporaryDirectory() as folder:
-      result = run_lib.run(config, _task, folder, failed={"fedavg": "there was no memory"})
+    fails = mock.Mock(side_effect=MemoryError)
 
+    def build(settings, engine):
+      return controls.fedavg(settings, engine)._replace(next=fails)
+
+    with (
+        mock.patch.dict(methods_registry.CONTROLS, {"fedavg": build}),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+      result = run_lib.run(config, _task, folder, tolerated=(MemoryError,))
+
+    self.assertEqual(list(result.failures), ["fedavg"])
     self.assertNotIn("fedavg_matched", result.methods)
     self.assertEmpty(result.repeats)
 

@@ -7,78 +7,68 @@ from __future__ import annotations
 
 import glob
 import os
-import types
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
-from experiment_shell import scores
-from experiment_shell import study
-from experiments.grouping_study import cells
-from experiments.grouping_study import config as config_lib
-from experiments.grouping_study import results as results_lib
+from clustering_basics import intervals
 from experiments.grouping_study import settings as settings_lib
 from experiments.three_phase import cost_text
 from experiments.three_phase import method_names
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import registry as task_registry
-from fl_clustering.three_phase import config as run_config
 
+if TYPE_CHECKING:
+  import pandas as pd
+
+# The presets of studies that have none of their name.
+_PRESETS = {"study_fashion_mnist": "study_mnist"}
 HEADER = (
     "method", "accuracy, mean ± sd", "gain over FedAvg", "gain over fine-tuning", "groups found in",
     "steps", "sent and received",
 )
 
 
-def read(path: str) -> results_lib.Results:
-  """Returns what the study of a committed `results.csv` found.
+def read(path: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+  """Returns the cells of a committed study, and what its settings have to do with differences."""
+  import pandas as pd  # It takes long to import.
 
-  Its settings are those that the table shows, which are enough for differences and intervals.
-  """
-  header, lines = study.read_table(path, cells.TEXT_COLUMNS)
-  rows = [dict(zip(header, line)) for line in lines]
-  names = {column: tuple(dict.fromkeys(row[column] for row in rows)) for column in cells.KEYS}
-  methods = tuple(name for name in names["method"] if name in method_registry.METHODS)
-  # The data don't count, but must have the settings.
-  dataset = "emnist" if task_registry.NATURAL in names["setting"] else "digits"
-  config = config_lib.StudyConfig(
-      run_config.ThreePhaseConfig(dataset=dataset, control_repeats=0, methods=methods),
-      names["setting"], len(names["seed"]),
-      None if names["fold"] == (None,) else len(names["fold"]),
-  )
-  run: Any = types.SimpleNamespace(settings=config.to_json(), rows=lambda *unused_arguments: rows)
-  return results_lib.Results(run)
+  cells = pd.read_csv(path)
+  names = list(cells["method"].unique())
+  others = (method_names.PRETRAIN, *method_names.CONTROLS)
+  return cells, {
+      "settings": list(cells["setting"].unique()),
+      "methods": [name for name in names if name not in others],
+      "personal": [name for name in names if name in method_registry.PERSONAL],
+      "num_folds": cells["fold"].max() or None,
+  }
 
 
-def _gain(results: results_lib.Results, setting: str, method: str, reference: str) -> str:
-  """Returns a method's gain and its interval, in bold if that leaves out zero."""
-  if method not in results.compared_with(reference):
-    return ""
-  gain = results.gain(setting, method, reference)
-  if gain is None:
-    return ""
-  text = f"{scores.points(gain.mean)} ({results_lib.ends_text(gain)})"
-  return f"**{text}**" if gain.leaves_out_zero else text
+def _gain_text(gain: Mapping[str, Any]) -> str:
+  """Returns a gain and its interval, in bold if that leaves out zero."""
+  text = f"{gain['gain']:+.1f}"
+  if gain["low"] == gain["low"]:
+    text += f" ({gain['low']:+.1f} to {gain['high']:+.1f})"
+  return text if gain["verdict"] == intervals.UNCLEAR else f"**{text}**"
 
 
-def rows(results: results_lib.Results, setting: str) -> Iterator[tuple[str, ...]]:
-  """Yields the rows of a setting's table, the most accurate method first."""
-  def accuracy(method: str) -> float:
-    mean = results.mean(setting, method, "accuracy")
-    assert mean is not None  # The committed studies have no failures.
-    return mean
+def rows(cells: pd.DataFrame, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+  """Yields every setting with a row of its table, the most accurate method first."""
+  from experiments.grouping_study import summary  # It takes long to import.
 
-  methods = [method for method in results.methods if method != cells.PRETRAIN]
-  for method in sorted(methods, key=accuracy, reverse=True):
-    found, count = results.num_found(setting, method)
-    steps, down, up = (
-        results.mean(setting, method, name) for name in ("client_steps", "bytes_down", "bytes_up")
-    )
-    assert steps is not None and down is not None and up is not None
-    yield (
+  gains = {
+      (gain["setting"], gain["method"], gain["reference"]): _gain_text(gain)
+      for gain in summary.gains(cells, config).to_dict("records")
+  }
+  scores = summary.scores(cells, config).sort_values("accuracy", ascending=False, kind="stable")
+  for of_method in scores.to_dict("records"):
+    setting, method, found = of_method["setting"], of_method["method"], of_method["found"]
+    if method == method_names.PRETRAIN:
+      continue
+    sd = of_method["sd"]
+    yield setting, (
         method_names.method_name(method),
-        results_lib.accuracy_text(results.interval(setting, method)),
-        *(_gain(results, setting, method, one) for one in results_lib.REFERENCES),
-        f"{found} of {count}" if count else "",
-        cost_text.steps_text(steps), cost_text.bytes_text(down + up),
+        f"{of_method['accuracy']:.3f}" + (f" ± {sd:.3f}" if sd == sd else ""),
+        *(gains.get((setting, method, reference), "") for reference in summary.REFERENCES),
+        f"{found:.0f} of {of_method['repetitions']}" if found == found else "",
+        cost_text.steps_text(of_method["steps"]), cost_text.bytes_text(1e6 * of_method["MB"]),
     )
 
 
@@ -91,10 +81,11 @@ def text(about: Mapping[str, str]) -> str:
   found = ""
   for path in sorted(glob.glob("docs/study_*.csv")):
     file = os.path.basename(path)
-    name, results = file.removesuffix(".csv"), read(path)
-    found += f"### {name}\n\n{about[name]}  [All cells as CSV]({file}).\n\n"
-    for setting in results.settings:
-      lines = (HEADER, ("---",) * len(HEADER), *rows(results, setting))
+    name, (cells, config) = file.removesuffix(".csv"), read(path)
+    found += f"### {name}\n\n{about[_PRESETS.get(name, name)]}  [All cells as CSV]({file}).\n\n"
+    of_settings = list(rows(cells, config))
+    for setting in config["settings"]:
+      lines = (HEADER, ("---",) * len(HEADER), *(row for of, row in of_settings if of == setting))
       found += f"`{setting}`: {settings_lib.SETTINGS[setting].about}.\n\n"
       found += "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
   return found

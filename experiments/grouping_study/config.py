@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-from typing import Any, Mapping
+from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
 from experiments.grouping_study import settings as settings_lib
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import config as run_config
 
 SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
@@ -20,26 +19,6 @@ METHODS = tuple(
 PERSONAL = ("ditto", "apfl")
 # Only these data sets name what was used, also when a study is resumed elsewhere.
 _UNNAMED = "auto"
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class Group:
-  """The cells that share their data and phase 1: those of all methods.
-
-  Attributes:
-    setting: A key of `settings.SETTINGS`.
-    fold: The number of the fold that tests; None without folds.
-  """
-
-  setting: str
-  seed: int
-  fold: int | None
-
-  @property
-  def name(self) -> str:
-    """A name for its folder."""
-    fold = "" if self.fold is None else f"-fold{self.fold}"
-    return f"{self.setting}-seed{self.seed}{fold}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,41 +62,15 @@ class StudyConfig:
       raise validate.error(
           "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats
       )
-    for group in self.groups:
-      self.run_config(group)
+    for name in self.settings:
+      self.run_config(name, self.run.seed)
 
-  @property
-  def groups(self) -> list[Group]:
-    """The groups of the study, in the order of its tables."""
-    seeds = range(self.run.seed, self.run.seed + self.num_seeds)
-    fold_numbers = (None,) if self.num_folds is None else range(self.num_folds)
-    return [
-        Group(setting, seed, fold)
-        for setting in self.settings for seed in seeds for fold in fold_numbers
-    ]
-
-  def run_config(self, group: Group) -> run_config.ThreePhaseConfig:
-    values = settings_lib.SETTINGS[group.setting].values
-    return dataclasses.replace(self.run, seed=group.seed, **values)
-
-  def fold(self, group: Group) -> held_out.Fold | None:
-    if group.fold is None or self.num_folds is None:
-      return None
-    return held_out.Fold(group.fold, self.num_folds)
+  def run_config(self, setting: str, seed: int) -> run_config.ThreePhaseConfig:
+    """Returns the settings of a run."""
+    return dataclasses.replace(self.run, seed=seed, **settings_lib.SETTINGS[setting].values)
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the settings as a dict for JSON; `from_json` is the inverse."""
+    """Returns the settings as a dict for JSON: the study's, and those that all runs share."""
     own = options.to_json(self)
     run = {name: v for name, v in own.pop("run").items() if name not in settings_lib.DECIDED}
     return {**own, **run}
-
-  @classmethod
-  def from_json(cls, values: Mapping[str, Any]) -> "StudyConfig":
-    """Returns the settings that `to_json` made the dict from.
-
-    Raises:
-      KeyError, TypeError or ValueError: If it is none.
-    """
-    own = {name: values[name] for name in ("num_seeds", "num_folds")}
-    of_run = {name: value for name, value in values.items() if name not in ("settings", *own)}
-    return cls(run_config.ThreePhaseConfig(**of_run), tuple(values["settings"]), **own)

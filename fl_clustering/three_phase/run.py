@@ -24,8 +24,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-import types
-from typing import Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Iterator, Sequence, TYPE_CHECKING
 
 from clustering_basics import atomic_file
 from clustering_basics import randomness
@@ -63,9 +62,9 @@ class Run:
   Attributes:
     data_dir: The folder for models that are too many for memory.
     tolerated: Exceptions that end a method or control and not the run, as of `run`.
+    metric: By which of `judging.METRICS` methods are compared.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
-    metric: By which of `judging.METRICS` methods are compared.
     repeats: Every client's `metric` under each repeat of a method, (R, N), by name.
   """
 
@@ -75,8 +74,8 @@ class Run:
   engine: engine_lib.Engine
   stage_runner: stages.StageRunner
   tolerated: tuple[type[BaseException], ...]
-  failures: dict[str, str]
   metric: str
+  failures: dict[str, str] = dataclasses.field(default_factory=dict)
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
@@ -115,12 +114,11 @@ class Run:
     """
     starts = {}
     for name, method in self.methods().items():
-      if name not in self.failures:
-        self.stage_runner.tell_begins(name)
-        with self._failure_of(name):
-          starts[name] = rounds.start(
-              name, method, pretrained, self.config, self.engine, settings
-          )
+      self.stage_runner.tell_begins(name)
+      with self._failure_of(name):
+        starts[name] = rounds.start(
+            name, method, pretrained, self.config, self.engine, settings
+        )
     self.stage_runner.tell_grouped(
         pretrained.client_weights,
         {
@@ -175,7 +173,6 @@ def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
     tolerated: Sequence[type[BaseException]] = (),
-    failed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> result_lib.ThreePhaseResult:
   """Runs all three phases. TFF's context must be set, see `runtime/`.
 
@@ -186,7 +183,6 @@ def run(
     checkpoints: What to go on from and to save to.
     tolerated: Types of exceptions that end a method or control and not the run, unless they are
       raised where it is trained again (`repeats.py`).
-    failed: Why methods and controls fail that are known to, by name; they don't run.
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
@@ -203,16 +199,14 @@ def run(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
-  this = Run(
-      checked, task, data_dir, engine, stage_runner, tuple(tolerated), dict(failed), metric
-  )
+  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), metric)
   # What a method can't work with is refused before anything is trained.
   numbers = {
       name: participation.numbers_of(config, method.from_start)
       for name, method in this.methods().items()
   }
   planned = config.pretrain_rounds + sum(
-      len(numbers[name]) * (1 + config.repeats_of(name)) for name in numbers if name not in failed
+      len(numbers[name]) * (1 + config.repeats_of(name)) for name in numbers
   )
   stage_runner.tell_planned(planned)
   pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
@@ -225,7 +219,7 @@ def run(
   # It goes on from the control, so there is none without that.
   if registry.FEDAVG in this.results:
     more_rounds = matched_control.numbers(config, this.results, engine)
-    if more_rounds and matched_control.NAME not in this.failures:
+    if more_rounds:
       stage_runner.tell_planned(planned + len(more_rounds))
       longer = rounds.go_on(
           starts[registry.FEDAVG], this.results[registry.FEDAVG], matched_control.NAME

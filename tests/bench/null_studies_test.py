@@ -7,10 +7,7 @@ from bench import null_studies
 class NullStudiesTest(absltest.TestCase):
 
   def test_few_studies_claim_what_is_not_there(self):
-    folder = self.create_tempdir().full_path
-    found = [
-        null_studies.claims("alike", 5, folder, np.random.default_rng(seed)) for seed in range(12)
-    ]
+    found = [null_studies.claims("alike", 5, np.random.default_rng(seed)) for seed in range(12)]
 
     # Of 12 with 5% each, four or more have a probability of .2%.  By intervals that hold one at a
     # time, nearly all of them would claim something.

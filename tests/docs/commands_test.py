@@ -32,7 +32,7 @@ _EXPERIMENTS = {
     "experiments.dp_benchmark": "config",
     "experiments.multi_view": "config",
     "experiments.private_clusters": "config",
-    "experiments.study": "Study",
+    "experiments.study": "config",
     "experiments.three_phase_emnist": "config",
 }
 

@@ -15,7 +15,7 @@ _EXPERIMENTS = {
     "federated_kmeans": "paper_config",
     "multi_view": "config",
     "private_clusters": "config",
-    "study": "Study",
+    "study": "config",
     "three_phase_emnist": "config",
 }
 

@@ -97,7 +97,7 @@ GOLDEN = {
         "experiments.study --num_clients=6 --pretrain_rounds=1 --cluster_rounds=1 "
         "--model=logistic --methods=kmeans,ifca --num_clusters=2 --settings=rotated,shards "
         "--num_seeds=2 --jobs=1",
-        _columns("results.csv", ["setting", "seed", "method"], _SCORES),
+        _tidy(["setting", "seed", "method"], *_SCORES),
         rtol=0, atol=0.01,
     ),
     "kmeans": Golden(

@@ -33,10 +33,11 @@ def setUpModule():
   unittest.addModuleCleanup(local.close)
 
 
-def _config(preset):
-  """Returns the settings of a preset as the program reads them."""
+def _config(partition):
+  """Returns the settings of `rotated_groups` with a partition, as the program reads them."""
+  preset = "--flagfile=experiments/presets/rotated_groups.flags"
   with flagsaver.flagsaver():
-    flags.FLAGS(["program", f"--flagfile=experiments/presets/{preset}.flags"])
+    flags.FLAGS(["program", preset, f"--partition={partition}"])
     return data.config_of(experiment_flags.settings(), flags.FLAGS.data_dir)
 
 
@@ -64,12 +65,12 @@ class PresetsTest(parameterized.TestCase):
 
   @nightly.only
   @parameterized.parameters(
-      ("rotated_groups", ("kmeans", "hierarchical", "ifca", "fesem", "pacfl", "cfl")),
+      ("rotated", ("kmeans", "hierarchical", "ifca", "fesem", "pacfl", "cfl")),
       # PACFL's default looks at images alone, which are the same in all groups.
-      ("permuted_groups", ("kmeans", "hierarchical", "ifca", "fesem", "cfl")),
+      ("permuted_labels", ("kmeans", "hierarchical", "ifca", "fesem", "cfl")),
   )
-  def test_finds_the_groups(self, preset, names):
-    config = _config(preset)
+  def test_finds_the_groups(self, partition, names):
+    config = _config(partition)
     self.assertContainsSubset(names, config.chosen_methods)
     for name, _, index in _clusters(config, names):
       self.assertGreaterEqual(index, _LEAST, name)

@@ -1,3 +1,4 @@
+import contextlib
 import os
 from unittest import mock
 
@@ -5,11 +6,13 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiment_shell import finished_run
+from experiment_shell import launch
+from experiment_shell import tidy_experiment
 from experiments.grouping_study import cells
-from experiments.grouping_study import config as config_lib
+from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import result as result_lib
@@ -18,6 +21,7 @@ from fl_clustering.three_phase import stages
 from tests.experiments.grouping_study import sample_study
 
 _CONFUSIONS = np.array([[[3, 1], [0, 4]], [[2, 2], [1, 3]]])  # Two clients, two labels.
+_CELL = {"setting": "iid", "seed": 1, "fold": 0}
 
 
 def _pretrained():
@@ -37,27 +41,26 @@ def _method():
   )
 
 
-def _tell_rounds(observer, stage, num_rounds, steps):
-  observer.stage_begins(stage)
-  for number in range(1, num_rounds + 1):
+def _tell_rounds(observer, stage, steps):
+  for number in (1, 2):
     observer.round_finished(stage, number, stages.metric_rows("cluster", stage, "", number, {
         "clients_accuracy_mean": number / 10, "client_steps": steps, "bytes_down": 10 * steps,
         "bytes_up": 10 * steps,
     }))
 
 
-def _run(config, task, data_dir, checkpoints, observers, tolerated, failed):
+def _run(config, task, data_dir, checkpoints, observers, tolerated):
   """Stands for `run_lib.run`: IFCA diverges."""
-  del config, task, data_dir, checkpoints, tolerated
+  del task, data_dir, tolerated
+  assert config.seed == 1
+  checkpoints.save("pretrain", "", 1, {}, [], True)
   (observer,) = observers
-  _tell_rounds(observer, "pretrain", 2, 3)
-  methods = {}
-  for name in ("kmeans", "fedavg", "finetuned", "local"):
-    if name not in failed:
-      _tell_rounds(observer, name, 2, 4)
-      methods[name] = _method()
+  _tell_rounds(observer, "pretrain", 3)
+  for name in ("kmeans", "fedavg"):
+    _tell_rounds(observer, name, 4)
+  methods = {name: _method() for name in ("kmeans", "fedavg")}
   return result_lib.ThreePhaseResult(
-      _pretrained(), None, methods, None, None, None, None, {"ifca": "nan", **failed}
+      _pretrained(), None, methods, None, None, None, None, {"ifca": "nan,\nin round 1"}
   )
 
 
@@ -67,136 +70,116 @@ class CellsTest(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
     self.config = sample_study.config(("iid",), num_seeds=2)
-    self.told = []
-    self.enter_context(mock.patch.object(cells, "load_task", return_value=mock.Mock()))
+    self.load_task = self.enter_context(
+        mock.patch.object(cells, "load_task", return_value=mock.Mock())
+    )
+    self.enter_context(mock.patch.object(runtime, "LocalRuntime", contextlib.nullcontext))
 
-  def _measure(self, run, group=None, failed=()):
+  def _measure(self, run=_run):
+    whole = tidy_experiment.Run(self.config, cells.Machine(None, 1), self.folder)
     with mock.patch.object(run_lib, "run", run):
-      cells.measure_group(
-          self.config, group or self.config.groups[0], None, self.folder, dict(failed),
-          self.told.append,
-      )
+      return cells.EXPERIMENT.measure(whole, **_CELL)
 
-  def _rows(self, name=cells.RESULTS):
-    cells.write_joined(self.config, self.folder)
-    return finished_run.FinishedRun(self.folder).rows(name, cells.TEXT_COLUMNS)
+  def _checkpoints(self):
+    return os.listdir(os.path.join(self.folder, "checkpoints"))
 
-  def test_rows_of_a_group(self):
-    self._measure(_run)
+  def test_are_settings_seeds_and_folds(self):
+    study = sample_study.config(("iid", "rotated"), num_seeds=2, num_folds=2, seed=3)
 
-    rows = self._rows()
     self.assertEqual(
-        [row["method"] for row in rows],
-        ["pretrain", "kmeans", "ifca", "fedavg", "finetuned", "local"],
+        [tuple(cell.values()) for cell in cells.cells(study)],
+        [(setting, seed, fold) for setting in ("iid", "rotated") for seed in (3, 4)
+         for fold in (1, 2)],
     )
-    kmeans = rows[1]
-    self.assertEqual(kmeans["accuracy"], (7 / 8 + 5 / 8) / 2)
-    self.assertEqual(kmeans["global_weighted_accuracy"], 5 / 8)
-    self.assertEqual(kmeans["validation_accuracy"], 2 / 5)
-    self.assertEqual((kmeans["num_clusters"], kmeans["adjusted_rand_index"]), (2, 0.5))
-    self.assertEqual((kmeans["client_steps"], kmeans["bytes_up"]), (16, 150))
-    self.assertEqual((kmeans["purity"], kmeans["problem"]), (None, ""))
-    self.assertEqual(rows[0]["global_accuracy"], 7 / 8)
-    self.assertEqual((rows[2]["accuracy"], rows[2]["problem"]), (None, "nan"))
-    self.assertEqual(self.told, ["data", "pretrain", "kmeans", "fedavg", "finetuned", "local"])
+    self.assertEqual([cell["fold"] for cell in cells.cells(self.config)], [0, 0])
 
-  def test_costs_of_rounds_include_what_came_before(self):
-    self._measure(_run)
+  def test_scores_of_a_cell(self):
+    rows = self._measure()["results"]
 
-    rounds = {
-        (row["method"], row["round"]): (row["client_steps"], row["bytes"])
-        for row in self._rows(cells.ROUNDS)
-    }
-    self.assertEqual(rounds["pretrain", 1], (3, 60))
-    self.assertEqual(rounds["kmeans", 1], (12, 230))
-    self.assertEqual(rounds["kmeans", 2], (16, 310))
-    self.assertNotIn(("ifca", 1), rounds)
+    found = {(row["method"], row["metric"]): row["value"] for row in rows}
+    self.assertLen(found, 3 * len(cells.SCORES))
+    of_kmeans = {metric: found["kmeans", metric] for metric in cells.SCORES}
+    self.assertEqual(of_kmeans["accuracy"], (7 / 8 + 5 / 8) / 2)
+    self.assertEqual(of_kmeans["global_weighted_accuracy"], 5 / 8)
+    self.assertEqual(of_kmeans["validation_accuracy"], 2 / 5)
+    self.assertEqual((of_kmeans["num_clusters"], of_kmeans["adjusted_rand_index"]), (2, 0.5))
+    self.assertEqual((of_kmeans["client_steps"], of_kmeans["bytes_up"]), (16, 150))
+    self.assertIsNone(of_kmeans["purity"])
+    self.assertEqual(found["pretrain", "global_accuracy"], 7 / 8)
 
-  def test_a_method_that_is_known_to_fail_is_a_row(self):
-    self._measure(_run, failed={"local": "no memory"})
-
-    self.assertEqual(self._rows()[-1]["problem"], "no memory")
-
-  def test_checkpoints_stay_where_a_process_ended(self):
-    group = self.config.groups[0]
-    checkpoints = os.path.join(cells.group_folder(self.folder, group), "checkpoints")
-    os.makedirs(checkpoints)
-
-    self._measure(_run, failed={"local": f"{cells.PROCESS_ENDED} with code -9"})
-    self.assertFalse(cells.is_measured(self.folder, group))
-    self.assertTrue(os.path.exists(checkpoints))
-    self.assertEqual(self._rows()[-1]["problem"], "the process ended with code -9")
-
-    self._measure(_run)
-    self.assertTrue(cells.is_measured(self.folder, group))
-    self.assertFalse(os.path.exists(checkpoints))
-
-  def test_phase_1_that_diverges_is_the_failure_of_all(self):
-    self._measure(mock.Mock(side_effect=divergence.TrainingDiverged("nan,\nin round 1")))
-
-    problems = {row["method"]: row["problem"] for row in self._rows()}
-    self.assertEqual(
-        problems, dict.fromkeys(cells.methods_of(self.config.run), "nan, in round 1")
-    )
-
-  @parameterized.parameters("", "of 3 GB")
-  def test_phase_1_without_memory_is_the_failure_of_all(self, text):
-    self._measure(mock.Mock(side_effect=MemoryError(text)))
-
-    self.assertEqual({row["problem"] for row in self._rows()}, {text or "MemoryError"})
-
-  def test_a_method_may_diverge_or_lack_memory(self):
+  def test_a_method_that_diverges_is_a_row_beside_the_others(self):
     run = mock.Mock(side_effect=_run)
 
-    self._measure(run)
+    (problem,) = self._measure(run)["problems"]
 
-    self.assertCountEqual(
-        run.call_args.kwargs["tolerated"], [divergence.TrainingDiverged, MemoryError]
-    )
+    self.assertEqual((problem["method"], problem["problem"]), ("ifca", "nan, in round 1"))
+    self.assertCountEqual(run.call_args.args[-1], [divergence.TrainingDiverged, MemoryError])
 
-  def test_a_draw_with_too_few_examples_is_the_failure_of_all(self):
-    cells.load_task.side_effect = partition.TooFewExamples("`num_clients` must be less")
+  def test_costs_of_rounds_include_what_came_before(self):
+    rounds = {
+        (row["method"], row["round"], row["metric"]): row["value"]
+        for row in self._measure()["rounds"]
+    }
 
-    self._measure(_run)
+    for method, number, steps, size in (
+        ("pretrain", 1, 3, 60), ("kmeans", 1, 12, 230), ("kmeans", 2, 16, 310)
+    ):
+      self.assertEqual(rounds[method, number, "client_steps"], steps)
+      self.assertEqual(rounds[method, number, "bytes"], size)
+    self.assertEqual(rounds["kmeans", 2, "accuracy"], 0.2)
+    self.assertNotIn("ifca", {method for method, _, _ in rounds})
 
-    self.assertEqual({row["problem"] for row in self._rows()}, {"`num_clients` must be less"})
+  def test_checkpoints_stay_until_a_cell_is_measured(self):
+    def stopped(*arguments):
+      _run(*arguments)
+      raise KeyboardInterrupt
 
-  def test_data_that_are_not_there_are_no_result(self):
-    cells.load_task.side_effect = ValueError("`data_dir` must be a folder")
+    with self.assertRaises(KeyboardInterrupt):
+      self._measure(stopped)
+    self.assertEqual(self._checkpoints(), ["iid-seed1-fold0"])
 
-    with self.assertRaisesRegex(ValueError, "`data_dir` must be a folder"):
-      self._measure(_run)
-
-    self.assertEmpty(self._rows())
-    self.assertFalse(cells.is_measured(self.folder, self.config.groups[0]))
+    self._measure()
+    self.assertEmpty(self._checkpoints())
 
   def test_checkpoints_that_can_not_be_read_are_made_again(self):
-    folder = cells.group_folder(self.folder, self.config.groups[0])
-    checkpoints = os.path.join(folder, "checkpoints")
-    os.makedirs(checkpoints)
-    with open(os.path.join(checkpoints, "pretrain.npz"), "w", encoding="utf-8") as file:
-      file.write("damaged")
+    path = os.path.join(self.folder, "checkpoints", "iid-seed1-fold0", "damaged")
+    os.makedirs(path)
 
-    def run(*arguments, **options):
-      if os.path.exists(os.path.join(checkpoints, "pretrain.npz")):
+    def run(*arguments):
+      if os.path.exists(path):
         raise checkpoint.DamagedCheckpoint("it is damaged")
-      return _run(*arguments, **options)
+      return _run(*arguments)
 
-    self._measure(run)
+    self.assertNotEmpty(self._measure(run)["results"])
+    self.assertEmpty(self._checkpoints())
 
-    self.assertEqual(self._rows()[1]["problem"], "")
-    self.assertFalse(os.path.exists(checkpoints))
+  @parameterized.parameters(
+      divergence.TrainingDiverged("nan"), MemoryError("of 3 GB"), runtime.WorkerLost("gone")
+  )
+  def test_a_phase_1_that_fails_is_a_cell_that_fails(self, error):
+    with self.assertRaises(cells.EXPERIMENT.failures):
+      self._measure(mock.Mock(side_effect=error))
 
-  def test_tables_are_joined_in_the_order_of_the_study(self):
-    first, second = self.config.groups
-    self._measure(_run, second)
-    self.assertEqual({row["seed"] for row in self._rows()}, {1})
+  @parameterized.parameters(
+      partition.TooFewExamples("`num_clients` must be less"), OSError("no such folder"),
+  )
+  def test_data_that_can_not_be_loaded_are_a_cell_that_fails(self, error):
+    self.load_task.side_effect = error
 
-    self._measure(_run, first)
+    with self.assertRaisesRegex(launch.InputError, str(error)):
+      self._measure()
+    self.assertIn(launch.InputError, cells.EXPERIMENT.failures)
 
-    self.assertEqual([row["seed"] for row in self._rows()], [0] * 6 + [1] * 6)
-    self.assertTrue(cells.is_measured(self.folder, first))
-    self.assertFalse(cells.is_measured(self.folder, config_lib.Group("iid", 2, None)))
+
+class FoldsTest(parameterized.TestCase):
+
+  @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
+  def test_folds_count_from_one(self, num_folds, fold, expected):
+    study = sample_study.config(("iid",), num_folds=num_folds)
+    with mock.patch.object(cells.data_lib, "load") as load:
+      cells.load_task(study, None, "iid", 0, fold)
+
+    self.assertEqual(load.call_args.args[-1], expected)
 
 
 if __name__ == "__main__":
