@@ -54,6 +54,7 @@ class Run:
   config: Any
   data: Any
   folder: str
+  is_resumed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +125,12 @@ class Experiment:
     tidy: The tidy tables, with their columns beside the keys.
     files: Further files that `measure` writes, and what is in them.
     folders: Likewise.
-    read: Tables among these that `summarise` gets too where they are, with all of their columns.
+    read: Tables among these that `summarise` gets too where they are, with all of their columns;
+      None where a run's data decide which these are.
+    finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
+      such as a model, when all are measured.  A resumed run may call it again.
+    is_charged: Whether a run with this `config.json`, None if that is missing, may have released
+      what counts for good.  It is not overwritten.
     versions_of: The packages whose versions `config.json` states.
     failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
@@ -146,7 +152,9 @@ class Experiment:
   )
   files: Mapping[str, str] = dataclasses.field(default_factory=dict)
   folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
-  read: Mapping[str, tidy_tables.Columns] = dataclasses.field(default_factory=dict)
+  read: Mapping[str, tidy_tables.Columns | None] = dataclasses.field(default_factory=dict)
+  finish: Callable[[Run, Mapping[str, Any]], None] | None = None
+  is_charged: Callable[[Mapping[str, Any] | None], bool] = lambda recorded: False
   versions_of: tuple[str, ...] = ()
   failures: tuple[type[Exception], ...] = ()
   rechecks_finished: bool = False
@@ -223,6 +231,8 @@ def _measure(
     return
   with contextlib.suppress(FileNotFoundError):
     os.remove(place.join(FAILURES))
+  if experiment.finish is not None:
+    experiment.finish(run_, tidy(experiment, finished_run.FinishedRun(place.path)))
 
 
 def run(
@@ -255,11 +265,12 @@ def run(
           "inputs": inputs.identity,
           "skipped": inputs.skipped,
           "versions": experiment_lib.versions(experiment.versions_of),
-      })
+      }, experiment.is_charged)
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
-    with launch.run_errors(place.path):
-      _measure(experiment, Run(config, inputs.data, place.path), place, jobs)
+    run_ = Run(config, inputs.data, place.path, place.recorded is not None)
+    with launch.run_errors(place.path, *experiment.failures):
+      _measure(experiment, run_, place, jobs)
   return _results(experiment, place.path)
 
 

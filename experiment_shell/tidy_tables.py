@@ -79,10 +79,17 @@ class Journal:
       folder.write_text(file_name(name), text)
 
 
-def read(run: finished_run.FinishedRun, table: str, kinds: Columns) -> Any:
-  """Returns a table of a run as a `pandas.DataFrame`; `DamagedFile` if it can't be read."""
+def read(run: finished_run.FinishedRun, table: str, kinds: Columns | None) -> Any:
+  """Returns a table of a run as a `pandas.DataFrame`; `DamagedFile` if it can't be read.
+
+  Args:
+    kinds: Its columns; None for those that it has, where several may have one name.
+  """
   import pandas as pd  # It takes long to import.
 
+  if kinds is None:
+    header, lines = run.table(file_name(table))
+    return pd.DataFrame(lines, columns=header)
   rows = run.rows(file_name(table), kinds)
   with finished_run.damage(run.join(file_name(table))):
     found = {

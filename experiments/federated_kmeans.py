@@ -6,31 +6,21 @@
       --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
-import contextlib
 import re
-from typing import Any, Mapping
+from typing import Any
 
 from absl import flags
 
 from clustering_basics import options
 from clustering_basics import validate
-from experiment_shell import experiment
-from experiment_shell import lazy_module
+from experiment_shell import launch
 from experiment_shell import option_flags
-from experiment_shell import output_folder
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiments.kmeans import config as config_lib
 from experiments.own_tables import column_flags
 from experiments.own_tables import schema_flag
-from experiments import reports
-from fl_clustering import runtime
-
-own_data = lazy_module.LazyModule("experiments.kmeans.own_data")
 
 for _module in (run_flags, column_flags, schema_flag):
   flags.adopt_module_key_flags(_module)
@@ -50,21 +40,9 @@ flags.DEFINE_string(
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, without --epsilon).")
 
-HELP = program_help.Help(
-    {
-        "data": ("data_dir", "figure", "seeds"),
-        "tables": ("schema", "exclude"),
-        "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
-        "privacy": ("epsilon", "delta", "radius"),
-        "output": run_flags.NAMES[:2],
-    },
-    {
-        "data": ("dataset", "cache_dir", "seed"),
-        "tables": column_flags.NAMES,
-        "methods": ("n_init", "min_count"),
-        "privacy": ("max_points", "trust", "min_clients"),
-        "output": run_flags.NAMES,
-    },
+HELP = (
+    "data_dir", "figure", "seeds", "schema", "exclude", "num_clusters", "k_range", "algorithm",
+    "standardize", "epsilon", "delta", "radius", "output_dir", "resume",
 )
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
@@ -95,7 +73,8 @@ def _own_settings() -> dict[str, Any]:
   return {**values, "seed": flags.FLAGS.seed}
 
 
-def _own_data_config() -> config_lib.OwnDataConfig:
+def own_config() -> config_lib.OwnDataConfig:
+  """Returns the settings of the user's own data; ValueError if the flags don't fit."""
   option_flags.check_left_out(_OF_PAPERS, "with --data_dir")
   if flags.FLAGS.epsilon is not None and flags.FLAGS.schema is None:
     # Before a file is read: where no line has the columns' names, the first one is a row.
@@ -104,45 +83,23 @@ def _own_data_config() -> config_lib.OwnDataConfig:
   return config_lib.OwnDataConfig(schema=schema, **settings)
 
 
-class OwnData(experiment.Experiment):
-  """The clusters of the clients of a folder."""
-
-  name = "federated_kmeans_own_data"
-  program = "federated_kmeans"
-  files = (
-      config_lib.K_SELECTION, config_lib.CENTROIDS, config_lib.ROUNDS, config_lib.PROFILES,
-  )
-  folders = ("figures", config_lib.ASSIGNMENTS, config_lib.MODEL)
-  versions_of = ("numpy", "scikit-learn", "tensorflow", "tensorflow-federated")
-  failures = (runtime.WorkerLost,)
-  report = reports.MODULES[name]
-  # A finished run is told from one on other data.
-  rechecks_finished = True
-  config = staticmethod(_own_data_config)
-
-  def load(self, config: Any, recorded: Any, stack: contextlib.ExitStack) -> experiment.Inputs:
-    del stack
-    data_dir = flags.FLAGS.data_dir or ""
-    with column_flags.naming_draft(data_dir):
-      clients = own_data.open_folder(config, data_dir)
-    return own_data.load(config, clients, data_dir, recorded)
-
-  def measure(
-      self, config: Any, inputs: experiment.Inputs, folder: output_folder.OutputFolder
-  ) -> Mapping[str, Any]:
-    return own_data.measure(config, inputs.data, folder)
-
-  def is_charged(self, recorded: Mapping[str, Any] | None, path: str) -> bool:
-    return recorded is not None and recorded["config"].get("epsilon") is not None
-
-
 def main() -> None:
-  if flags.FLAGS.data_dir is not None:
-    OwnData().main()
+  # They take long to import.
+  # pylint: disable=g-import-not-at-top
+  data_dir = flags.FLAGS.data_dir
+  if data_dir is not None:
+    with launch.input_errors():
+      own_settings = own_config()
+    from experiments.kmeans import own_rows
+
+    tidy_experiment.main(
+        own_rows.EXPERIMENT, own_settings, data_dir=data_dir,
+        advice=column_flags.naming_draft(data_dir),
+    )
     return
   with launch.input_errors():
     settings = paper_config()
-  from experiments.kmeans import papers  # It takes long to import.
+  from experiments.kmeans import papers
 
   tidy_experiment.main(papers.EXPERIMENT, settings, cache_dir=flags.FLAGS.cache_dir)
 

@@ -7,16 +7,14 @@ per view.  The files must have the features that the run was made with, in any o
 are not used.  They are read by the run's schema, or with another dialect by --schema.
 """
 
-import csv
 import os
-from typing import Any, Iterable, Mapping
 
 from absl import flags
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import path_flag
+from experiments.own_tables import predictions
 from experiments.own_tables import schema_flag
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
@@ -35,22 +33,6 @@ flags.DEFINE_enum(
     "are profiles; else global.")
 
 _PROFILES = "profiles.csv"
-
-
-def _write(path: str, predictions: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> tuple[int, int]:
-  """Writes a line for every row; returns the numbers of clients and rows."""
-  num_clients = num_rows = 0
-  with atomic_file.atomic_path(path) as temporary:
-    with open(temporary, "w", encoding="utf-8", newline="") as file:
-      writer = csv.writer(file, lineterminator="\n")
-      for client_id, names, predicted in predictions:
-        if not num_clients:
-          writer.writerow(("client", *names, *predicted))
-        columns = (*names.values(), *map(list, predicted.values()))
-        writer.writerows((client_id, *row) for row in zip(*columns))
-        num_clients += 1
-        num_rows += len(names["row"])
-  return num_clients, num_rows
 
 
 def _profiles(run: str) -> dict[int, dict[str, float]] | None:
@@ -77,7 +59,10 @@ def main() -> None:
     model = load_model.load_model(flags.FLAGS.run)
     clients = model.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)
     model, placed = model.place_others(clients, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
-    num_clients, num_rows = _write(path, model.predict_tables(clients))
+    num_clients = num_rows = 0
+    for _, names, _ in predictions.write(path, model.predict_tables(clients)):
+      num_clients += 1
+      num_rows += len(names["row"])
   for text in placed:
     print(f"note: {text}")
   rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"

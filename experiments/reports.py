@@ -8,9 +8,10 @@ from experiment_shell import finished_run
 # From an experiment's name in `config.json` to a module with an `EXPERIMENT` (`tidy_experiment`), or
 # with `FILES` and `write_report`.
 MODULES = {
+    "clustering_demo": "dp_clustering.demo.sweeps",
     "dp_benchmark": "experiments.private.benchmark",
     "federated_kmeans": "experiments.kmeans.papers",
-    "federated_kmeans_own_data": "experiments.kmeans.own_report",
+    "federated_kmeans_own_data": "experiments.kmeans.own_rows",
     "multi_view": "experiments.multiview.comparison",
     "private_clusters": "experiments.private_training.release",
     "private_clusters_simulation": "experiments.private_training.simulation",

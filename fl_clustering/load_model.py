@@ -62,11 +62,9 @@ class SavedModel(abc.ABC):
   def scaling(self) -> secure_sums.Scaling:
     return self.model.scaling
 
-  def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: str | None = None
-  ) -> Any:
+  def open_folder(self, directory: str, schema: str | None = None) -> Any:
     """Returns the clients of a folder of later files, as `tables.open_folder` does."""
-    return self.tables.open_folder(directory, schema, argument)
+    return self.tables.open_folder(directory, schema)
 
   @abc.abstractmethod
   def _names_and_features(

@@ -91,6 +91,35 @@ class SavedClustersTest(absltest.TestCase):
         ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})
 
+  def test_clients_of_whose_rows_some_have_labels(self):
+    vectors = np.zeros((2, self._task.num_parameters), np.float32)
+    vectors[:, -2:] = [[2, 0], [0, 2]]
+    saved = dataclasses.replace(
+        self._saved(self._task, vectors), global_vector=np.ones_like(vectors[0])
+    )
+    folder = self.create_tempdir()
+    for name, labels in {
+        "a": ["", "yes"], "new": ["yes", ""], "some": ["", "", "", "no", "no"], "none": ["", ""],
+        "A": [""],
+    }.items():
+      rows = "".join(f"{dose},{label}\n" for dose, label in enumerate(labels))
+      folder.create_file(f"{name}.csv", f"dose,sick\n{rows}")
+    clients = saved.open_folder(folder.full_path)
+    placed, notes = saved.place_others(clients)
+    found = {name: columns["cluster"] for name, _, columns in placed.predict_tables(clients)}
+    self.assertEqual(found, {
+        "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2,
+        "A": ["global"],
+    })
+    with_labels, alike, without = notes
+    self.assertIn("new, some: ", with_labels)
+    self.assertIn("A, none: ", without)
+    self.assertIn("'a'", alike)
+    folder.create_file("a.csv", "dose,sick\n1,well\n")
+    with self.assertRaises(bad_table.BadTable) as caught:
+      saved.open_folder(folder.full_path)
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "sick"))
+
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))
     with self.assertRaisesRegex(ValueError, "`frame` must .* row 2"):

@@ -3,74 +3,52 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from experiment_shell import figure_style
 
 if TYPE_CHECKING:
-  from matplotlib import figure
+  from matplotlib.axes import Axes
+  import pandas as pd
 
-# Column, name, marker and marker size.  Where markers coincide, later ones are on top.
-_QUALITIES = (
-    ("dominant_label_accuracy", "dominant label accuracy", "o", 8),
-    ("true_nonmatch_frac", "true non-matches", "s", 7),
-    ("false_match_frac", "false matches", "^", 4.5),
-)
-_LOSS_COLOR, *_QUALITY_COLORS = figure_style.CATEGORY_COLORS
+LOSS, TRUE_LOSS = "loss/point", "of true clusters"
+# Where markers coincide, later ones are on top.
+QUALITIES = ("accuracy", "true non-matches", "false matches")
+# From a panel to the columns that it shows.
+PANELS = {"loss per point": (LOSS, TRUE_LOSS), "agreement with the true clusters": QUALITIES}
+_LOSS_COLOR, *_COLORS = figure_style.CATEGORY_COLORS
+_LOOKS: dict[str, dict[str, Any]] = {
+    LOSS: {"color": _LOSS_COLOR, "marker": "D"},
+    TRUE_LOSS: {"color": figure_style.QUIET, "linestyle": ":"},
+    **{
+        name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3}
+        for name, color, marker, size in zip(QUALITIES, _COLORS, "os^", (8, 7, 4.5))
+    },
+}
 _MOST_TICKS = 10
 
 
-def _set_up_axis(axes: Any, values: Sequence[float], places: list[float]) -> None:
+def draw(label: str, frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws the lines of a panel.
+
+  Args:
+    label: Of the axis of what varies.
+    frame: With `line`, `x` in ascending order, and `y`.
+  """
+  values = frame["x"].unique().tolist()
+  # A logarithmic axis has no place for infinity, so it comes after the rest.
+  largest = max(filter(math.isfinite, values), default=1)
+  places = {value: value if math.isfinite(value) else 2 * largest for value in values}
+  for name, rows in frame.groupby("line", sort=False):
+    axes.plot(rows["x"].map(places), rows["y"], label=name, **_LOOKS[str(name)])
+  top = 1 if set(frame["line"]) <= set(QUALITIES) else frame["y"].max()
+  axes.set_ylim(-0.04 * top, 1.08 * top)
   axes.set_xscale("log")
-  shown = figure_style.evenly_spaced(range(len(values)), _MOST_TICKS)
+  shown = figure_style.evenly_spaced(values, _MOST_TICKS)
   axes.set_xticks(
-      [places[index] for index in shown],
-      [f"{values[index]:g}" if math.isfinite(values[index]) else "no noise" for index in shown],
+      [places[value] for value in shown],
+      [f"{value:g}" if math.isfinite(value) else "no noise" for value in shown],
   )
   axes.set_xticks([], minor=True)
   axes.grid(True)
-
-
-def sweep_figure(
-    rows: Sequence[Mapping[str, Any]], over: str, true_loss: float, data: str, setting: str
-) -> figure.Figure:
-  """Returns a figure of the loss, and below it the quality, over k or over epsilon.
-
-  Args:
-    rows: The sweep's rows of the results, in any order.
-    over: The column that varies: `k` or `epsilon`.
-    data: Description of the data, for the title.
-    setting: Description of what all rows share, for the title.
-  """
-  rows = sorted(rows, key=lambda row: row[over])
-  values = [row[over] for row in rows]
-  # A logarithmic axis has no place for infinity, so it comes after the rest.
-  largest = max(filter(math.isfinite, values), default=1)
-  places = [value if math.isfinite(value) else 2 * largest for value in values]
-  figure = figure_style.new_figure(6.2)
-  loss_axes, quality_axes = figure.subplots(2, 1)
-
-  losses = [row["loss_per_point"] for row in rows]
-  loss_axes.plot(places, losses, color=_LOSS_COLOR, marker="D", label="loss per point")
-  loss_axes.axhline(
-      true_loss, color=figure_style.QUIET, linestyle=":", label="loss of the true clusters"
-  )
-  largest_loss = max(*losses, true_loss)
-  loss_axes.set_ylim(-0.04 * largest_loss, 1.08 * largest_loss)
-  loss_axes.set_title("loss: mean squared distance to the nearest center", loc="left")
-
-  for (column, name, marker, size), color in zip(_QUALITIES, _QUALITY_COLORS):
-    quality_axes.plot(
-        places, [row[column] for row in rows], color=color, marker=marker, markersize=size,
-        linewidth=size / 3, label=name,
-    )
-  quality_axes.set_ylim(-0.04, 1.04)
-  quality_axes.set_title(
-      "how the clusters reflect the true ones (best: accuracy 1, matches 0)", loc="left"
-  )
-  quality_axes.set_xlabel("k, the number of clusters" if over == "k" else over)
-  for axes in (loss_axes, quality_axes):
-    _set_up_axis(axes, values, places)
-  figure.legend(loc="outside lower center", ncols=3)
-  figure_style.set_title(figure, data, f"Private clustering over {over}, with {setting}")
-  return figure
+  axes.set_xlabel(label)

@@ -2,22 +2,13 @@
 
 import dataclasses
 import functools
-from typing import Any, Mapping
+from typing import Any
 
-from clustering_basics import model_folder
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import schema as schema_lib
-
-# Files of a run on the user's own data.
-K_SELECTION = "k_selection.csv"
-CENTROIDS = "centroids.csv"
-ROUNDS = "rounds.csv"
-ASSIGNMENTS = "assignments"
-PROFILES = "profiles.csv"
-MODEL = model_folder.MODEL
 
 # What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
@@ -220,10 +211,3 @@ class OwnDataConfig:
 
   def to_json(self) -> dict[str, Any]:
     return options.to_json(self)
-
-  @classmethod
-  def from_json(cls, settings: Mapping[str, Any]) -> "OwnDataConfig":
-    return cls(**{
-        **settings, "k_range": settings["k_range"] and tuple(settings["k_range"]),
-        "schema": schema_lib.Schema.from_json(settings["schema"]),
-    })

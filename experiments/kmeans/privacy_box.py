@@ -1,4 +1,4 @@
-"""What leaves a client, in plain words: the text of the reports' privacy boxes."""
+"""What leaves a client, in plain words, by algorithm and by whom the noise is added."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from fl_clustering.points import privacy as privacy_lib
 _MEANS = (
     "A mean of a few points is weak protection. Two rounds differ in a few points only, so the "
     "difference of two messages can be a row."
+)
+
+_KEPT = (
+    "A mean of fewer points than min_count, or one that equals one of its rows, doesn't leave a "
+    "client."
 )
 
 _TOTALS = (
@@ -18,7 +23,7 @@ _TOTALS = (
 )
 
 # By the names of `--algorithm`.
-_LEAVES = {
+LEAVES = {
     "sums": (
         f"The server gets totals over all clients: {_TOTALS} {privacy_lib.EXACT_TOTALS} "
         "Secure sums hide whose rows they are."
@@ -31,16 +36,17 @@ _LEAVES = {
         "In its first rounds the server gets every client's own means and counts, for every "
         f"restart; in those of Lloyd, sums that aren't secure. {_MEANS} On standardised wine at "
         "up to eight clients, with eight clusters, between 39 and 61 of the 178 rows were such a "
-        "difference (three seeds)."
+        f"difference (three seeds). {_KEPT}"
     ),
-    "fkm": f"In every round the server gets every client's own means and counts. {_MEANS}",
+    "fkm": f"In every round the server gets every client's own means and counts. {_MEANS} "
+    f"{_KEPT}",
     "kfed": (
         "The server gets every client's own means and counts, once. A mean of a few points is weak "
-        "protection."
+        f"protection. {_KEPT}"
     ),
     "child_parent": (
         "The server gets every client's own means and counts, once per restart. A mean of a few "
-        "points is weak protection."
+        f"points is weak protection. {_KEPT}"
     ),
     "tff_minibatch": (
         "The server gets sums and counts of every client's points by cluster, which TFF adds up. "
@@ -48,33 +54,14 @@ _LEAVES = {
     ),
 }
 
-_TRUST = {
+TRUST = {
     privacy_lib.SERVER: (
         "The server adds the noise to totals over all clients, and is trusted not to look at them "
-        "before."
+        "before. A secure sum must hide the single messages."
     ),
     privacy_lib.NONE: (
         "Every client adds a share of the noise to its own message, so the server sees noisy "
-        "totals only."
+        "totals only. A secure sum must hide the single messages."
     ),
 }
 
-
-def trust_text(trust: str) -> str:
-  """Returns who sees what without noise, one of `privacy.TRUST`, in words."""
-  return f"{_TRUST[trust]} A secure sum must hide the single messages."
-
-
-def leaves_client(algorithm: str, min_count: int | None = None) -> str:
-  """Returns what leaves a client without noise.
-
-  Args:
-    algorithm: One of `--algorithm`.
-    min_count: The least number of points whose mean leaves a client; None where there is none.
-  """
-  if min_count is None:
-    return _LEAVES[algorithm]
-  return (
-      f"{_LEAVES[algorithm]} No mean of fewer than {min_count} points leaves a client, and none "
-      "that equals one of its rows."
-  )

@@ -15,10 +15,12 @@ from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import figures
 from experiments.multiview import methods
-from experiments.multiview import own_model
 from experiments.multiview import simulated_dha
 from experiments.multiview import summary
-from experiments.own_tables import cluster_profiles
+from experiments.own_tables import fitted_rows
+from fl_clustering.multiview import fitting
+from fl_clustering.multiview import multiview_config
+from fl_clustering.points import federated_clusterer
 from fl_clustering.tables import views as views_lib
 from fl_clustering.tasks import shares as shares_lib
 
@@ -68,8 +70,6 @@ def _cells_of_data(
       for partition in (summary.POOLED,) if method.place == "central" else partitions:
         for view in data.views if method.by_view else (methods.ALL_VIEWS,):
           yield data.name, partition, seed, name, view
-  if data.tables is not None:
-    yield data.name, _AS_GIVEN, config.seed, own_model.CELL, methods.ALL_VIEWS
 
 
 def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[dict[str, Any]]:
@@ -137,13 +137,29 @@ def tidy_rows(outcome: methods.Outcome) -> dict[str, list[dict[str, Any]]]:
 
 
 def _measure(
-    whole: tidy_experiment.Run, method: str, dataset: str, **others: Any
+    whole: tidy_experiment.Run, dataset: str, **others: Any
 ) -> dict[str, list[dict[str, Any]]]:
-  """Measures a method, or saves the model of the user's own data."""
-  if method == own_model.CELL:
-    found = own_model.write(whole.folder, whole.data[dataset], whole.config)
-    return {tidy_experiment.RESULTS: found}
-  return tidy_rows(_outcome(whole.config, whole.data, dataset, method=method, **others))
+  return tidy_rows(_outcome(whole.config, whole.data, dataset, **others))
+
+
+def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
+  """Saves the model of the user's own data, that of equal weights and the first seed."""
+  from fl_clustering import load_model  # It takes long to import.
+
+  for data in whole.data.values():
+    if data.tables is None or data.kept is None:
+      continue
+    features = {client_id: data.kept.features(own) for client_id, own in data.tables.items()}
+    settings = multiview_config.MultiViewConfig(
+        data.num_clusters, view_weights=methods.OURS, seed=whole.config.seed,
+        **whole.config.method_settings,
+    )
+    with federated_clusterer.open_clients(needs_tff=False) as hold_points:
+      fit = fitting.fit(settings, hold_points(features), data.kept.widths)
+    fit.warn_of_few_points()
+    fitted_rows.write(
+        whole.folder, load_model.SavedMultiView(fit.model, data.kept), data.tables
+    )
 
 
 EXPERIMENT = tidy_experiment.Experiment(
@@ -164,9 +180,10 @@ EXPERIMENT = tidy_experiment.Experiment(
         summary.WEIGHTS: {"weighed": str},
         summary.POINTS: {"class": int, "cluster": int},
     },
-    files=own_model.FILES,
-    folders=own_model.FOLDERS,
-    read={own_model.PROFILES: cluster_profiles.COLUMNS},
+    files=fitted_rows.FILES,
+    folders=fitted_rows.FOLDERS,
+    read=fitted_rows.READ,
+    finish=_finish,
     versions_of=("numpy", "scikit-learn", "scipy"),
     rechecks_finished=True,
 )

@@ -102,5 +102,5 @@ FIGURES = (
         "rounds are needed.",
         _draw_objectives, panels="panel",
     ),
-    cluster_profiles.TIDY_FIGURE,
+    cluster_profiles.FIGURE,
 )

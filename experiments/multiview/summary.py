@@ -9,8 +9,8 @@ from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
-from experiments.multiview import own_model
 from experiments.multiview import simulated_dha
+from experiments.own_tables import fitted_rows
 from fl_clustering.points import privacy
 
 ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
@@ -47,8 +47,7 @@ def _best_views(results: pd.DataFrame) -> dict[str, str]:
 
 def _everywhere(results: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   """Returns the numbers of every method at every partition; of single views, those of the best."""
-  rows = results[results["method"] != own_model.CELL]
-  rows = rows[(rows["method"] != _SINGLE) | (rows["view"] == rows["dataset"].map(best))]
+  rows = results[(results["method"] != _SINGLE) | (results["view"] == results["dataset"].map(best))]
   is_pooled = rows["partition"] == POOLED
   partitions = rows.loc[~is_pooled, ["dataset", "partition"]].drop_duplicates()
   pooled = rows[is_pooled].drop(columns="partition").merge(partitions, on="dataset")
@@ -189,14 +188,6 @@ def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFram
   return pd.concat(found) if found else pd.DataFrame()
 
 
-def _few_points(results: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
-  rows = results[(results["metric"] == own_model.FEW_POINTS) & (results["value"] > 0)]
-  return pd.DataFrame({
-      "centers": rows["value"].astype(int),
-      "of": [datasets[dataset]["num_clusters"] for dataset in rows["dataset"]],
-  })
-
-
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
@@ -211,7 +202,6 @@ def summarise(
   )
   return {
       "headline": _headline(gains),
-      "few_points": _few_points(results, datasets),
       "scores": _scores(rows, best),
       "gains": gains,
       "views": _views(results, weights),
@@ -225,7 +215,7 @@ def summarise(
       "objectives": _objectives(rounds),
       "weights": _weights(_at_last(weights, partitions), results),
       "confusion": _confusion(_at_last(points, partitions), datasets),
-      own_model.PROFILES: tidy.get(own_model.PROFILES, pd.DataFrame()),
+      **fitted_rows.frames(tidy),
   }
 
 
@@ -244,11 +234,7 @@ HEADLINES = {
 }
 
 TABLES = (
-    tidy_experiment.Table(
-        "few_points", f"Centers of the saved model on fewer than {privacy.FEW_POINTS} points",
-        "Each such center may be a row, or show one to whoever knows the others. Only `privacy` "
-        "protects rows.",
-    ),
+    fitted_rows.FEW_POINTS,
     tidy_experiment.Table(
         "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
         "Central methods see all points in one place, which no federated method may. Local ones "

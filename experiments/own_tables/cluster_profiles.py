@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Iterable, Iterator, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiment_shell import report_sections
-from experiment_shell import scores as scores_lib
 from experiment_shell import tidy_experiment
 from fl_clustering.points import grid_scaling
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
-  from matplotlib.figure import Figure
   import pandas as pd
 
+# The table's name: a file of a run, for `Experiment.read`, and the frame of `FIGURE`.
+NAME = "profiles"
 COLUMNS = {
     "cluster": int, "num_rows": int, "feature": str, "mean": float, "standard_deviation": float,
     "share_explained": float,
@@ -127,26 +126,43 @@ def rows(
         )
 
 
-def centroid_table(
-    centroids: np.ndarray, names: Sequence[str], sizes: np.ndarray | None
-) -> tuple[tuple[str, ...], Iterator[tuple]]:
-  """Returns header and rows of `centroids.csv`; sizes that are secret are None."""
-  columns = {} if sizes is None else {"num_points": sizes}
-  rows = (
-      (k, *(column[k] for column in columns.values()), *map(float, c))
-      for k, c in enumerate(centroids)
-  )
-  return ("cluster", *columns, *names), rows
-
-
-def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
-  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+def _overall(
+    means: np.ndarray, deviations: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns mean and deviation of all rows, from clusters' (d, K); zero if that is rounding."""
   weights = counts / counts.sum()
   overall = means @ weights
   offsets = means - overall[:, np.newaxis]
   deviation = np.sqrt((deviations**2 + offsets**2) @ weights)
-  unit = np.where(deviation > grid_scaling.rounding(overall), deviation, np.inf)
-  return offsets / unit[:, np.newaxis]
+  return overall, np.where(deviation > grid_scaling.rounding(overall), deviation, 0)
+
+
+def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
+  """Returns how far clusters' means are from that of all rows, in standard deviations, (d, K)."""
+  overall, deviation = _overall(means, deviations, counts)
+  unit = np.where(deviation > 0, deviation, np.inf)
+  return (means - overall[:, np.newaxis]) / unit[:, np.newaxis]
+
+
+def _by_cluster(found: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
+  """Returns clusters' means and deviations, of shape (d, K), and numbers of rows, from the table.
+
+  Features and clusters are in the table's order.
+  """
+  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
+  cells = cells.loc[found["feature"].unique()]
+  return cells["mean"], cells["standard_deviation"], cells["num_rows"].iloc[0].astype(int)
+
+
+def total_variance(found: pd.DataFrame, standardize: bool) -> float:
+  """Returns the squared distances of all rows to their mean, from the table.
+
+  Args:
+    standardize: Whether every column counts in units of its standard deviation.
+  """
+  means, deviations, counts = _by_cluster(found)
+  _, deviation = _overall(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
+  return float(counts.sum() * ((deviation > 0) if standardize else deviation**2).sum())
 
 
 class _Layout(NamedTuple):
@@ -166,18 +182,12 @@ class _Layout(NamedTuple):
 
 
 def _layout(found: pd.DataFrame) -> _Layout:
-  features = found["feature"].unique()[:_MOST_FEATURES]
-  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
-  cells = found.pivot_table(index="feature", columns="cluster", aggfunc="last")
-  means, deviations, sizes_by_feature = (
-      cells[column].loc[features]
-      for column in ("mean", "standard_deviation", "num_rows")
-  )
-  counts = sizes_by_feature.iloc[0].astype(int)
+  means, deviations, counts = _by_cluster(found)
   scores = means.copy()
   scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
-  scores, means = scores[clusters], means[clusters]
-  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in features]
+  clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
+  scores, means = (one[clusters].iloc[:_MOST_FEATURES] for one in (scores, means))
+  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in scores.index]
   sizes = [f"{count:,}" for count in counts[clusters]]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
   longest = max(len(text) for row in numbers for text in row)
@@ -211,33 +221,12 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
   )
 
 
-def draw(table: Iterable[Mapping[str, Any]]) -> Figure:
-  """Returns a figure of the clusters' means, those of the best features, from a table's rows."""
-  found = scores_lib.table(table, HEADER, "cluster")
-  figure = figure_style.new_figure(_height(found) + 0.5, figure_style.NARROW)
-  _draw(found, figure.add_subplot())
-  figure_style.set_title(figure, "Means of the clusters", "What the clusters are like")
-  return figure
-
-
-def about(settings: Mapping[str, Any]) -> str:
-  """Returns what numbers in profiles are, from a run's settings, in sentences."""
-  text = "Means and spreads are in the data's units, also where a fit standardizes columns."
-  if settings["schema"]["missing"] == "mean":
-    text += " A missing cell counts as its column's mean."
-  return text
-
-
-_TITLE = "Means of the clusters by column"
-_CAPTION = (
-    "Numbers are means in the data's units; for a level of a column, the share of the rows that "
-    "have it. Colours say how far a mean is from that of all rows. Shown are the columns that tell "
-    f"the clusters apart best, at most {_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters."
-)
-FIGURE = report_sections.Figure("profiles.png", draw, _TITLE, _CAPTION)
-TIDY_FIGURE = tidy_experiment.Figure(
-    "profiles", _TITLE,
-    f"{_CAPTION} Missing cells, where the schema lets them count as their column's mean, do so "
-    "here.",
+FIGURE = tidy_experiment.Figure(
+    NAME, "Means of the clusters by column",
+    "Numbers are means in the data's units, also where a fit standardizes columns; for a level of "
+    "a column, the share of the rows that have it. Colours say how far a mean is from that of all "
+    "rows. Shown are the columns that tell the clusters apart best, at most "
+    f"{_MOST_FEATURES}, and at most {_MOST_CLUSTERS} clusters. Missing cells, where the schema "
+    "lets them count as their column's mean, do so here.",
     _draw, height=_height,
 )

@@ -16,10 +16,7 @@ from fl_clustering.tables import typed_files
 from fl_clustering.tables import views
 
 # From each flag to the argument of `schema.strict` and `draft.draft`.
-_ARGUMENTS = {
-    "label_column": "label", "client_column": "client", "split_column": "split", "row_key": "key",
-    "exclude": "exclude",
-}
+_ARGUMENTS = {**{flag: role for role, flag in schema_lib.ROLES.items()}, "exclude": "exclude"}
 NAMES = tuple(_ARGUMENTS)
 
 flags.DEFINE_string("label_column", None, "The column of the classes.")
@@ -28,7 +25,9 @@ flags.DEFINE_string(
     "The column that says whose row it is, where a table holds the rows of several clients.")
 flags.DEFINE_string("split_column", None, "The column that says `train` or `test` of every row.")
 flags.DEFINE_string("row_key", None, "The column that names the rows.")
-flags.DEFINE_list("exclude", None, "Columns that are not used.")
+flags.DEFINE_list(
+    "exclude", None,
+    'Columns that are not used, with commas between them; "a, b" is a name with a comma.')
 
 
 def _given() -> dict[str, Any]:
@@ -68,18 +67,17 @@ def schema(directory: str) -> schema_lib.Schema:
       roles = given(directory)
       named = _named(roles)
       names = read.header(first, named=named)
-      for flag, role in _ARGUMENTS.items():
-        if role in schema_lib.ROLES and roles.get(role) not in (None, *names):
-          rule = f"`{flag}` must be a column of {schema_lib.listed(names)}, got {roles[role]!r}"
-          raise bad_table.bad_header(first, None, rule)
-      for path in others:
-        for name in sorted(set(names).symmetric_difference(read.header(path, named=named))):
-          rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          raise bad_table.bad_header(path, name, rule)
       try:
-        return schema_lib.strict(names, **roles)
+        found = schema_lib.strict(names, **roles)
       except ValueError as e:
-        raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
+        raise bad_table.bad_header(first, None, f"{e}".rstrip("."), by_schema=True) from e
+      for path in others:
+        own = read.header(path, named=named)
+        for name in sorted({*names} ^ {*own}):
+          rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
+          alike = bad_table.alike(own if name in names else names, name)
+          raise bad_table.bad_header(path, name, f"{rule}{alike}", by_schema=not alike)
+      return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)
 
@@ -112,12 +110,8 @@ def naming_draft(directory: str) -> Iterator[None]:
   try:
     yield
   except bad_table.BadTable as e:
-    # No schema makes a file readable that is none.
-    if flags.FLAGS.schema is not None or (e.line, e.column) == (None, None):
+    if flags.FLAGS.schema is not None or not e.by_schema:
       raise
     words = ["./bazelw", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
-    for name in NAMES:
-      value = flags.FLAGS[name].value
-      if value:
-        words.append(f"--{name}={','.join(value) if isinstance(value, list) else value}")
+    words += [flags.FLAGS[name].serialize() for name in NAMES if flags.FLAGS[name].value]
     raise ValueError(f"{e}; {shlex.join(words)} --output=schema.json drafts a schema") from e

@@ -1,10 +1,14 @@
 """The report of a three-phase run: its figures, and the page around them."""
 
+from typing import Any, Iterable, Mapping
+
 from clustering_basics import model_folder
+from experiment_shell import figure_style
 from experiment_shell import finished_run
 from experiment_shell import html_page
 from experiment_shell import output_folder
 from experiment_shell import report_sections
+from experiment_shell import scores
 from experiments.own_tables import cluster_profiles
 from experiments.three_phase import cluster_figures
 from experiments.three_phase import comparison
@@ -92,6 +96,20 @@ FILES = {
 }
 
 
+def _draw_profiles(table: Iterable[Mapping[str, Any]]) -> Any:
+  found = scores.table(table, cluster_profiles.HEADER, "cluster")
+  height: Any = cluster_profiles.FIGURE.height
+  figure = figure_style.new_figure(height(found) + 0.5, figure_style.NARROW)
+  cluster_profiles.FIGURE.draw(found, figure.add_subplot())
+  figure_style.set_title(figure, cluster_profiles.FIGURE.title, "What the clusters are like")
+  return figure
+
+
+_PROFILES = report_sections.Figure(
+    "profiles.png", _draw_profiles, cluster_profiles.FIGURE.title, cluster_profiles.FIGURE.caption
+)
+
+
 def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
   """Returns what the clusters whose models were saved are like, as blocks of an HTML page."""
   if not results.profiles:
@@ -104,11 +122,10 @@ def _saved_clusters(results: results_lib.Results) -> list[html_page.Html]:
           f"clients, it has the best mean {results_lib.metric_label(results.summary)} on the "
           f"clients' {rows}, which may be chance. "
           "The figure shows the training rows of the clients in each cluster; "
-          f"{results_lib.PROFILES} has all features, with the spread. "
-          f"{cluster_profiles.about(results.settings)}"
+          f"{results_lib.PROFILES} has all features, with the spread."
       ),
       *report_sections.write_figures(
-          results.finished.path, (cluster_profiles.FIGURE,), results.profiles
+          results.finished.path, (_PROFILES,), results.profiles
       ),
       detail_tables.saved_clusters_table(results),
   ]

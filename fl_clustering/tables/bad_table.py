@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
-from typing import Sequence
+import contextlib
+import reprlib
+from typing import Any, Iterable, Sequence
+import unicodedata
 
 TEXT_FILES = (".csv", ".csv.gz")
 
@@ -15,25 +18,28 @@ class BadTable(ValueError):
     path: The file.
     line: The line, from 1; of no text file, the row; None for all of it.
     column: The column's name, None for none.
+    by_schema: Whether another schema may allow it.
   """
 
-  def __init__(self, path: str, line: int | None, column: str | None, rule: str) -> None:
+  def __init__(
+      self, path: str, line: int | None, column: str | None, rule: str, *, by_schema: bool = False
+  ) -> None:
     row = "line" if path.endswith(TEXT_FILES) else "row"
     where = [path]
     where += [] if line is None else [f"{row} {line}"]
     where += [] if column is None else [f"column {column!r}"]
     super().__init__(f"{', '.join(where)}: {rule}")
-    self.path, self.line, self.column = path, line, column
+    self.path, self.line, self.column, self.by_schema = path, line, column, by_schema
 
 
-def bad_header(path: str, column: str | None, rule: str) -> BadTable:
+def bad_header(path: str, column: str | None, rule: str, **options: bool) -> BadTable:
   """Returns the error of a file's names of columns."""
-  return BadTable(path, 1 if path.endswith(TEXT_FILES) else None, column, rule)
+  return BadTable(path, 1 if path.endswith(TEXT_FILES) else None, column, rule, **options)
 
 
-def bad_cell(path: str, row: int, column: str | None, rule: str) -> BadTable:
+def bad_cell(path: str, row: int, column: str | None, rule: str, **options: bool) -> BadTable:
   """Returns the error of a row, counted from 0, or of its cell in a column."""
-  return BadTable(path, row + (2 if path.endswith(TEXT_FILES) else 1), column, rule)
+  return BadTable(path, row + (2 if path.endswith(TEXT_FILES) else 1), column, rule, **options)
 
 
 def place(path: str, row: int) -> str:
@@ -48,3 +54,35 @@ def check_names(path: str, names: Sequence[str]) -> None:
   for name, number in collections.Counter(names).items():
     if name and number > 1:
       raise bad_header(path, name, "two columns have this name")
+
+
+def listed(names: Iterable[str], wanted: str | None = None) -> str:
+  """Returns names as a message has them, the first of many, and which looks like one it wants."""
+  shown, names = reprlib.Repr(), list(names)
+  shown.maxlist = 20
+  return shown.repr(names) + ("" if wanted is None else alike(names, wanted))
+
+
+def alike(texts: Iterable[str], wanted: str | None = None) -> str:
+  """Returns the end of a message that names two texts that look alike, or ""."""
+  pairs = [texts] if wanted is None else ({text, wanted} for text in texts)
+  found = next(filter(None, map(look_alikes, pairs)), None)
+  return "" if found is None else f"; {found[0]!a} and {found[1]!a} look alike"
+
+
+def look_alikes(texts: Iterable[str]) -> tuple[str, str] | None:
+  """Returns two texts that look alike, by `spelling`."""
+  found: dict[Any, str] = {}
+  for text in sorted(texts):
+    other = found.setdefault(spelling(text), text)
+    if other != text:
+      return other, text
+  return None
+
+
+def spelling(text: str) -> Any:
+  """Returns what texts share that differ by blanks, case or coding alone, or are equal numbers."""
+  form = unicodedata.normalize("NFKC", text).strip().casefold()
+  with contextlib.suppress(ValueError):
+    return float(form)
+  return form

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ENDINGS = (*bad_table.TEXT_FILES, *typed_files.ENDINGS)
 
 
-def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
+def files(directory: str) -> dict[str, str]:
   """Returns the paths of a folder's tables by the names before their endings, in order.
 
   Names that begin with a dot, and folders, are left out.
@@ -34,30 +34,31 @@ def files(directory: str, argument: str = "data_dir") -> dict[str, str]:
     ValueError: If there is none, a file has another ending, or two have the same name.
   """
   found: dict[str, str] = {}
-  for entry in entries(directory, argument):
+  for entry in entries(directory):
     path = os.path.join(directory, entry)
     ending = next((one for one in ENDINGS if entry.endswith(one)), None)
     if os.path.isdir(path):
       continue
     if ending is None:
-      raise validate.error(argument, f"hold files that end in {', '.join(ENDINGS)}", path)
+      raise validate.error("data_dir", f"hold files that end in {', '.join(ENDINGS)}", path)
     name = entry.removesuffix(ending)
     if name in found:
-      raise validate.error(argument, f"hold one file for {name!r}", path)
+      raise validate.error("data_dir", f"hold one file for {name!r}", path)
     found[name] = path
   if not found:
-    raise validate.error(argument, f"hold a file that ends in {', '.join(ENDINGS)}", directory)
+    raise validate.error("data_dir", f"hold a file that ends in {', '.join(ENDINGS)}", directory)
   return found
 
 
-def entries(directory: str, argument: str) -> list[str]:
+def entries(directory: str) -> list[str]:
   """Returns the names in a folder, in order, but for those that begin with a dot."""
   try:
     entries = sorted(entry for entry in os.listdir(directory) if not entry.startswith("."))
   except OSError as e:
-    raise validate.error(argument, f"be a folder that can be read ({e.strerror})", directory) from e
+    rule = f"be a folder that can be read ({e.strerror})"
+    raise validate.error("data_dir", rule, directory) from e
   for entry in entries:
-    validate.utf_8(**{argument: entry})
+    validate.utf_8(data_dir=entry)
   return entries
 
 
@@ -105,6 +106,10 @@ class Clients(collections.abc.Mapping):
       num_before += len(table)
       for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
+    alike = None if self._private else bad_table.look_alikes(found)
+    if alike and self.schema.levels("client") is None:
+      rule = "hold clients that differ by more than spelling, but for those of a schema's enum"
+      raise validate.error("client_column", rule, list(alike))
     return found
 
   @functools.cached_property
@@ -152,8 +157,7 @@ def digests(paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_folder(
-    directory: str, schema: schema_lib.Schema, *, private: bool = False,
-    argument: str = "data_dir",
+    directory: str, schema: schema_lib.Schema, *, private: bool = False
 ) -> Clients:
   """Returns the clients of a folder.
 
@@ -165,7 +169,7 @@ def open_folder(
   """
   if private:
     schema.check_private()
-  clients = Clients(files(directory, argument), schema, private)
+  clients = Clients(files(directory), schema, private)
   if not private:
     _ = clients.num_rows  # Reads all files.
   return clients

@@ -2,15 +2,19 @@
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
 text file's first line has most.  The decimal mark is the one with which more cells of text files
-are numbers, and not the delimiter.  A column whose every cell, but the empty ones, is a number is
-one; a column of `true` and `false` is boolean; a column with at most 20 different texts has levels;
-every other column is left out.  With an empty cell in a feature, missing cells become the mean.
+are numbers, and not the delimiter.  A column of which half of the different cells or more are
+numbers, with it or the other mark, is a number: runs refuse its other cells, until a person mends
+them or says that they are missing.  A column of `true` and `false` is boolean; a column with at
+most 20 different texts has levels; every other column is left out.  With an empty cell in a
+feature, or one that is no number in a number, missing cells become the mean.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+import reprlib
 from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -60,7 +64,7 @@ def draft(
   """
   roles = {"label": label, "client": client, "split": split, "key": key}
   tables = _read(clients_lib.files(directory).values(), {*roles.values(), *exclude})
-  _check_names(tables.columns, exclude=exclude)
+  schema_lib.check_given(tables.columns, exclude=exclude)
   return _draft(tables, roles, exclude, is_public)
 
 
@@ -70,7 +74,8 @@ def draft_views(
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
   by_view = views_lib.by_view(directory)
   tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
-  _check_names({name for one in tables.values() for name in one.columns}, exclude=exclude)
+  columns = {name for one in tables.values() for name in one.columns}
+  schema_lib.check_given(columns, exclude=exclude)
   drafts = {}
   for view, one in tables.items():
     unused = views_lib.unused_columns(by_view[view][0], key, exclude)
@@ -101,33 +106,29 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
   tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
   names = dict.fromkeys(name for table in tables.values() for name in table)
   in_all = [name for name in names if all(name in table for table in tables.values())]
+  others = [name for name in names if name not in in_all]
+  for name, (path, table) in itertools.product(others, tables.items()):
+    alike = bad_table.alike(set(table).intersection(others), name)
+    if name not in table and alike:
+      raise bad_table.bad_header(path, name, f"is not there{alike}")
   for path, table in tables.items():
     if not in_all and not set(table).intersection(next(iter(tables.values()))):
       rule = f"has no column that {next(iter(tables))} has; is its delimiter {delimiter!r}?"
       raise bad_table.bad_header(path, None, rule)
   columns = {name: {path: table[name] for path, table in tables.items()} for name in in_all}
-  return _Tables(delimiter, columns, [name for name in names if name not in in_all])
-
-
-def _check_names(columns: Collection[str], **given: Iterable[str | None]) -> None:
-  """Raises a ValueError unless the names that arguments give are among the columns."""
-  for argument, names in given.items():
-    for name in names:
-      if name is not None and name not in columns:
-        rule = f"be a column of all files, {schema_lib.listed(columns)}"
-        raise validate.error(argument, rule, name)
+  return _Tables(delimiter, columns, others)
 
 
 def _draft(
-    tables: _Tables, roles: Mapping[str, str | None], exclude: Collection[str], is_public: bool
+    tables: _Tables, roles: Mapping[str, Any], exclude: Collection[str], is_public: bool
 ) -> Draft:
-  _check_names(tables.columns, **{role: [name] for role, name in roles.items()})
+  schema_lib.check_given(tables.columns, **roles)
   columns = {
       name: _Column(name, cells) for name, cells in tables.columns.items() if name not in exclude
   }
   decimal = "."
   if tables.delimiter != ",":
-    decimal = max(".,", key=lambda mark: sum(one.num_numbers(mark) for one in columns.values()))
+    decimal = min(".,", key=lambda mark: sum(len(one.others(mark)) for one in columns.values()))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
   lines += [f"{name}: left out, since a file lacks it" for name in tables.others]
   role_of = {name: role for role, name in roles.items()}
@@ -137,7 +138,8 @@ def _draft(
     lines.append(f"{name}: {about}")
     if field is not None:
       fields.append(field)
-      if name not in role_of and column.has_empty:
+      is_odd = field.is_numeric and len(column.others(decimal)) > 0
+      if name not in role_of and (is_odd or column.has_empty):
         missing = "mean"
   if all(field.name in role_of for field in fields):
     raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
@@ -164,18 +166,13 @@ def _distinct(columns: Iterable[pa.ChunkedArray]) -> pa.Array:
   return cells.filter(compute.not_equal(cells, ""))
 
 
-def _where(cells: pa.Array, pattern: str, matches: bool = True, of: pa.Array = None) -> pa.Array:
-  """Returns the cells that match a pattern, or do not; themselves or in another form, `of`."""
+def _matching(cells: pa.Array, pattern: str, of: pa.Array = None, wanted: bool = True) -> pa.Array:
+  """Returns the cells that match a pattern or do not, themselves or in another form, `of`."""
   from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
-  found = compute.match_substring_regex(cells if of is None else of, pattern)
-  return cells.filter(found if matches else compute.invert(found))
-
-
-def _alike(texts: Iterable[str]) -> str:
-  """Returns a hint if two texts look alike."""
-  found = encode.look_alikes(texts)
-  return "" if found is None else f"; {found[0]!r} and {found[1]!r} are two of them"
+  return cells.filter(
+      compute.equal(compute.match_substring_regex(cells if of is None else of, pattern), wanted)
+  )
 
 
 class _Column:
@@ -191,6 +188,7 @@ class _Column:
         )
         for is_text in (True, False)
     )
+    self.others = functools.cache(self._others)
 
   @property
   def has_empty(self) -> bool:
@@ -202,58 +200,59 @@ class _Column:
         for column in self._columns.values()
     )
 
-  def num_numbers(self, decimal: str) -> int:
-    """Returns how many different cells of text files are numbers with a decimal mark."""
-    return len(_where(read_lib.plain(self._of_text, decimal), read_lib.PATTERNS["number"]))
+  def _others(self, decimal: str) -> pa.Array:
+    """Returns the different cells that are no numbers with a decimal mark, but for empty ones."""
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+    return pa.concat_arrays([
+        _matching(cells, read_lib.PATTERNS["number"], read_lib.plain(cells, mark), False)
+        for cells, mark in ((self._of_text, decimal), (self._of_others, "."))
+    ])
 
   def field(
       self, decimal: str, role: str | None, is_public: bool
   ) -> tuple[schema_lib.Field | None, str]:
     """Returns the column's field, None without one, and what it was taken for."""
-    num_texts = len(self._of_text) + len(self._of_others)
-    if role == "label":
-      levels = self._levels()
-      about = f"the label, of {len(levels)} classes{_alike(levels)}"
-      return schema_lib.Field(self._name, "string", enum=levels), about
     if role is not None:
-      return schema_lib.Field(self._name, "string"), f"the {role}"
+      levels = self._levels() if role in ("label", "client") else ()
+      about = f"the {role}, of {len(levels)} classes" if role == "label" else f"the {role}"
+      enum = levels if role == "label" else None
+      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{bad_table.alike(levels)}"
+    num_texts, others = len(self._of_text) + len(self._of_others), self.others(decimal)
     if not num_texts:
       return None, "left out, since it is empty"
-    others = [
-        text for cells, mark in ((self._of_text, decimal), (self._of_others, "."))
-        for text in _where(
-            cells, read_lib.PATTERNS["number"], False, of=read_lib.plain(cells, mark)
-        ).to_pylist()
-    ]
     key = self._key_hint(len(others) == num_texts)
-    if not others:
-      return self._number(decimal, is_public), f"a number{self._number_hint(decimal)}{key}"
-    odd = self._odd_hint(others, num_texts, decimal)
+    mark = "," if decimal == "." else "."
+    if 2 * min(len(others), len(self.others(mark))) <= num_texts:
+      about = f"a number{self._odd_hint(others.to_pylist(), mark) or self._number_hint(decimal)}"
+      return self._number(decimal, is_public), f"{about}{key}"
     levels = self._levels()
     if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self._name, "boolean"), "true or false"
     if len(levels) <= _MOST_LEVELS:
-      about = f"levels ({', '.join(levels)}){odd}{_alike(levels)}{key}"
+      about = f"levels ({', '.join(levels)}){bad_table.alike(levels)}{key}"
       return schema_lib.Field(self._name, "string", enum=levels), about
-    return None, f"left out, since {min(others)!r} is not a number{odd}{key}"
+    return None, f"left out, since {min(others.to_pylist())!r} is not a number{key}"
 
   def _levels(self) -> tuple[str, ...]:
     return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
 
-  def _odd_hint(self, others: Sequence[str], num_texts: int, decimal: str) -> str:
-    """Returns a hint about cells that are no numbers, in a column of numbers for the most part."""
-    mark = "," if decimal == "." else "."
-    if all(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
-      return f"; some are numbers with {mark!r} as the decimal mark"
-    if 2 * len(others) > num_texts:
+  def _odd_hint(self, others: Sequence[str], mark: str) -> str:
+    """Returns what is said of the cells of a number that are none; "" if there are none."""
+    if not others:
       return ""
-    odd = min(others)
+    odd = {*others}
     path, row = next(
         (path, row) for path, column in self._columns.items()
-        for row, cell in enumerate(column.to_pylist()) if cell == odd
+        for row, cell in enumerate(column.to_pylist()) if cell in odd
     )
-    place = bad_table.place(path, row)
-    return f"; the others are numbers, so {odd!r} ({place}) may be one of missingValues"
+    why = "mend them, name them in missingValues, list all texts in an enum, or exclude it"
+    if any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
+      why += f"; some are numbers with {mark!r} as the decimal mark"
+    # Digits come before letters, so that these show both kinds.
+    shown = " and ".join(map(reprlib.repr, sorted({min(odd), max(odd)})))
+    where = bad_table.place(path, row)
+    return f", but for cells such as {shown} (first in {where}); a run refuses these: {why}"
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""
@@ -261,29 +260,31 @@ class _Column:
       return ""
     integer = read_lib.PATTERNS["integer"]
     cells = (self._of_text, self._of_others)
-    if not is_text and any(len(_where(one, integer, False)) for one in cells):
+    if not is_text and any(len(_matching(one, integer)) < len(one) for one in cells):
       return ""
     return "; no cell occurs twice in a file, so it may be a key (--row_key) and no feature"
 
   def _number_hint(self, decimal: str) -> str:
     """Returns a hint if numbers look like codes, or as if their mark were one of thousands."""
-    codes = _where(self._of_text, _CODE)
+    codes = _matching(self._of_text, _CODE)
     if len(codes):
       return f"; {codes[0].as_py()!r} may be a code, and no number"
     plain = read_lib.plain(self._of_text, decimal)
-    with_mark = _where(self._of_text, r"\.", of=plain)
-    if 0 < len(with_mark) < len(plain) and len(with_mark) == len(_where(plain, _THOUSANDS)):
+    with_mark = _matching(self._of_text, r"\.", plain)
+    if 0 < len(with_mark) < len(plain) and len(with_mark) == len(_matching(plain, _THOUSANDS)):
       text = with_mark[0].as_py()
       return f"; {text!r} is no whole number, as {decimal!r} is the decimal mark"
     return ""
 
   def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:
-    if not is_public:
-      return schema_lib.Field(self._name)
+    left_out = {"", None, *self.others(decimal).to_pylist()}
+    columns = self._columns.values() if is_public else ()
     values = np.array([
         float(cell.replace(decimal, "."))
-        for cell in itertools.chain(*(c.to_pylist() for c in self._columns.values())) if cell
+        for cell in itertools.chain(*(c.to_pylist() for c in columns)) if cell not in left_out
     ])
+    if not len(values):
+      return schema_lib.Field(self._name)
     deviation = float(values.std())
     return schema_lib.Field(
         self._name, center=float(values.mean()),

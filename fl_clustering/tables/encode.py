@@ -5,14 +5,13 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
-import unicodedata
+from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
@@ -53,23 +52,10 @@ def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[
   found: set[str] = set()
   for table in tables:
     found.update(table[schema.label])
-  if alike := look_alikes(found):
+  if alike := bad_table.look_alikes(found):
     rule = "hold classes that differ by more than their spelling, but for those of a schema's enum"
     raise validate.error("label_column", rule, list(alike))
   return in_order(found)
-
-
-def look_alikes(texts: Iterable[str]) -> tuple[str, str] | None:
-  """Returns two texts that differ by blanks, letter case or coding alone, or are equal numbers."""
-  found: dict[Any, str] = {}
-  for text in sorted(texts):
-    form: Any = unicodedata.normalize("NFKC", text).strip().casefold()
-    with contextlib.suppress(ValueError):
-      form = float(form)
-    other = found.setdefault(form, text)
-    if other != text:
-      return other, text
-  return None
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:

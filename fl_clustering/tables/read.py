@@ -19,7 +19,7 @@ import gzip
 import io
 import re
 import reprlib
-from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -62,15 +62,21 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
 
   Returns:
     Numbers, and true and false, as float64; texts as objects.  NaN and None are missing, which
-    strict reading allows for features alone, if the schema does.
+    strict reading allows for features alone, if the schema does, and for labels of later rows.
 
   Raises:
     BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
       file as a whole or the names of its columns.
   """
   reader = _Reader(path, schema, private)
-  is_text = path.endswith(bad_table.TEXT_FILES)
-  table = _joined(reader.text_file() if is_text else reader.typed_file(), schema)
+  if path.endswith(bad_table.TEXT_FILES):
+    table = _joined(reader.text_file(), schema)
+  else:
+    columns, read_columns = typed_files.opened(path)
+    reader.check_header(columns.names)
+    with typed_files.errors(path):
+      typed = read_columns([field.name for field in schema.fields])
+      table = _joined(reader.batches(typed.to_batches()), schema)
   if not private and table.empty:
     raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
@@ -87,21 +93,35 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
     BadTable: If it lacks a column, or a cell can't be used.
   """
   import pandas as pd  # pylint: disable=g-import-not-at-top
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
   if not isinstance(frame, pd.DataFrame):
     raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
-  return _joined(_Reader("frame", schema, private=False).frame(frame), schema)
+  reader = _Reader("frame", schema, private=False)
+  reader.check_header(list(frame.columns))
+  columns = frame[[field.name for field in schema.fields]]
+  try:
+    table = pa.Table.from_pandas(columns, preserve_index=False)
+  except pa.ArrowException as e:
+    raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
+  return _joined(reader.batches(table.to_batches()), schema)
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
   import pandas as pd  # pylint: disable=g-import-not-at-top
 
   blocks = list(blocks)
-  if not blocks:
-    return no_rows(schema)
+  dtypes = {True: object, False: np.float64}
   return pd.DataFrame({
-      field.name: np.concatenate([block[field.name] for block in blocks]) for field in schema.fields
+      field.name: np.concatenate(
+          [np.zeros(0, dtypes[field.type == "string"]), *(block[field.name] for block in blocks)]
+      ) for field in schema.fields
   })
+
+
+def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
+  """Returns what `read` returns of a file without rows."""
+  return _joined([], schema)
 
 
 def first_line(path: str) -> str:
@@ -125,15 +145,15 @@ def texts(
   with _opened(path) as file:
     names = _header(path, file, delimiter)
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-    number = 2
+    first = 0
     while lines := _lines(path, file, _BLOCK):
       rows = []
-      for number, line in enumerate(lines, start=number):
+      for line in lines:
         try:
           rows.append(_cells_of_row(line, delimiter, len(names)))
         except ValueError as e:
-          raise bad_table.BadTable(path, number, None, f"{e}") from e
-      number += 1
+          raise bad_table.bad_cell(path, first + len(rows), None, f"{e}") from e
+      first += len(rows)
       for name, cells in zip(names, zip(*rows)):
         chunks[name].append(pa.array(cells, pa.string()))
   return {name: pa.chunked_array(chunks[name], pa.string()) for name in names if name}
@@ -147,16 +167,6 @@ def plain(cells: pa.Array, decimal: str) -> pa.Array:
   if decimal == ".":
     return cells
   return compute.replace_substring(compute.replace_substring(cells, ".", "x"), decimal, ".")
-
-
-def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
-  """Returns what `read` returns of a file without rows."""
-  import pandas as pd  # pylint: disable=g-import-not-at-top
-
-  dtypes = {True: object, False: np.float64}
-  return pd.DataFrame(
-      {field.name: np.zeros(0, dtypes[field.type == "string"]) for field in schema.fields}
-  )
 
 
 # Files.
@@ -185,9 +195,15 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise bad_table.bad_header(path, None, f"{e}") from e
+    raise bad_table.bad_header(
+        path, None, f"{e}", by_schema=isinstance(e, _OtherCells)
+    ) from e
   bad_table.check_names(path, names)
   return names
+
+
+class _OtherCells(ValueError):
+  """A line does not have the cells that it must have, with this delimiter."""
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -201,7 +217,7 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
   try:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
-    raise ValueError("holds a quoted cell that does not end on it, or a very long one") from None
+    raise _OtherCells("holds a quoted cell that does not end on it, or a very long one") from None
 
 
 def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
@@ -210,13 +226,8 @@ def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
   if cells == [""] and width > 1:
     raise ValueError("is empty")
   if len(cells) != width:
-    raise ValueError(f"has {len(cells)} cells, and line 1 has {width}")
+    raise _OtherCells(f"has {len(cells)} cells, and line 1 has {width}")
   return cells
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-  """Returns the names of columns; those without one get some that no column has."""
-  return [name or f"\0{place}" for place, name in enumerate(names)]
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
@@ -240,18 +251,6 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
-class _Split(NamedTuple):
-  """Lines that were split into cells.
-
-  Attributes:
-    columns: Texts by column, null where there is none.
-    problem: What is wrong with the line after these; None if that is all.
-  """
-
-  columns: Mapping[str, pa.Array]
-  problem: str | None = None
-
-
 class _Reader:
   """Reads a file."""
 
@@ -265,75 +264,54 @@ class _Reader:
         float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
     ]
 
+  def check_header(self, names: Sequence[str]) -> None:
+    """Raises a BadTable unless a schema's columns are there, and all of an array if it has one."""
+    found, wanted = set(names), [field.name for field in self._schema.fields]
+    for name in wanted:
+      if name not in found:
+        rule = f"is not among the columns {bad_table.listed(names, name)}"
+        raise bad_table.bad_header(self._path, name, rule, by_schema=True)
+    shape = self._schema.feature_shape
+    is_array = self._schema.feature_names == schema_lib.array_names(shape)
+    if not self._path.endswith(typed_files.NPZ) or not is_array:
+      return
+    for name in names:
+      if name not in (typed_files.LABELS, *wanted):
+        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
+        raise bad_table.bad_header(self._path, name, rule)
+
   def text_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of blocks of a text file."""
     first = 0
     with _opened(self._path) as file:
       names = _header(self._path, file, self._schema.delimiter)
-      self._check_header(names)
+      self.check_header(names)
       while lines := _lines(self._path, file, _BLOCK):
-        data = b"".join(lines)
-        is_plain = _is_plain(lines, data, self._schema.delimiter)
-        yield (is_plain and self._at_once(names, data, len(lines))) or self._converted(
-            (is_plain and self._split(names, data, len(lines))) or self._split_lines(names, lines),
-            first,
-        )
+        columns, problem = self._at_once(names, lines), None
+        if columns is None:
+          columns, problem = self._by_line(names, lines)
+        yield self._values(columns, first)
+        if problem is not None:
+          row = first + len(next(iter(columns.values())))
+          raise bad_table.bad_cell(
+              self._path, row, None, f"{problem}", by_schema=isinstance(problem, _OtherCells)
+          )
         first += len(lines)
 
-  def typed_file(self) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of parts of a typed file, whose cells are read as their text."""
-    file = typed_files.opened(self._path)
-    self._check_header(file.schema_arrow.names)
-    if self._path.endswith(typed_files.NPZ):
-      self._check_shape(file.schema_arrow.names)
-    with typed_files.errors(self._path):
-      yield from self._batches(
-          file.iter_batches(columns=[field.name for field in self._schema.fields])
-      )
-
-  def frame(self, frame: pd.DataFrame) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of a frame, whose cells are read as those of a Parquet file."""
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-    self._check_header(list(frame.columns))
-    names = [field.name for field in self._schema.fields]
-    try:
-      table = pa.Table.from_pandas(frame[names], preserve_index=False)
-    except pa.ArrowException as e:
-      raise bad_table.BadTable(self._path, None, None, f"holds cells of several types: {e}") from e
-    return self._batches(table.to_batches())
-
-  def _batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
+  def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the columns of parts of a typed file; texts are what its other cells would write."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     first = 0
     for batch in batches:
-      found, texts = {}, {}
+      columns = {field.name: batch[field.name] for field in self._schema.fields}
       for field in self._schema.fields:
-        column = batch[field.name]
-        is_like_it = pa.types.is_integer(column.type) and field.is_numeric or (
-            pa.types.is_floating(column.type) and field.type == "number"
-        )
-        if is_like_it:
-          column = self._without_missing(column)
-        values = self._usable(field, column) if is_like_it else None
-        if values is None:
-          texts[field.name] = self._texts(field.name, column, first)
-        else:
-          found[field.name] = values
-      yield {**found, **self._converted(_Split(texts), first)}
+        dtype = columns[field.name].type
+        is_whole = pa.types.is_integer(dtype) and field.is_numeric
+        if not is_whole and not (pa.types.is_floating(dtype) and field.type == "number"):
+          columns[field.name] = self._texts(field.name, columns[field.name], first)
+      yield self._values(columns, first)
       first += len(batch)
-
-  def _without_missing(self, column: pa.Array) -> pa.Array:
-    """Returns numbers, null where one is among the values that are missing."""
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-    from pyarrow import compute  # pylint: disable=g-import-not-at-top
-
-    if not self._missing_numbers:
-      return column
-    values = pa.array(column.to_numpy(zero_copy_only=False).astype(np.float64))
-    are_missing = compute.is_in(values, pa.array(self._missing_numbers, pa.float64()))
-    return compute.if_else(are_missing, pa.scalar(None, column.type), column)
 
   def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
     """Returns the text of cells, of which the first one is of row `first`."""
@@ -350,82 +328,39 @@ class _Reader:
       texts.append(None if text in self._missing else text)
     return pa.array(texts, pa.string())
 
-  def _check_header(self, names: Sequence[str]) -> None:
-    found = set(names)
-    for field in self._schema.fields:
-      if field.name not in found:
-        columns = schema_lib.listed(names)
-        raise bad_table.bad_header(self._path, field.name, f"is not among the columns {columns}")
-
-  def _check_shape(self, names: Sequence[str]) -> None:
-    """Raises a BadTable if features that are a whole array would be a part of this one."""
-    shape = self._schema.feature_shape
-    if self._schema.feature_names != schema_lib.array_names(shape):
-      return
-    known = {typed_files.LABELS, *(field.name for field in self._schema.fields)}
-    for name in names:
-      if name not in known:
-        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
-        raise bad_table.bad_header(self._path, name, rule)
-
-  # Lines.
-
-  def _arrow_table(
-      self, names: Sequence[str], data: bytes, num_lines: int, types: Mapping[str, pa.DataType]
-  ) -> pa.Table | None:
-    """Returns the columns of plain lines; None if a line, or a cell, is not as it must be."""
+  def _at_once(
+      self, names: Sequence[str], lines: Sequence[bytes]
+  ) -> dict[str, pa.Array] | None:
+    """Returns what `_by_line` does, faster; None if a line is not as most are."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
     from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
 
+    data = b"".join(lines)
+    if not _is_plain(lines, data, self._schema.delimiter):
+      return None
+    words = pa.dictionary(pa.int32(), pa.string())
+    types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
+    numbered = [name or f"\0{place}" for place, name in enumerate(names)]
     try:
       table = arrow_csv.read_csv(
           pa.BufferReader(data),
           arrow_csv.ReadOptions(
-              column_names=_numbered(names), block_size=2 * len(data) + 1, use_threads=False
+              column_names=numbered, block_size=2 * len(data) + 1, use_threads=False
           ),
           arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
           arrow_csv.ConvertOptions(
               column_types=types, include_columns=list(types), strings_can_be_null=True,
-              null_values=list(self._schema.missing_values), decimal_point=self._decimal,
+              null_values=list(self._schema.missing_values),
           ),
-      )
+      ).combine_chunks()
     except pa.ArrowException:
       return None
-    return table.combine_chunks() if len(table) == num_lines else None
+    return {name: table[name].chunk(0) for name in types} if len(table) == len(lines) else None
 
-  def _at_once(
-      self, names: Sequence[str], data: bytes, num_lines: int
-  ) -> dict[str, np.ndarray] | None:
-    """Returns what `_converted` makes of plain lines, faster; None if a cell can't be used."""
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-    if b"0x" in data or b"0X" in data:  # For others, 0x10 is an integer.
-      return None
-    of_type = {"number": pa.float64(), "integer": pa.int64()}
-    words = pa.dictionary(pa.int32(), pa.string())
-    types = {field.name: of_type.get(field.type, words) for field in self._schema.fields}
-    table = self._arrow_table(names, data, num_lines, types)
-    if table is None:
-      return None
-    found = {}
-    for field in self._schema.fields:
-      column = table[field.name].chunk(0)
-      values = self._usable(field, self._without_missing(column) if field.is_numeric else column)
-      if values is None:
-        return None
-      found[field.name] = values
-    return found
-
-  def _split(self, names: Sequence[str], data: bytes, num_lines: int) -> _Split | None:
-    """Returns plain lines that have as many cells as the table; None if one has not."""
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-    types = {field.name: pa.string() for field in self._schema.fields}
-    table = self._arrow_table(names, data, num_lines, types)
-    return table and _Split({name: table[name].chunk(0) for name in types})
-
-  def _split_lines(self, names: Sequence[str], lines: Sequence[bytes]) -> _Split:
-    """Returns lines of any kind."""
+  def _by_line(
+      self, names: Sequence[str], lines: Sequence[bytes]
+  ) -> tuple[dict[str, pa.Array], ValueError | None]:
+    """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     rows, problem = [], None
@@ -434,91 +369,77 @@ class _Reader:
         cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, len(names))
       except ValueError as e:
         if not self._private:
-          problem = f"{e}"
+          problem = e
           break
         cells = [None] * len(names)
       rows.append(cells)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
-    return _Split({
+    return {
         name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
         for name, i in places.items()
-    }, problem)
+    }, problem
 
   # Cells.
 
-  def _levels(self, field: schema_lib.Field) -> Sequence[str] | None:
+  def _levels(self, field: schema_lib.Field) -> Collection[str] | None:
     if field.type == "boolean":
-      return tuple(schema_lib.BOOLEANS)
+      return schema_lib.BOOLEANS
     return schema_lib.SPLIT if field.name == self._schema.split else field.enum
 
   def _may_lack(self, field: schema_lib.Field) -> bool:
     """Returns whether cells of a column may be missing."""
-    return self._private or self._schema.missing != "error" and field.name in self._features
+    if self._private or self._schema.is_later and field.name == self._schema.label:
+      return True
+    return self._schema.missing != "error" and field.name in self._features
 
-  def _usable(self, field: schema_lib.Field, column: pa.Array) -> np.ndarray | None:
-    """Returns the values of numbers, or of words in a dictionary; None if one can't be used."""
-    if column.null_count and not self._may_lack(field):
-      return None
-    if field.is_numeric:
-      values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-      low, high = field.bounds
-      num_within = np.count_nonzero((values >= low) & (values <= high))
-      # Words such as nan are numbers for others.
-      return values if num_within == len(values) - column.null_count else None
-    words, levels = column.dictionary.to_pylist(), self._levels(field)
-    if levels is not None and not set(words) <= set(levels):
-      return None
-    return _values(field, words)[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-
-  def _converted(self, split: _Split, first: int) -> dict[str, np.ndarray]:
-    """Returns the values of cells, of which the first ones are of row `first`."""
+  def _values(self, columns: Mapping[str, pa.Array], first: int) -> dict[str, np.ndarray]:
+    """Returns the values of columns, of which the first cells are of row `first`."""
     found, problems = {}, []
-    fields = {field.name: field for field in self._schema.fields}
-    for place, (name, cells) in enumerate(split.columns.items()):
-      field = fields[name]
-      values, are_bad = (self._numbers if field.is_numeric else self._words)(field, cells)
-      found[name] = values
-      if not self._may_lack(field):
-        are_bad = are_bad | cells.is_null().to_numpy(zero_copy_only=False)
+    for field in self._schema.fields:
+      convert = self._numbers if field.is_numeric else self._words
+      found[field.name], are_bad = convert(field, columns[field.name])
       if not self._private and are_bad.any():
-        row = int(are_bad.argmax())
-        problems.append((row, place, name, cells[row].as_py()))
+        problems.append((int(are_bad.argmax()), field))
     if problems:
-      row, _, name, cell = min(problems, key=lambda problem: problem[:2])
-      raise bad_table.bad_cell(self._path, first + row, name, self._rule(fields[name], cell))
-    if split.problem is not None:
-      row = first + len(next(iter(found.values())))
-      raise bad_table.bad_cell(self._path, row, None, split.problem)
+      row, field = min(problems, key=lambda problem: problem[0])
+      rule = self._rule(field, typed_files.text(columns[field.name][row].as_py()))
+      by_schema = field.name in self._features
+      raise bad_table.bad_cell(self._path, first + row, field.name, rule, by_schema=by_schema)
     return found
 
   def _numbers(
       self, field: schema_lib.Field, cells: pa.Array
   ) -> tuple[np.ndarray, np.ndarray]:
     """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
-    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+    import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    texts = plain(cells, self._decimal)
-    is_number = compute.match_substring_regex(texts, PATTERNS[field.type])
-    values = np.full(len(cells), np.nan)
-    mask = is_number.fill_null(False).to_numpy(zero_copy_only=False)
-    values[mask] = np.array(texts.filter(is_number).to_pylist(), object).astype(np.float64)
-    are_missing = np.isin(values, self._missing_numbers)
-    values[are_missing] = np.nan
+    if pa.types.is_string(cells.type):
+      values = _parsed(cells, field.type, self._decimal)
+      are_missing = cells.is_null().to_numpy(zero_copy_only=False)
+    else:
+      values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+      are_missing = np.isnan(values)
+      values[np.isinf(values)] = np.nan  # As a text, it is no number.
+    if self._missing_numbers:
+      are_missing = are_missing | np.isin(values, self._missing_numbers)
+      values = np.where(are_missing, np.nan, values)
     low, high = field.bounds
     are_within = (values >= low) & (values <= high)
-    if self._may_lack(field):
-      are_within |= are_missing
-    are_bad = cells.is_valid().to_numpy(zero_copy_only=False) & ~are_within
+    are_bad = ~are_within & ~(are_missing & self._may_lack(field))
     return (np.clip(values, low, high) if self._private else values), are_bad
 
   def _words(self, field: schema_lib.Field, cells: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Returns texts, or true and false, and which cells can't be used; they become missing."""
     encoded, levels = cells.dictionary_encode(), self._levels(field)
     words = encoded.dictionary.to_pylist()
-    are_bad = np.array([levels is not None and word not in levels for word in words] + [False])
+    are_bad = [levels is not None and word not in levels for word in words]
+    words = [None if bad else word for word, bad in zip(words, are_bad)] + [None]
+    if field.type == "boolean":
+      values = np.array([np.nan if word is None else schema_lib.BOOLEANS[word] for word in words])
+    else:
+      values = np.array(words, object)
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    values = _values(field, [None if bad else word for word, bad in zip(words, are_bad)])
-    return values[places], are_bad[places]
+    return values[places], np.array([*are_bad, not self._may_lack(field)])[places]
 
   def _rule(self, field: schema_lib.Field, cell: str | None) -> str:
     """Returns why a cell can't be used."""
@@ -532,15 +453,39 @@ class _Reader:
     kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
     (text,) = plain(pa.array([cell]), self._decimal).to_pylist()
     if not re.match(PATTERNS[field.type], text):
-      return f"{shown} is not {kind}"
+      return f"{shown} is not {kind}, nor in missingValues"
+    if float(text) in self._missing_numbers:
+      return "a cell is missing"
     return f"{shown} is not {kind} between {low:g} and {high:g}"
 
 
-def _values(field: schema_lib.Field, words: Sequence[str | None]) -> np.ndarray:
-  """Returns the values of words, and at the end what is missing."""
-  if field.type == "boolean":
-    booleans = [np.nan if word is None else schema_lib.BOOLEANS[word] for word in words]
-    return np.array([*booleans, np.nan])
-  values = np.empty(len(words) + 1, object)
-  values[:-1] = words
+def _parsed(cells: pa.Array, kind: str, decimal: str) -> np.ndarray:
+  """Returns the numbers of texts, NaN where one is none of this type."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  values = _all_parsed(cells, kind) if decimal == "." else None  # Few have blanks around them.
+  if values is None:
+    texts = plain(cells, decimal)
+    values = _all_parsed(texts, kind)
+  if values is None:
+    is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
+    values = np.full(len(texts), np.nan)
+    values[is_number.to_numpy(zero_copy_only=False)] = [
+        float(text) for text in texts.filter(is_number).to_pylist()
+    ]
   return values
+
+
+def _all_parsed(texts: pa.Array, kind: str) -> np.ndarray | None:
+  """Returns the numbers of texts with decimal points and without blanks; None if one is none."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  try:
+    if kind == "integer":
+      compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
+    values = compute.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+  except pa.ArrowInvalid:
+    return None
+  # It takes nan and inf.
+  return values if np.isfinite(values).sum() == len(texts) - texts.null_count else None

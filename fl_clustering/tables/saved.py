@@ -30,6 +30,10 @@ class SavedTables:
   schema: schema_lib.Schema
   scaling: encode.Scaling
 
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    return self.schema.feature_names
+
   def features(self, table: pd.DataFrame) -> np.ndarray:
     """Returns the features of rows that were read, as the model takes them, of shape (n, d)."""
     return self.scaling(encode.numbers(table, self.schema))
@@ -42,10 +46,10 @@ class SavedTables:
   def _of_later_rows(self) -> schema_lib.Schema:
     return self.schema.without("label", "client", "split", "key")
 
-  def open_folder(
-      self, directory: str, schema: str | None = None, argument: str = "data_dir"
-  ) -> clients_lib.Clients:
+  def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
     """Returns the clients of a folder with later files, which may lack the label and the key.
+
+    Some of their rows may lack the label alone.
 
     Args:
       schema: A file of a schema with the same features and the same column for the client, which
@@ -57,10 +61,11 @@ class SavedTables:
     """
     given = None if schema is None else schema_lib.load(schema)
     later = _later(self.schema.without("split"), given)
-    first = next(iter(clients_lib.files(directory, argument).values()))
+    first = next(iter(clients_lib.files(directory).values()))
     names = read_lib.header(first, later.delimiter, later.roles.values())
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
-    return clients_lib.open_folder(directory, later.without(*lacking), argument=argument)
+    later = dataclasses.replace(later.without(*lacking), is_later=True)
+    return clients_lib.open_folder(directory, later)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
@@ -132,16 +137,14 @@ class SavedViews:
       raise validate.error("frames", "have as many rows in every view", [*map(len, found)])
     return np.concatenate(found, axis=1)
 
-  def open_folder(
-      self, directory: str, schema: str | None = None, argument: str = "data_dir"
-  ) -> views_lib.Views:
+  def open_folder(self, directory: str, schema: str | None = None) -> views_lib.Views:
     """Returns the clients of a folder with later files, as `SavedTables.open_folder` does."""
     own = {view: one.schema for view, one in self.views.items()}
     given = None if schema is None else views_lib.load(schema)
     if given is not None and set(given) != set(own):
       raise validate.error("schema", f"have the views {', '.join(own)}", list(given))
     later = {view: _later(one, None if given is None else given[view]) for view, one in own.items()}
-    return views_lib.open_folder(directory, later, argument=argument)
+    return views_lib.open_folder(directory, later)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""

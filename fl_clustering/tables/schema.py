@@ -26,14 +26,17 @@ import itertools
 import json
 import math
 import re
-import reprlib
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence, TypeVar
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 
 _Parsed = TypeVar("_Parsed")
-ROLES = ("label", "client", "split", "key")
+# The roles of columns, and what arguments call them.
+ROLES = {
+    "label": "label_column", "client": "client_column", "split": "split_column", "key": "row_key",
+}
 SPLIT = ("train", "test")
 # The standard's, of text files.
 BOOLEANS = {
@@ -172,6 +175,7 @@ class Schema:
     missing: What becomes of them: `error` or `mean`.
     delimiter: What stands between the cells of text files, one character.
     decimal: The decimal mark of text files.
+    is_later: Whether the rows come after a model, so that labels may be missing; in no document.
   """
 
   fields: tuple[Field, ...]
@@ -183,6 +187,7 @@ class Schema:
   missing: str = "error"
   delimiter: str = ","
   decimal: str = "."
+  is_later: bool = False
 
   def __post_init__(self) -> None:
     _check_texts("fields", [field.name for field in self.fields])
@@ -257,10 +262,15 @@ class Schema:
     is_image = last and math.prod(shape) == len(names) and names == array_names(shape)
     return shape if is_image else (len(names),)
 
+  def levels(self, role: str) -> tuple[str, ...] | None:
+    """Returns the texts of a role's column; None where there is none, or its field does not say."""
+    name = getattr(self, role)
+    return None if name is None else self._by_name[name].enum
+
   @property
   def classes(self) -> tuple[str, ...] | None:
     """The classes in their order; None where there is no label, or its field does not say."""
-    return None if self.label is None else self._by_name[self.label].enum
+    return self.levels("label")
 
   def without(self, *roles: str) -> Schema:
     """Returns the schema of tables that lack the columns of some roles."""
@@ -364,9 +374,8 @@ def strict(
     exclude: Those that are not used.
   """
   excluded = set(exclude)
-  for name in excluded.difference(header):
-    raise validate.error("exclude", f"name columns of {listed(header)}", name)
   roles: dict[str, Any] = {"label": label, "client": client, "split": split, "key": key}
+  check_given(header, exclude=excluded, **roles)
   fields = tuple(
       Field(name, "string" if name in roles.values() else "number")
       for name in header if name not in excluded
@@ -374,17 +383,20 @@ def strict(
   return Schema(fields, **roles)
 
 
+def check_given(
+    columns: Collection[str], *, exclude: Iterable[str] = (), **roles: str | None
+) -> None:
+  """Raises a ValueError unless the columns that arguments name are there."""
+  named = [*(("exclude", name) for name in exclude), *((ROLES[r], roles[r]) for r in roles)]
+  for argument, name in named:
+    if name is not None and name not in columns:
+      raise validate.error(argument, f"name a column of {bad_table.listed(columns, name)}", name)
+
+
 def array_names(shape: Sequence[int]) -> tuple[str, ...]:
   """Returns the columns of an array's rows of some shape: x0, x1, ...; of images x0_0_0, ...."""
   places = itertools.product(*map(range, shape))
   return tuple("x" + "_".join(map(str, place)) for place in places)
-
-
-def listed(names: Iterable[str]) -> str:
-  """Returns the names of columns as a message has them, the first ones of many."""
-  shown = reprlib.Repr()
-  shown.maxlist = 20
-  return shown.repr(list(names))
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

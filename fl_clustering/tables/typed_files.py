@@ -7,9 +7,10 @@ perhaps `y`, which is another column.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import reprlib
-from typing import Any, Collection, Iterator, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Collection, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +28,7 @@ LABELS = "y"
 
 def header(path: str, named: Collection[str | None] = ()) -> tuple[str, ...]:
   """Returns the names of a file's columns; the index of a pandas frame counts if it is named."""
-  schema = opened(path).schema_arrow
+  schema, _ = opened(path)
   index = (schema.pandas_metadata or {}).get("index_columns", ())
   return tuple(n for n in schema.names if n and (n in named or n not in index))
 
@@ -36,9 +37,9 @@ def texts(path: str, named: Collection[str | None] = ()) -> dict[str, pa.Chunked
   """Returns the cells of the columns in `header` as text; null where there is none."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  names = header(path, named)
+  names, (_, read) = header(path, named), opened(path)
   with errors(path):
-    table = opened(path).read(names)
+    table = read(names)
     return {
         name: pa.chunked_array(
             [pa.array(map(text, chunk.to_pylist()), pa.string()) for chunk in table[name].chunks],
@@ -58,35 +59,20 @@ def errors(path: str) -> Iterator[None]:
     raise bad_table.BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 
-def opened(path: str) -> Any:
-  """Returns a `parquet.ParquetFile`, or an .npz file that looks like one; BadTable otherwise."""
+def opened(path: str) -> tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]:
+  """Returns what a file holds, and a function that reads some columns; BadTable otherwise."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   if path.endswith(NPZ):
-    return _npz(path)
+    table = _npz(path)
+    return table.schema, table.select
   with errors(path):
     file = parquet.ParquetFile(path)
   bad_table.check_names(path, file.schema_arrow.names)
-  return file
+  return file.schema_arrow, functools.partial(file.read, use_threads=False)
 
 
-class _Npz(NamedTuple):
-  """The columns of an .npz file, as a `parquet.ParquetFile` has them."""
-
-  table: pa.Table
-
-  @property
-  def schema_arrow(self) -> pa.Schema:
-    return self.table.schema
-
-  def read(self, columns: Sequence[str]) -> pa.Table:
-    return self.table.select(columns)
-
-  def iter_batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-    return self.read(columns).to_batches()
-
-
-def _npz(path: str) -> _Npz:
+def _npz(path: str) -> pa.Table:
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
   def bad(rule: str) -> bad_table.BadTable:
@@ -115,7 +101,7 @@ def _npz(path: str) -> _Npz:
     if not np.can_cast(y.dtype, np.float64) and y.dtype.kind != "U":
       raise bad(f"y must hold numbers or text, not {y.dtype.name}")
     names, columns = (*names, LABELS), [*columns, _column(y)]
-  return _Npz(pa.Table.from_arrays(columns, names))
+  return pa.Table.from_arrays(columns, names)
 
 
 def _column(values: np.ndarray) -> pa.Array:

@@ -55,6 +55,8 @@ def from_json(document: Any) -> dict[str, schema_lib.Schema]:
   for resource in document["resources"]:
     if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
       raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
+    if resource["name"] in schemas:
+      raise validate.error("resources", "hold each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
   check(schemas)
   return dict(sorted(schemas.items()))
@@ -84,16 +86,15 @@ def strict(
   firsts = {view: paths[0] for view, paths in by_view(directory).items()}
   named = {key, *exclude}
   headers = {view: read_lib.header(path, named=named) for view, path in firsts.items()}
-  unknown = set(exclude).difference(*headers.values())
-  if unknown:
-    raise validate.error("exclude", f"name columns of {directory!r}", sorted(unknown)[0])
+  schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
   schemas = {}
   for view, names in headers.items():
     unused = unused_columns(firsts[view], key, exclude) & {*names}
     try:
       schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
-      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
+      rule = f"{e}".rstrip(".")
+      raise bad_table.bad_header(firsts[view], None, rule, by_schema=True) from e
   check(schemas)
   return schemas
 
@@ -106,20 +107,20 @@ def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[st
 
 def are_in(directory: str) -> bool:
   """Returns whether a folder's first entry is a folder, as a client with views has one."""
-  entries = clients_lib.entries(directory, "data_dir")
+  entries = clients_lib.entries(directory)
   return bool(entries) and os.path.isdir(os.path.join(directory, entries[0]))
 
 
-def client_files(directory: str, argument: str = "data_dir") -> dict[str, dict[str, str]]:
+def client_files(directory: str) -> dict[str, dict[str, str]]:
   """Returns the paths of every client's files by view."""
   found = {}
-  for entry in clients_lib.entries(directory, argument):
+  for entry in clients_lib.entries(directory):
     folder = os.path.join(directory, entry)
     if not os.path.isdir(folder):
-      raise validate.error(argument, "hold a folder per client, with a file per view", folder)
-    found[entry] = clients_lib.files(folder, argument)
+      raise validate.error("data_dir", "hold a folder per client, with a file per view", folder)
+    found[entry] = clients_lib.files(folder)
   if not found:
-    raise validate.error(argument, "hold a folder per client", directory)
+    raise validate.error("data_dir", "hold a folder per client", directory)
   return given_clients.sorted_by_id(found)
 
 
@@ -150,19 +151,16 @@ class Views(collections.abc.Mapping):
     """Returns a client's rows by view, aligned."""
     paths = self._paths[client_id]
     tables = {view: read_lib.read(paths[view], one) for view, one in self.schemas.items()}
-    first = next(iter(tables))
-    for view, table in tables.items():
-      if len(table) != len(tables[first]):
-        raise bad_table.BadTable(
-            paths[view], None, None, f"has {len(table)} rows, and {first} {len(tables[first])}"
-        )
-      if self._key is not None:
-        tables[view] = self._joined(table, tables[first], paths[view])
-    return tables
+    first = next(iter(tables.values()))
+    return {view: self._aligned(table, first, paths[view]) for view, table in tables.items()}
 
-  def _joined(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
-    """Returns the rows of a table in the order of another one's keys."""
-    assert self._key is not None
+  def _aligned(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
+    """Returns a table's rows in the order of the first view's keys, if there are keys."""
+    if len(table) != len(first):
+      rule = f"has {len(table)} rows, and the first view of its client {len(first)}"
+      raise bad_table.BadTable(path, None, None, rule)
+    if self._key is None:
+      return table
     places = encode.positions(first[self._key].to_numpy(), list(table[self._key]))
     if (places < 0).any():
       key = first[self._key][int((places < 0).argmax())]
@@ -184,38 +182,33 @@ class Views(collections.abc.Mapping):
     """Returns every client's classes, texts of shape (n,); None without files of labels.
 
     Raises:
+      ValueError: If two classes look alike.
       BadTable: If a file has not one class for every row.
     """
     if not any(LABELS in paths for paths in self._paths.values()):
       return None
-    return {client_id: self._labels_of(client_id) for client_id in self}
+    found = {client_id: self._labels_of(client_id) for client_id in self}
+    if alike := bad_table.look_alikes({*np.concatenate([*found.values()])}):
+      rule = "hold labels that differ by more than spelling"
+      raise validate.error("data_dir", rule, list(alike))
+    return found
 
   def _labels_of(self, client_id: str) -> np.ndarray:
-    path = self._paths[client_id][LABELS]
+    import pandas as pd  # pylint: disable=g-import-not-at-top
+
+    path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
     dialect = next(iter(self.schemas.values()))
     texts = read_lib.texts(path, dialect.delimiter, {self._key})
-    columns = {name: cells.to_pylist() for name, cells in texts.items()}
-    if self._key is not None and self._key not in columns:
+    table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
+    if self._key is not None and self._key not in table:
       raise bad_table.bad_header(path, self._key, "is not there, and names the rows of the views")
-    keys = columns.pop(self._key, None) if self._key is not None else None
-    if len(columns) != 1:
-      raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
-    ((name, classes),) = columns.items()
-    if not all(classes):
-      row = next(row for row, one in enumerate(classes) if not one)
-      raise bad_table.bad_cell(path, row, name, "a cell is missing")
-    if len(classes) != self.num_rows[client_id]:
-      raise bad_table.BadTable(
-          path, None, None, f"has {len(classes)} rows, and the views {self.num_rows[client_id]}"
-      )
-    found = np.array(classes, object)
-    if keys is None:
-      return found
-    first = next(iter(self[client_id].values()))
-    places = encode.positions(first[self._key].to_numpy(), [key or "" for key in keys])
-    if (places < 0).any():
-      raise bad_table.BadTable(path, None, self._key, "lacks a key that the views have")
-    return found[places]
+    names = [name for name in table if name != self._key]
+    if len(names) != 1:
+      raise bad_table.bad_header(path, None, f"has {len(names)} columns of classes, not one")
+    for row, label in enumerate(table[names[0]]):
+      if not label:
+        raise bad_table.bad_cell(path, row, names[0], "a cell is missing")
+    return self._aligned(table, first, path)[names[0]].to_numpy()
 
   def digests(self) -> dict[str, str]:
     """Returns the SHA-256 of every file by its client and view."""
@@ -225,22 +218,20 @@ class Views(collections.abc.Mapping):
     })
 
 
-def open_folder(directory: str, schemas: Schemas, *, argument: str = "data_dir") -> Views:
+def open_folder(directory: str, schemas: Schemas) -> Views:
   """Returns the clients of a folder, all of whose files have been read once.
 
   Raises:
     ValueError: If the folder can't be used, or a client has other views.
     BadTable: If a file can't be used.
   """
-  paths = client_files(directory, argument)
+  paths = client_files(directory)
   has_labels = LABELS in next(iter(paths.values()))
   wanted = {*schemas, *([LABELS] if has_labels else [])}
   for client_id, files in paths.items():
     if set(files) != wanted:
-      raise validate.error(
-          argument, f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}",
-          ", ".join(sorted(files)),
-      )
+      rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
+      raise validate.error("data_dir", rule, ", ".join(sorted(files)))
   views = Views(paths, schemas)
   _ = views.num_rows  # Reads all files.
   return views

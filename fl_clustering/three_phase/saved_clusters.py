@@ -20,6 +20,7 @@ import numpy as np
 from clustering_basics import model_folder
 from clustering_basics import validate
 from fl_clustering.methods import registry
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
@@ -110,11 +111,9 @@ class SavedClusters:
         input_dtype="float32", **self.model,
     )
 
-  def open_folder(
-      self, directory: str, argument: str = "data_dir", schema: str | None = None
-  ) -> clients_lib.Clients:
+  def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
     """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    return self.tables.open_folder(directory, schema, argument)
+    return self.tables.open_folder(directory, schema)
 
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
@@ -158,8 +157,19 @@ class SavedClusters:
     others = [client_id for client_id in clients if client_id not in self.clusters]
     if not others:
       return self, ()
-    if clients.schema.label is not None:
-      return self, (_of_new(others, "with labels", "chosen by the loss on these"),)
+    label = clients.schema.label
+    labelled = [
+        client_id for client_id in others
+        if label is not None and clients[client_id][label].notna().any()
+    ]
+    notes = [_of_new(labelled, "with labels", "chosen by the loss on these")] if labelled else []
+    known = {bad_table.spelling(client_id): client_id for client_id in self.clusters}
+    for client_id in others:
+      if own := known.get(bad_table.spelling(client_id)):
+        notes.append(f"{client_id!a} and {own!a} look alike, and only {own!a} was in the run")
+    others = [client_id for client_id in others if client_id not in labelled]
+    if not others:
+      return self, tuple(notes)
     placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)
     if fallback == PROFILE:
       if profiles is None:
@@ -172,9 +182,9 @@ class SavedClusters:
           "`run` must have a global model for clients without labels that were not in it, such as "
           f"{others[0]!r}, got a folder without one."
       )
-    text = _of_new(others, "without labels", f"{FALLBACKS[fallback]} (--fallback={fallback})")
-    models = dataclasses.replace(self, clusters={**self.clusters, **placed})
-    return models, (text,)
+    model = f"{FALLBACKS[fallback]} (--fallback={fallback})"
+    notes.append(_of_new(others, "without labels", model))
+    return dataclasses.replace(self, clusters={**self.clusters, **placed}), tuple(notes)
 
   def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
     """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
@@ -196,7 +206,7 @@ class SavedClusters:
       name = f"`data_dir`, client {client_id!r},"
       if own is None:
         labels = encode.positions(table[clients.schema.label].to_numpy(), self._classes)
-        own = (self._least_loss(features, labels, name),)
+        own = (self._least_loss(features[labels >= 0], labels[labels >= 0], name),)
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       probabilities = self._probabilities(self._vector(own), features, name)
       classes = probabilities.argmax(axis=1)

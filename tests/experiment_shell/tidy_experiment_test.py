@@ -296,6 +296,32 @@ class TidyExperimentTest(parameterized.TestCase):
     (self.base / "run" / "wide.csv").write_text("name,count\n007,1\n")
     (row,) = tidy_experiment.tidy(toy, finished)["wide"].to_dict("records")
     self.assertEqual(row, {"name": "007", "count": 1})
+    (self.base / "run" / "wide.csv").write_text("name,name\na,1\n")
+    frame = tidy_experiment.tidy(dataclasses.replace(toy, read={"wide": None}), finished)["wide"]
+    self.assertEqual((list(frame), frame.to_numpy().tolist()), (["name", "name"], [["a", 1]]))
+
+  def test_it_is_finished_when_all_cells_are_measured(self):
+    finished = []
+    toy = dataclasses.replace(_TOY, finish=lambda run, tidy: finished.append((run, tidy)))
+    run = lambda **options: tidy_experiment.run(toy, _Config(), str(self.base / "run"), **options)
+    with contextlib.redirect_stdout(io.StringIO()):
+      for fault, options in ((_Lost("gone"), {}), (None, {"resume": True})):
+        self.assertEmpty(finished)
+        _FAULTS["<a> 1"] = fault
+        results = run(**options)
+      run(resume=True)
+
+    (whole, tidy), (again, _) = finished  # No report was drawn, so the run went on.
+    self.assertTrue(whole.is_resumed and again.is_resumed)
+    pd.testing.assert_frame_equal(tidy["results"], results)
+
+  def test_what_was_charged_is_not_overwritten(self):
+    toy = dataclasses.replace(_TOY, is_charged=lambda recorded: recorded is not None)
+    run = lambda **options: tidy_experiment.run(toy, _Config(), str(self.base / "run"), **options)
+    with contextlib.redirect_stdout(io.StringIO()):
+      run()
+      with self.assertRaisesRegex(launch.InputError, "`output_dir`.*budgets add up"):
+        run(overwrite=True)
 
 
 class PageTest(absltest.TestCase):

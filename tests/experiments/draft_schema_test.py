@@ -1,5 +1,6 @@
 """Tests for experiments.draft_schema and fl_clustering.tables.draft."""
 
+import dataclasses
 import os
 
 from absl.testing import absltest
@@ -9,6 +10,7 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments import draft_schema
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
@@ -54,10 +56,12 @@ class DraftSchemaTest(parameterized.TestCase):
     )
 
   def test_of_a_public_sample(self):
+    self._write("b.csv", "id;age;sex;ill;city\n8;n/a;f;1;x\n")
     self._run("--label_column=ill", "--public_sample")
     schema = schema_lib.load(self.output)
     schema.check_private()
-    self.assertEqual([f.public_scaling for f in schema.features[:2]], [(8, (2 / 3) ** 0.5), (41, 0.5)])
+    scalings = [field.public_scaling for field in schema.features[:2]]
+    self.assertEqual(scalings, [(8, 0.5**0.5), (41, 0.5)])
 
   def test_leaves_out_what_it_does_not_know_and_names_it(self):
     texts = "".join(f"{i};1;f;0;text {i}\n" for i in range(30))
@@ -77,7 +81,7 @@ class DraftSchemaTest(parameterized.TestCase):
   @parameterized.parameters(
       (["007", "12"], "007"), (["2.345", "17"], "2.345"), (["2.345", "1.7", "5"], None),
       (["1.234", "2.345"], None), (["yes", "Yes "], "Yes "), (["yes", "no"], None),
-      (["70", "0"], None), (["1", "2", "3", "NA"], "'NA' ("), (["0,5", "1.5", "2.5"], "','"),
+      (["70", "0"], None), (["1", "2", "3", "NA"], "'NA'"), (["0,5", "1.5", "2.5"], "','"),
       (["1", "2", "3", "u", "v", "w", "x"], None),
   )
   def test_hints_at_what_may_be_meant_otherwise(self, cells, doubtful):
@@ -156,12 +160,59 @@ class DraftSchemaTest(parameterized.TestCase):
       np.testing.assert_array_equal(encode.numbers(table, schema), x.reshape(2, 6))
       os.remove(self.output)
 
-  def test_decimal_commas_in_quotes_are_text(self):
+  def test_cells_that_are_no_numbers_are_left_to_a_person(self):
+    numbers = "".join(f"{i};{i}.5;0\n" for i in range(30))
+    for cells in (("?", "n/a"), ("?",) * 2):
+      self._write("a.csv", f"x;y;z\n{numbers}1;{cells[0]};0\n2;{cells[1]};0\n")
+      printed = self._run("--label_column=x")
+      self.assertRegex(printed, r"\ny: a number, but .*'\?'.*a.csv, line 32")
+      schema = schema_lib.load(self.output)
+      self.assertEqual(schema.feature_names, ("y", "z"))
+      with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 32, column 'y'.*missingValues"):
+        clients_lib.open_folder(self.sample, schema)
+      schema = dataclasses.replace(schema, missing_values=("", *{*cells}))
+      table = clients_lib.open_folder(self.sample, schema)["a"]
+      self.assertEqual(int(table["y"].isna().sum()), 2)
+      os.remove(self.output)
+
+  def test_numbers_with_other_decimal_marks_are_left_to_a_person(self):
+    rows = "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30))
+    self._write("a.csv", f"x;y;z\n{rows}1;n/a;2\n")
+    printed = self._run()
+    self.assertRegex(printed, r"\ny: a number, but .*'0\.5'.*a.csv, line 2.*'\.'")
+    with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 2, column 'y'"):
+      clients_lib.open_folder(self.sample, schema_lib.load(self.output))
+
+  def test_decimal_commas_in_quotes_are_left_to_a_person(self):
     self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
     self._run()
     schema = schema_lib.load(self.output)
-    self.assertEqual(schema.feature_names, ("x=1,5", "x=2,5", "y"))
-    self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
+    self.assertEqual(schema.feature_names, ("x", "y"))
+    with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 2, column 'x'"):
+      clients_lib.open_folder(self.sample, schema)
+
+  @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe", " gr\u00f6\u00dfe")
+  def test_refuses_names_that_look_alike(self, name):
+    self._write("a.csv", "gr\u00f6\u00dfe,y\n1,2\n")
+    self._write("b.csv", f"{name},y\n1,2\n")
+    with self.assertRaises(launch.InputError) as caught:
+      self._run()
+    self.assertIn("b.csv, line 1, column ", str(caught.exception))
+    self.assertIn(ascii(name), str(caught.exception))
+    self.assertFalse(os.path.exists(self.output))
+    header = f"gr\u00f6\u00dfe,{name}\n1,2\n"
+    self._write("a.csv", header)
+    self._write("b.csv", header)
+    self._run()
+
+  def test_hints_at_clients_that_look_alike(self):
+    self._write("a.csv", "x,who\n1,south\n2,South\n")
+    self.assertIn("'south'", self._run("--client_column=who"))
+
+  def test_a_name_with_a_comma_in_quotes(self):
+    self._write("a.csv", '"weight, kg",age\n5,40\n')
+    self._run('--exclude="weight, kg"')
+    self.assertEqual(schema_lib.load(self.output).feature_names, ("age",))
 
   def test_parquet_files_have_points_beside_text_files_with_commas(self):
     frame = pd.DataFrame({"id": 1, "age": [30.5], "sex": "f", "ill": 0, "city": "1,5"})
@@ -172,7 +223,7 @@ class DraftSchemaTest(parameterized.TestCase):
     table = clients_lib.open_folder(self.sample, schema)["b"]
     np.testing.assert_array_equal(encode.numbers(table, schema)[:, :2], [[1, 30.5]])
 
-  @parameterized.parameters((["5\n", "2"],), (["nan", "x", "inf", "-2"],))
+  @parameterized.parameters((["5\n", "2", "u"],), (["nan", "x", "inf", "-2"],))
   def test_what_is_no_number_has_levels(self, cells):
     os.remove(os.path.join(self.sample, "a.csv"))
     pd.DataFrame({"x": cells}).to_parquet(os.path.join(self.sample, "a.parquet"))
@@ -182,7 +233,9 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], len(cells))
 
   @parameterized.parameters(
-      ("--label_column=other", "label"), ("--exclude=other", "exclude"),
+      ("--label_column=other", "`label_column`"), ("--client_column=other", "`client_column`"),
+      ("--split_column=other", "`split_column`"), ("--row_key=other", "`row_key`"),
+      ("--exclude=other", "exclude"),
       ("--data_dir=/no/folder", "data_dir"), ("--data_dir=", "data_dir"),
   )
   def test_refuses(self, argument, name):

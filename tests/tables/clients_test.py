@@ -1,5 +1,6 @@
 """Tests for fl_clustering.tables.clients and encode."""
 
+import dataclasses
 import gzip
 import os
 
@@ -55,6 +56,19 @@ class ClientsTest(parameterized.TestCase):
     np.testing.assert_array_equal(clients["east"].index, [1, 3])
     np.testing.assert_array_equal(clients["west"].index, [0, 2])
     self.assertEqual(clients.num_rows, {"east": 2, "west": 2})
+
+  @parameterized.parameters(("south", "south "), ("Z\u00fcrich", "Zu\u0308rich"), ("1", "1.0"))
+  def test_refuses_clients_that_look_alike(self, *names):
+    who = schema_lib.Field("who", "string")
+    for place, name in enumerate(names):
+      self._write(f"{place}.csv", f"x,who\n1,{name}\n2,west\n")
+    schema = schema_lib.Schema((schema_lib.Field("x", minimum=0, maximum=4), who), client="who")
+    with self.assertRaisesRegex(ValueError, "client_column"):
+      clients_lib.open_folder(self.folder, schema)
+    self.assertLen(clients_lib.open_folder(self.folder, schema, private=True), 3)
+    listed = dataclasses.replace(who, enum=(*names, "west"))
+    schema = dataclasses.replace(schema, fields=(*schema.features, listed))
+    self.assertLen(clients_lib.open_folder(self.folder, schema), 3)
 
   def test_private_rows_of_no_client_are_left_out(self):
     schema = schema_lib.Schema(

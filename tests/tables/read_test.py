@@ -193,6 +193,13 @@ class StrictTest(_ReadTest):
         self._read(f"x;n;b;c\n{cell};2;1;u\n".encode(), schema)
       self.assertEqual("between" in str(caught.exception), is_of_size, cell)
 
+  @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe ")
+  def test_shows_the_name_that_looks_alike(self, name):
+    schema = schema_lib.strict(("gr\u00f6\u00dfe", "y"))
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._read(f"{name},y\n1,2\n".encode(), schema)
+    self.assertIn(ascii(name), str(caught.exception))
+
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
@@ -445,6 +452,17 @@ class PrivateTest(_ReadTest):
     others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
     pd.testing.assert_frame_equal(others, expected)
 
+  @parameterized.product(
+      cell=(b"inf", b"nan", b"1e999", b"0x10", b" 5 ", b"+5", b"1_0", b"5.", b"7.5", b""),
+      other=(b"tall", b"inf", b"1e999", b"0x1"),
+  )
+  def test_no_cell_changes_another_one_of_its_column(self, cell, other):
+    alone, beside = (
+        self._read(self._text(*(one + b"," + one + b",1,u" for one in cells)), private=True)
+        for cells in ((cell,), (cell, other))
+    )
+    pd.testing.assert_frame_equal(beside[:1], alone)
+
   def test_a_file_without_rows(self):
     table = self._read(_HEADER, private=True)
     self.assertEqual(table.shape, (0, 4))
@@ -467,7 +485,9 @@ class PrivateTest(_ReadTest):
     frame.to_parquet(path)
     table = read.read(path, _SCHEMA, private=True)
     self.assertEqual(list(table.iloc[0]), [1, 1, 1, "u"])
-
+    frame.assign(x=[1.0, np.inf, 1e300], n=1, b=True).to_parquet(path)
+    table = read.read(path, _SCHEMA, private=True)  # As of texts.
+    np.testing.assert_array_equal(table["x"], [1, np.nan, schema_lib.LARGEST])
 
   @parameterized.parameters(
       (pa.array([b"u", b"\xff"], pa.binary()).view(pa.string()),),

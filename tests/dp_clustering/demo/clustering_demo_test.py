@@ -1,16 +1,22 @@
-import csv
 import json
+import math
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import pandas as pd
 
 from dp_clustering.demo import clustering_demo
+from dp_clustering import private_methods
+from experiment_shell import finished_run
 from experiment_shell import launch
+from experiments import reports
 from tests.experiment_shell import in_process
 
 _SMALL = (
@@ -18,6 +24,7 @@ _SMALL = (
     "--fixed_epsilon=5", "--k_to_try=4,2", "--fixed_k=4", "--epsilon_to_try=1,inf",
 )
 _FIGURES = ("loss_over_k.png", "loss_over_epsilon.png")
+_KEYS = ["varies", "k", "epsilon"]
 
 
 def _run(folder, *flags):
@@ -27,9 +34,11 @@ def _run(folder, *flags):
   )
 
 
-def _rows(folder):
-  with open(os.path.join(folder, "results.csv"), encoding="utf-8", newline="") as file:
-    return list(csv.DictReader(file))
+def _table(folder):
+  """Returns a row for every clustering, in the order of measuring."""
+  rows = pd.read_csv(os.path.join(folder, "results.csv"))
+  wide = rows.pivot(index=[*_KEYS, "noise"], columns="metric", values="value").reset_index("noise")
+  return wide.reindex(pd.MultiIndex.from_frame(rows[_KEYS].drop_duplicates()))
 
 
 class SeededTest(absltest.TestCase):
@@ -49,24 +58,21 @@ class SeededTest(absltest.TestCase):
     return shutil.copytree(self.folder, folder)
 
   def _check_numbers_and_plots(self, folder, printed):
-    rows = _rows(folder)
+    rows = _table(folder)
     self.assertEqual(
-        [(row["varies"], row["k"], row["epsilon"]) for row in rows],
-        [("k", "4", "5.0"), ("k", "2", "5.0"), ("epsilon", "4", "1.0"),
-         ("epsilon", "4", "inf")],
+        rows.index.tolist(),
+        [("k", 4, 5.0), ("k", 2, 5.0), ("epsilon", 4, 1.0), ("epsilon", 4, math.inf)],
     )
     # Without noise, four separated clusters are found: their variance is (2 / 20)^2.
-    best = rows[-1]
-    self.assertAlmostEqual(float(best["loss_per_point"]), 0.01, delta=0.001)
-    self.assertEqual(float(best["dominant_label_accuracy"]), 1.0)
-    self.assertAlmostEqual(float(best["loss"]), 2000 * float(best["loss_per_point"]))
-    for row in rows:
-      self.assertIn(f"{float(row['loss_per_point']):.5f}", printed)
-      self.assertIn(f"noise {row['noise']}", printed)
-      self.assertStartsWith(row["noise"], "none" if row["epsilon"] == "inf" else "seeded with 3")
-    for name in _FIGURES:
-      with open(os.path.join(folder, name), "rb") as file:
-        self.assertStartsWith(file.read(), b"\x89PNG")
+    best = rows.iloc[-1]
+    self.assertAlmostEqual(best["loss_per_point"], 0.01, delta=0.001)
+    self.assertAlmostEqual(best["true_loss_per_point"], best["loss_per_point"], delta=0.001)
+    self.assertEqual(best["dominant_label_accuracy"], 1.0)
+    for (_, _, epsilon), row in rows.iterrows():
+      self.assertIn(f"{row['loss_per_point']:.5f}", printed)
+      self.assertIn(row["noise"], printed)
+      self.assertStartsWith(row["noise"], "none" if epsilon == math.inf else "seeded with 3")
+    self.assertCountEqual(os.listdir(os.path.join(folder, "figures")), _FIGURES)
 
   def test_refine_leaves_numbers_and_plots(self):
     self._check_numbers_and_plots(self.folder, self.printed)
@@ -80,8 +86,8 @@ class SeededTest(absltest.TestCase):
       document = json.load(file)
     self.assertEqual(document["config"], {
         "num_points": 2000, "dim": 3, "num_clusters": 4, "cluster_ratio": 20.0, "radius": 2.0,
-        "fixed_epsilon": 5.0, "k_to_try": ["4", "2"], "fixed_k": 4,
-        "epsilon_to_try": ["1", "inf"], "method": "refine", "seed": 3, "delta": 1e-6,
+        "fixed_epsilon": 5.0, "k_to_try": [4, 2], "fixed_k": 4, "epsilon_to_try": [1.0, "inf"],
+        "method": "refine", "seed": 3, "delta": 1e-6,
     })
     self.assertEqual(
         list(document["versions"]), ["python", "numpy", "scikit-learn", "scipy"]
@@ -90,25 +96,43 @@ class SeededTest(absltest.TestCase):
   def test_the_seed_decides_the_numbers(self):
     folder = self._copy()
     _run(folder, "--seed=3", "--overwrite")
-    self.assertEqual(_rows(folder), _rows(self.folder))
+    pd.testing.assert_frame_equal(_table(folder), _table(self.folder))
     _run(folder, "--seed=4", "--overwrite")
-    self.assertNotEqual(_rows(folder)[0]["loss"], _rows(self.folder)[0]["loss"])
+    self.assertNotEqual(
+        _table(folder)["loss_per_point"].iloc[0], _table(self.folder)["loss_per_point"].iloc[0]
+    )
 
-  def test_resume_measures_what_is_missing(self):
+  def test_a_resumed_run_ends_with_the_same_files(self):
+    folder = os.path.join(self.base, "resumed")
+    refine, calls = private_methods.METHODS["refine"], []
+
+    def stop(*arguments, **options):
+      calls.append(arguments)
+      if len(calls) == 3:
+        raise KeyboardInterrupt
+      return refine(*arguments, **options)
+
+    with mock.patch.dict(private_methods.METHODS, {"refine": stop}):
+      with self.assertRaises(KeyboardInterrupt):
+        _run(folder, "--seed=3")
+      _run(folder, "--seed=3", "--resume")
+    self.assertLen(calls, 3 + 2)
+    for path in pathlib.Path(self.folder).rglob("*.*"):
+      name = path.relative_to(self.folder)
+      self.assertEqual(path.read_bytes(), pathlib.Path(folder, name).read_bytes(), name)
+
+  def test_the_report_is_drawn_again_from_the_files(self):
     folder = self._copy()
-    path = os.path.join(folder, "results.csv")
-    with open(path, encoding="utf-8") as file:
-      text = file.read()
-    with open(path, "w", encoding="utf-8") as file:
-      file.write(text[: text.index("epsilon,4,inf") + 9])
-    _run(folder, "--seed=3", "--resume")
-    self.assertEqual(_rows(folder), _rows(self.folder))
+    os.remove(os.path.join(folder, "report.html"))
+    reports.write_report("clustering_demo", finished_run.FinishedRun(folder))
+    with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
+      self.assertIn("NOT private", file.read())
 
   def test_a_folder_in_use_is_left_alone(self):
-    before = _rows(self.folder)
+    before = _table(self.folder)
     with self.assertRaisesRegex(launch.InputError, "`output_dir` must be empty without"):
       _run(self.folder)
-    self.assertEqual(_rows(self.folder), before)
+    pd.testing.assert_frame_equal(_table(self.folder), before)
 
 
 class ClusteringDemoTest(parameterized.TestCase):
@@ -130,16 +154,16 @@ class ClusteringDemoTest(parameterized.TestCase):
     results = os.path.join(self.base, "results")
     (name,) = os.listdir(results)
     self.assertStartsWith(name, "clustering_demo-")
-    first = _rows(os.path.join(results, name))[0]
+    first = _table(os.path.join(results, name)).iloc[0]
     self.assertStartsWith(first["noise"], "secure")
 
     again = os.path.join(self.base, "again")
     _run(again)
-    self.assertNotEqual(_rows(again)[0]["loss"], first["loss"])
+    self.assertNotEqual(_table(again).iloc[0]["loss_per_point"], first["loss_per_point"])
 
   @parameterized.named_parameters(
-      ("no_k", "--k_to_try=", "`k_to_try` must be a comma-separated list of integers"),
-      ("text_as_k", "--k_to_try=2,many", "`k_to_try` must be .*'2,many'"),
+      ("no_k", "--k_to_try=", "`k_to_try` must have at least one value"),
+      ("text_as_k", "--k_to_try=2,many", "`k_to_try` must be whole numbers"),
       ("zero_clusters", "--k_to_try=2,0", "`k_to_try` must be an integer >= 1, got 0"),
       ("fixed_k", "--fixed_k=0", "`fixed_k` must be"),
       ("nan_epsilon", "--epsilon_to_try=nan", "`epsilon_to_try` must be a number in"),

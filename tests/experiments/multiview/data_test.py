@@ -201,6 +201,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
     for document in (
         {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},
+        {"resources": views.to_json(schemas)["resources"] * 2},
         {"resources": [{"name": "x", "schema": {
             "fields": [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}],
             "label": "b",
@@ -210,8 +211,13 @@ class DatasetsTest(parameterized.TestCase):
         views.from_json(document)
     with self.assertRaisesRegex(ValueError, "exclude"):
       views.strict(self.folder, exclude=["t"])
-    with self.assertRaisesRegex(ValueError, "primaryKey"):
+    with self.assertRaisesRegex(ValueError, "row_key"):
       views.strict(self.folder, key="t")
+
+  def test_refuses_labels_that_look_alike(self):
+    self._write_sites(["0", "0.0", "1"])
+    with self.assertRaisesRegex(ValueError, "data_dir"):
+      self._load()
 
   def test_arrays(self):
     self._write_sites(["u", "w", "v"])

@@ -2,7 +2,6 @@ import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import pandas as pd
 
 from clustering_basics import intervals
 from experiment_shell import tidy_experiment
@@ -109,17 +108,6 @@ class SummaryTest(parameterized.TestCase):
       self.assertEqual(list(own["class"].unique()), names)
       self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
       self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
-
-  def test_centers_on_few_points_are_told(self):
-    run = sample_run.write(self.create_tempdir().full_path)
-    tidy = _read(run)
-    for count in (0, 2):
-      row = {"dataset": "sample", "partition": "as given", "seed": 0, "method": "saved_model",
-             "view": "all", "metric": "centers_on_few_points", "value": count}
-      results = pd.concat([tidy["results"], pd.DataFrame([row])])
-      frames = summary.summarise({**tidy, "results": results}, run.document)
-      self.assertEqual(frames["few_points"].to_numpy().tolist(), [[2, 3]] if count else [])
-      self.assertNotIn("saved_model", frames["numbers"]["method"].tolist())
 
   @parameterized.named_parameters(
       ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),

@@ -2,8 +2,18 @@
 
 from absl.testing import absltest
 import numpy as np
+import pandas as pd
 
+from experiment_shell import figure_style
 from experiments.own_tables import cluster_profiles
+
+
+def _draw(rows):
+  """Returns a figure of the table's rows."""
+  frame = pd.DataFrame(rows, columns=cluster_profiles.HEADER)
+  figure = figure_style.new_figure(cluster_profiles.FIGURE.height(frame), figure_style.NARROW)
+  cluster_profiles.FIGURE.draw(frame, figure.add_subplot())
+  return figure
 
 
 class ClusterProfilesTest(absltest.TestCase):
@@ -69,11 +79,6 @@ class ClusterProfilesTest(absltest.TestCase):
         found.means.T, found.deviations.T, found.counts
     )[:200].any())
 
-  def test_missing_cells_are_said(self):
-    units = "Means and spreads are in the data's units, also where a fit standardizes columns."
-    self.assertEqual(cluster_profiles.about({"schema": {"missing": "error"}}), units)
-    self.assertStartsWith(cluster_profiles.about({"schema": {"missing": "mean"}}), f"{units} ")
-
   def test_features_that_tell_clusters_apart_come_first(self):
     rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
     self.assertEqual([row[0] for row in rows], [0, 0, 0, 2, 2, 2, 3, 3, 3])
@@ -81,7 +86,7 @@ class ClusterProfilesTest(absltest.TestCase):
 
   def test_the_figure_shows_means(self):
     rows = list(cluster_profiles.rows(self.profiles, ("a", "b", "c")))
-    figure = cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in rows])
+    figure = _draw(rows)
     axes = figure.axes[0]
     self.assertEqual([t.get_text() for t in axes.get_yticklabels()], ["b", "a", "c"])
     self.assertLen(axes.texts, 9)
@@ -89,11 +94,11 @@ class ClusterProfilesTest(absltest.TestCase):
 
   def _figure(self, num_clusters, count, name="a"):
     values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
-    return cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+    return _draw(values)
 
   def test_colours_are_relative_to_the_clusters_that_are_not_shown_too(self):
     values = [(k, 10, "a", 100.0 * (k == 12), 1.0, 0.5) for k in range(13)]
-    figure = cluster_profiles.draw([dict(zip(cluster_profiles.HEADER, row)) for row in values])
+    figure = _draw(values)
     shown = figure.axes[0].images[0].get_array()
     mean = 100 / 13
     expected = -mean / np.sqrt(1 + (12 * mean**2 + (100 - mean) ** 2) / 13)

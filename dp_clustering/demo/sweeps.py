@@ -1,0 +1,160 @@
+"""The demo's sweeps: loss and quality of private clustering over k, and over epsilon.
+
+The centers are private.  Loss and quality are not: they are computed exactly.
+"""
+
+import contextlib
+import functools
+from typing import Any, Mapping
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from dp_clustering import clustering_params
+from dp_clustering.demo import config as config_lib
+from dp_clustering.demo import data_generation
+from dp_clustering.demo import sweep_figures
+from dp_clustering import private_methods
+from experiment_shell import tidy_experiment
+
+# From metrics to the columns of tables.
+_QUALITIES = dict(zip(
+    ("dominant_label_accuracy", "true_nonmatch_frac", "false_match_frac"), sweep_figures.QUALITIES
+))
+_COLUMNS = {
+    "loss_per_point": sweep_figures.LOSS, "true_loss_per_point": sweep_figures.TRUE_LOSS,
+    **_QUALITIES,
+}
+_KEYS = {"varies": str, "k": int, "epsilon": float}
+
+
+def _loss_of_true_clusters(data: clustering_params.Data) -> float:
+  """Returns the loss per point with the means of the true clusters.  Not private."""
+  assert data.labels is not None  # They are generated.
+  loss = 0.0
+  for label in np.unique(data.labels):
+    members = data.datapoints[data.labels == label]
+    loss += ((members - members.mean(axis=0)) ** 2).sum()
+  return loss / data.num_points
+
+
+def _load(config: config_lib.DemoConfig, stack: contextlib.ExitStack) -> tidy_experiment.Inputs:
+  del stack
+  try:
+    data = data_generation.generate_synthetic_dataset(
+        config.num_points, config.dim, config.num_clusters, config.cluster_ratio, config.radius,
+        np.random.default_rng(config.seed or 0),
+    )
+  except MemoryError as e:
+    raise ValueError(f"`num_points` and `dim` must fit into memory, got {e}.") from e
+  return tidy_experiment.Inputs((data, _loss_of_true_clusters(data)))
+
+
+def cells(config: config_lib.DemoConfig, unused_data: Any = None) -> list[dict[str, Any]]:
+  """Returns what is measured, each once: first k varies, then epsilon."""
+  found = [("k", k, config.fixed_epsilon) for k in config.k_to_try]
+  found += [("epsilon", config.fixed_k, epsilon) for epsilon in config.epsilon_to_try]
+  return [dict(zip(_KEYS, cell)) for cell in dict.fromkeys(found)]
+
+
+def _measure(
+    whole: tidy_experiment.Run, varies: str, k: int, epsilon: float
+) -> dict[str, list[dict[str, Any]]]:
+  """Returns loss and quality of one clustering, and where its noise is from."""
+  del varies
+  config, (data, true_loss) = whole.config, whole.data
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # The table says what is not private.
+    result = private_methods.METHODS[config.method](
+        k, data, clustering_params.DifferentialPrivacyParam(epsilon, config_lib.DELTA),
+        random_state=config.seed,
+    )
+  assert result.loss is not None and result.ledger is not None
+  found = result.get_clustering_metrics()
+  numbers = {
+      "loss_per_point": result.loss / data.num_points, "true_loss_per_point": true_loss,
+      **{name: getattr(found, name) for name in _QUALITIES},
+  }
+  noise = result.ledger.noise_source
+  return {
+      tidy_experiment.RESULTS: [
+          {"noise": noise, "metric": name, "value": value} for name, value in numbers.items()
+      ]
+  }
+
+
+def _summarise(
+    tidy: Mapping[str, Any], unused_document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  results = tidy[tidy_experiment.RESULTS]
+  wide = results.pivot(index=[*_KEYS, "noise"], columns="metric", values="value").reset_index()
+  wide = wide.rename(columns=_COLUMNS)
+  frames = {"headline": pd.DataFrame(), "noise": wide[["noise"]].drop_duplicates()}
+  for varies in ("k", "epsilon"):
+    rows = wide[wide["varies"] == varies].sort_values(varies)
+    frames[f"over_{varies}"] = rows[[varies, *_COLUMNS.values()]]
+    frames[f"loss_over_{varies}"] = pd.concat([
+        pd.DataFrame({"panel": panel, "line": name, "x": rows[varies], "y": rows[name]})
+        for panel, names in sweep_figures.PANELS.items() for name in names
+    ])
+  return frames
+
+
+_FORMS = {
+    "k": "{}", "epsilon": "{:g}", sweep_figures.LOSS: "{:.5f}", sweep_figures.TRUE_LOSS: "{:.5f}",
+    **dict.fromkeys(sweep_figures.QUALITIES, "{:.4f}"),
+}
+_CAPTION = (
+    "Loss: mean squared distance to the nearest center; that of the true clusters has their means. "
+    "Accuracy: share of the points whose label is the most frequent one of their cluster. False "
+    "matches: share of the pairs of points of different labels that are in one cluster. True "
+    "non-matches: share of the pairs of one label that are in different clusters."
+)
+_OF_DATA = "{num_points:,} points in {dim} dimensions, {num_clusters} true clusters"
+
+EXPERIMENT = tidy_experiment.Experiment(
+    name="clustering_demo",
+    title="Private clustering of synthetic data",
+    keys=_KEYS,
+    load=_load,
+    cells=cells,
+    measure=_measure,
+    summarise=_summarise,
+    headlines={},
+    tables=(
+        tidy_experiment.Table(
+            "over_k", "k varies, epsilon {fixed_epsilon}, delta {delta:g}, method {method}",
+            _CAPTION, _FORMS, printed=True,
+        ),
+        tidy_experiment.Table(
+            "over_epsilon", "epsilon varies, k {fixed_k}, delta {delta:g}, method {method}",
+            "As above.", _FORMS, printed=True,
+        ),
+        tidy_experiment.Table(
+            "noise", "Where the noise is from", "A seed makes it repeatable, and NOT private.",
+            is_text=True, printed=True,
+        ),
+    ),
+    figures=(
+        tidy_experiment.Figure(
+            "loss_over_k", f"Private clustering over k: {_OF_DATA}, epsilon {{fixed_epsilon}}",
+            "The dotted line is the loss with the means of the true clusters.",
+            functools.partial(sweep_figures.draw, "k, the number of clusters"), panels="panel",
+            columns=1,
+        ),
+        tidy_experiment.Figure(
+            "loss_over_epsilon", f"Private clustering over epsilon: {_OF_DATA}, k {{fixed_k}}",
+            "Privacy decreases to the right. The best are accuracy 1 and matches 0.",
+            functools.partial(sweep_figures.draw, "epsilon"), panels="panel", columns=1,
+        ),
+    ),
+    reading=(
+        "The centers are what is released. Loss, accuracy and matches are computed exactly: they "
+        "are NOT private.",
+        "The data are Gaussians of equally many points, with centers uniform in a ball, clipped to "
+        "the radius. A point's typical distance from its center is radius / cluster_ratio.",
+    ),
+    tidy={tidy_experiment.RESULTS: {"noise": str}},
+    versions_of=("numpy", "scikit-learn", "scipy"),
+)

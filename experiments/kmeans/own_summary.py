@@ -1,0 +1,213 @@
+"""What is said of the user's own rows: the choice of K, scores, and what leaves a client."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from experiment_shell import figure_style
+from experiment_shell import tidy_experiment
+from experiments.kmeans import privacy_box
+from experiments.own_tables import cluster_profiles
+from experiments.own_tables import fitted_rows
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy as privacy_lib
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+
+ROUNDS, GUARANTEE = "rounds", "guarantee"
+SILHOUETTE = "simplified_silhouette"
+# The part of `config.json` with every client's number of rows.
+NUM_ROWS = "rows"
+READ = {
+    **fitted_rows.READ, fitted_rows.CENTROIDS: None, GUARANTEE: {"name": str, "value": str},
+}
+# Fewer clusters have no silhouette.
+_FEWEST = 2
+# Other starts move a silhouette by about as much.
+_TIED = 0.01
+_MOST_COLUMNS = 15
+_MOST_CLIENTS = 30
+
+
+def _scores(results: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row for every number of clusters, with a column for every metric."""
+  return results.pivot(index="num_clusters", columns="metric", values="value")
+
+
+def best_num_clusters(results: pd.DataFrame) -> int:
+  """Returns the number of clusters with the largest simplified silhouette."""
+  return int(_scores(results)[SILHOUETTE].idxmax())
+
+
+def _selection(scores: pd.DataFrame) -> pd.DataFrame:
+  """Returns the numbers of clusters that were tried; none if one was given."""
+  if len(scores) < 2:
+    return pd.DataFrame()
+  behind = scores[SILHOUETTE].max() - scores[SILHOUETTE]
+  verdicts = np.where(behind < _TIED, "nearly the best", "")
+  verdicts[scores[SILHOUETTE].argmax()] = "best"
+  found = scores[[SILHOUETTE, "inertia", "rounds"]].assign(verdict=verdicts).reset_index()
+  return found.rename(columns={"num_clusters": "clusters", SILHOUETTE: "silhouette"})
+
+
+def _verdict(scores: pd.DataFrame, best: int, num_rows: int) -> str:
+  """Returns which of `HEADLINES` is true of a choice."""
+  silhouettes = scores[SILHOUETTE]
+  if len(scores) < 2:
+    return "given"
+  if best == scores.index[-1] < num_rows:
+    return "most"
+  if best == scores.index[0] > _FEWEST:
+    return "fewest"
+  return "tied" if (silhouettes[best] - silhouettes.drop(best) < _TIED).any() else "best"
+
+
+def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
+  settings, of_clients = document["config"], document["inputs"][NUM_ROWS]
+  scores = _scores(tidy[tidy_experiment.RESULTS])
+  best, num_rows = int(scores[SILHOUETTE].idxmax()), sum(of_clients.values())
+  found, profiles = scores.loc[best], tidy[cluster_profiles.NAME]
+  total = cluster_profiles.total_variance(profiles, settings["standardize"])
+  sizes = tidy[fitted_rows.SIZES].pivot(index="client", columns="cluster", values="rows")
+  algorithm = kmeans_config.algorithm_of(
+      settings["algorithm"], n_init=settings["n_init"], min_count=settings["min_count"]
+  )
+  return {
+      "headline": [{"verdict": _verdict(scores, best, num_rows), "clusters": best}],
+      "fit": [{
+          "clients": len(of_clients), "rows": num_rows, "clusters": best,
+          "inertia": found["inertia"],
+          "explained": max(0.0, 1 - found["inertia"] / total) if total else None,
+          "silhouette": found[SILHOUETTE],
+      }],
+      "selection": _selection(scores),
+      "clients": sizes.reindex(list(of_clients)).head(_MOST_CLIENTS).reset_index(),
+      "leaves": [{
+          "algorithm": settings["algorithm"],
+          "what leaves a client": privacy_box.LEAVES[settings["algorithm"]],
+          "min_count": getattr(algorithm, "min_count", None),
+      }],
+  }
+
+
+def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
+  settings, clients = document["config"], document["inputs"]["clients"]
+  stated = tidy[GUARANTEE].set_index("name")["value"]
+  centroids = tidy[fitted_rows.CENTROIDS]
+  # By place, because the user's columns may have our names.
+  by_column = centroids.iloc[:, 1:].T.head(_MOST_COLUMNS).rename_axis("column").reset_index()
+  warnings = privacy_lib.budget_warnings(
+      settings["epsilon"], settings["delta"], settings["max_points"], len(clients)
+  )
+  return {
+      "headline": [{
+          "verdict": "private", "clusters": len(centroids), "epsilon": float(stated["epsilon"]),
+          "delta": float(stated["delta"]), "unit": stated["unit"],
+      }],
+      "warnings": [{"warning": text} for text in warnings],
+      "centroids": by_column,
+      "leaves": [{
+          "trust": stated["trust"], "what leaves a client": privacy_box.TRUST[stated["trust"]],
+      }],
+      GUARANTEE: tidy[GUARANTEE],
+  }
+
+
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  """Returns the frames of the report; those of exact numbers are empty of a private run."""
+  is_private = document["config"]["epsilon"] is not None
+  found = (_private if is_private else _exact)(tidy, document)
+  empty = dict.fromkeys(one.name for one in TABLES)
+  return {name: pd.DataFrame(rows) for name, rows in {
+      **empty, **found, **fitted_rows.frames(tidy),
+  }.items()}
+
+
+def _draw_selection(frame: pd.DataFrame, axes: Axes) -> None:
+  color = figure_style.METHOD_COLORS["blue"]
+  best = frame[frame["verdict"] == "best"]
+  axes.plot(frame["clusters"], frame["silhouette"], color=color, marker="o")
+  axes.plot(best["clusters"], best["silhouette"], color=color, marker="o", markersize=11)
+  axes.locator_params(axis="x", integer=True)
+  axes.grid(True)
+  axes.set_xlabel("number of clusters")
+  axes.set_ylabel("simplified silhouette")
+
+
+HEADLINES = {
+    "given": "Clusters: {clusters}, as asked for.",
+    "best": "Clusters: {clusters}, by the largest simplified silhouette of those tried.",
+    "tied": "Clusters: {clusters}, but the data hardly decide: other numbers are nearly as good.",
+    "most": "Clusters: {clusters}, the most that were tried, and the best: more may be better.",
+    "fewest": "Clusters: {clusters}, the fewest that were tried, and the best: fewer may be "
+    "better.",
+    "private": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for {unit}.",
+}
+
+SELECTION_FIGURE = tidy_experiment.Figure(
+    "selection", "Silhouette by number of clusters",
+    "The higher the curve, the better the clusters are separated. A flat curve means that the data "
+    "have no clear number of clusters. The large dot is the choice.",
+    _draw_selection,
+)
+
+TABLES = (
+    tidy_experiment.Table("warnings", "The privacy budget protects little", "", is_text=True),
+    fitted_rows.FEW_POINTS,
+    tidy_experiment.Table(
+        "fit", "The fit",
+        "Inertia: squared distances to the nearest centroid, summed over all rows, in the data's "
+        "units or, if the settings standardize, in columns of standard deviation 1. Explained: the "
+        "share of the rows' variance that it leaves out. Silhouette: the simplified one, at most "
+        "1.",
+        {
+            "clients": "{:,}", "rows": "{:,}", "clusters": "{}", "inertia": "{:.6g}",
+            "explained": "{:.1%}", "silhouette": "{:.3f}",
+        },
+        printed=True,
+    ),
+    tidy_experiment.Table(
+        "selection", "Numbers of clusters that were tried",
+        f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other "
+        "starts may change. --k_range tries other numbers.",
+        {
+            "clusters": "{}", "silhouette": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}",
+            "verdict": "{}",
+        },
+        printed=True,
+    ),
+    tidy_experiment.Table(
+        GUARANTEE, "What is guaranteed",
+        "Of all rounds together. The radius, which is among the settings, must have been known "
+        "beforehand. Noise that clients add hides rows as long as min_clients of them add their "
+        "share in every round and keep it secret.",
+        is_text=True,
+    ),
+    tidy_experiment.Table("leaves", "What leaves a client", "", is_text=True),
+    tidy_experiment.Table(
+        "centroids", "Private centroids in the data's units",
+        f"A column for every cluster; at most {_MOST_COLUMNS} columns of the data.", form="{:.4g}",
+    ),
+    tidy_experiment.Table(
+        "clients", "Rows of every client, by cluster", f"At most {_MOST_CLIENTS} clients.",
+        form="{:,}", folded=True,
+    ),
+)
+
+READING = (
+    "One machine plays the server and all clients, so whoever runs this can see everything. "
+    "Without epsilon, no noise is added.",
+    "With epsilon, only totals over all clients leave them, and only with noise, and nothing else "
+    "of this folder depends on a row but the centroids. Protected is one point, added or removed, "
+    "or all points of a client, all there or none; that a client takes part is then not hidden. "
+    "The names of clients and columns are not protected. NOT private are the clusters of a "
+    "client's rows, which experiments:predict gives: they are for that client alone.",
+    "The simplified silhouette ranks numbers of clusters. It doesn't show that there are any "
+    "clusters.",
+)
