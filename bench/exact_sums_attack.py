@@ -11,8 +11,6 @@ real ones: a row is right if it is one of them, on the grid of the fit, which ha
 radius.  The ceiling is how many rows are linear combinations of the sums.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import collections
 import dataclasses
 import time
@@ -27,13 +25,12 @@ from bench import rows_from_sums
 from clustering_basics import atomic_file
 from clustering_basics import validate
 from dp_clustering import sum_query
-from experiment_shell import lazy_module
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
+from fl_clustering import kmeans as kmeans_lib
+from fl_clustering import multiview as multiview_lib
 from fl_clustering.points import secure_sums
-
-kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
-multiview_lib = lazy_module.LazyModule("fl_clustering.multiview")
 
 _SEEDS = flags.DEFINE_integer(
     "seeds", 3, "Runs of every fit, of other seeds and splits over the clients.", lower_bound=1)

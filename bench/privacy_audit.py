@@ -18,22 +18,19 @@ count.  At 0.3, a few thousand runs find noise that is 0.8 of what it should be.
 code is the same.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from typing import Any, Callable, Mapping
 
 from absl import flags
 import numpy as np
 import tqdm
 
+from bench import audited_mechanisms
 from bench import epsilon_lower_bound
 from bench import noise_residuals
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
-from experiment_shell import lazy_module
-
-audited_mechanisms = lazy_module.LazyModule("bench.audited_mechanisms")
+from experiment_shell import launch
 
 _NUM_RUNS = flags.DEFINE_integer(
     "num_runs", 8_000, "Runs of every mechanism on each of the two data sets, in each audit.",

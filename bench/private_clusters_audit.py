@@ -9,8 +9,6 @@ to be.  Otherwise, or if there were too few runs to see half of what a run may c
 ends with code 1.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import contextlib
 import dataclasses
 import tempfile
@@ -19,12 +17,11 @@ from typing import Any
 from absl import flags
 import tqdm
 
+from bench import audited_clusters
+from bench import watched_clusters
 from clustering_basics import validate
-from experiment_shell import lazy_module
-
-audited_clusters = lazy_module.LazyModule("bench.audited_clusters")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
-watched_clusters = lazy_module.LazyModule("bench.watched_clusters")
+from experiment_shell import launch
+from fl_clustering import runtime
 
 _NUM_RUNS = flags.DEFINE_integer(
     "num_runs", 400, "Real runs with the canary, and as many without it.", lower_bound=2)

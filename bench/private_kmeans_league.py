@@ -15,8 +15,6 @@ more than its epsilon.  Our noise is secure and can't be repeated.  All 20 runs 
 on two cores, most of it in diffprivlib.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import contextlib
 import csv
 import dataclasses
@@ -31,6 +29,7 @@ from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
 from dp_clustering import metrics
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import text_table

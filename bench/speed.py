@@ -11,8 +11,6 @@ launch.  The memory is the peak of TFF's worker process as the kernel counts it,
 launch.  Run it on a quiet machine.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from concurrent import futures
 import contextlib
 import functools
@@ -26,24 +24,23 @@ from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 
 from absl import flags
 import numpy as np
+from sklearn import cluster as sklearn_cluster
+import tensorflow as tf
 
+from bench import plain_tensorflow
 from clustering_basics import validate
-from experiment_shell import lazy_module
-
-client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
-engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
-evaluation = lazy_module.LazyModule("fl_clustering.engine.evaluation")
-kmeans_lib = lazy_module.LazyModule("fl_clustering.kmeans")
-participation = lazy_module.LazyModule("fl_clustering.engine.participation")
-personalization = lazy_module.LazyModule("fl_clustering.engine.personalization")
-plain_tensorflow = lazy_module.LazyModule("bench.plain_tensorflow")
-point_files = lazy_module.LazyModule("fl_clustering.points.point_files")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
-secure_sums = lazy_module.LazyModule("fl_clustering.points.secure_sums")
-server_step = lazy_module.LazyModule("fl_clustering.multiview.server_step")
-sklearn_cluster = lazy_module.LazyModule("sklearn.cluster")
-task_registry = lazy_module.LazyModule("fl_clustering.tasks.registry")
-tf = lazy_module.LazyModule("tensorflow")
+from experiment_shell import launch
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import evaluation
+from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
+from fl_clustering import kmeans as kmeans_lib
+from fl_clustering.multiview import server_step
+from fl_clustering.points import point_files
+from fl_clustering.points import secure_sums
+from fl_clustering import runtime
+from fl_clustering.tasks import registry as task_registry
 
 _SEED = 1
 

@@ -14,8 +14,6 @@ With --studies, nothing is trained.  The cells of studies are drawn instead, in 
 differs from any other (`null_studies.py`), and those that say that one does are counted.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import collections
 import dataclasses
 import functools
@@ -29,23 +27,22 @@ import tqdm
 from bench import null_studies
 from clustering_basics import intervals
 from clustering_basics import validate
-from experiment_shell import lazy_module
+from experiment_shell import launch
+from fl_clustering.engine import client_update
+from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry as method_registry
+from fl_clustering import runtime
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import judging
+from fl_clustering.three_phase import pretraining
+from fl_clustering.three_phase import repeats as repeats_lib
+from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import stages
-
-client_update = lazy_module.LazyModule("fl_clustering.engine.client_update")
-engine_lib = lazy_module.LazyModule("fl_clustering.engine.engine")
-pretraining = lazy_module.LazyModule("fl_clustering.three_phase.pretraining")
-repeats_lib = lazy_module.LazyModule("fl_clustering.three_phase.repeats")
-rounds = lazy_module.LazyModule("fl_clustering.three_phase.rounds")
-runtime = lazy_module.LazyModule("fl_clustering.runtime")
 
 _RUNS = flags.DEFINE_integer("runs", 200, "Number of runs.", lower_bound=1)
 _NUM_CLIENTS = flags.DEFINE_integer("num_clients", 40, "Clients of a run.", lower_bound=2)

@@ -1,22 +1,17 @@
 """Starts a program the same way under `bazel run` and under plain Python.
 
-It works like `absl.app.run`, with these differences:
+It is `absl.app.run`, with these differences:
 
 * Bad input ends the program with one line and code 2, without a usage text or traceback.
 * A failure while running ends it with one line and code 1.
-* Ctrl-C ends it with one line and code 130, and SIGTERM with code 143, as if the signal had killed
-  it.
-* It leaves no temporary files, however it ends.
+* Ctrl-C and SIGTERM end it with one line, and with code 130 or 143.
+* It leaves no temporary files.
 * What standard output's encoding lacks is printed as escapes.
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
-* If nobody reads the output anymore (`| head`), it ends with no line and code 141, as if
-  the signal had killed it.
+* If nobody reads the output anymore (`| head`), it ends with no line and code 141.
 * Relative paths are relative to the user's working directory.
 
 Only unexpected errors print a traceback.
-
-A program imports this module before all others.  From then on Ctrl-C ends it properly,
-even while it still imports the rest.
 """
 
 import contextlib
@@ -25,12 +20,11 @@ import io
 import logging as std_logging
 import os
 import select
+import signal
 import sys
-from typing import Callable, Iterator
-
-# First, so that Ctrl-C works while the others are imported.
-from experiment_shell import interrupts
-from experiment_shell import temporary_folder
+import textwrap
+import types
+from typing import Callable, Iterator, Sequence
 
 # Bars take their defaults from here when tqdm is imported.
 if sys.stderr is None or not sys.stderr.isatty():
@@ -43,11 +37,14 @@ from absl import logging
 
 from clustering_basics import extras
 from experiment_shell import command_line
-from experiment_shell import program_help
+from experiment_shell import temporary_folder
 
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
+
+# The signals that came, though another error may have come of them.
+_came: list[int] = []
 
 
 class InputError(Exception):
@@ -83,84 +80,89 @@ def run_errors(output_dir: str, *kinds: type[Exception]) -> Iterator[None]:
     ) from e
 
 
-def _flush_output() -> None:
-  try:
-    sys.stdout.flush()
-  except OSError as e:
-    raise RunFailed(f"standard output can't be written ({e.strerror}).") from e
+def _interrupt(number: int, unused_frame: types.FrameType | None) -> None:
+  _came.append(number)
+  signal.signal(number, signal.SIG_DFL)  # Who asks twice does not want to wait.
+  raise KeyboardInterrupt
 
 
-def _drop_output() -> None:
-  """Discards output that is not printed yet; Python would complain of it at exit."""
-  with open(os.devnull, "wb") as nowhere:
-    for descriptor in (1, 2):
-      os.dup2(nowhere.fileno(), descriptor)
-
-
-def _reader_is_gone(error: BaseException | None) -> bool:
-  """Returns whether the error means that nobody reads standard output or error."""
-  while error is not None and not isinstance(error, BrokenPipeError):
-    error = error.__cause__ or error.__context__
-  # The broken pipe may be another one, such as a pipe to a worker.
+def _reader_is_gone(error: BaseException) -> bool:
+  """Returns whether an error is that nobody reads standard output, and no other pipe."""
   poll = select.poll()
-  for descriptor in (1, 2):
-    poll.register(descriptor, 0)  # Errors are always reported.
-  return error is not None and any(event & select.POLLERR for _, event in poll.poll(0))
+  poll.register(1, 0)  # Errors are always reported.
+  is_of_pipe = BrokenPipeError in map(type, (error, error.__cause__))
+  return is_of_pipe and any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _ending(error: BaseException) -> tuple[str, int]:
+  """Returns the last line and the code after an error; raises it if nobody expects it."""
+  if _came or isinstance(error, KeyboardInterrupt):
+    code = 128 + (_came[0] if _came else signal.SIGINT)
+    return "interrupted: everything saved so far is kept.", code
+  if _reader_is_gone(error):
+    return "", _READER_GONE
+  missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
+  if missing in extras.FEDERATED:
+    advice = extras.advice()
+    return f"error: {missing} must be installed for this, and isn't; {advice}.", _FAILED
+  if isinstance(error, InputError):
+    return f"error: {error}", _BAD_INPUT
+  is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+  if is_full or isinstance(error, RunFailed):
+    return f"error: {error}", _FAILED
+  raise error
 
 
 def _end(line: str, code: int) -> None:
-  """Ends the program with a line, or without one if it can't be printed."""
-  with contextlib.suppress(OSError):
-    print(" ".join(line.split()), file=sys.stderr)
+  """Ends the program with a line, also where standard output can't be written."""
   try:
-    _flush_output()
-  except RunFailed:
-    _drop_output()
+    sys.stdout.flush()
+  except OSError as e:
+    if _reader_is_gone(e):
+      line, code = "", _READER_GONE
+    elif not code:
+      line, code = f"error: standard output can't be written ({e.strerror}).", _FAILED
+    with open(os.devnull, "wb") as nowhere:  # Python would complain of it at its end.
+      os.dup2(nowhere.fileno(), 1)
+  if line:
+    with contextlib.suppress(OSError):
+      print(" ".join(line.split()), file=sys.stderr)
   sys.exit(code)
 
 
-def _end_after(error: BaseException) -> None:
-  """Exits for expected errors; returns otherwise."""
-  if interrupts.happened() or isinstance(error, KeyboardInterrupt):
-    # The interrupt may have turned into another error, such as that of an ended worker.
-    _end(interrupts.line(), interrupts.exit_code())
-  if _reader_is_gone(error):
-    _drop_output()
-    sys.exit(_READER_GONE)
-  if isinstance(error, RunFailed):
-    _end(f"error: {error}", _FAILED)
-  if isinstance(error, InputError):
-    _end(f"error: {error}", _BAD_INPUT)
-  if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Such as under standard output.
-    _end(f"error: {error}", _FAILED)
-  missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
-  if missing in extras.FEDERATED:
-    _end(f"error: {missing} must be installed for this, and isn't; {extras.advice()}.", _FAILED)
+def _short_help(names: Sequence[str]) -> str:
+  """Returns the program's docstring, and a sentence on each of some flags."""
+  lines = [(sys.modules["__main__"].__doc__ or "").strip(), ""]
+  for name in names:
+    sentence, *_ = " ".join(f"--{name}: {flags.FLAGS[name].help}".split()).split(". ")
+    lines.append(textwrap.fill(sentence, 80, subsequent_indent="    "))
+  return "\n".join([*lines, "", "Those are the flags used most; --helpfull explains all."])
 
 
-def _parse_flags(help_: program_help.Help | None) -> list[str]:
+def _parsed(argv: Sequence[str], help_flags: Sequence[str]) -> list[str]:
   app.define_help_flags()
-  if help_ is not None:
-    program_help.define_flags(help_)
-  with input_errors():
-    arguments = command_line.arguments(sys.argv[1:])
-  try:
-    return flags.FLAGS([sys.argv[0], *arguments])
-  except (flags.Error, ValueError, OSError) as e:  # There may be no working folder any more.
-    raise InputError(str(e)) from e
-  except SystemExit:
-    # absl ends `--help` with code 1.
-    _flush_output()
-    sys.exit(0)
+  if help_flags and {"--help", "-help"} & {*argv[1:]}:
+    print(_short_help(help_flags))
+    _end("", 0)
+  with input_errors():  # There may be no working folder any more.
+    try:
+      _, *others = flags.FLAGS([argv[0], *command_line.arguments(argv[1:])])
+    except flags.Error as e:
+      raise ValueError(str(e)) from e
+    except SystemExit:  # absl ends `--help` with code 1.
+      _end("", 0)
+    if others:
+      raise ValueError(f"arguments must be flags, got {' '.join(others)!r}.")
+  return [argv[0]]
 
 
-def run(main: Callable[[], None], help_: program_help.Help | None = None) -> None:
+def run(main: Callable[[], None], help_flags: Sequence[str] = ()) -> None:
   """Parses the flags, runs `main()` and ends the program.
 
   `main` may raise `InputError` and `RunFailed`, with messages for the user.
 
   Args:
-    help_: The program's flags by topic; without it, `--help` lists its flags by name.
+    help_flags: The flags that `--help` explains; all by default.
   """
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   if sys.stdout is None:  # It was closed from the start.
@@ -171,16 +173,20 @@ def run(main: Callable[[], None], help_: program_help.Help | None = None) -> Non
     sys.stdout.reconfigure(errors="backslashreplace")
   logging.use_absl_handler()
   logging.get_absl_handler().setFormatter(std_logging.Formatter("warning: %(message)s"))
-  try:
-    arguments = _parse_flags(help_)[1:]
-    if arguments:
-      raise InputError(f"arguments must be flags, got {' '.join(arguments)!r}.")
+  for number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) is not signal.SIG_IGN:  # As of a program in the background.
+      signal.signal(number, _interrupt)
+
+  def in_own_folder(unused_argv: list[str]) -> None:
     with contextlib.ExitStack() as stack:
       with input_errors():
         stack.enter_context(temporary_folder.own())
       main()
-    _flush_output()
+
+  try:
+    app.run(in_own_folder, flags_parser=lambda argv: _parsed(argv, help_flags))
+  except SystemExit as e:
+    line, code = "", int(e.code or 0)
   except BaseException as e:
-    _end_after(e)
-    raise
-  sys.exit(0)
+    line, code = _ending(e)
+  _end(line, code)

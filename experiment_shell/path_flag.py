@@ -9,6 +9,7 @@ import os
 
 from absl import flags
 
+from clustering_basics import atomic_file
 from clustering_basics import validate
 
 # The flags belong to the modules that call `define`, for `--help`.
@@ -26,9 +27,6 @@ class _PathParser(flags.ArgumentParser):
 class _OutputParser(_PathParser):
 
   def parse(self, argument: str) -> str:
-    # NumPy, which it imports, starts threads, with which no program can leave the network.
-    from clustering_basics import atomic_file  # pylint: disable=g-import-not-at-top
-
     path = super().parse(argument)
     try:
       folder = os.path.dirname(atomic_file.target(path))

@@ -6,16 +6,14 @@ The losses are computed exactly and the noise is seeded: it is a comparison on p
 data, and nothing here is private.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from typing import Collection
 
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiments.private import config as config_lib
@@ -33,15 +31,9 @@ path_flag.define(
     "Path of a Python with IBM's diffprivlib (requirements/diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
 
-HELP = program_help.Help(
-    {
-        "data": ("datasets", "data_dir"),
-        "methods": ("methods", "k_to_try", "fixed_k", "runs"),
-        "privacy": ("epsilon_to_try", "fixed_epsilon", "delta"),
-        "machines": ("diffprivlib_python",),
-        "output": run_flags.NAMES[:2],
-    },
-    {"data": ("seed",), "output": run_flags.NAMES},
+HELP = (
+    "datasets", "data_dir", "methods", "k_to_try", "fixed_k", "runs", "epsilon_to_try",
+    "fixed_epsilon", "delta", "output_dir", "resume",
 )
 
 

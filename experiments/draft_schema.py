@@ -5,13 +5,12 @@
 It prints a line per column, with what the column was taken for.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import os
 
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import launch
 from experiment_shell import path_flag
 from experiments.own_tables import column_flags
 from fl_clustering.tables import draft

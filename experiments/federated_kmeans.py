@@ -6,8 +6,6 @@
       --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import re
 from typing import Any
 
@@ -15,9 +13,9 @@ from absl import flags
 
 from clustering_basics import options
 from clustering_basics import validate
+from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiments.kmeans import config as config_lib
@@ -42,21 +40,9 @@ flags.DEFINE_string(
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, without --epsilon).")
 
-HELP = program_help.Help(
-    {
-        "data": ("data_dir", "figure", "seeds"),
-        "tables": ("schema", "exclude"),
-        "methods": ("num_clusters", "k_range", "algorithm", "standardize"),
-        "privacy": ("epsilon", "delta", "radius"),
-        "output": run_flags.NAMES[:2],
-    },
-    {
-        "data": ("dataset", "cache_dir", "seed"),
-        "tables": column_flags.NAMES,
-        "methods": ("n_init", "min_count"),
-        "privacy": ("max_points", "trust", "min_clients"),
-        "output": run_flags.NAMES,
-    },
+HELP = (
+    "data_dir", "figure", "seeds", "schema", "exclude", "num_clusters", "k_range", "algorithm",
+    "standardize", "epsilon", "delta", "radius", "output_dir", "resume",
 )
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")

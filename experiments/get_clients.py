@@ -3,8 +3,6 @@
   bazel run experiments:get_clients -- --dataset=hospitals --output_dir=folder
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import dataclasses
 import os
 from typing import Callable
@@ -13,6 +11,7 @@ from absl import flags
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
+from experiment_shell import launch
 from experiment_shell import path_flag
 from experiments.clients import activity
 from experiments.clients import downloads

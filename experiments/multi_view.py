@@ -4,15 +4,13 @@
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from typing import Iterable
 
 from absl import flags
 
+from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiments.multiview import config as config_lib
@@ -36,20 +34,9 @@ path_flag.define(
     "view (.csv, .csv.gz, .parquet or .npz). A file `labels` with classes, if there is one, is "
     "used for scores only.")
 
-HELP = program_help.Help(
-    {
-        "data": ("data_dir", "datasets", "num_clients", "seeds"),
-        "tables": ("schema", "row_key"),
-        "training": ("n_init", "num_rounds"),
-        "methods": ("num_clusters", "alpha"),
-        "output": run_flags.NAMES[:2],
-    },
-    {
-        "data": ("features_dir", "dirichlet_alpha", "seed"),
-        "tables": _TABLE_FLAGS,
-        "training": ("tol",),
-        "output": run_flags.NAMES,
-    },
+HELP = (
+    "data_dir", "datasets", "num_clients", "seeds", "schema", "row_key", "n_init", "num_rounds",
+    "num_clusters", "alpha", "output_dir", "resume",
 )
 
 

@@ -7,21 +7,15 @@ per view.  The files must have the features that the run was made with, in any o
 are not used.  They are read by the run's schema, or with another dialect by --schema.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import os
 
 from absl import flags
 
 from clustering_basics import validate
-from experiment_shell import lazy_module
+from experiment_shell import launch
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiments.own_tables import predictions
 from experiments.own_tables import schema_flag
-
-finished_run = lazy_module.LazyModule("experiment_shell.finished_run")
-load_model = lazy_module.LazyModule("fl_clustering.load_model")
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
 path_flag.define(
@@ -38,21 +32,13 @@ flags.DEFINE_enum(
     "Default: profile for the methods pacfl and flux, which group clients by features, if there "
     "are profiles; else global.")
 
-HELP = program_help.Help(
-    {
-        "data": ("run", "data_dir"),
-        "tables": ("schema",),
-        "methods": ("fallback",),
-        "output": ("output", "overwrite"),
-    },
-    {},
-)
-
 _PROFILES = "profiles.csv"
 
 
 def _profiles(run: str) -> dict[int, dict[str, float]] | None:
   """Returns the clusters' mean features, None if they are not known."""
+  from experiment_shell import finished_run  # It takes long to import.
+
   finished = finished_run.FinishedRun(run)
   means: dict[int, dict[str, float]] = {}
   for row in finished.rows(_PROFILES, ("feature",)) if finished.has(_PROFILES) else ():
@@ -61,6 +47,8 @@ def _profiles(run: str) -> dict[int, dict[str, float]] | None:
 
 
 def main() -> None:
+  from fl_clustering import load_model  # It takes long to import.
+
   with launch.input_errors():
     for name in ("run", "data_dir"):
       if flags.FLAGS[name].value is None:
@@ -83,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

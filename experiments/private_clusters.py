@@ -9,13 +9,11 @@ published, models, noisy sizes and accuracies, the ledger and a report.  All oth
 which are NOT private: exact accuracies, and methods to compare with.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from absl import flags
 
+from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiments.own_tables import schema_flag
@@ -31,24 +29,10 @@ path_flag.define(
     "auto; default ~/.tff).")
 flags.adopt_module_key_flags(schema_flag)
 
-_OF_CHOICES = config_lib.PrivateClustersConfig.of_choices
-
-HELP = program_help.Help(
-    {
-        "data": ("dataset", "data_dir", "schema", "num_clients", "partition"),
-        "training": ("model", "rounds", "local_steps", "learning_rate"),
-        "methods": ("num_clusters", "simulation", "num_seeds"),
-        "privacy": ("epsilon", "delta", "trust"),
-        "output": run_flags.NAMES[:2],
-    },
-    {
-        "data": (
-            *_OF_CHOICES["partition"], "examples_per_client", "image_size", "seed"
-        ),
-        "training": (*_OF_CHOICES["model"],),
-        "privacy": ("min_clients",),
-        "output": run_flags.NAMES,
-    },
+HELP = (
+    "dataset", "data_dir", "schema", "num_clients", "partition", "model", "rounds", "local_steps",
+    "learning_rate", "num_clusters", "simulation", "num_seeds", "epsilon", "delta", "trust",
+    "output_dir", "resume",
 )
 
 

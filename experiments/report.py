@@ -5,14 +5,13 @@
 It measures nothing, and changes nothing but what is drawn from the measurements.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import os
 
 from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import finished_run
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiments import reports

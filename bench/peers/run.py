@@ -13,8 +13,6 @@ digits in the same order.  With `cnn`, TFF, fedjax and pfl draw dropout of their
 a later TensorFlow, with which plain TensorFlow ends at Flower's weights.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 import hashlib
 import os
 import statistics
@@ -30,6 +28,7 @@ from bench.peers import job as job_lib
 from clustering_basics import randomness
 from clustering_basics import validate
 from experiment_shell import child_process
+from experiment_shell import launch
 from experiment_shell import path_flag
 
 PEERS = ("plain", "ours", "tff", "fedjax", "pfl", "flower")

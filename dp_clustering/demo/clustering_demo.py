@@ -5,11 +5,10 @@
 The centers are private.  Loss and quality are not: the demo computes them exactly.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from absl import flags
 
 from dp_clustering.demo import config
+from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
