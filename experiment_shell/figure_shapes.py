@@ -1,19 +1,17 @@
 """The shapes that figures are made of: dots with intervals, lines with bands, heat maps.
 
 They take tidy tables, with a row for everything that is drawn.  Means and their intervals are in
-the columns `mean`, `low` and `high`, as `scores.summary` names them.
+the columns `mean`, `low` and `high`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, Sequence, TYPE_CHECKING
 
-from matplotlib import lines as mpl_lines
 import numpy as np
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
-  from matplotlib.figure import Figure
   from matplotlib.image import AxesImage
   import pandas as pd
 
@@ -126,34 +124,3 @@ def heat_map(
   axes.set_xticks(range(len(table.columns)), table.columns)
   axes.set_yticks(range(len(table.index)), table.index, parse_math=False)
   return image
-
-
-def label_edges(panels: Any, x: str, y: str) -> None:
-  """Labels the axes at the edges of a figure.
-
-  Args:
-    panels: Axes in an array of rows and columns, as `figure.subplots` returns them, or in a list
-      as `figure_style.panel_grid` does.
-  """
-  is_grid = isinstance(panels, np.ndarray) and panels.ndim == 2
-  for axes in panels[-1] if is_grid else panels[-2:]:
-    axes.set_xlabel(x)
-  for axes in panels[:, 0] if is_grid else panels[::2]:
-    axes.set_ylabel(y)
-
-
-def legend(
-    where: Figure | Axes,
-    looks: Mapping[str, Mapping[str, Any]],
-    ncols: int = 3,
-    loc: Any = "outside lower center",
-) -> None:
-  """Draws a legend, by default below the panels of a figure.
-
-  Args:
-    looks: From a label to keywords of `axes.plot`; a `label` among these is the label.
-  """
-  handles = [
-      mpl_lines.Line2D([], [], **{"label": label, **look}) for label, look in looks.items()
-  ]
-  where.legend(handles=handles, loc=loc, ncols=ncols)

@@ -1,4 +1,4 @@
-"""The look of figures: colours, sizes and titles; and how figures are saved.
+"""The look of figures: colours and sizes; and how figures are saved.
 
 Figures use matplotlib's objects only.  Without pyplot, no figure can leave state to the
 next.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import textwrap
 from typing import Any, Iterator, Sequence, TYPE_CHECKING, TypeVar
 import warnings
 
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-WIDTH = 6.4  # Inches.  A page fits one such column, and a phone shows it whole.
-NARROW = 4.6  # So that labels are large enough on a phone.
+WIDTH = 4.6  # Inches.  So labels are large enough on a phone.
 _DPI = 160
 _SETTINGS: dict[Any, Any] = {
     "font.size": 10,
@@ -83,21 +81,12 @@ def style() -> Iterator[None]:
     yield
 
 
-def new_figure(height: float, width: float = WIDTH) -> Figure:
-  """Returns an empty figure; the sizes are in inches."""
+def new_figure(height: float) -> Figure:
+  """Returns an empty figure of so many inches."""
   layout = layout_engine.ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.06)
-  figure = Figure(figsize=(width, height), layout=layout)
+  figure = Figure(figsize=(WIDTH, height), layout=layout)
   backend_agg.FigureCanvasAgg(figure)
   return figure
-
-
-def set_title(figure: Figure, data: str, text: str, note: str = "") -> None:
-  """Sets the figure's title: what it shows, the data, and what was left out or thinned, if any."""
-  lines = [textwrap.fill(text, 78), textwrap.fill(data, 78)]
-  if note:
-    lines.append(textwrap.fill(note, 78))
-  # The data's name may have dollar signs, which are no formula.
-  figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=10.5, parse_math=False)
 
 
 def panel_grid(figure: Figure, num_panels: int, columns: int = 2) -> list[Axes]:

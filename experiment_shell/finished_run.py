@@ -8,13 +8,13 @@ import contextlib
 import csv
 import dataclasses
 import functools
+import io
 import json
 import os
 from typing import Any, Collection, Iterator, Mapping, NoReturn
 
 from clustering_basics import file_format
 from experiment_shell import output_folder
-from experiment_shell import study
 
 
 class DamagedFile(ValueError):
@@ -44,6 +44,14 @@ class _Part(dict):
 
   def __missing__(self, name: str) -> NoReturn:
     raise DamagedFile(self._path, f"it has no {name!r}")
+
+
+def _parsed(text: str) -> Any:
+  """Returns a number if the text is one, None if it is empty, and else the text."""
+  for kind in (int, float):
+    with contextlib.suppress(ValueError):
+      return kind(text)
+  return text or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,25 +106,6 @@ class FinishedRun:
     """The settings, a dict from name to value."""
     return self.document["config"]
 
-  @property
-  def versions(self) -> dict[str, str]:
-    """The versions of the software, a dict by name."""
-    return self.document["versions"]
-
-  @property
-  def warnings(self) -> tuple[tuple[str, str], ...]:
-    """What the reader of any report must not overlook, as (title, text) pairs."""
-    of_data = [("The data", f"{text}.") for text in self.document.get("warnings", ())]
-    resumed_with = self.document.get(output_folder.RESUMED_WITH)
-    if not resumed_with:
-      return tuple(of_data)
-    changes = (output_folder.version_changes(self.versions, now) for now in resumed_with)
-    return (*of_data, (
-        "This run was resumed with other versions",
-        f"It was resumed with {'; then '.join(changes)}. Its numbers may differ from those of "
-        "an uninterrupted run.",
-    ))
-
   def rows(self, name: str, text_columns: Collection[str] = ()) -> list[dict[str, Any]]:
     """Returns the rows of a CSV file in the folder, dicts by column.
 
@@ -132,5 +121,13 @@ class FinishedRun:
   ) -> tuple[list[str], list[list[Any]]]:
     """Returns header and rows of a CSV file in the folder, where columns may share a name."""
     path = self.join(name)
-    with damage(path):
-      return study.read_table(path, text_columns)
+    with damage(path), open(path, encoding="utf-8", newline="") as file:
+      text = file.read()
+      if not text.endswith("\n"):
+        raise ValueError("its last line is not complete")
+      header, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+      for number, line in enumerate(lines, start=1):
+        if len(line) != len(header):
+          raise ValueError(f"row {number} has {len(line)} cells, not {len(header)}")
+    parsers = [str if name in text_columns else _parsed for name in header]
+    return header, [[parse(cell) for parse, cell in zip(parsers, line)] for line in lines]

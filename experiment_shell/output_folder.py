@@ -6,9 +6,11 @@ finished run.
 
 import contextlib
 import csv
+import importlib.metadata
 import io
 import json
 import os
+import platform
 import shutil
 from typing import Any, Callable, Iterable, Mapping, Sequence
 import weakref
@@ -40,6 +42,16 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
   writer.writerow(header)
   writer.writerows(rows)
   return text.getvalue()
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+  """Returns the versions of Python and of those packages that are installed, by name."""
+  found = {"python": platform.python_version()}
+  for name in packages:
+    # Some runs need no TensorFlow.
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+      found[name] = importlib.metadata.version(name)
+  return found
 
 
 def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
@@ -198,7 +210,7 @@ class OutputFolder:
       document: The content of `config.json`, a dict with the settings under "config" and
         the versions under "versions".
       is_charged: Whether the run that is there must not be removed; as of
-        `experiment.Experiment.is_charged`.
+        `tidy_experiment.Experiment.is_charged`.
 
     Raises:
       ValueError: If the folder can't be written, another run is writing it, or the run that is

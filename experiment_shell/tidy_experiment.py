@@ -15,7 +15,6 @@ from absl import flags
 import tqdm
 
 from experiment_shell import cell_processes
-from experiment_shell import experiment as experiment_lib
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -277,7 +276,7 @@ def run(
           "about": inputs.about,
           "skipped": inputs.skipped,
           "warnings": inputs.warnings,
-          "versions": experiment_lib.versions(experiment.versions_of),
+          "versions": output_folder.versions(experiment.versions_of),
       }, experiment.is_charged)
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")

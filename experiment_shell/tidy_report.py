@@ -102,7 +102,7 @@ def _draw(
   columns = min(figure.columns, len(groups))
   height = figure.height(frame) if callable(figure.height) else figure.height
   height = 1.2 + height * -(-len(groups) // columns)
-  drawing = figure_style.new_figure(height, figure_style.NARROW)
+  drawing = figure_style.new_figure(height)
   looks: dict[str, Any] = {}
   panels = figure_style.panel_grid(drawing, len(groups), columns)
   for place, ((of, rows), axes) in enumerate(zip(groups, panels)):

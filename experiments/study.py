@@ -9,14 +9,12 @@ study that was interrupted goes on with --resume.  Of the flags of a single run,
 and so are --control_repeats and --method_repeats but for 0.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from absl import flags
 
 from clustering_basics import core_count
 from clustering_basics import validate
+from experiment_shell import launch
 from experiment_shell import option_flags
-from experiment_shell import program_help
 from experiment_shell import tidy_experiment
 from experiments.grouping_study import config as config_lib
 from experiments.own_tables import column_flags
@@ -43,20 +41,10 @@ for _name, _value in {
 # A study has checkpoints of its own.
 _NOT_FOR_STUDIES = ("reuse",)
 
-HELP = program_help.Help(
-    {
-        "data": ("settings", "dataset", "data_dir", "num_clients"),
-        "tables": ("schema", "label_column"),
-        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
-        "methods": ("methods", "num_clusters", "num_seeds", "num_folds"),
-        "privacy": ("aggregator",),
-        "machines": ("jobs",),
-        "output": ("output_dir", "resume"),
-    },
-    {
-        topic: [name for name in names if name not in _NOT_FOR_STUDIES]
-        for topic, names in three_phase_flags.HELP.names().items()
-    },
+HELP = (
+    "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
+    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "num_seeds",
+    "num_folds", "aggregator", "jobs", "output_dir", "resume",
 )
 
 

@@ -6,11 +6,10 @@ The flags, the output folder and the data are checked before TensorFlow Federate
 imported, which takes seconds.
 """
 
-from experiment_shell import launch  # First, for Ctrl-C while the others are imported.
-
 from absl import flags
 
 from experiment_shell import finished_run
+from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import tidy_experiment
 from experiments.own_tables import column_flags

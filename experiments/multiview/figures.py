@@ -68,7 +68,7 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
   percent = points.div(points.sum(axis=1), axis=0) * 100
   texts = [[f"{one:.0f}" if one > 0.5 else "" for one in row] for row in percent.to_numpy()]
   names = _CHARACTER * max(map(len, points.index))
-  fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.NARROW - _BESIDE - names
+  fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.WIDTH - _BESIDE - names
   figure_shapes.heat_map(
       axes, percent, (0, 100), "Blues", texts if fit else None, dark=0.55, fontsize=7
   )

@@ -191,7 +191,7 @@ def _layout(found: pd.DataFrame) -> _Layout:
   sizes = [f"{count:,}" for count in counts[clusters]]
   numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
   longest = max(len(text) for row in numbers for text in row)
-  room = figure_style.NARROW - _CHARACTER * max(map(len, scores.index))
+  room = figure_style.WIDTH - _CHARACTER * max(map(len, scores.index))
   is_upright = len(sizes) * _CHARACTER * max(longest, *map(len, sizes)) > room
   row = max(_ROW, _CHARACTER * longest) if is_upright else _ROW
   separator = ": " if is_upright else "\n"

@@ -8,7 +8,6 @@ import tempfile
 
 from absl import flags
 
-from experiment_shell import experiment as experiment_lib
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -84,7 +83,7 @@ def main(config: config_lib.PrivateClustersConfig, data_dir: str | None) -> None
         place.start(
             {
                 "experiment": NAME, "config": config.to_json(), "inputs": inputs.identity,
-                "versions": experiment_lib.versions(released.VERSIONS_OF),
+                "versions": output_folder.versions(released.VERSIONS_OF),
             },
             # Noise can't be taken back, whatever the settings were.
             lambda recorded: releases_lib.has_releases(place.join(releases_lib.JOURNAL)),

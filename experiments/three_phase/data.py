@@ -21,8 +21,6 @@ _AGGREGATOR = (
     "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
     "it, so the aggregator is one reason why they differ from phase 1."
 )
-# In `config.json`: from the names of methods to digests of their files.
-_OWN_METHODS = "own_methods"
 
 
 def config_of(
@@ -221,23 +219,7 @@ def warnings(
 def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
   """Returns what `config.json` says of methods that are not of this project, if there are any."""
   digests = method_registry.digests_of_others((*config.methods, *config.personal))
-  return {_OWN_METHODS: digests} if digests else {}
-
-
-def changed_own_method(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-  """Returns the name of a method whose file is not that of another run; "" without any."""
-  before, now = (one.get(_OWN_METHODS, {}) for one in (recorded, document))
-  return next((name for name, digest in now.items() if before.get(name) != digest), "")
-
-
-def check_own_methods(recorded: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-  """Raises a ValueError if the file of a method is not that of the run to resume."""
-  name = changed_own_method(recorded, document)
-  if name:
-    raise ValueError(
-        f"`methods` must have the code of {name} that the run to resume began with, got another "
-        "file."
-    )
+  return {"own_methods": digests} if digests else {}
 
 
 def stages_in_common(

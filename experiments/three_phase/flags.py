@@ -7,7 +7,6 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import program_help
 from experiment_shell import run_flags
 from experiments.own_tables import column_flags
 from experiments.own_tables import schema_flag
@@ -45,35 +44,10 @@ _ON_DIGITS = "Of three_phase_emnist on digits"
 option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
 flags.DEFINE_alias("groupings", "methods")
 
-_OF_CHOICES = config_lib.ThreePhaseConfig.of_choices
-
-HELP = program_help.Help(
-    {
-        "data": ("dataset", "data_dir", "num_clients", "partition"),
-        "tables": ("schema", "label_column"),
-        "training": ("model", "pretrain_rounds", "cluster_rounds", "learning_rate"),
-        "methods": ("methods", "num_clusters"),
-        "privacy": ("aggregator",),
-        "output": ("output_dir", "resume"),
-    },
-    {
-        "data": (
-            *_OF_CHOICES["partition"], "num_new_clients", "test_share", "validation_share",
-            "seed",
-        ),
-        "tables": column_flags.NAMES,
-        "training": (
-            *_OF_CHOICES["model"], "client_epochs_per_round", "clients_per_round",
-            "batch_size",
-        ),
-        "privacy": (*_OF_CHOICES["aggregator"],),
-        "methods": (
-            *_OF_CHOICES["methods"], "groupings", "num_clusters_criterion",
-            "grouping_epochs", "article_weights", "personal", *_OF_CHOICES["personal"],
-            "control_repeats", "method_repeats", "target_accuracy",
-        ),
-        "output": (*run_flags.NAMES, "reuse"),
-    },
+HELP = (
+    "dataset", "data_dir", "num_clients", "partition", "schema", "label_column", "model",
+    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "aggregator",
+    "output_dir", "resume",
 )
 
 

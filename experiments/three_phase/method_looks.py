@@ -1,8 +1,7 @@
 """How the methods of three-phase runs look in figures: the same in all of them."""
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
-from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiments.three_phase import method_names
 
@@ -76,11 +75,3 @@ def line_looks(methods: Sequence[str]) -> dict[str, Look]:
     look["linewidth"] = 1.3 + step * later
     look["markersize"] = 4 + look["linewidth"] / 2
   return looks
-
-
-def method_legend(
-    figure: figure_style.Figure, looks: Mapping[str, Look], **others: Look
-) -> None:
-  """Draws the legend of the methods and of what else there is."""
-  named = {method_names.method_label(method): look for method, look in looks.items()}
-  figure_shapes.legend(figure, {**named, **others})

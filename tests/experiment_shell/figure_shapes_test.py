@@ -4,7 +4,6 @@ import pandas as pd
 
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
-from experiment_shell import scores
 
 
 def _axes():
@@ -13,15 +12,12 @@ def _axes():
 
 class FigureShapesTest(absltest.TestCase):
 
-  def test_band_is_the_middle_half_and_line_the_mean(self):
-    rows = [("a", 2, value) for value in (0, 4, 8, 12, 76)] + [("a", 4, 1), ("b", 2, 9)]
-    measured = pd.DataFrame(rows, columns=["method", "k", "loss"])
+  def test_a_band_is_from_low_to_high_and_its_line_the_mean(self):
+    rows = [("a", 2, 20, 4, 12), ("a", 4, 1, 1, 1), ("b", 2, 9, 9, 9)]
+    table = pd.DataFrame(rows, columns=["method", "k", "mean", "low", "high"])
     axes = _axes()
 
-    figure_shapes.lines(
-        axes, scores.summary(measured, ["method", "k"], "loss"), "k", "method",
-        {"a": {"color": "black", "marker": "o"}},
-    )
+    figure_shapes.lines(axes, table, "k", "method", {"a": {"color": "black", "marker": "o"}})
 
     (line,) = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), [[2, 20], [4, 1]])
@@ -59,19 +55,6 @@ class FigureShapesTest(absltest.TestCase):
         [text.get_color() == "white" for text in axes.texts], [False, True, True]
     )
     self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["$a"])
-
-  def test_only_the_edges_are_labelled(self):
-    figure = figure_style.new_figure(2)
-    grid, listed = figure.subplots(2, 2), figure_style.panel_grid(figure, 3)
-
-    figure_shapes.label_edges(grid, "k", "loss")
-    figure_shapes.label_edges(listed, "k", "loss")
-
-    self.assertEqual(
-        [(axes.get_xlabel(), axes.get_ylabel()) for axes in (*grid.flat, *listed)],
-        [("", "loss"), ("", ""), ("k", "loss"), ("k", ""),
-         ("", "loss"), ("k", ""), ("k", "loss")],
-    )
 
 
 if __name__ == "__main__":

@@ -79,15 +79,6 @@ class FigureStyleTest(parameterized.TestCase):
 
     self.assertEqual(dict(matplotlib.rcParams), before)
 
-  def test_title_says_what_on_which_data_and_what_was_left_out(self):
-    figure = figure_style.new_figure(2)
-
-    figure_style.set_title(figure, "digits, 6 clients", "Loss per round", "shown: 3 of 6")
-
-    self.assertEqual(
-        figure.get_suptitle().splitlines(), ["Loss per round", "digits, 6 clients", "shown: 3 of 6"]
-    )
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -27,7 +27,6 @@ class FinishedRunTest(parameterized.TestCase):
     finished = finished_run.FinishedRun(self._path)
 
     self.assertEqual(finished.settings, {"seed": 3})
-    self.assertEqual(finished.versions, {"python": "3.11"})
     self.assertEqual(finished.summary, {"loss": 0.5})
 
   def test_reads_rows_with_their_exact_numbers(self):
@@ -100,20 +99,6 @@ class FinishedRunTest(parameterized.TestCase):
     self.assertIsNone(finished.settings.get("k"))
     with self.assertRaisesRegex(finished_run.DamagedFile, "config.json' can't .*it has no 'k'"):
       finished.settings["k"]  # pylint: disable=pointless-statement
-
-  def test_warns_of_the_versions_that_it_was_resumed_with(self):
-    self.assertEqual(finished_run.FinishedRun(self._path).warnings, ())
-    self._write_config({
-        "versions": {"python": "3.11", "numpy": "1.25"},
-        "resumed_with": [{"python": "3.11", "numpy": "1.26"}, {"python": "3.12"}],
-    })
-
-    ((title, text),) = finished_run.FinishedRun(self._path).warnings
-    self.assertEqual(title, "This run was resumed with other versions")
-    self.assertRegex(
-        text, r"numpy 1.26 \(before: 1.25\); then python 3.12 \(before: 3.11\), no numpy "
-        r"\(before: 1.25\)\. Its numbers may differ"
-    )
 
   def test_a_run_of_another_format_is_refused(self):
     self._write("summary.json", "{}")

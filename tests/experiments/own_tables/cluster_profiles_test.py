@@ -11,7 +11,7 @@ from experiments.own_tables import cluster_profiles
 def _draw(rows):
   """Returns a figure of the table's rows."""
   frame = pd.DataFrame(rows, columns=cluster_profiles.HEADER)
-  figure = figure_style.new_figure(cluster_profiles.FIGURE.height(frame), figure_style.NARROW)
+  figure = figure_style.new_figure(cluster_profiles.FIGURE.height(frame))
   cluster_profiles.FIGURE.draw(frame, figure.add_subplot())
   return figure
 
