@@ -71,10 +71,8 @@ def _audit(name: str, case: Any, num_runs: int, is_planted: bool) -> tuple[list[
 
 def main() -> None:
   with launch.input_errors():
-    cases, bugs = (
-        {name: value for name, value in table.items() if _ONLY.value in name}
-        for table in (audited_clusters.CASES, audited_clusters.PLANTED_BUGS)
-    )
+    cases = {name: one for name, one in audited_clusters.CASES.items() if _ONLY.value in name}
+    bugs = {name: one for name, one in audited_clusters.PLANTED_BUGS.items() if _ONLY.value in name}
     if not cases and not bugs:
       raise validate.error("only", "be part of a name", _ONLY.value)
     validate.between(0, 1, error_rate=_ERROR_RATE.value)
