@@ -19,6 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 import numpy as np
+import psutil
 
 from experiment_shell import child_process
 from fl_clustering.kmeans import FederatedKMeans
@@ -260,7 +261,9 @@ class NetworkTest(absltest.TestCase):
     fit = self._fit("--output_dir=out", "--seconds=10")
     while "the site is open" not in self._log("north"):
       self.assertIsNone(fit.poll())
-    joined["north"].kill()
+    north = psutil.Process(joined["north"].pid)
+    for process in (north, *north.children(recursive=True)):
+      process.kill()
     output = self._ended(fit, 1)
     self.assertRegex(output, "(?m)^error: north: no answer")
     joined["north"] = self._join("north", fingerprint)
