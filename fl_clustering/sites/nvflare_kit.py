@@ -312,6 +312,7 @@ def install(kit: str, name: str, workspace: str) -> None:
   startup = os.path.join(workspace, _STARTUP)
   _write(startup, {"fed_client.json": {
       "format_version": 2,
+      "require_signed_jobs": True,
       "servers": [{"name": PROJECT, "identity": host,
                    "service": {"target": f"{host}:{port}", "scheme": "http"}}],
       "client": {

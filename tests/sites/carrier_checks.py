@@ -1,5 +1,6 @@
 """Checks of what NVFlare runs for us, for a Python that has NVFlare: `network_test` runs them."""
 
+import importlib.metadata
 import io
 import json
 import os
@@ -74,6 +75,102 @@ class OneJobTest(parameterized.TestCase):
         None, "job", {}, "app", _job(**{"custom/evil.py": "print()"}), None
     )
     self.assertIn("one job", reason)
+
+
+class KitTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder = tempfile.mkdtemp()
+    cls.kits = os.path.join(cls.folder, "kits")
+    cls.paths = nvflare_kit.provision(("east", "north", "south"), "localhost", 8002, cls.kits)
+
+  def _kit(self, **changes):
+    """Returns the path of north's kit with other files; None takes one out."""
+    path = os.path.join(tempfile.mkdtemp(), "north.zip")
+    with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w") as changed:
+      for name, content in ({one: kit.read(one) for one in kit.namelist()} | changes).items():
+        if content is not None:
+          changed.writestr(name, content)
+    return path
+
+  def test_a_site_takes_keys_and_an_address_and_writes_the_rest(self):
+    kit = self._kit(**{
+        "local/authorization.json": "{}", "startup/start.sh": "touch evil", "../evil": "evil",
+        "startup/fed_client.json": "{}",
+    })
+    workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
+    for _ in range(2):  # As after a restart.
+      nvflare_kit.install(kit, "north", workspace)
+      nvflare_kit.check_locked(workspace)
+    found = {
+        os.path.relpath(os.path.join(folder, name), os.path.dirname(workspace))
+        for folder, _, names in os.walk(os.path.dirname(workspace)) for name in names
+    }
+    self.assertEqual(found, {
+        *(f"nvflare/startup/{one}" for one in (
+            "client.crt", "client.key", "rootCA.pem", "fed_client.json")),
+        *(f"nvflare/local/{one}" for one in nvflare_kit.LOCKED),
+    })
+    self.assertEqual(os.stat(f"{workspace}/startup/client.key").st_mode & 0o077, 0)
+    with open(f"{workspace}/startup/fed_client.json", encoding="utf-8") as file:
+      self.assertIs(json.load(file)["require_signed_jobs"], True)
+
+  def test_nobody_may_bring_code_or_use_a_shell(self):
+    for role in nvflare_kit.LOCKED["authorization.json"]["permissions"].values():
+      for right in ("byoc", "shell_commands", "operate", "view", "download_job", "clone_job"):
+        self.assertEqual(role[right], "none")
+    resources = nvflare_kit.LOCKED["resources.json"]
+    executor = nvflare_kit.SITE_JOB["executors"][0]["executor"]["path"]
+    self.assertEqual(resources["class_allow_list"], [executor])
+    self.assertNotIn("site_log_streamer", [one["id"] for one in resources["components"]])
+
+  @parameterized.parameters(
+      ({"kit.json": None},), ({"client.key": None},), ({"rootCA.pem": "x" * 10**6},),
+      ({"kit.json": "[]"},),
+      ({"kit.json": '{"format": 1, "site": "north", "host": "a b", "port": 1}'},),
+      ({"kit.json": '{"format": 1, "site": "north", "host": "a", "port": "1"}'},),
+      ({"kit.json": '{"format": 2, "site": "north", "host": "a", "port": 1}'},),
+      ({"client.crt": "none"},),
+  )
+  def test_a_kit_that_is_none_is_refused(self, changes):
+    with self.assertRaisesRegex(ValueError, "^`kit` must"):
+      nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
+
+  @parameterized.parameters("custom", "privacy.json", "resources.json.default")
+  def test_a_policy_with_more_in_it_is_not_locked(self, name):
+    workspace = tempfile.mkdtemp()
+    nvflare_kit.write_locked(workspace)
+    nvflare_kit.check_locked(workspace)
+    with open(os.path.join(workspace, "local", name), "w", encoding="utf-8") as file:
+      file.write("{}")
+    with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
+      nvflare_kit.check_locked(workspace)
+
+  def test_kits_are_secret_and_the_operators_part_stays(self):
+    self.assertLen(self.paths, 3)
+    for path in (*self.paths, self.kits):
+      self.assertEqual(os.stat(path).st_mode & 0o077, 0)
+    nvflare_kit.check_operator(os.path.join(self.kits, nvflare_kit.OPERATOR))
+    for _, _, names in os.walk(self.kits):
+      self.assertEmpty([name for name in names if name.endswith(".sh")])
+
+  @parameterized.parameters(
+      (("east", "north", "server"), "localhost", 1, "sites"),
+      (("east", "north", "south"), "no host", 1, "host"),
+      (("east", "north", "south"), "localhost", 0, "port"),
+  )
+  def test_kits_that_can_not_be_made(self, sites, host, port, name):
+    with self.assertRaisesRegex(ValueError, name):
+      nvflare_kit.provision(sites, host, port, os.path.join(tempfile.mkdtemp(), "kits"))
+
+  def test_another_version_is_refused(self):
+    with (
+        mock.patch.object(importlib.metadata, "version", lambda name: "2.10.0"),
+        self.assertRaisesRegex(ValueError, "`nvflare` must be installed in a version 2.9"),
+    ):
+      nvflare_kit.check_version()
 
 
 class CommandsTest(absltest.TestCase):
