@@ -154,7 +154,7 @@ class NetworkTest(absltest.TestCase):
   def _fit(self, *arguments):
     return self._start(
         "experiments.site_kmeans", "--federation=federation.json", "--kit=kits/operator",
-        "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=60", *arguments,
+        "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=120", *arguments,
     )
 
   def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):

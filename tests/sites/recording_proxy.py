@@ -1,14 +1,10 @@
 """Listens in between a site and the operator's server, with both sides' certificates."""
 
+import asyncio
 import contextlib
-import socket
 import ssl
 import struct
 import threading
-
-
-# For a server that does not answer yet.
-_SECONDS = 5
 
 
 def _contexts(server, client):
@@ -34,51 +30,42 @@ class RecordingProxy:
   def __init__(self, server, client, port):
     self.connections = []
     self._target = port
-    self._listening, self._calling = _contexts(server, client)
-    self._socket = socket.create_server(("127.0.0.1", 0))
-    self.port = self._socket.getsockname()[1]
-    threading.Thread(target=self._accept, daemon=True).start()
+    listening, self._calling = _contexts(server, client)
+    self._loop = asyncio.new_event_loop()
+    self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+    self._thread.start()
+    starting = asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=listening)
+    self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
+    self.port = self._server.sockets[0].getsockname()[1]
 
   def close(self):
-    self._socket.close()
+    self._loop.call_soon_threadsafe(self._server.close)
+    self._loop.call_soon_threadsafe(self._loop.stop)
+    self._thread.join()
 
-  def _accept(self):
-    while True:
-      try:
-        site, _ = self._socket.accept()
-      except OSError:
-        return
-      threading.Thread(target=self._serve, args=(site,), daemon=True).start()
-
-  def _serve(self, site):
-    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-      stack.callback(site.close)
-      address = "localhost", self._target
-      target = stack.enter_context(socket.create_connection(address, timeout=_SECONDS))
-      site.settimeout(_SECONDS)
-      server = stack.enter_context(
-          self._calling.wrap_socket(target, server_hostname="localhost")
+  async def _serve(self, reader, writer):
+    try:
+      from_server, to_server = await asyncio.open_connection(
+          "localhost", self._target, ssl=self._calling
       )
-      site = stack.enter_context(self._listening.wrap_socket(site, server_side=True))
-      for connection in (server, site):
-        connection.settimeout(None)
-      sent = bytearray()
-      self.connections.append(sent)
-      back = threading.Thread(target=_pump, args=(server, site, bytearray()), daemon=True)
-      back.start()
-      _pump(site, server, sent)
-      back.join()
+    except OSError:  # It isn't there yet.
+      writer.close()
+      return
+    sent = bytearray()
+    self.connections.append(sent)
+    await asyncio.gather(
+        _pump(reader, to_server, sent), _pump(from_server, writer, bytearray())
+    )
 
 
-def _pump(source, target, record):
+async def _pump(reader, writer, record):
   """Passes on what comes, and records it."""
   with contextlib.suppress(OSError):
-    while data := source.recv(2**16):
+    while data := await reader.read(2**16):
       record += data
-      target.sendall(data)
-  for one in (source, target):
-    with contextlib.suppress(OSError):
-      one.shutdown(socket.SHUT_RDWR)
+      writer.write(data)
+      await writer.drain()
+  writer.close()
 
 
 def payloads(sent):
