@@ -15,6 +15,7 @@ MODULES = {
     "multi_view": "experiments.multiview.comparison",
     "private_clusters": "experiments.private_training.release",
     "private_clusters_simulation": "experiments.private_training.simulation",
+    "site_kmeans": "experiments.sites.fit",
     "study": "experiments.grouping_study.cells",
     "three_phase_emnist": "experiments.three_phase.experiment",
 }

@@ -16,8 +16,9 @@ from tools import leaderboard
 # Those of a user; what compares the project with others says in its page what it does.
 PROGRAMS = (
     "experiments:dp_benchmark", "experiments:draft_schema", "experiments:federated_kmeans",
-    "experiments:get_clients", "experiments:multi_view", "experiments:predict",
-    "experiments:private_clusters", "experiments:report", "experiments:study",
+    "experiments:federation", "experiments:get_clients", "experiments:multi_view",
+    "experiments:predict", "experiments:private_clusters", "experiments:report",
+    "experiments:site", "experiments:site_kmeans", "experiments:study",
     "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo",
 )
 

@@ -35,6 +35,10 @@ class SiteLost(RuntimeError):
   """A site does not answer.  A round needs all sites, so the session is over."""
 
 
+class CarrierFailed(RuntimeError):
+  """Messages are not carried; it says why."""
+
+
 class SiteRefused(RuntimeError):
   """A site refuses to answer, or its answer is none."""
 

@@ -81,7 +81,12 @@ def held(
 
 
 class Site:
-  """Answers requests, one at a time."""
+  """Answers requests, one at a time.
+
+  Attributes:
+    name: The site's.
+    num_rows: How many rows it has.
+  """
 
   def __init__(
       self, identity: identity_lib.Identity, federation: federation_lib.Federation,
@@ -103,7 +108,7 @@ class Site:
           "identity", f"be that of a site of the federation file: {', '.join(federation.sites)}",
           f"{identity.name} with the key {identity.public.hex()}",
       )
-    self.name = identity.name
+    self.name, self.num_rows = identity.name, sum(map(len, clients.values()))
     self._identity, self._federation, self._ledger = identity, federation, ledger
     self._points = held(clients, federation)
     self._noise = noise.SecureNoise() if noise_source is None else noise_source
@@ -115,6 +120,15 @@ class Site:
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
     self._lock = threading.Lock()
+
+  @property
+  def budget(self) -> tuple[float, float]:
+    """The squares of mu that are spent and that may be; `inf` and 0 with exact sums."""
+    return self._ledger.spent(self._unit), self._budget**2
+
+  def close(self) -> None:
+    """Lets another program open the ledger."""
+    self._ledger.close()
 
   def handle(self, message: bytes) -> bytes:
     """Returns the answer to a message, which may be of anyone and anything."""

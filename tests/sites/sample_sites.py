@@ -9,7 +9,9 @@ from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_folder
 from fl_clustering.sites import site_ledger
+from fl_clustering.tables import schema as schema_lib
 
 NAMES = ("east", "north", "south", "up", "west")
 WIDTHS = (2, 3)
@@ -88,3 +90,24 @@ def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_sour
   for name in rows:
     sites.open(name, noise_source)
   return sites
+
+
+def write_folder(sites, name, parent):
+  """Returns the `SiteFolder` of a site, with its rows in a table."""
+  columns = [f"x{number}" for number in range(sites.rows[name].shape[1])]
+  data_dir, schema = os.path.join(parent, f"rows_{name}"), os.path.join(parent, "schema.json")
+  os.mkdir(data_dir)
+  np.savetxt(
+      os.path.join(data_dir, f"{name}.csv"), sites.rows[name], delimiter=",",
+      header=",".join(columns), comments="",
+  )
+  schema_lib.strict(columns).write(schema)
+  folder = site_folder.SiteFolder.create(os.path.join(parent, name), name, data_dir, schema)
+  document = {
+      **sites.federation.document,
+      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
+      "sites": {**sites.federation.document["sites"], name: folder.identity.public.hex()},
+  }
+  sites.federation = federation_lib.Federation(document)
+  folder.agree(sites.federation)
+  return folder

@@ -1,0 +1,239 @@
+"""A fit of centroids to the rows of several sites, which stay there, and what left each of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from typing import Any, Mapping, TYPE_CHECKING
+
+import numpy as np
+
+from clustering_basics import model_folder
+from clustering_basics import options
+from clustering_basics import validate
+from dp_clustering import clustering_params
+from experiment_shell import tidy_experiment
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import site_folder
+from fl_clustering.tables import encode
+from fl_clustering.tables import saved
+from fl_clustering.tables import schema as schema_lib
+
+if TYPE_CHECKING:
+  import pandas as pd
+
+EXCHANGES, CENTROIDS = "exchanges", "centroids"
+LOG = "nvflare.log"
+# Of the federation file's epsilon, for one fit: what is left repeats one that has lost a site.
+_DEFAULT_SHARE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+  """Everything that changes a number of a fit at sites."""
+
+  num_clusters: int = options.option(
+      int, "Number of clusters.", rule=functools.partial(validate.integer, 1)
+  )
+  standardize: bool = options.option(
+      bool, "Scale every column to mean 0 and variance 1 over all sites first; with exact sums.",
+      False,
+  )
+  epsilon: float | None = options.option(
+      float, "The privacy budget of this fit, a part of the federation file's.", None,
+      default_text="half of that",
+  )
+  # Decides everything random but the noise.
+  seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
+
+  def __post_init__(self) -> None:
+    options.check(self)
+    self.kmeans()
+
+  def kmeans(self) -> kmeans_config.KMeansConfig:
+    return kmeans_config.KMeansConfig(
+        self.num_clusters, standardize=self.standardize, seed=self.seed
+    )
+
+  def to_json(self) -> dict[str, Any]:
+    return options.to_json(self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sites:
+  """Where a fit's rows are, and how they are reached.
+
+  Attributes:
+    kit: The operator's folder of keys.
+    seconds: How long a site may take for an answer.
+    seconds_to_join: How long sites may take to connect.
+  """
+
+  federation: federation_lib.Federation
+  schema: schema_lib.Schema
+  kit: str
+  seconds: float
+  seconds_to_join: float
+
+
+def _load(
+    config: Config, unused_stack: contextlib.ExitStack, *, federation: str, schema: str, kit: str,
+    seconds: float, seconds_to_join: float,
+) -> tidy_experiment.Inputs:
+  agreed = federation_lib.Federation.load(federation)
+  of_tables = site_folder.read_schema(schema)
+  if not isinstance(of_tables, schema_lib.Schema):
+    raise validate.error("schema", "be that of tables without views", schema)
+  if federation_lib.schema_hash(of_tables) != agreed.schema:
+    raise validate.error("schema", "be the one of the federation file", schema)
+  if agreed.privacy is None and config.epsilon is not None:
+    raise validate.error("epsilon", "be left out with exact sums", config.epsilon)
+  if agreed.privacy is not None and config.epsilon is not None:
+    validate.within(clustering_params.LEAST_EPSILON, agreed.privacy.epsilon, epsilon=config.epsilon)
+  nvflare_kit.check_operator(kit)
+  sums = "EXACT, without noise" if agreed.privacy is None else f"with noise, {agreed.privacy}"
+  return tidy_experiment.Inputs(
+      Sites(agreed, of_tables, kit, seconds, seconds_to_join),
+      {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
+      lines=(f"sites: {', '.join(agreed.sites)}", f"sums: {sums}"),
+  )
+
+
+def cells(config: Config, unused_sites: Any = None) -> list[dict[str, Any]]:
+  """Returns the one fit."""
+  return [{"num_clusters": config.num_clusters}]
+
+
+def _saved_tables(sites: Sites) -> saved.SavedTables:
+  """Returns how rows become points, as sites do it (`sites.rows`)."""
+  schema = sites.schema
+  if sites.federation.privacy is not None:
+    return saved.SavedTables(
+        dataclasses.replace(schema, missing="mean"), encode.public_scaling(schema)
+    )
+  nothing = np.zeros(sites.federation.num_columns)
+  return saved.SavedTables(schema, encode.Scaling(nothing, nothing, nothing + 1))
+
+
+def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict[str, Any]]]:
+  """Fits, writes the model, and returns its scores, its centroids and all exchanges."""
+  del num_clusters
+  # They take long to import.  pylint: disable=g-import-not-at-top
+  from fl_clustering import load_model
+  from fl_clustering.sites import coordinator as coordinator_lib
+  from fl_clustering.sites import nvflare_operator
+
+  config, sites = run.config, run.data
+  privacy, epsilon = sites.federation.privacy, config.epsilon
+  if privacy is not None and epsilon is None:
+    epsilon = _DEFAULT_SHARE * privacy.epsilon
+  with nvflare_operator.open_operator(
+      sites.kit, sites.federation.sites, os.path.join(run.folder, LOG), sites.seconds,
+      sites.seconds_to_join,
+  ) as operator:
+    coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
+    fit = coordinator_lib.fit_kmeans(config.kmeans(), coordinator, epsilon)
+  load_model.SavedKMeans(fit.model, _saved_tables(sites)).save(
+      os.path.join(run.folder, model_folder.MODEL)
+  )
+  scores: dict[str, Any] = {
+      "rounds": fit.num_rounds, "inertia": fit.loss, "simplified silhouette": fit.silhouette,
+  }
+  if fit.ledger is not None:
+    scores |= {"epsilon": epsilon, "mu spent": fit.ledger.mu_spent}
+  return {
+      tidy_experiment.RESULTS: [
+          {"metric": name, "value": value} for name, value in scores.items() if value is not None
+      ],
+      EXCHANGES: [
+          {"exchange": place, "what": one.what, "metric": metric, "value": value}
+          for place, one in enumerate(coordinator.log, start=1)
+          for metric, value in (
+              ("bytes to a site", one.bytes_down), ("bytes from a site", one.bytes_up),
+              ("seconds", one.seconds),
+          )
+      ],
+      CENTROIDS: [
+          {"cluster": cluster, "feature": feature, "metric": "centroid", "value": float(value)}
+          for cluster, centroid in enumerate(fit.centroids)
+          for feature, value in zip(sites.schema.feature_names, centroid)
+      ],
+  }
+
+
+def _summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  import pandas as pd  # It takes long to import.  pylint: disable=g-import-not-at-top
+
+  scores = tidy[tidy_experiment.RESULTS].set_index("metric")["value"]
+  exchanges = tidy[EXCHANGES].pivot(
+      index=["exchange", "what"], columns="metric", values="value"
+  ).reset_index()
+  agreed = document["inputs"]["federation"]["file"]
+  left = exchanges.groupby("what", sort=False).agg(
+      times=("exchange", "size"), numbers=("bytes from a site", "sum"), seconds=("seconds", "sum")
+  ).reset_index().rename(columns={"numbers": "bytes from a site"})
+  centroids = tidy[CENTROIDS].pivot(index="cluster", columns="feature", values="value")
+  columns = list(dict.fromkeys(tidy[CENTROIDS]["feature"]))
+  headline = {
+      "verdict": "exact" if "exact" in agreed else "private", "sites": len(agreed["sites"]),
+      "clusters": len(centroids), "rounds": int(scores["rounds"]),
+      **{name: scores.get(name, np.nan) for name in ("inertia", "epsilon")},
+      "file_epsilon": agreed.get("privacy", {}).get("epsilon", np.nan),
+      "delta": agreed.get("privacy", {}).get("delta", np.nan),
+  }
+  return {
+      "headline": pd.DataFrame([headline]),
+      "left": left,
+      "scores": scores.reset_index(),
+      "centroids": centroids[columns].reset_index(),
+  }
+
+
+EXPERIMENT = tidy_experiment.Experiment(
+    name="site_kmeans",
+    title="Federated k-means of rows that stay at their sites",
+    keys={"num_clusters": int},
+    load=_load,
+    cells=cells,
+    measure=_measure,
+    summarise=_summarise,
+    headlines={
+        "exact": "{clusters} clusters over {sites} sites in {rounds} rounds, by EXACT sums: masks "
+                 "hide whose a sum is, and no noise hides a row. Inertia {inertia:.6g}.",
+        "private": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums with noise "
+                   "that the sites draw: ({epsilon:g}, {delta:g})-differential privacy against "
+                   "the operator, of {file_epsilon:g} for all fits.",
+    },
+    tables=(
+        tidy_experiment.Table(
+            "left", "What left each site",
+            "Answers to the operator's questions, as masked sums: each is uniformly random to "
+            "whoever has not all sites' answers. The largest of the sites is counted.",
+            form="{:.6g}", printed=True,
+        ),
+        tidy_experiment.Table(
+            "centroids", "Centroids",
+            "In the data's units with exact sums, else in the units of the schema.", form="{:.5g}",
+        ),
+        tidy_experiment.Table("scores", "Scores", "Over all rows of all sites.", form="{:.6g}"),
+    ),
+    figures=(),
+    reading=(
+        "All that the operator learned is sums over all sites, one for every question: counts, "
+        "sums of rows and of their squared distances, by cluster. What is not covered: the sizes "
+        "and times of messages, the number of rounds, and the names of columns.",
+    ),
+    tidy={
+        tidy_experiment.RESULTS: {}, EXCHANGES: {"exchange": int, "what": str},
+        CENTROIDS: {"cluster": int, "feature": str},
+    },
+    files={LOG: "what NVFlare's server said"},
+    folders={model_folder.MODEL: "the model, for experiments:predict and load_model"},
+    versions_of=("numpy", "nvflare", "cryptography"),
+)

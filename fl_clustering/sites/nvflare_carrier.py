@@ -1,0 +1,233 @@
+"""What NVFlare 2.9 runs for us: it carries bytes, and understands none of them.
+
+*   `Relay`, at the server: gets messages from the operator's program, sends them to sites, and
+    returns the answers.
+*   `SiteExecutor`, at a site: hands the server's messages to the `Site`.
+*   `OneJob`, at a site: refuses every job but the one that names `SiteExecutor` and nothing else,
+    and every command but those that begin and end it.
+
+NVFlare's policy binds those who log in at a server, not a server whose own code was changed: it may
+send a client commands of a shell, or for what went wrong there, without a word of who asks, and
+they are carried out.  So the list of commands is cut here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from multiprocessing import connection
+import os
+import re
+import shlex
+import socket
+import sys
+import time
+from typing import Any, Collection
+import zipfile
+
+from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import site_folder
+from fl_clustering.sites import wire
+
+try:
+  from nvflare.apis.event_type import EventType
+  from nvflare.apis.executor import Executor
+  from nvflare.apis.fl_constant import AdminCommandNames
+  from nvflare.apis.fl_constant import FLContextKey
+  from nvflare.apis.fl_constant import ReturnCode
+  from nvflare.apis.impl.controller import Controller
+  from nvflare.apis.job_launcher_spec import JobProcessArgs
+  from nvflare.apis.shareable import make_reply
+  from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
+  from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
+  from nvflare.fuel.f3 import message as message_lib
+  from nvflare.fuel.f3.cellnet import defs
+  from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
+  from nvflare.fuel.f3.cellnet import utils as cell_utils
+  from nvflare.private import defs as defs_lib
+  from nvflare.private.fed.client import admin_commands
+  from nvflare.private.fed.client import client_req_processors
+  from nvflare.private.fed.utils.app_deployer import AppDeployer
+except ModuleNotFoundError:
+  raise ModuleNotFoundError(
+      "`nvflare` must be installed for sites over a network, and isn't; install the extra `sites`, "
+      'in the project\'s folder: uv pip install ".[sites]"'
+  ) from None
+
+_CHANNEL, _TOPIC = "federated_clustering", "sites"
+# Where the operator's program listens, and a password; in the server's environment.
+RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
+_CONFIG = "config/config_fed_client.json"
+# What NVFlare adds to a job that is submitted.
+_SIGNATURES = re.compile(r"(.*/)?\.__nvfl_(sig\.json|submitter\.crt)")
+_MOST_JOB_BYTES = 2**20
+_POLL = 0.2
+
+
+def send_at_once(opened: connection.Connection) -> None:
+  """Has a connection wait for no acknowledgement before it sends more, which takes 40 ms."""
+  with socket.socket(fileno=os.dup(opened.fileno())) as same:
+    same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def is_our_job(app: bytes) -> bool:
+  """Returns whether a zip file holds our configuration of a site, signatures, and no more."""
+  try:
+    with zipfile.ZipFile(io.BytesIO(app)) as files:
+      infos = [info for info in files.infolist() if not _SIGNATURES.fullmatch(info.filename)]
+      names = [info.filename for info in infos if not info.is_dir()]
+      if names != [_CONFIG] or any(info.file_size > _MOST_JOB_BYTES for info in infos):
+        return False
+      return json.loads(files.read(_CONFIG)) == nvflare_kit.SITE_JOB
+  except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+    return False
+
+
+# What is left of a client's commands: of those to the site, and of those to its job.
+_SITE_COMMANDS = (
+    defs_lib.TrainingTopic.CHECK_RESOURCE, defs_lib.TrainingTopic.CANCEL_RESOURCE,
+    defs_lib.TrainingTopic.DEPLOY, defs_lib.TrainingTopic.START_JOB, defs_lib.TrainingTopic.ABORT,
+    defs_lib.TrainingTopic.NOTIFY_JOB_STATUS,
+)
+_JOB_COMMANDS = (
+    AdminCommandNames.ABORT, AdminCommandNames.CHECK_STATUS, AdminCommandNames.SHUTDOWN,
+)
+
+
+def close_commands() -> None:
+  """Takes all other commands from this process."""
+  processors = client_req_processors.ClientRequestProcessors.request_processors
+  # In place: the list is in use already.
+  processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
+  commands = admin_commands.AdminCommands.commands
+  commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
+
+
+class OneJob(AppDeployer):
+  """Deploys our job at a site, and no other: what else a job can do is no question then."""
+
+  def __init__(self) -> None:
+    """Is called in both of a site's processes before they connect."""
+    super().__init__()
+    close_commands()
+
+  def deploy(
+      self, workspace: Any, job_id: str, job_meta: dict, app_name: str, app_data: bytes, fl_ctx: Any
+  ) -> str:
+    """Returns why a job is refused; nothing if it is deployed."""
+    if not is_our_job(app_data):
+      return "this site runs one job, that of federated-clustering, without a change"
+    return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
+
+
+class _Quoting:
+  """A launcher of jobs whose command may name folders with blanks."""
+
+  def get_command(self, job_meta: dict, fl_ctx: Any) -> str:
+    """Returns the command of a job's process, for `shlex`."""
+    arguments = fl_ctx.get_prop(FLContextKey.JOB_PROCESS_ARGS)
+    for name, (option, value) in list(arguments.items()):
+      if name != JobProcessArgs.OPTIONS:  # These are several.
+        arguments[name] = option, shlex.quote(f"{value}")
+    command: str = super().get_command(job_meta, fl_ctx)  # type: ignore[misc]
+    return shlex.quote(sys.executable) + command[len(sys.executable):]
+
+
+class SiteLauncher(_Quoting, ClientProcessJobLauncher):
+  """At a site."""
+
+
+class RelayLauncher(_Quoting, ServerProcessJobLauncher):
+  """At the server."""
+
+
+class SiteExecutor(Executor):
+  """Answers the server's messages; takes nothing from the job."""
+
+  def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+    """Opens the site when the job begins, and closes it at its end."""
+    if event_type == EventType.START_RUN:
+      self._site = None
+      try:
+        folder = site_folder.SiteFolder.of_environment()
+        nvflare_kit.check_locked(folder.workspace)
+        self._site = folder.open()
+        self.logger.info("the site is open")
+      except Exception as e:  # pylint: disable=broad-exception-caught
+        # Why is for the people of the site.
+        self.logger.error("the site can't be opened: %s", e)
+      fl_ctx.get_engine().get_cell().register_request_cb(
+          channel=_CHANNEL, topic=_TOPIC, cb=self._answer
+      )
+    elif event_type == EventType.END_RUN and self._site is not None:
+      self._site.close()
+
+  def _answer(self, request: Any) -> Any:
+    # The server checks that messages of other sites, which it passes on, say whose they are.
+    origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
+    if not origin or fqcn_lib.FqcnInfo(origin).root != fqcn_lib.FQCN.ROOT_SERVER:
+      return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
+    if self._site is None:
+      answer = wire.pack({"refused": "it can't be opened, and its own log says why"})
+    else:
+      answer = self._site.handle(bytes(request.payload))
+    return cell_utils.make_reply(defs.ReturnCode.OK, body=answer)
+
+  def execute(self, task_name: str, shareable: Any, fl_ctx: Any, abort_signal: Any) -> Any:
+    """Refuses tasks: the server has none."""
+    return make_reply(ReturnCode.TASK_UNKNOWN)
+
+
+class Relay(Controller):
+  """Sends to sites what the operator's program says, until that is gone."""
+
+  def start_controller(self, fl_ctx: Any) -> None:
+    pass
+
+  def stop_controller(self, fl_ctx: Any) -> None:
+    pass
+
+  def control_flow(self, abort_signal: Any, fl_ctx: Any) -> None:
+    port, password = os.environ[RELAY_VARIABLE].split(":")
+    address = "127.0.0.1", int(port)
+    seen: set[str] = set()
+    with connection.Client(address, authkey=bytes.fromhex(password)) as program:
+      send_at_once(program)
+      while not abort_signal.triggered:
+        try:
+          head, message = json.loads(program.recv_bytes()), program.recv_bytes()
+        except (EOFError, OSError):
+          return
+        end = time.monotonic() + head["seconds"]
+        answers: dict[str, bytes] = {}
+        while missing := {*head["sites"]} - {*answers}:
+          answers |= self._answers(missing, message, end, abort_signal, fl_ctx)
+          seen |= {*answers}
+          # Sites' part of the job begins a little later than the server's.
+          if missing <= seen or time.monotonic() > end or abort_signal.triggered:
+            break
+          time.sleep(_POLL)
+        program.send_bytes(json.dumps(list(answers)).encode())
+        for answer in answers.values():
+          program.send_bytes(answer)
+
+  def _answers(
+      self, names: Collection[str], message: bytes, end: float, abort_signal: Any, fl_ctx: Any
+  ) -> dict[str, bytes]:
+    """Returns what sites answer; those that don't are left out."""
+    engine = fl_ctx.get_engine()
+    by_target = {
+        fqcn_lib.FQCN.join([client.get_fqcn(), fl_ctx.get_job_id()]): client.name
+        for client in engine.get_clients() if client.name in names
+    }
+    if not by_target:
+      return {}
+    replies = engine.get_cell().broadcast_request(
+        channel=_CHANNEL, topic=_TOPIC, request=message_lib.Message(payload=message),
+        targets=list(by_target), timeout=max(_POLL, end - time.monotonic()), optional=True,
+        abort_signal=abort_signal,
+    )
+    return {
+        by_target[target]: bytes(reply.payload) for target, reply in replies.items()
+        if reply.get_header(defs.MessageHeaderKey.RETURN_CODE) == defs.ReturnCode.OK
+    }

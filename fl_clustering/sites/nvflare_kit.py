@@ -1,0 +1,393 @@
+"""What NVFlare 2.9 runs with, at a site and at the operator's: files of keys, and a locked policy.
+
+NVFlare's provisioning makes keys and certificates.  All else that it would hand out we write
+ourselves, on the machine where it is used: as provisioned, whoever submits a job may bring code of
+their own, which sites run; and sites send their logs.  A site runs no script of a kit, either.
+
+Under our policy a site runs one job, which names one class of ours (`nvflare_carrier`), and no
+command but those that begin and end it, for nobody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any, Iterable, Mapping
+import zipfile
+
+from clustering_basics import atomic_file
+from clustering_basics import validate
+
+_VERSION = "2.9"
+PROJECT = "federated-clustering"
+OPERATOR = "operator"
+ADMIN = f"{OPERATOR}@{OPERATOR}.org"
+_CARRIER = "fl_clustering.sites.nvflare_carrier"
+# The whole of what a site is told to run.
+SITE_JOB: Mapping[str, Any] = {
+    "format_version": 2,
+    "executors": [{"tasks": ["*"], "executor": {"path": f"{_CARRIER}.SiteExecutor", "args": {}}}],
+    "components": [], "task_data_filters": [], "task_result_filters": [],
+}
+_SERVER_JOB: Mapping[str, Any] = {
+    "format_version": 2,
+    "workflows": [{"id": "relay", "path": f"{_CARRIER}.Relay", "args": {}}],
+    "components": [],
+}
+_RIGHTS = (
+    "submit_job", "clone_job", "manage_job", "download_job", "view", "operate", "shell_commands",
+    "byoc", "server-predeployed-flwr",
+)
+_ROLES = ("project_admin", "org_admin", "lead", "member")
+_NOTHING = dict.fromkeys(_RIGHTS, "none")
+_CERTIFICATES = ("rootCA.pem", "client.crt", "client.key")
+_KIT = "kit.json"
+_STARTUP, _LOCAL = "startup", "local"
+
+
+def _component(name: str, path: str, **arguments: Any) -> dict[str, Any]:
+  return {"id": name, "path": path, "args": arguments}
+
+
+_APPS = "nvflare.app_common"
+_RESOURCES = (
+    _component(
+        "resource_manager", f"{_APPS}.resource_managers.gpu_resource_manager.GPUResourceManager",
+        num_of_gpus=0, mem_per_gpu_in_GiB=0, expiration_period=300,
+    ),
+    _component(
+        "resource_consumer",
+        f"{_APPS}.resource_consumers.gpu_resource_consumer.GPUResourceConsumer",
+    ),
+)
+_LOG = {
+    "version": 1, "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stream": {
+        "class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stdout",
+    }},
+    "loggers": {"root": {"level": "INFO", "handlers": ["stream"]}},
+}
+# What a site's folder `local` holds: these files with these contents, and no others.
+LOCKED: Mapping[str, Any] = {
+    "authorization.json": {
+        "format_version": "1.0",
+        # To begin and to end the one job; the submitter's role comes from the server.
+        "permissions": {
+            role: {**_NOTHING, **(
+                {"submit_job": "any", "manage_job": "any"} if role == "project_admin" else {})}
+            for role in _ROLES
+        },
+    },
+    "resources.json": {
+        "format_version": 2,
+        "class_list_enforcement_mode": "enforce",
+        "class_allow_list": [f"{_CARRIER}.SiteExecutor"],
+        "allow_log_streaming": False,
+        "client": {"retry_timeout": 30, "compression": "Gzip"},
+        "components": [
+            *_RESOURCES,
+            _component("process_launcher", f"{_CARRIER}.SiteLauncher"),
+            _component("app_deployer", f"{_CARRIER}.OneJob"),
+        ],
+    },
+    "log_config.json": _LOG,
+}
+
+
+def _at_server(workspace: str) -> dict[str, Any]:
+  """Returns what the server's folder `local` holds."""
+  jobs, snapshots = (os.path.join(workspace, name) for name in ("jobs", "snapshots"))
+  storage = f"{_APPS}.storages.filesystem_storage.FilesystemStorage"
+  return {
+      "authorization.json": {
+          "format_version": "1.0",
+          "permissions": {"project_admin": {
+              right: "none" if right in ("byoc", "shell_commands") else "any" for right in _RIGHTS
+          }},
+      },
+      "resources.json": {
+          "format_version": 2,
+          "class_list_enforcement_mode": "enforce",
+          "class_allow_list": [f"{_CARRIER}.Relay"],
+          "servers": [{
+              "admin_storage": "transfer", "max_num_clients": 1000, "heart_beat_timeout": 600,
+              "download_job_url": "", "admin_timeout": 10.0,
+          }],
+          "snapshot_persistor": {
+              "path": f"{_APPS}.state_persistors.storage_state_persistor.StorageStatePersistor",
+              "args": {"uri_root": "/", "storage": {
+                  "path": storage, "args": {"root_dir": snapshots, "uri_root": "/"}}},
+          },
+          "components": [
+              _component("job_scheduler",
+                         f"{_APPS}.job_schedulers.job_scheduler.DefaultJobScheduler", max_jobs=1),
+              _component("job_manager", "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
+                         uri_root=jobs, job_store_id="job_store"),
+              _component("job_store", storage),
+              _component("process_launcher", f"{_CARRIER}.RelayLauncher"),
+          ],
+      },
+      "log_config.json": _LOG,
+  }
+
+
+def check_version() -> None:
+  """Raises a ValueError unless NVFlare is there, in the version that the policy was written for."""
+  try:
+    version = importlib.metadata.version("nvflare")
+  except importlib.metadata.PackageNotFoundError:
+    version = None
+  if version is None or not version.startswith(f"{_VERSION}."):
+    rule = f"be installed in a version {_VERSION}, as the extra `sites` says"
+    raise validate.error("nvflare", rule, version)
+
+
+def _write(folder: str, documents: Mapping[str, Any]) -> None:
+  os.makedirs(folder, mode=0o700, exist_ok=True)
+  for name, document in documents.items():
+    atomic_file.write_text(os.path.join(folder, name), json.dumps(document, indent=1) + "\n")
+
+
+def write_locked(workspace: str) -> None:
+  """Writes a site's policy."""
+  _write(os.path.join(workspace, _LOCAL), LOCKED)
+
+
+def check_locked(workspace: str) -> None:
+  """Raises a ValueError unless a site's policy is ours, and nothing else is there to be run."""
+  local = os.path.join(workspace, _LOCAL)
+  try:
+    found = {}
+    for name in os.listdir(local):
+      with open(os.path.join(local, name), encoding="utf-8") as file:
+        found[name] = json.load(file)
+  except (OSError, ValueError):
+    found = {}
+  for name in sorted({*found, *LOCKED}):
+    if found.get(name) != LOCKED.get(name):
+      rule = "hold our locked policy and no more, which `experiments.site --join` writes"
+      raise validate.error("kit", rule, os.path.join(local, name))
+
+
+def check_certificate(path: str, who: str) -> None:
+  """Raises a ValueError if a certificate is none, or can't be used today."""
+  x509 = importlib.import_module("cryptography.x509")
+  try:
+    with open(path, "rb") as file:
+      found = x509.load_pem_x509_certificate(file.read())
+  except (OSError, ValueError) as e:
+    raise validate.error("kit", f"hold a certificate of {who}", path) from e
+  first, last = found.not_valid_before_utc, found.not_valid_after_utc
+  if not first <= datetime.datetime.now(datetime.timezone.utc) <= last:
+    rule = f"hold a certificate of {who} that is valid today; ask the operator for a new kit"
+    raise validate.error("kit", rule, f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
+
+
+# Provisioning.
+
+def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> list[str]:
+  """Makes keys and certificates of the operator and all sites; returns the paths of the kits.
+
+  Args:
+    host: What sites call the operator's machine.
+    output_dir: A new folder: `NAME.zip` for every site, and `operator`, which stays where it is.
+  """
+  check_version()
+  if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?", host):
+    raise validate.error("host", "be a name by which sites reach the operator", host)
+  validate.integer(1, 65535, port=port)
+  names = list(sites)
+  for name in names:
+    if name in (OPERATOR, "server", "admin", host):
+      raise validate.error("sites", "have names that differ from the operator's", name)
+  try:
+    os.mkdir(output_dir, mode=0o700)
+  except OSError as e:
+    raise validate.error("output_dir", f"be a new folder ({e.strerror})", output_dir) from e
+  project = {
+      "api_version": 3, "name": PROJECT, "description": PROJECT,
+      "participants": [
+          {"name": host, "type": "server", "org": OPERATOR, "fed_learn_port": port},
+          *({"name": name, "type": "client", "org": "sites"} for name in names),
+          {"name": ADMIN, "type": "admin", "org": OPERATOR,
+           "role": "project_admin"},
+      ],
+      "builders": [
+          {"path": "nvflare.lighter.impl.workspace.WorkspaceBuilder",
+           "args": {"template_file": ["master_template.yml"]}},
+          {"path": "nvflare.lighter.impl.static_file.StaticFileBuilder",
+           "args": {"config_folder": "config"}},
+          {"path": "nvflare.lighter.impl.cert.CertBuilder"},
+      ],
+  }
+  with tempfile.TemporaryDirectory(dir=output_dir) as temporary:
+    _write(temporary, {"project.yml": project})  # JSON is YAML.
+    _run("nvflare.cli", "provision", "-p", "project.yml", "-w", "made", "--force", cwd=temporary)
+    made = os.path.join(temporary, "made", PROJECT, "prod_00")
+    _move_operator(made, host, os.path.join(output_dir, OPERATOR))
+    return [_pack(made, name, host, port, output_dir) for name in names]
+
+
+def _run(module: str, *arguments: str, cwd: str) -> None:
+  result = subprocess.run(
+      [sys.executable, "-m", module, *arguments], cwd=cwd, env=environment(cwd), check=False,
+      capture_output=True, text=True, errors="replace",
+  )
+  if result.returncode:
+    lines = (result.stderr + result.stdout).split("\n")
+    last = next(filter(None, map(str.strip, reversed(lines))), "")
+    raise OSError(f"`{module} {arguments[0]}` ended with code {result.returncode}: {last}")
+
+
+def environment(home: str) -> dict[str, str]:
+  """Returns the environment of NVFlare's programs: this program's modules, and a home of theirs."""
+  path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path if folder)
+  return {**os.environ, "HOME": home, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def _move_operator(made: str, host: str, operator: str) -> None:
+  os.makedirs(operator, mode=0o700)
+  for source, target in ((host, "server"), (ADMIN, "admin")):
+    for folder in (_STARTUP, _LOCAL):
+      shutil.copytree(os.path.join(made, source, folder), os.path.join(operator, target, folder))
+  # Scripts that nobody runs.
+  for folder, _, files in os.walk(operator):
+    for name in files:
+      if not name.endswith((".json", ".default", ".pem", ".crt", ".key")):
+        os.remove(os.path.join(folder, name))
+  shutil.rmtree(os.path.join(operator, "server", _LOCAL))
+
+
+def _pack(made: str, name: str, host: str, port: int, output_dir: str) -> str:
+  path = os.path.join(output_dir, f"{name}.zip")
+  descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+  with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w") as kit:
+    kit.writestr(_KIT, json.dumps({"format": 1, "site": name, "host": host, "port": port}))
+    for one in _CERTIFICATES:
+      kit.write(os.path.join(made, name, _STARTUP, one), one)
+  return path
+
+
+# At a site.
+
+_MOST_BYTES = 2**16
+
+
+def install(kit: str, name: str, workspace: str) -> None:
+  """Makes a site's workspace anew: the kit's keys, and all else by ourselves.
+
+  Raises:
+    ValueError: If the kit is none, another site's, or no longer valid.
+  """
+  check_version()
+  try:
+    with zipfile.ZipFile(kit) as files:
+      contents = {}
+      for one in (_KIT, *_CERTIFICATES):
+        if files.getinfo(one).file_size > _MOST_BYTES:
+          raise ValueError("too long")
+        contents[one] = files.read(one)
+    document = json.loads(contents.pop(_KIT))
+    is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
+    host, port = document["host"], document["port"]
+    is_good &= isinstance(host, str) and bool(re.fullmatch(r"[A-Za-z0-9.-]{1,63}", host))
+    if not (is_good and type(port) is int and 1 <= port <= 65535):
+      raise ValueError("bad document")
+  except OSError as e:
+    raise validate.error("kit", f"be a file that can be read ({e.strerror})", kit) from e
+  except (AttributeError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as e:
+    raise validate.error("kit", "be one that `experiments.federation --kits` made", kit) from e
+  if document["site"] != name:
+    raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")
+  shutil.rmtree(workspace, ignore_errors=True)
+  startup = os.path.join(workspace, _STARTUP)
+  _write(startup, {"fed_client.json": {
+      "format_version": 2,
+      "require_signed_jobs": True,
+      "servers": [{"name": PROJECT, "identity": host,
+                   "service": {"target": f"{host}:{port}", "scheme": "http"}}],
+      "client": {
+          "ssl_private_key": "client.key", "ssl_cert": "client.crt", "ssl_root_cert": "rootCA.pem",
+          "fqsn": name, "is_leaf": True, "connection_security": "mtls",
+      },
+  }})
+  for one, content in contents.items():
+    with open(os.path.join(startup, one), "wb") as file:
+      os.chmod(file.fileno(), 0o600)
+      file.write(content)
+  for one in ("rootCA.pem", "client.crt"):
+    check_certificate(os.path.join(startup, one), name)
+  _write(os.path.join(workspace, _LOCAL), LOCKED)
+
+
+# Has the kernel end a process with the one that started it, where there is such a kernel.
+_START = """
+import ctypes, os, runpy, sys
+if sys.platform == "linux":
+  ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv.pop(1)):
+  sys.argv.pop(0)
+  runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def _command(module: str, config: str, *settings: str) -> list[str]:
+  return [
+      sys.executable, "-u", "-c", _START, str(os.getpid()), module, "-m", ".", "-s", config,
+      "--set", "secure_train=true", "config_folder=config", *settings,
+  ]
+
+
+def client_command(name: str) -> list[str]:
+  """Returns how NVFlare's client of a site is started, in its workspace."""
+  module = "nvflare.private.fed.app.client.client_train"
+  return _command(module, "fed_client.json", f"uid={name}", "org=sites")
+
+
+# At the operator's.
+
+def check_operator(kit: str) -> None:
+  """Raises a ValueError unless a folder is the operator's, and can be used today."""
+  check_version()
+  for path in (
+      "server/startup/server.crt", "server/startup/rootCA.pem", "admin/startup/client.crt",
+  ):
+    check_certificate(os.path.join(kit, path), "the operator")
+
+
+def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
+  """Makes a server's workspace, its administrator's, and the job to submit, for one run.
+
+  Args:
+    operator: A folder that `check_operator` accepts.
+  """
+  for one in ("server", "admin"):
+    shutil.copytree(os.path.join(operator, one), os.path.join(folder, one))
+  server = os.path.join(folder, "server")
+  _write(os.path.join(server, _LOCAL), _at_server(server))
+  job = os.path.join(folder, "job")
+  for app, config, document in (
+      ("app_server", "config_fed_server.json", _SERVER_JOB),
+      ("app_client", "config_fed_client.json", SITE_JOB),
+  ):
+    _write(os.path.join(job, app, "config"), {config: document})
+  names = list(sites)
+  _write(job, {"meta.json": {
+      "name": PROJECT, "resource_spec": {}, "min_clients": len(names), "mandatory_clients": names,
+      "deploy_map": {"app_server": ["server"], "app_client": names},
+  }})
+
+
+def server_command() -> list[str]:
+  """Returns how NVFlare's server is started, in its workspace."""
+  module = "nvflare.private.fed.app.server.server_train"
+  return _command(module, "fed_server.json", f"org={OPERATOR}")

@@ -1,0 +1,253 @@
+"""Checks of what NVFlare runs for us, for a Python that has NVFlare: `network_test` runs them."""
+
+import importlib.metadata
+import io
+import json
+import os
+import tempfile
+from unittest import mock
+import zipfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from nvflare.apis.event_type import EventType
+from nvflare.fuel.f3 import message as message_lib
+from nvflare.fuel.f3.cellnet import defs
+from nvflare.private import defs as private_defs
+from nvflare.private.fed.client import admin_commands
+from nvflare.private.fed.client import client_req_processors
+
+from fl_clustering.sites import nvflare_carrier
+from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import site_folder
+from fl_clustering.sites import wire
+from tests.sites import sample_sites
+
+_CONFIG = "config/config_fed_client.json"
+
+
+def _job(document=None, **files):
+  """Returns the bytes of a job as a site gets it."""
+  written = io.BytesIO()
+  with zipfile.ZipFile(written, "w") as job:
+    job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB if document is None else document))
+    for name, text in files.items():
+      job.writestr(name, text)
+  return written.getvalue()
+
+
+class OneJobTest(parameterized.TestCase):
+
+  def test_our_job_is_ours_with_signatures(self):
+    self.assertTrue(nvflare_carrier.is_our_job(_job()))
+    self.assertTrue(nvflare_carrier.is_our_job(_job(**{
+        "config/": "", ".__nvfl_sig.json": "{}", ".__nvfl_submitter.crt": "x",
+        "config/.__nvfl_sig.json": "{}",
+    })))
+
+  @parameterized.parameters(
+      ({"custom/evil.py": "print()"},),
+      ({"config/config_train.json": "{}"},),
+      ({"../local/resources.json": "{}"},),
+      ({"custom/.__nvfl_sig.json.py": "x"},),
+  )
+  def test_a_job_with_another_file_is_none(self, files):
+    self.assertFalse(nvflare_carrier.is_our_job(_job(**files)))
+
+  @parameterized.parameters(
+      {"components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}]},
+      {"executors": []},
+      {"task_data_filters": [{"tasks": ["*"], "filters": []}]},
+      {"more": 1},
+  )
+  def test_a_job_with_another_configuration_is_none(self, **change):
+    self.assertFalse(nvflare_carrier.is_our_job(_job({**nvflare_kit.SITE_JOB, **change})))
+
+  def test_what_is_no_job_is_none(self):
+    twice = io.BytesIO(_job())
+    with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
+      job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
+    for app in (b"", b"no zip", _job()[:-30], twice.getvalue()):
+      self.assertFalse(nvflare_carrier.is_our_job(app))
+
+  def test_a_site_refuses_another_job_before_it_unpacks_it(self):
+    reason = nvflare_carrier.OneJob().deploy(
+        None, "job", {}, "app", _job(**{"custom/evil.py": "print()"}), None
+    )
+    self.assertIn("one job", reason)
+
+
+class KitTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder = tempfile.mkdtemp()
+    cls.kits = os.path.join(cls.folder, "kits")
+    cls.paths = nvflare_kit.provision(("east", "north", "south"), "localhost", 8002, cls.kits)
+
+  def _kit(self, **changes):
+    """Returns the path of north's kit with other files; None takes one out."""
+    path = os.path.join(tempfile.mkdtemp(), "north.zip")
+    with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w") as changed:
+      for name, content in ({one: kit.read(one) for one in kit.namelist()} | changes).items():
+        if content is not None:
+          changed.writestr(name, content)
+    return path
+
+  def test_a_site_takes_keys_and_an_address_and_writes_the_rest(self):
+    kit = self._kit(**{
+        "local/authorization.json": "{}", "startup/start.sh": "touch evil", "../evil": "evil",
+        "startup/fed_client.json": "{}",
+    })
+    workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
+    for _ in range(2):  # As after a restart.
+      nvflare_kit.install(kit, "north", workspace)
+      nvflare_kit.check_locked(workspace)
+    found = {
+        os.path.relpath(os.path.join(folder, name), os.path.dirname(workspace))
+        for folder, _, names in os.walk(os.path.dirname(workspace)) for name in names
+    }
+    self.assertEqual(found, {
+        *(f"nvflare/startup/{one}" for one in (
+            "client.crt", "client.key", "rootCA.pem", "fed_client.json")),
+        *(f"nvflare/local/{one}" for one in nvflare_kit.LOCKED),
+    })
+    self.assertEqual(os.stat(f"{workspace}/startup/client.key").st_mode & 0o077, 0)
+    with open(f"{workspace}/startup/fed_client.json", encoding="utf-8") as file:
+      self.assertIs(json.load(file)["require_signed_jobs"], True)
+
+  def test_nobody_may_bring_code_or_use_a_shell(self):
+    for role in nvflare_kit.LOCKED["authorization.json"]["permissions"].values():
+      for right in ("byoc", "shell_commands", "operate", "view", "download_job", "clone_job"):
+        self.assertEqual(role[right], "none")
+    resources = nvflare_kit.LOCKED["resources.json"]
+    executor = nvflare_kit.SITE_JOB["executors"][0]["executor"]["path"]
+    self.assertEqual(resources["class_allow_list"], [executor])
+    self.assertNotIn("site_log_streamer", [one["id"] for one in resources["components"]])
+
+  @parameterized.parameters(
+      ({"kit.json": None},), ({"client.key": None},), ({"rootCA.pem": "x" * 10**6},),
+      ({"kit.json": "[]"},),
+      ({"kit.json": '{"format": 1, "site": "north", "host": "a b", "port": 1}'},),
+      ({"kit.json": '{"format": 1, "site": "north", "host": "a", "port": "1"}'},),
+      ({"kit.json": '{"format": 2, "site": "north", "host": "a", "port": 1}'},),
+      ({"client.crt": "none"},),
+  )
+  def test_a_kit_that_is_none_is_refused(self, changes):
+    with self.assertRaisesRegex(ValueError, "^`kit` must"):
+      nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
+
+  @parameterized.parameters("custom", "privacy.json", "resources.json.default")
+  def test_a_policy_with_more_in_it_is_not_locked(self, name):
+    workspace = tempfile.mkdtemp()
+    nvflare_kit.write_locked(workspace)
+    nvflare_kit.check_locked(workspace)
+    with open(os.path.join(workspace, "local", name), "w", encoding="utf-8") as file:
+      file.write("{}")
+    with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
+      nvflare_kit.check_locked(workspace)
+
+  def test_kits_are_secret_and_the_operators_part_stays(self):
+    self.assertLen(self.paths, 3)
+    for path in (*self.paths, self.kits):
+      self.assertEqual(os.stat(path).st_mode & 0o077, 0)
+    nvflare_kit.check_operator(os.path.join(self.kits, nvflare_kit.OPERATOR))
+    for _, _, names in os.walk(self.kits):
+      self.assertEmpty([name for name in names if name.endswith(".sh")])
+
+  @parameterized.parameters(
+      (("east", "north", "server"), "localhost", 1, "sites"),
+      (("east", "north", "south"), "no host", 1, "host"),
+      (("east", "north", "south"), "localhost", 0, "port"),
+  )
+  def test_kits_that_can_not_be_made(self, sites, host, port, name):
+    with self.assertRaisesRegex(ValueError, name):
+      nvflare_kit.provision(sites, host, port, os.path.join(tempfile.mkdtemp(), "kits"))
+
+  def test_another_version_is_refused(self):
+    with (
+        mock.patch.object(importlib.metadata, "version", lambda name: "2.10.0"),
+        self.assertRaisesRegex(ValueError, "`nvflare` must be installed in a version 2.9"),
+    ):
+      nvflare_kit.check_version()
+
+
+class CommandsTest(absltest.TestCase):
+
+  def test_commands_that_no_fit_needs_are_gone(self):
+    in_use = client_req_processors.ClientRequestProcessors.request_processors
+    self.enterContext(mock.patch.object(
+        client_req_processors.ClientRequestProcessors, "request_processors", in_use
+    ))
+    nvflare_carrier.OneJob()
+
+    topics = {topic for one in in_use for topic in one.get_topics()}
+    self.assertIn(private_defs.TrainingTopic.DEPLOY, topics)
+    for topic in (
+        private_defs.SysCommandTopic.SHELL, private_defs.SysCommandTopic.CONFIGURE_SITE_LOG,
+        private_defs.TrainingTopic.CONFIGURE_JOB_LOG, private_defs.TrainingTopic.DELETE_RUN,
+        private_defs.SysCommandTopic.SYS_INFO, private_defs.SysCommandTopic.REPORT_ENV,
+    ):
+      self.assertNotIn(topic, topics)
+    for name in ("configure_job_log", "show_errors", "show_stats", "reset_errors"):
+      self.assertIsNone(admin_commands.AdminCommands.get_command(name))
+
+
+class SiteExecutorTest(absltest.TestCase):
+
+  def _started(self, path):
+    """Returns an executor of a site's folder whose job has begun, and how it is asked."""
+    executor, context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
+    with mock.patch.dict(os.environ, {site_folder.VARIABLE: path}):
+      executor.handle_event(EventType.START_RUN, context)
+    register = context.get_engine().get_cell().register_request_cb
+    self.addCleanup(executor.handle_event, EventType.END_RUN, context)
+    return register.call_args.kwargs["cb"]
+
+  def _site(self, is_locked=True):
+    """Returns the path of a site's folder."""
+    folder = tempfile.mkdtemp()
+    sites = sample_sites.make(folder)
+    own = sample_sites.write_folder(sites, "north", folder)
+    nvflare_kit.write_locked(own.workspace)
+    if not is_locked:
+      path = os.path.join(own.workspace, "local", "resources.json")
+      with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+      document["class_allow_list"].append("subprocess.")
+      with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    return own.path, sites.federation
+
+  def _asked(self, answer, federation, origin="server.job"):
+    message = wire.pack({"do": "hello", "session": "0" * 32, "federation": federation.hash.hex()})
+    return answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, message))
+
+  def test_it_answers_the_server_and_nobody_else(self):
+    path, federation = self._site()
+    answer = self._started(path)
+    for origin in ("south.job", "servers", None, ""):
+      reply = self._asked(answer, federation, origin)
+      self.assertNotEqual(
+          reply.get_header(defs.MessageHeaderKey.RETURN_CODE), defs.ReturnCode.OK
+      )
+      self.assertIsNone(reply.payload)
+    header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
+    self.assertIn("hello", header)
+
+  def test_a_site_without_the_locked_policy_is_shut(self):
+    path, federation = self._site(is_locked=False)
+    header, _ = wire.unpack(self._asked(self._started(path), federation).payload, 2**20)
+    self.assertEqual(set(header), {"refused"})
+
+  def test_a_site_that_another_program_has_open_is_shut(self):
+    path, federation = self._site()
+    other = site_folder.SiteFolder(path).open()
+    self.addCleanup(other.close)
+    header, _ = wire.unpack(self._asked(self._started(path), federation).payload, 2**20)
+    self.assertEqual(set(header), {"refused"})
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,340 @@
+"""Sites over a real network: NVFlare's server and clients, keys and certificates of its own.
+
+The programs run with a Python that has NVFlare, which can't be beside TensorFlow Federated.
+"""
+
+import csv
+import datetime
+import json
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import zipfile
+
+from absl.testing import absltest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+import numpy as np
+import psutil
+
+from experiment_shell import child_process
+from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import site_ledger
+from fl_clustering.sites import wire
+from tests import nightly
+from tests.sites import recording_proxy
+from tests.sites import sample_sites
+
+try:
+  from nvflare_env import interpreter
+except ImportError:
+  interpreter = None
+
+_COLUMNS = tuple("abcde")
+_NAMES = sample_sites.NAMES[:3]
+_K = 4
+
+
+def _free_port():
+  with socket.create_server(("127.0.0.1", 0)) as listener:
+    return listener.getsockname()[1]
+
+
+@absltest.skipIf(interpreter is None, "There is a Python with NVFlare only under Bazel.")
+class NetworkTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    self._environment = {
+        "PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.folder,
+        "PYTHONPATH": child_process.PROJECT_FOLDER,
+    }
+
+  def _start(self, module, *arguments):
+    process = subprocess.Popen(
+        [interpreter.PATH, "-m", module, *arguments], cwd=self.folder, env=self._environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )
+    self.addCleanup(process.stdout.close)
+    self.addCleanup(process.wait)
+    self.addCleanup(process.kill)
+    return process
+
+  def _ended(self, process, code=0):
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, code, output)
+    self.assertNotIn("Traceback", output)
+    return output
+
+  def _run(self, module, *arguments, code=0):
+    return self._ended(self._start(module, *arguments), code)
+
+  def _path(self, *names):
+    return os.path.join(self.folder, *names)
+
+  def _write_tables(self):
+    """Writes the sites' tables and their schema; returns the rows by site."""
+    rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
+    for name, own in rows.items():
+      os.mkdir(self._path(f"ward_{name}"))
+      np.savetxt(
+          self._path(f"ward_{name}", f"{name}.csv"), own, "%.4f", ",", header=",".join(_COLUMNS),
+          comments="",
+      )
+    with open(self._path("schema.json"), "w", encoding="utf-8") as file:
+      json.dump({"fields": [
+          {"name": name, "type": "number", "constraints": {"minimum": -40, "maximum": 40}}
+          for name in _COLUMNS
+      ]}, file)
+    return rows
+
+  def _make_sites(self, *privacy):
+    """Makes sites, their federation file and the kits; returns the port and the fingerprint."""
+    made = [
+        self._start("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
+                    "--schema=schema.json")
+        for name in _NAMES
+    ]
+    for process in made:
+      self._ended(process)
+    output = self._run(
+        "experiments.federation", "--new=trial", "--schema=schema.json", *privacy,
+        f"--sites={','.join(f'{name}.pub' for name in _NAMES)}", "--output=federation.json",
+    )
+    port = _free_port()
+    self._run(
+        "experiments.federation", "--kits=federation.json", "--host=localhost", f"--port={port}",
+        "--output_dir=kits",
+    )
+    return port, output.split("fingerprint: ")[1].split("\n")[0]
+
+  def _proxy(self, name, port):
+    """Has a site's kit lead to a proxy, and returns that."""
+    kit, keys = self._path("kits", f"{name}.zip"), self._path(f"keys_{name}")
+    with zipfile.ZipFile(kit) as files:
+      contents = {one: files.read(one) for one in files.namelist()}
+      files.extractall(keys)
+    proxy = recording_proxy.RecordingProxy(
+        self._path("kits", "operator", "server", "startup"), keys, port
+    )
+    self.addCleanup(proxy.close)
+    contents["kit.json"] = json.dumps({**json.loads(contents["kit.json"]), "port": proxy.port})
+    with zipfile.ZipFile(kit, "w") as files:
+      for one, content in contents.items():
+        files.writestr(one, content)
+    return proxy
+
+  def _join(self, name, fingerprint):
+    return self._start(
+        "experiments.site", f"--site_dir={name}", "--join=federation.json",
+        f"--kit=kits/{name}.zip", f"--fingerprint={fingerprint}",
+    )
+
+  def _join_all(self, fingerprint):
+    """Returns the processes of all sites, which are ready."""
+    joined = {name: self._join(name, fingerprint) for name in _NAMES}
+    for name, process in joined.items():
+      self.assertTrue(any(line.startswith("ready") for line in process.stdout), name)
+    return joined
+
+  def _log(self, name):
+    """Returns what NVFlare said at a site so far."""
+    try:
+      with open(self._path(name, "nvflare.log"), encoding="utf-8", errors="replace") as file:
+        return file.read()
+    except FileNotFoundError:
+      return ""
+
+  def _fit(self, *arguments):
+    return self._start(
+        "experiments.site_kmeans", "--federation=federation.json", "--kit=kits/operator",
+        "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=600", *arguments,
+    )
+
+  @nightly.only
+  def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):
+    rows = self._write_tables()
+    port, fingerprint = self._make_sites("--exact")
+    proxies = {name: self._proxy(name, port) for name in _NAMES}
+    joined = self._join_all(fingerprint)
+    fit = self._fit("--output_dir=out")
+    asked = {is_known: self._asked(port, is_known, fit) for is_known in (True, False)}
+    output = self._ended(fit)
+    for process in joined.values():
+      process.send_signal(signal.SIGTERM)
+    for process in joined.values():
+      self._ended(process, 128 + signal.SIGTERM)
+
+    self.assertIn("EXACT", output)
+    one = FederatedKMeans(_K).fit(rows)
+    np.testing.assert_array_equal(self._centroids(), one.cluster_centers_)
+    for name, proxy in proxies.items():
+      self._check_sent(name, proxy, rows[name])
+    # Without a site's certificate the server says nothing.
+    self.assertStartsWith(asked[True], b"HTTP/1.1 ")
+    self.assertEmpty(asked[False])
+
+  def test_bad_input_is_one_line(self):
+    self._write_tables()
+    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
+    with open(self._path("federation.json"), encoding="utf-8") as file:
+      federation = json.load(file)
+    self._write_json("other.json", {**federation, "sites": {
+        **federation["sites"], "north": federation["sites"]["south"][::-1]
+    }})
+    other = federation_lib.Federation.load(self._path("other.json")).fingerprint
+    self._write_json("short.json", {"fields": [{"name": "a", "type": "number"}]})
+    self._write_json("east/rows.json", {
+        "data_dir": self._path("ward_east"), "schema": self._path("short.json")
+    })
+    self._write_expired_kit("north", "expired.zip")
+    ledger = site_ledger.SiteLedger(self._path("south", "ledger.json"))
+    self.addCleanup(ledger.close)
+    join = ("site", "--join=federation.json", f"--fingerprint={fingerprint}")
+    north, kit = "--site_dir=north", "--kit=kits/north.zip"
+    fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3")
+    keys = ("federation", "--new=trial", "--schema=schema.json", "--output=new.json")
+    started = {
+        arguments: (message, self._start(f"experiments.{arguments[0]}", *arguments[1:]))
+        for *arguments, message in (
+            ("site", "`new` must be given, or else `join`"),
+            ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
+            ("site", "--new=up", "--data_dir=nowhere", "--schema=schema.json", "`data_dir` must"),
+            ("site", "--join=federation.json", north, kit, f"`fingerprint` must .*{fingerprint}"),
+            ("site", "--join=other.json", f"--fingerprint={other}", north, kit,
+             "`identity` must be that of a site"),
+            (*join, "--site_dir=nowhere", kit, "`site_dir` must be"),
+            (*join, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
+            (*join, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
+            (*join, north, "--kit=kits/east.zip", "`kit` must be that of north"),
+            (*join, north, "--kit=federation.json", "`kit` must be one"),
+            (*join, north, "--kit=expired.zip", "`kit` must hold a certificate of north .*2020"),
+            (*keys, "--exact", "--sites=north.pub,south.pub", "`sites` must have 3 to"),
+            (*keys, "--sites=north.pub,south.pub,east.pub", "`epsilon` must be given"),
+            (*keys, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
+            ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
+            (*fit, "--schema=short.json", "--kit=kits/operator", "--output_dir=a",
+             "`schema` must be the one"),
+            (*fit, "--schema=schema.json", "--kit=kits", "--output_dir=b", "`kit` must hold"),
+            (*fit, "--schema=schema.json", "--kit=kits/operator", "--output_dir=c", "--epsilon=5",
+             "`epsilon` must"),
+        )
+        for arguments in [tuple(arguments)]
+    }
+    for arguments, (message, process) in started.items():
+      output = self._ended(process, 2)
+      self.assertRegex(output.splitlines()[-1], f"^error: .*{message}", arguments)
+
+  def _write_json(self, name, document):
+    with open(self._path(name), "w", encoding="utf-8") as file:
+      json.dump(document, file)
+
+  def _write_expired_kit(self, name, path):
+    """Writes a site's kit anew, with a certificate of long ago."""
+    key = ed25519.Ed25519PrivateKey.generate()
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    long_ago = datetime.datetime(2020, 1, 1)
+    certificate = x509.CertificateBuilder(
+        who, who, key.public_key(), 1, long_ago, long_ago + datetime.timedelta(days=360)
+    ).sign(key, None)
+    with (
+        zipfile.ZipFile(self._path("kits", f"{name}.zip")) as kit,
+        zipfile.ZipFile(self._path(path), "w") as expired,
+    ):
+      for one in kit.namelist():
+        pem = certificate.public_bytes(serialization.Encoding.PEM)
+        expired.writestr(one, pem if one == "client.crt" else kit.read(one))
+
+  def test_checks_of_the_carrier(self):
+    self._run("tests.sites.carrier_checks")
+
+  @nightly.only
+  def test_a_site_that_is_killed_is_named_and_a_new_fit_goes_on(self):
+    self._write_tables()
+    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
+    joined = self._join_all(fingerprint)
+    fit = self._fit("--output_dir=out", "--seconds=10")
+    while "the site is open" not in self._log("north"):
+      self.assertIsNone(fit.poll())
+    north = psutil.Process(joined["north"].pid)
+    for process in (north, *north.children(recursive=True)):
+      process.kill()
+    output = self._ended(fit, 1)
+    self.assertRegex(output, "(?m)^error: north: no answer")
+    joined["north"] = self._join("north", fingerprint)
+    self.assertTrue(any(line.startswith("ready") for line in joined["north"].stdout))
+    self._ended(self._fit("--output_dir=out2", "--epsilon=1"))
+    # The file's epsilon is that of all fits.
+    output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
+    self.assertRegex(output, "(?m)^error: .* refused ClippedResiduals: the privacy budget is spent")
+
+  @nightly.only
+  def test_sites_refuse_a_job_with_code_of_its_own(self):
+    self._write_tables()
+    _, fingerprint = self._make_sites("--exact")
+    self._join_all(fingerprint)
+    output = self._run("tests.sites.evil_job", "kits/operator", ",".join(_NAMES))
+    self.assertIn("refused: 2 of 2", output)
+    self.assertFalse(os.path.exists(self._path("evil")))
+
+  def _centroids(self):
+    with open(self._path("out", "centroids.csv"), encoding="utf-8") as file:
+      values = [float(row["value"]) for row in csv.DictReader(file)]
+    return np.reshape(values, (_K, len(_COLUMNS)))
+
+  def _check_sent(self, name, proxy, rows):
+    """Checks what a site has sent: answers of the closed set, and nothing of its rows."""
+    sent = b"".join(map(recording_proxy.payloads, proxy.connections))
+    kinds = list(_kinds(sent))
+    self.assertEqual(set(kinds), {"hello", "ready", "masked"})
+    self.assertGreater(kinds.count("masked"), 10)
+    with open(self._path(name, "identity.json"), encoding="utf-8") as file:
+      key = json.load(file)["private"]
+    secrets = [key.encode(), bytes.fromhex(key), f"ward_{name}".encode()]
+    for value in np.unique(rows):
+      secrets += [struct.pack("<d", value), struct.pack(">d", value), f"{value:.4f}".encode()]
+    found = [secret for secret in secrets if secret in sent]
+    self.assertEmpty(found)
+
+  def _asked(self, port, is_known, fit):
+    """Returns what the server answers to a client, with a site's certificate or with none."""
+    context = ssl.create_default_context(cafile=self._path("keys_east", "rootCA.pem"))
+    if is_known:
+      context.load_cert_chain(
+          self._path("keys_east", "client.crt"), self._path("keys_east", "client.key")
+      )
+    while fit.poll() is None:
+      try:
+        connection = socket.create_connection(("localhost", port))
+      except OSError:
+        continue
+      with connection, context.wrap_socket(connection, server_hostname="localhost") as client:
+        try:
+          client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+          return client.recv(1000)
+        except OSError:  # Whether it comes to that is a matter of time.
+          return b""
+    return self.fail("there was no server")
+
+
+def _kinds(sent):
+  """Yields the kind of every answer in what a site has sent."""
+  start = b'{"arrays": ['
+  place = sent.find(start)
+  while place >= 0:
+    (length,) = struct.unpack_from("<I", sent, place - 4)
+    document = json.loads(sent[place : place + length])
+    end = place + length + sum(8 * int(np.prod(shape)) for _, _, shape in document["arrays"])
+    header, arrays = wire.unpack(sent[place - 4 : end], 2**30)
+    yield ",".join((*header, *arrays))
+    place = sent.find(start, end)
+
+
+if __name__ == "__main__":
+  absltest.main()
