@@ -326,7 +326,7 @@ def install(kit: str, name: str, workspace: str) -> None:
       file.write(content)
   for one in ("rootCA.pem", "client.crt"):
     check_certificate(os.path.join(startup, one), name)
-  _write(os.path.join(workspace, _LOCAL), LOCKED)
+  write_locked(workspace)
 
 
 # Has the kernel end a process with the one that started it, where there is such a kernel.
