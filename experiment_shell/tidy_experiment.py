@@ -35,7 +35,8 @@ class Inputs:
 
   Attributes:
     data: For `cells` and `measure`.
-    identity: What `config.json` says of it, and what a resumed run must find again.
+    identity: What `config.json` says of it, and what a resumed run must find again: by the name of
+      a part, a dict of its facts.
     about: What `config.json` says of it beside that.
     skipped: What is left out here, and why.
     warnings: What the reader of the report must not overlook.
@@ -218,7 +219,7 @@ def _measure(
 ) -> None:
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
-  journal = tidy_tables.Journal(place.join(JOURNAL), cells)
+  journal = tidy_tables.Journal(place.join(JOURNAL), cells, _columns(experiment))
   left, failures = journal.left, []
   outcomes = cell_processes.outcomes(
       experiment.measure, run_, left, experiment.failures, jobs, processes
@@ -234,7 +235,7 @@ def _measure(
       else:
         journal.add(cell, found)
       bar.update()
-  journal.write_tables(place, _columns(experiment))
+  journal.write_tables(place)
   if failures:
     place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], failures))
     return

@@ -43,10 +43,15 @@ def _text(value: Any) -> str:
 class Journal:
   """The cells that are measured, in a file."""
 
-  def __init__(self, path: str, cells: Sequence[Cell]) -> None:
-    """Opens the journal of these cells; OSError if the file can't be read and written."""
+  def __init__(self, path: str, cells: Sequence[Cell], tables: Mapping[str, Columns]) -> None:
+    """Opens the journal of these cells; OSError if the file can't be read and written.
+
+    Args:
+      tables: The columns of every table.
+    """
     self._path = path
     self._cells = cells
+    self._tables = tables
     self._lines: dict[str, str] = {}
     if os.path.exists(path):
       with open(path, "rb") as file:
@@ -61,17 +66,25 @@ class Journal:
     return [cell for cell in self._cells if _text(cell) not in self._lines]
 
   def add(self, cell: Cell, tables: Rows) -> None:
-    """Adds a cell that was measured."""
-    line = _text({"cell": cell, "tables": {name: list(rows) for name, rows in tables.items()}})
+    """Adds a cell that was measured; ValueError if its rows don't fit the tables."""
+    found = {name: list(rows) for name, rows in tables.items()}
+    for name, rows in found.items():
+      wanted = {*self._tables.get(name, ())} - {*cell}
+      for row in rows:
+        if {*row} != wanted:
+          raise ValueError(
+              f"`measure` must return rows of {name} with {sorted(wanted)}, got {sorted(row)}."
+          )
+    line = _text({"cell": cell, "tables": found})
     self._lines[_text(cell)] = line
     with open(self._path, "a", encoding="utf-8") as file:
       file.write(f"{line}\n")
 
-  def write_tables(self, folder: output_folder.OutputFolder, tables: Mapping[str, Columns]) -> None:
-    """Writes the tables, given their columns."""
+  def write_tables(self, folder: output_folder.OutputFolder) -> None:
+    """Writes the tables."""
     lines = (self._lines.get(_text(cell)) for cell in self._cells)
     measured = [json.loads(line) for line in lines if line is not None]
-    for name, names in tables.items():
+    for name, names in self._tables.items():
       rows = [
           {**one["cell"], **row} for one in measured for row in one["tables"].get(name, ())
       ]

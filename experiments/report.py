@@ -35,7 +35,8 @@ def _finished_run() -> tuple[finished_run.FinishedRun, str]:
     raise _damaged(e.name, e.reason, path) from e
   experiment = run.document.get("experiment")
   if experiment not in reports.MODULES:
-    raise validate.error("run", f"name its experiment in {output_folder.CONFIG}", path)
+    rule = f"be of one of {', '.join(reports.MODULES)}, by its {output_folder.CONFIG}"
+    raise validate.error("run", rule, f"{path} of {experiment}")
   return run, experiment
 
 

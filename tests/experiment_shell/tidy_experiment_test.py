@@ -225,6 +225,17 @@ class TidyExperimentTest(parameterized.TestCase):
     self._run("killed", resume=True)
     self._assert_same("whole", "killed")
 
+  @parameterized.parameters(
+      ({"results": [{"client": "1", "metric": "loss"}]}, "results.*'value'"),
+      ({"results": [{"client": "1", "metric": "loss", "value": 1, "odd": 2}]}, "results.*'odd'"),
+      ({"others": [{"metric": "loss", "value": 1}]}, "others"),
+  )
+  def test_rows_that_fit_no_table_end_the_run_at_once(self, measured, message):
+    toy = dataclasses.replace(_TOY, measure=lambda run, **cell: measured)
+    with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(ValueError, message):
+      tidy_experiment.run(toy, _Config(), str(self.base / "run"))
+    self.assertEqual((self.base / "run" / "cells.jsonl").read_text(), "")
+
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self):
     for jobs in (1, 2):
       _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})

@@ -62,7 +62,7 @@ class ReportProgramTest(parameterized.TestCase):
   def test_a_run_without_an_experiment_is_refused(self):
     self._write("config.json", json.dumps({**self.run.document, "experiment": None}))
 
-    self._refused("name its experiment in config.json")
+    self._refused("be of one of ")
 
   @parameterized.parameters("{", "[]")
   def test_a_damaged_config_is_refused(self, text):
