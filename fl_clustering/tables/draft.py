@@ -2,13 +2,13 @@
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
 text file's first line has most.  The decimal mark is the one with which more cells of text files
-are numbers, and not the delimiter; columns whose mark may be one of thousands count only if no
-other one does.  A column of which half of the different cells or more are
-numbers, with it or the other mark, is a number: runs refuse its other cells, until a person mends
-them or says that they are missing.  A column of `true` and `false` is boolean; a column with at
-most 20 different texts has levels, which must not look alike; every other column is left out.
-Classes that look alike are not listed.  With an empty cell in a
-feature, or one that is no number in a number, missing cells become the mean.
+are numbers, and not the delimiter; columns whose mark may be one of thousands count only if the
+others do not decide.  A column of which half of the different cells or more are numbers, with it or
+the other mark, is a number: runs refuse its other cells, until a person mends them or says that
+they are missing.  A column of `true` and `false` is boolean; a column with at most 20 different
+texts has levels, which must not look alike; every other column is left out.  Classes that look
+alike are not listed.  With an empty cell in a feature, or one that is no number in a number,
+missing cells become the mean.
 """
 
 from __future__ import annotations

@@ -81,11 +81,11 @@ class ClientsTest(parameterized.TestCase):
   def test_refuses_files_of_clients_that_look_alike(self, name):
     for one in ("north", "1", "G\u00f6rlitz", name):
       self._write(f"{one}.csv", "x\n1\n")
-    field = schema_lib.Field("x", minimum=0, maximum=4)
+    schema = schema_lib.Schema((schema_lib.Field("x", minimum=0, maximum=4),))
     with self.assertRaises(ValueError) as caught:
-      clients_lib.open_folder(self.folder, schema_lib.Schema((field,)))
+      clients_lib.open_folder(self.folder, schema)
     self.assertIn(ascii(name), str(caught.exception))
-    self.assertLen(clients_lib.open_folder(self.folder, schema_lib.Schema((field,)), private=True), 4)
+    self.assertLen(clients_lib.open_folder(self.folder, schema, private=True), 4)
 
   @parameterized.parameters("more", "b.csv")
   def test_refuses_a_folder_beside_files(self, name):
