@@ -100,7 +100,7 @@ class SavedClustersTest(absltest.TestCase):
     folder = self.create_tempdir()
     for name, labels in {
         "a": ["", "yes"], "new": ["yes", ""], "some": ["", "", "", "no", "no"], "none": ["", ""],
-        "A": [""],
+        "B": [""],
     }.items():
       rows = "".join(f"{dose},{label}\n" for dose, label in enumerate(labels))
       folder.create_file(f"{name}.csv", f"dose,sick\n{rows}")
@@ -109,12 +109,12 @@ class SavedClustersTest(absltest.TestCase):
     found = {name: columns["cluster"] for name, _, columns in placed.predict_tables(clients)}
     self.assertEqual(found, {
         "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2,
-        "A": ["global"],
+        "B": ["global"],
     })
     with_labels, alike, without = notes
     self.assertIn("new, some: ", with_labels)
-    self.assertIn("A, none: ", without)
-    self.assertIn("'a'", alike)
+    self.assertIn("B, none: ", without)
+    self.assertIn("'b'", alike)
     folder.create_file("a.csv", "dose,sick\n1,well\n")
     with self.assertRaises(bad_table.BadTable) as caught:
       saved.open_folder(folder.full_path)

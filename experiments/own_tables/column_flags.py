@@ -73,10 +73,11 @@ def schema(directory: str) -> schema_lib.Schema:
         raise bad_table.bad_header(first, None, f"{e}".rstrip("."), by_schema=True) from e
       for path in others:
         own = read.header(path, named=named)
-        for name in sorted({*names} ^ {*own}):
+        for name in sorted(({*names} ^ {*own}).difference(roles.get("exclude", ()))):
           rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
           alike = bad_table.alike(own if name in names else names, name)
-          raise bad_table.bad_header(path, name, f"{rule}{alike}", by_schema=not alike)
+          by_schema = not alike and name not in named
+          raise bad_table.bad_header(path, name, f"{rule}{alike}", by_schema=by_schema)
       return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")
   return schema_lib.load(flags.FLAGS.schema)

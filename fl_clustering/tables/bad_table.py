@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import reprlib
-from typing import Any, Iterable, Sequence
+from typing import Any, Collection, Iterable, Sequence
 import unicodedata
 
 TEXT_FILES = (".csv", ".csv.gz")
@@ -80,9 +80,31 @@ def look_alikes(texts: Iterable[str]) -> tuple[str, str] | None:
   return None
 
 
+def cells_alike(
+    alike: Collection[str], columns: Iterable[tuple[str, str, Iterable[str | None]]], advice: str
+) -> BadTable:
+  """Returns the error of two texts that look alike.
+
+  Args:
+    columns: A file, a column's name and its cells; both texts are there.
+    advice: What to do.
+  """
+  found: dict[str, tuple[str, int, str]] = {}
+  for path, column, cells in columns:
+    for row, cell in enumerate(cells):
+      if cell is not None and cell in alike:
+        found.setdefault(cell, (path, row, column))
+  (first, (path, row, _)), (second, at) = found.items()
+  return bad_cell(*at, f"{second!a} looks like {first!a} in {place(path, row)}; {advice}")
+
+
 def spelling(text: str) -> Any:
-  """Returns what texts share that differ by blanks, case or coding alone, or are equal numbers."""
-  form = unicodedata.normalize("NFKC", text).strip().casefold()
+  """Returns what texts share that differ by blanks, case or coding alone, or are equal numbers.
+
+  Characters that only format others, as zero width spaces do, are invisible.
+  """
+  form = unicodedata.normalize("NFKC", text)
+  form = "".join(one for one in form if unicodedata.category(one) != "Cf").strip().casefold()
   with contextlib.suppress(ValueError):
     return float(form)
   return form

@@ -10,11 +10,12 @@ import collections.abc
 import functools
 import hashlib
 import os
-from typing import Any, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients
 from fl_clustering.tables import bad_table
+from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import typed_files
@@ -28,17 +29,18 @@ ENDINGS = (*bad_table.TEXT_FILES, *typed_files.ENDINGS)
 def files(directory: str) -> dict[str, str]:
   """Returns the paths of a folder's tables by the names before their endings, in order.
 
-  Names that begin with a dot, and folders, are left out.
+  Names that begin with a dot are left out.
 
   Raises:
-    ValueError: If there is none, a file has another ending, or two have the same name.
+    ValueError: If there is none, a file has another ending, two have the same name, or there is a
+      folder.
   """
   found: dict[str, str] = {}
   for entry in entries(directory):
     path = os.path.join(directory, entry)
     ending = next((one for one in ENDINGS if entry.endswith(one)), None)
     if os.path.isdir(path):
-      continue
+      raise validate.error("data_dir", "hold files, and no folder", path)
     if ending is None:
       raise validate.error("data_dir", f"hold files that end in {', '.join(ENDINGS)}", path)
     name = entry.removesuffix(ending)
@@ -106,11 +108,28 @@ class Clients(collections.abc.Mapping):
       num_before += len(table)
       for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
-    alike = None if self._private else bad_table.look_alikes(found)
-    if alike and self.schema.levels("client") is None:
-      rule = "hold clients that differ by more than spelling, but for those of a schema's enum"
-      raise validate.error("client_column", rule, list(alike))
+    if not self._private and self.schema.levels("client") is None:
+      self._check_alike(self.schema.client, found)
     return found
+
+  def _check_alike(self, column: str | None, texts: Iterable[str]) -> None:
+    """Raises a BadTable if two texts of a column look alike."""
+    if column is not None and (alike := bad_table.look_alikes(texts)):
+      advice = "mend one of them, or list both in the column's enum in a schema"
+      columns = ((path, column, self._read_path(path)[column]) for path in self._paths.values())
+      raise bad_table.cells_alike(alike, columns, advice)
+
+  def classes(self) -> tuple[str, ...]:
+    """Returns the classes in their order: the schema's, or else those of all clients, sorted.
+
+    Raises:
+      BadTable: If two of all clients look alike, as 0 and 0.0 do.
+    """
+    if self.schema.classes is not None:
+      return self.schema.classes
+    found = {label for table in self.values() for label in table[self.schema.label]}
+    self._check_alike(self.schema.label, found)
+    return encode.in_order(found)
 
   @functools.cached_property
   def _ids(self) -> tuple[str, ...]:
@@ -169,10 +188,20 @@ def open_folder(
   """
   if private:
     schema.check_private()
-  clients = Clients(files(directory), schema, private)
+  paths = files(directory)
+  clients = Clients(paths, schema, private)
   if not private:
+    if schema.client is None:
+      check_ids(directory, paths)
     _ = clients.num_rows  # Reads all files.
   return clients
+
+
+def check_ids(directory: str, ids: Iterable[str]) -> None:
+  """Raises a ValueError if two clients of a folder look alike."""
+  if bad_table.look_alikes(ids):
+    rule = f"hold clients whose names differ by more than spelling{bad_table.alike(ids)}"
+    raise validate.error("data_dir", rule, directory)
 
 
 def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:

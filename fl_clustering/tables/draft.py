@@ -2,11 +2,13 @@
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
 text file's first line has most.  The decimal mark is the one with which more cells of text files
-are numbers, and not the delimiter.  A column of which half of the different cells or more are
-numbers, with it or the other mark, is a number: runs refuse its other cells, until a person mends
-them or says that they are missing.  A column of `true` and `false` is boolean; a column with at
-most 20 different texts has levels; every other column is left out.  With an empty cell in a
-feature, or one that is no number in a number, missing cells become the mean.
+are numbers, and not the delimiter; columns whose mark may be one of thousands count only if the
+others do not decide.  A column of which half of the different cells or more are numbers, with it or
+the other mark, is a number: runs refuse its other cells, until a person mends them or says that
+they are missing.  A column of `true` and `false` is boolean; a column with at most 20 different
+texts has levels, which must not look alike; every other column is left out.  Classes that look
+alike are not listed.  With an empty cell in a feature, or one that is no number in a number,
+missing cells become the mean.
 """
 
 from __future__ import annotations
@@ -31,9 +33,8 @@ if TYPE_CHECKING:
   import pyarrow as pa
 
 _MOST_LEVELS = 20
-_DELIMITERS = ",;\t|"
 _BOOLEANS = set(schema_lib.BOOLEANS) - {"0", "1"}
-# Numbers that may be meant otherwise: codes, and those with a mark of thousands.
+# Numbers that may be meant otherwise: codes, and those with a mark of thousands as a point.
 _CODE = "^0[0-9]+$"
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$"
 
@@ -64,7 +65,7 @@ def draft(
   """
   roles = {"label": label, "client": client, "split": split, "key": key}
   tables = _read(clients_lib.files(directory).values(), {*roles.values(), *exclude})
-  schema_lib.check_given(tables.columns, exclude=exclude)
+  schema_lib.check_given({*tables.columns, *tables.others}, exclude=exclude)
   return _draft(tables, roles, exclude, is_public)
 
 
@@ -74,7 +75,7 @@ def draft_views(
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
   by_view = views_lib.by_view(directory)
   tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
-  columns = {name for one in tables.values() for name in one.columns}
+  columns = {name for one in tables.values() for name in (*one.columns, *one.others)}
   schema_lib.check_given(columns, exclude=exclude)
   drafts = {}
   for view, one in tables.items():
@@ -93,12 +94,12 @@ class _Tables(NamedTuple):
   Attributes:
     delimiter: What stands between the cells of text files.
     columns: By the names of the columns that all files have, and by path.
-    others: The names of other columns.
+    others: A file without it by the name of each other column.
   """
 
   delimiter: str
   columns: Mapping[str, Mapping[str, pa.ChunkedArray]]
-  others: Collection[str]
+  others: Mapping[str, str]
 
 
 def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
@@ -106,14 +107,19 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
   tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
   names = dict.fromkeys(name for table in tables.values() for name in table)
   in_all = [name for name in names if all(name in table for table in tables.values())]
-  others = [name for name in names if name not in in_all]
+  others = {
+      name: next(path for path, table in tables.items() if name not in table)
+      for name in names if name not in in_all
+  }
   for name, (path, table) in itertools.product(others, tables.items()):
     alike = bad_table.alike(set(table).intersection(others), name)
     if name not in table and alike:
       raise bad_table.bad_header(path, name, f"is not there{alike}")
   for path, table in tables.items():
     if not in_all and not set(table).intersection(next(iter(tables.values()))):
-      rule = f"has no column that {next(iter(tables))} has; is its delimiter {delimiter!r}?"
+      rule, own = f"has no column that {next(iter(tables))} has", _delimiter([path, *tables])
+      if own != delimiter:
+        rule += f"; its delimiter may be {own!r}, and that of other files {delimiter!r}"
       raise bad_table.bad_header(path, None, rule)
   columns = {name: {path: table[name] for path, table in tables.items()} for name in in_all}
   return _Tables(delimiter, columns, others)
@@ -122,15 +128,21 @@ def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
 def _draft(
     tables: _Tables, roles: Mapping[str, Any], exclude: Collection[str], is_public: bool
 ) -> Draft:
+  for name, path in tables.others.items():
+    if name in roles.values():
+      raise bad_table.bad_header(path, name, "is not there, but in other files")
   schema_lib.check_given(tables.columns, **roles)
   columns = {
       name: _Column(name, cells) for name, cells in tables.columns.items() if name not in exclude
   }
   decimal = "."
   if tables.delimiter != ",":
-    decimal = min(".,", key=lambda mark: sum(len(one.others(mark)) for one in columns.values()))
+    decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
-  lines += [f"{name}: left out, since a file lacks it" for name in tables.others]
+  lines += [
+      f"{name}: left out, since {path} lacks it" for name, path in tables.others.items()
+      if name not in exclude
+  ]
   role_of = {name: role for role, name in roles.items()}
   fields, missing = [], "error"
   for name, column in columns.items():
@@ -148,13 +160,19 @@ def _draft(
   return Draft(schema, tuple(lines))
 
 
+def _num_others(columns: Collection[_Column], mark: str) -> tuple[int, int]:
+  """Returns how many cells are no numbers with a decimal mark, at first without unclear columns."""
+  numbers = [(len(one.others(mark)), any(map(one.of_thousands, ".,"))) for one in columns]
+  return sum(n for n, is_unclear in numbers if not is_unclear), sum(n for n, _ in numbers)
+
+
 def _delimiter(paths: Iterable[str]) -> str:
   """Returns what stands between the cells of the first text file."""
   path = next((path for path in paths if path.endswith(bad_table.TEXT_FILES)), None)
   if path is None:
     return ","
   line = read_lib.first_line(path)
-  return max(_DELIMITERS, key=line.count)
+  return max(read_lib.DELIMITERS, key=line.count)
 
 
 def _distinct(columns: Iterable[pa.ChunkedArray]) -> pa.Array:
@@ -173,6 +191,12 @@ def _matching(cells: pa.Array, pattern: str, of: pa.Array = None, wanted: bool =
   return cells.filter(
       compute.equal(compute.match_substring_regex(cells if of is None else of, pattern), wanted)
   )
+
+
+def _shown(levels: Sequence[str]) -> str:
+  """Returns levels for a line: the first ones and the last of many."""
+  most = _MOST_LEVELS
+  return ", ".join(levels if len(levels) <= most else (*levels[: most - 1], "...", levels[-1]))
 
 
 class _Column:
@@ -215,44 +239,67 @@ class _Column:
     """Returns the column's field, None without one, and what it was taken for."""
     if role is not None:
       levels = self._levels() if role in ("label", "client") else ()
-      about = f"the {role}, of {len(levels)} classes" if role == "label" else f"the {role}"
-      enum = levels if role == "label" else None
-      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{bad_table.alike(levels)}"
+      alike, about, enum = bad_table.alike(levels), f"the {role}", None
+      if role == "label":
+        about += f", of {len(levels)} classes ({_shown(levels)})"
+        enum = None if alike else levels
+      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{alike}"
     num_texts, others = len(self._of_text) + len(self._of_others), self.others(decimal)
     if not num_texts:
       return None, "left out, since it is empty"
-    key = self._key_hint(len(others) == num_texts)
+    hints = self._key_hint(len(others) == num_texts)
+    if num_texts == 1 and self.has_empty:
+      hints = "; it is constant, as its empty cells become the mean: write what they mean into them"
     mark = "," if decimal == "." else "."
     if 2 * min(len(others), len(self.others(mark))) <= num_texts:
-      about = f"a number{self._odd_hint(others.to_pylist(), mark) or self._number_hint(decimal)}"
-      return self._number(decimal, is_public), f"{about}{key}"
+      about = f"a number{self._odd_hint(others.to_pylist(), mark)}{self._number_hint(decimal)}"
+      return self._number(decimal, is_public), f"{about}{hints}"
     levels = self._levels()
     if _BOOLEANS.issuperset(levels):
-      return schema_lib.Field(self._name, "boolean"), "true or false"
+      return schema_lib.Field(self._name, "boolean"), f"true or false{hints}"
     if len(levels) <= _MOST_LEVELS:
-      about = f"levels ({', '.join(levels)}){bad_table.alike(levels)}{key}"
-      return schema_lib.Field(self._name, "string", enum=levels), about
-    return None, f"left out, since {min(others.to_pylist())!r} is not a number{key}"
+      self._check_alike(levels)
+      return (
+          schema_lib.Field(self._name, "string", enum=levels),
+          f"levels ({_shown(levels)}){hints}",
+      )
+    return None, f"left out, since {min(others.to_pylist())!r} is not a number{hints}"
 
   def _levels(self) -> tuple[str, ...]:
     return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
+
+  def _check_alike(self, levels: Sequence[str]) -> None:
+    """Raises a BadTable if two levels look alike."""
+    if alike := bad_table.look_alikes(levels):
+      columns = ((path, self._name, one.to_pylist()) for path, one in self._columns.items())
+      raise bad_table.cells_alike(alike, columns, "mend one of them, or exclude the column")
+
+  def of_thousands(self, mark: str) -> str | None:
+    """Returns a cell of text files if in all that have a mark it may be one of thousands."""
+    numbers = _matching(read_lib.plain(self._of_text, mark), read_lib.PATTERNS["number"])
+    with_mark = _matching(numbers, r"\.")
+    if not len(with_mark) or len(with_mark) > len(_matching(numbers, _THOUSANDS)):
+      return None
+    return with_mark[0].as_py().replace(".", mark)
 
   def _odd_hint(self, others: Sequence[str], mark: str) -> str:
     """Returns what is said of the cells of a number that are none; "" if there are none."""
     if not others:
       return ""
-    odd = {*others}
+    # Digits come before letters, so that these show both kinds.
+    first, *last = sorted({min(others), max(others)})
     path, row = next(
         (path, row) for path, column in self._columns.items()
-        for row, cell in enumerate(column.to_pylist()) if cell in odd
+        for row, cell in enumerate(column.to_pylist()) if cell == first
     )
+    shown = f"{reprlib.repr(first)} ({bad_table.place(path, row)})"
     why = "mend them, name them in missingValues, list all texts in an enum, or exclude it"
-    if any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
+    if self.of_thousands(mark):
+      why += f"; {mark!r} may be a mark of thousands in it, to be removed"
+    elif any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
       why += f"; some are numbers with {mark!r} as the decimal mark"
-    # Digits come before letters, so that these show both kinds.
-    shown = " and ".join(map(reprlib.repr, sorted({min(odd), max(odd)})))
-    where = bad_table.place(path, row)
-    return f", but for cells such as {shown} (first in {where}); a run refuses these: {why}"
+    shown = " and ".join([shown, *map(reprlib.repr, last)])
+    return f", but for cells such as {shown}; a run refuses these: {why}"
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""
@@ -269,11 +316,9 @@ class _Column:
     codes = _matching(self._of_text, _CODE)
     if len(codes):
       return f"; {codes[0].as_py()!r} may be a code, and no number"
-    plain = read_lib.plain(self._of_text, decimal)
-    with_mark = _matching(self._of_text, r"\.", plain)
-    if 0 < len(with_mark) < len(plain) and len(with_mark) == len(_matching(plain, _THOUSANDS)):
-      text = with_mark[0].as_py()
-      return f"; {text!r} is no whole number, as {decimal!r} is the decimal mark"
+    if text := self.of_thousands(decimal):
+      why = f"as {decimal!r} is the decimal mark: remove it if it is one of thousands"
+      return f"; {text!r} is no whole number, {why}"
     return ""
 
   def _number(self, decimal: str, is_public: bool) -> schema_lib.Field:

@@ -11,7 +11,6 @@ from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
@@ -39,23 +38,6 @@ def positions(column: np.ndarray, texts: Sequence[str]) -> np.ndarray:
   """Returns the places of cells among texts, int64 of shape (n,); -1 for what is none of them."""
   place_of = {text: place for place, text in enumerate(texts)}
   return np.array([place_of.get(cell, -1) for cell in column], np.int64)
-
-
-def classes(tables: Iterable[pd.DataFrame], schema: schema_lib.Schema) -> tuple[str, ...]:
-  """Returns the classes in their order: the schema's, or else those of all clients, sorted.
-
-  Raises:
-    ValueError: If two of all clients look alike, as 0 and 0.0 do.
-  """
-  if schema.classes is not None:
-    return schema.classes
-  found: set[str] = set()
-  for table in tables:
-    found.update(table[schema.label])
-  if alike := bad_table.look_alikes(found):
-    rule = "hold classes that differ by more than their spelling, but for those of a schema's enum"
-    raise validate.error("label_column", rule, list(alike))
-  return in_order(found)
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:

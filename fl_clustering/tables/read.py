@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
+# Those that files may have, most often the first.
+DELIMITERS = ",;\t|"
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
@@ -196,7 +198,7 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
     raise bad_table.bad_header(
-        path, None, f"{e}", by_schema=isinstance(e, _OtherCells)
+        path, None, f"{e}", by_schema=isinstance(e, _OtherCells) and _has_other_mark(line.decode())
     ) from e
   bad_table.check_names(path, names)
   return names
@@ -204,6 +206,11 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
 
 class _OtherCells(ValueError):
   """A line does not have the cells that it must have, with this delimiter."""
+
+
+def _has_other_mark(names: str) -> bool:
+  """Returns whether the names of columns have a delimiter that is no comma."""
+  return any(mark in names for mark in DELIMITERS[1:])
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -217,7 +224,8 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
   try:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
-    raise _OtherCells("holds a quoted cell that does not end on it, or a very long one") from None
+    rule = "holds a quoted cell that does not end on it, text after a closing quote, or a very long"
+    raise _OtherCells(f"{rule} cell") from None
 
 
 def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
@@ -293,9 +301,8 @@ class _Reader:
         yield self._values(columns, first)
         if problem is not None:
           row = first + len(next(iter(columns.values())))
-          raise bad_table.bad_cell(
-              self._path, row, None, f"{problem}", by_schema=isinstance(problem, _OtherCells)
-          )
+          by_schema = isinstance(problem, _OtherCells) and _has_other_mark("".join(names))
+          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=by_schema)
         first += len(lines)
 
   def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:

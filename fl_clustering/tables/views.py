@@ -2,7 +2,8 @@
 
 Where the views' schemas have a key, their rows are joined by it, one to one, in the order of the
 first view; else row i is the same everywhere.  A client may have a file `labels`, with a column of
-classes and the key if there is one, of which nothing but scores is made.
+classes and the key if there is one, of which nothing but scores is made.  Every other file is a
+view, whatever its name is.
 
 A file of schemas is a Frictionless Data Package, of which a part is understood: `resources`, each
 with the `name` of a view and its `schema`.
@@ -28,6 +29,7 @@ from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
+  import pyarrow as pa
 
 LABELS = "labels"
 
@@ -106,9 +108,17 @@ def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[st
 
 
 def are_in(directory: str) -> bool:
-  """Returns whether a folder's first entry is a folder, as a client with views has one."""
-  entries = clients_lib.entries(directory)
-  return bool(entries) and os.path.isdir(os.path.join(directory, entries[0]))
+  """Returns whether a folder has folders, as those of clients with views.
+
+  Raises:
+    ValueError: If it can't be read, or has files, too.
+  """
+  paths = [os.path.join(directory, entry) for entry in clients_lib.entries(directory)]
+  folders = [path for path in paths if os.path.isdir(path)]
+  if folders and len(folders) < len(paths):
+    rule = "hold files of clients, or folders of clients with views, and not both"
+    raise validate.error("data_dir", rule, [folders[0], next(p for p in paths if p not in folders)])
+  return bool(folders)
 
 
 def client_files(directory: str) -> dict[str, dict[str, str]]:
@@ -119,6 +129,10 @@ def client_files(directory: str) -> dict[str, dict[str, str]]:
     if not os.path.isdir(folder):
       raise validate.error("data_dir", "hold a folder per client, with a file per view", folder)
     found[entry] = clients_lib.files(folder)
+    names = {LABELS, *found[entry]}
+    if bad_table.look_alikes(names):
+      rule = f"hold files whose names differ by more than spelling{bad_table.alike(names)}"
+      raise validate.error("data_dir", rule, folder)
   if not found:
     raise validate.error("data_dir", "hold a folder per client", directory)
   return given_clients.sorted_by_id(found)
@@ -182,23 +196,28 @@ class Views(collections.abc.Mapping):
     """Returns every client's classes, texts of shape (n,); None without files of labels.
 
     Raises:
-      ValueError: If two classes look alike.
-      BadTable: If a file has not one class for every row.
+      BadTable: If a file has not one class for every row, or two classes look alike.
     """
     if not any(LABELS in paths for paths in self._paths.values()):
       return None
     found = {client_id: self._labels_of(client_id) for client_id in self}
     if alike := bad_table.look_alikes({*np.concatenate([*found.values()])}):
-      rule = "hold labels that differ by more than spelling"
-      raise validate.error("data_dir", rule, list(alike))
+      columns = (
+          (paths[LABELS], name, cells.to_pylist()) for paths in self._paths.values()
+          for name, cells in self._texts_of_labels(paths[LABELS]).items() if name != self._key
+      )
+      raise bad_table.cells_alike(alike, columns, "mend one of them")
     return found
+
+  def _texts_of_labels(self, path: str) -> dict[str, pa.ChunkedArray]:
+    dialect = next(iter(self.schemas.values()))
+    return read_lib.texts(path, dialect.delimiter, {self._key})
 
   def _labels_of(self, client_id: str) -> np.ndarray:
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
     path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
-    dialect = next(iter(self.schemas.values()))
-    texts = read_lib.texts(path, dialect.delimiter, {self._key})
+    texts = self._texts_of_labels(path)
     table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
     if self._key is not None and self._key not in table:
       raise bad_table.bad_header(path, self._key, "is not there, and names the rows of the views")
@@ -226,6 +245,7 @@ def open_folder(directory: str, schemas: Schemas) -> Views:
     BadTable: If a file can't be used.
   """
   paths = client_files(directory)
+  clients_lib.check_ids(directory, paths)
   has_labels = LABELS in next(iter(paths.values()))
   wanted = {*schemas, *([LABELS] if has_labels else [])}
   for client_id, files in paths.items():

@@ -127,7 +127,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   schema = options.schema
   assert schema is not None  # `check_options` asks for one.
   opened = open_folder(options.data_dir, schema)
-  classes = encode.classes(opened.values(), schema)
+  classes = opened.classes()
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
   # Before the features are known, since the new clients have no part in their means.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -71,7 +72,7 @@ class DraftSchemaTest(parameterized.TestCase):
     schema = schema_lib.load(self.output)
     self.assertEqual([field.name for field in schema.fields], ["id", "age", "ill"])
     lines = dict(line.split(":", 1) for line in printed.splitlines())
-    self.assertIn("left out", lines["sex"])
+    self.assertRegex(lines["sex"], "left out.*c.csv")
     self.assertIn("left out", lines["city"])
 
   def test_names_a_likely_key(self):
@@ -80,7 +81,9 @@ class DraftSchemaTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (["007", "12"], "007"), (["2.345", "17"], "2.345"), (["2.345", "1.7", "5"], None),
-      (["1.234", "2.345"], None), (["yes", "Yes "], "Yes "), (["yes", "no"], None),
+      (["1.234", "2.345"], "1.234"), (["1,234", "2,345"], "1,234"), (["0.234", "2.345"], None),
+      (["12,345", "7", "n/a"], "12,345"), (["yes", "no"], None), (["x", ""], "empty"),
+      (["true", ""], "empty"), (["1", ""], "empty"),
       (["70", "0"], None), (["1", "2", "3", "NA"], "'NA'"), (["0,5", "1.5", "2.5"], "','"),
       (["1", "2", "3", "u", "v", "w", "x"], None),
   )
@@ -89,6 +92,14 @@ class DraftSchemaTest(parameterized.TestCase):
     lines = dict(line.split(":", 1) for line in self._run().splitlines())
     self.assertEqual(";" in lines["x"], doubtful is not None)
     self.assertIn(doubtful or "", lines["x"])
+
+  def test_marks_of_thousands_do_not_decide_on_the_decimal_mark(self):
+    rows = "".join(f"{i},{500 + i}\t{i % 7}.5\n" for i in range(1, 30))
+    self._write("a.csv", f"cost\tsize\n{rows}")
+    lines = dict(line.split(":", 1) for line in self._run().splitlines())
+    self.assertNotIn(";", lines["size"])
+    self.assertRegex(lines["cost"], r"'1,501' \(.*a.csv, line 2\).*thousands")
+    self.assertEqual(schema_lib.load(self.output).decimal, ".")
 
   def test_true_and_false(self):
     self._write("a.csv", "x,y\nTrue,1\nFalse,0\n,1\n")
@@ -128,8 +139,21 @@ class DraftSchemaTest(parameterized.TestCase):
 
   def test_names_a_file_with_another_delimiter(self):
     self._write("b.csv", "id,age,sex,ill,city\n7,40,f,0,x\n")
-    with self.assertRaisesRegex(launch.InputError, "b.csv, line 1: .*';'"):
+    with self.assertRaisesRegex(launch.InputError, "b.csv, line 1: .*its delimiter may be ','"):
       self._run("--label_column=ill")
+
+  def test_refuses_folders_beside_files(self):
+    for name in ("0", "b"):
+      os.mkdir(os.path.join(self.sample, name))
+      with self.assertRaisesRegex(launch.InputError, f"data_dir.*sample/{name}.*a.csv"):
+        self._run()
+      os.rmdir(os.path.join(self.sample, name))
+
+  def test_a_column_that_a_file_lacks(self):
+    self._write("b.csv", "id;age;sex\n7;40;f\n")
+    with self.assertRaisesRegex(launch.InputError, "b.csv, line 1, column 'ill'"):
+      self._run("--label_column=ill")
+    self.assertNotIn("ill:", self._run("--exclude=ill"))
 
   def test_says_why_no_column_is_a_feature(self):
     texts = "".join(f"text {i};\n" for i in range(30))
@@ -165,7 +189,7 @@ class DraftSchemaTest(parameterized.TestCase):
     for cells in (("?", "n/a"), ("?",) * 2):
       self._write("a.csv", f"x;y;z\n{numbers}1;{cells[0]};0\n2;{cells[1]};0\n")
       printed = self._run("--label_column=x")
-      self.assertRegex(printed, r"\ny: a number, but .*'\?'.*a.csv, line 32")
+      self.assertRegex(printed, r"\ny: a number, but .*'\?' \(.*a.csv, line 32")
       schema = schema_lib.load(self.output)
       self.assertEqual(schema.feature_names, ("y", "z"))
       with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 32, column 'y'.*missingValues"):
@@ -174,6 +198,11 @@ class DraftSchemaTest(parameterized.TestCase):
       table = clients_lib.open_folder(self.sample, schema)["a"]
       self.assertEqual(int(table["y"].isna().sum()), 2)
       os.remove(self.output)
+
+  def test_an_example_stands_in_the_line_that_is_named(self):
+    numbers = "".join(f"{i};0\n" for i in range(30))
+    self._write("a.csv", f"x;y\nm;0\n{numbers}b;1\nz;1\n")
+    self.assertRegex(self._run(), r"\nx: .*'b' \(.*a.csv, line 33\) and 'z'")
 
   def test_numbers_with_other_decimal_marks_are_left_to_a_person(self):
     rows = "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30))
@@ -204,6 +233,31 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("a.csv", header)
     self._write("b.csv", header)
     self._run()
+
+  @parameterized.parameters("South", "south\u200b", "so\u00aduth")
+  def test_leaves_classes_that_look_alike_to_a_person(self, name):
+    self._write("a.csv", f"x,where\n1,south\n2,{name}\n3,n/a\n")
+    printed = self._run("--label_column=where")
+    (about,) = [line for line in printed.splitlines() if line.startswith("where: ")]
+    self.assertRegex(about, fr"\(.*n/a.*\).*{re.escape(ascii(name))}")
+    schema = schema_lib.load(self.output)
+    self.assertIsNone(schema.classes)
+    with self.assertRaisesRegex(bad_table.BadTable, "a.csv, line 3, column 'where'"):
+      clients_lib.open_folder(self.sample, schema).classes()
+
+  @parameterized.parameters("Yes ", "yes\u200b")
+  def test_refuses_levels_that_look_alike(self, name):
+    self._write("a.csv", f"x,c\n1,yes\n2,no\n3,{name}\n")
+    with self.assertRaises(launch.InputError) as caught:
+      self._run()
+    for shown in ("a.csv, line 4, column 'c'", ascii(name), "a.csv, line 2"):
+      self.assertIn(shown, str(caught.exception))
+    self._run("--exclude=c")
+
+  def test_shows_the_first_and_the_last_of_many_classes(self):
+    labels = "".join(f"{i},{i}\n" for i in range(50))
+    self._write("a.csv", f"x,where\n1,n/a\n{labels}")
+    self.assertRegex(self._run("--label_column=where"), r"where: .*\(0, 1, .*, \.\.\., n/a\)")
 
   def test_hints_at_clients_that_look_alike(self):
     self._write("a.csv", "x,who\n1,south\n2,South\n")

@@ -32,7 +32,6 @@ class ClientsTest(parameterized.TestCase):
     self._write("north.csv.gz", gzip.compress(b"x,y\n3,4\n5,6\n"))
     pd.DataFrame({"x": [7.0], "y": [8.0]}).to_parquet(os.path.join(self.folder, "a.b.parquet"))
     self._write(".hidden", "")
-    os.mkdir(os.path.join(self.folder, "more"))
     clients = clients_lib.open_folder(self.folder, _NUMBERS)
     self.assertEqual(list(clients), ["a.b", "north", "south"])
     self.assertLen(clients, 3)
@@ -57,18 +56,69 @@ class ClientsTest(parameterized.TestCase):
     np.testing.assert_array_equal(clients["west"].index, [0, 2])
     self.assertEqual(clients.num_rows, {"east": 2, "west": 2})
 
-  @parameterized.parameters(("south", "south "), ("Z\u00fcrich", "Zu\u0308rich"), ("1", "1.0"))
+  @parameterized.parameters(
+      ("south", "south "), ("Z\u00fcrich", "Zu\u0308rich"), ("1", "1.0"), ("X", "X\u200b"),
+      ("\u0639\u0645", "\u200f\u0639\u0645"),
+  )
   def test_refuses_clients_that_look_alike(self, *names):
     who = schema_lib.Field("who", "string")
     for place, name in enumerate(names):
       self._write(f"{place}.csv", f"x,who\n1,{name}\n2,west\n")
     schema = schema_lib.Schema((schema_lib.Field("x", minimum=0, maximum=4), who), client="who")
-    with self.assertRaisesRegex(ValueError, "client_column"):
+    with self.assertRaises(bad_table.BadTable) as caught:
       clients_lib.open_folder(self.folder, schema)
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
+    for shown in (*map(ascii, names), "0.csv, line 2", "1.csv, line 2"):
+      self.assertIn(shown, str(caught.exception))
     self.assertLen(clients_lib.open_folder(self.folder, schema, private=True), 3)
     listed = dataclasses.replace(who, enum=(*names, "west"))
     schema = dataclasses.replace(schema, fields=(*schema.features, listed))
     self.assertLen(clients_lib.open_folder(self.folder, schema), 3)
+
+  @parameterized.parameters(
+      "north ", "NORTH", "north\u200b", "nor\u00adth", "1.0", "Go\u0308rlitz"
+  )
+  def test_refuses_files_of_clients_that_look_alike(self, name):
+    for one in ("north", "1", "G\u00f6rlitz", name):
+      self._write(f"{one}.csv", "x\n1\n")
+    schema = schema_lib.Schema((schema_lib.Field("x", minimum=0, maximum=4),))
+    with self.assertRaises(ValueError) as caught:
+      clients_lib.open_folder(self.folder, schema)
+    self.assertIn(ascii(name), str(caught.exception))
+    self.assertLen(clients_lib.open_folder(self.folder, schema, private=True), 4)
+
+  @parameterized.parameters("more", "b.csv")
+  def test_refuses_a_folder_beside_files(self, name):
+    self._write("a.csv", "x,y\n1,2\n")
+    os.mkdir(os.path.join(self.folder, ".hidden"))
+    clients_lib.open_folder(self.folder, _NUMBERS)
+    os.mkdir(os.path.join(self.folder, name))
+    with self.assertRaisesRegex(ValueError, name):
+      clients_lib.open_folder(self.folder, _NUMBERS)
+
+  def test_classes(self):
+    self._write("a.csv", "x,y\n1,10\n2,9\n")
+    self._write("b.csv", "x,y\n1,ill\n")
+    clients = clients_lib.open_folder(self.folder, schema_lib.strict(("x", "y"), label="y"))
+    self.assertEqual(clients.classes(), ("9", "10", "ill"))
+
+  @parameterized.parameters(
+      ("ill ", "ill"), ("caf\u00e9", "cafe\u0301"), ("0", "0.0"), ("00", "0"), ("Ill", "ill"),
+      ("yes\u200b", "yes"), ("\ufeffyes", "yes"),
+  )
+  def test_refuses_classes_that_look_alike(self, *classes):
+    self._write("a.csv", f"x,y\n1,well\n2,{classes[0]}\n")
+    self._write("b.csv", f"x,y\n1,{classes[1]}\n2,well\n")
+    schema = schema_lib.strict(("x", "y"), label="y")
+    with self.assertRaises(bad_table.BadTable) as caught:
+      clients_lib.open_folder(self.folder, schema).classes()
+    self.assertEqual((caught.exception.line, caught.exception.column), (2, "y"))
+    for shown in (*map(ascii, classes), "a.csv, line 3", "b.csv, line 2"):
+      self.assertIn(shown, str(caught.exception))
+    schema = schema.with_classes((*classes, "well"))
+    self.assertEqual(
+        clients_lib.open_folder(self.folder, schema).classes(), (*classes, "well")
+    )
 
   def test_private_rows_of_no_client_are_left_out(self):
     schema = schema_lib.Schema(
@@ -137,19 +187,9 @@ class EncodeTest(parameterized.TestCase):
     np.testing.assert_array_equal(encode.numbers(self._TABLE, self._SCHEMA), self._FEATURES)
     self.assertLen(self._SCHEMA.feature_names, 5)
 
-  def test_classes(self):
-    names = encode.classes([self._TABLE, self._TABLE[:1]], self._SCHEMA)
-    self.assertEqual(names, ("9", "10", "ill"))
+  def test_positions(self):
+    names = ("9", "10", "ill")
     np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
-
-  @parameterized.parameters(
-      ("ill ", "ill"), ("caf\u00e9", "cafe\u0301"), ("0", "0.0"), ("00", "0"), ("Ill", "ill")
-  )
-  def test_refuses_classes_that_look_alike(self, *classes):
-    table = pd.DataFrame({"y": [*classes, "well"]})
-    with self.assertRaisesRegex(ValueError, "label_column"):
-      encode.classes([table], self._SCHEMA)
-    self.assertEqual(encode.classes([table], self._SCHEMA.with_classes(classes)), classes)
 
   @parameterized.parameters(False, True)
   def test_scaling_is_that_of_all_rows_together(self, standardize):

@@ -520,12 +520,12 @@ class BadInputTest(parameterized.TestCase):
       ("no epsilon", ("--data_dir={}", "--num_clusters=2", "--max_points=4"),
        "`max_points` must be left out without `epsilon`, got 4."),
       ("no schema of a private fit", _PRIVATE[:-1], "`schema` must be given with `epsilon`"),
-      ("a column of one file", ("--data_dir={}/more",), "b.csv, line 1, column 'z'"),
+      ("a column of one file", ("--data_dir={}/.more",), "b.csv, line 1, column 'z'"),
       ("a table's flag without own data", ("--exclude=x",),
        "`exclude` must be left out without --data_dir"),
       ("no folder", ("--data_dir=/no/such",), "/no/such"),
-      ("a bad cell", ("--data_dir={}/bad",), "b.csv, line 3, column 'x'"),
-      ("a bad cell, and what helps", ("--data_dir={}/bad", "--exclude=y"),
+      ("a bad cell", ("--data_dir={}/.bad",), "b.csv, line 3, column 'x'"),
+      ("a bad cell, and what helps", ("--data_dir={}/.bad", "--exclude=y"),
        " --exclude=y --output=schema.json"),
       ("a schema and columns", (*_PRIVATE, "--exclude=y"), "exclude"),
       ("a column of another table", ("--data_dir={}", "--client_column=who"), "client"),
@@ -539,7 +539,7 @@ class BadInputTest(parameterized.TestCase):
   )
   def test_is_refused(self, arguments, message):
     for name, text in (
-        ("bad/b", "x,y\n1,2\nthree,4\n"), ("more/a", "x\n1\n2\n"), ("more/b", "x,z\n1,2\n3,4\n"),
+        (".bad/b", "x,y\n1,2\nthree,4\n"), (".more/a", "x\n1\n2\n"), (".more/b", "x,z\n1,2\n3,4\n"),
     ):
       path = os.path.join(self.data, f"{name}.csv")
       os.makedirs(os.path.dirname(path), exist_ok=True)

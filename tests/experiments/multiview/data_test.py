@@ -214,10 +214,41 @@ class DatasetsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "row_key"):
       views.strict(self.folder, key="t")
 
-  def test_refuses_labels_that_look_alike(self):
-    self._write_sites(["0", "0.0", "1"])
-    with self.assertRaisesRegex(ValueError, "data_dir"):
+  @parameterized.parameters(
+      (("0", "0.0", "1"), "a/labels.csv, line 3"), (("1", "u", "u\u200b"), "a/labels.csv, line 4"),
+      (("e\u0301", "u", "u"), "b/labels.csv, line 2"),
+  )
+  def test_refuses_labels_that_look_alike(self, labels, where):
+    self._write_sites(labels)
+    self._write("b", "labels", "kind", ["\u00e9", "u"])
+    with self.assertRaisesRegex(bad_table.BadTable, f"{where}, column 'kind'.*a/labels.csv, line"):
       self._load()
+
+  @parameterized.parameters("Labels", "labels ", "la\u00adbels", "X")
+  def test_refuses_files_of_a_client_that_look_alike(self, name):
+    self._write_sites()
+    for site in "ab":
+      self._write(site, name, "kind", [1, 2, 3][: 3 if site == "a" else 2])
+    with self.assertRaises(ValueError) as caught:
+      self._load(2)
+    self.assertIn(ascii(name), str(caught.exception))
+
+  def test_other_files_are_views(self):
+    self._write_sites()
+    for site, size in (("a", 3), ("b", 2)):
+      self._write(site, "label", "kind", range(size))
+    own = self._load(2)
+    self.assertEqual(list(own.views), ["label", "x", "y"])
+    self.assertIsNone(own.labels)
+
+  @parameterized.parameters("a/old", "A", "a\u200b")
+  def test_refuses_other_folders(self, name):
+    self._write_sites()
+    self._write(name, "x", "u,v", ["1,1"])
+    self._write(name, "y", "w", [1])
+    with self.assertRaises(ValueError) as caught:
+      self._load(2)
+    self.assertIn(ascii(name)[1:-1], str(caught.exception))
 
   def test_arrays(self):
     self._write_sites(["u", "w", "v"])

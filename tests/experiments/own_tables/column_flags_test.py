@@ -50,7 +50,8 @@ class ColumnFlagsTest(parameterized.TestCase):
   @parameterized.parameters(
       ("x;y\n1;2\n", True, ()), ("x,y\n1,old\n", True, ()), ("x,y\n1,\n", True, ()),
       ('"x";"y"\n1;2\n', True, ()), ("x;y\n1,5;2\n", True, ()),
-      ("x;y\n1;2\n", True, ("--label_column=y",)),
+      ("x;y\n1;2\n", True, ("--label_column=y",)), ("x,y\n1,2,3\n", False, ()),
+      ("# made by x\nx,y\n1,2\n", False, ()), ('x,y\n"1\n",2\n', False, ()),
       (b"x,y\n1,\xff\n", False, ()), (b"x\xff,y\n1,2\n", False, ()), ("x,y\n1,2\0\n", False, ()),
       ("x,y\n1,2\n\n3,4\n", False, ()), ("", False, ()), ("x,y\n", False, ()),
       ("x,y\n1,2\n3,2\n", False, ("--row_key=y",)), ("x,y\n1,\n", False, ("--label_column=y",)),
@@ -60,7 +61,20 @@ class ColumnFlagsTest(parameterized.TestCase):
     self._write(a=text)
     self.assertEqual("draft_schema" in self._refusal(*arguments), is_offered)
 
-  @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe", "gr\u00f6\u00dfe ")
+  def test_no_draft_is_offered_where_a_file_lacks_a_role(self):
+    self._write(a="x,y\n1,2\n", b="x\n1\n")
+    self.assertIn("draft_schema", self._refusal())
+    message = self._refusal("--label_column=y")
+    self.assertIn("b.csv, line 1, column 'y'", message)
+    self.assertNotIn("draft_schema", message)
+
+  def test_a_file_may_lack_a_column_that_is_not_used(self):
+    self._write(a="x,y\n1,2\n", b="x\n1\n")
+    self.assertEqual(list(self._open("--exclude=y")), ["a", "b"])
+
+  @parameterized.parameters(
+      "gro\u0308\u00dfe", "Gr\u00f6\u00dfe", "gr\u00f6\u00dfe ", "gr\u00f6\u00dfe\u200b"
+  )
   def test_shows_the_name_that_looks_alike(self, name):
     self._write(a=f"{name},y\n1,2\n", b="gr\u00f6\u00dfe,y\n1,2\n")
     message = self._refusal()
