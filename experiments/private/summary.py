@@ -240,7 +240,7 @@ TABLES = (
         "constants of split and refine, and are no mixture of Gaussians.",
         {
             "method": "{}", "cases": "{}", "smaller mean": "{}", "better": "{}", "unclear": "{}",
-            "worse": "{}", "median gain": "{:.1f}",
+            "worse": "{}", "median gain": "{:+.1f}",
         },
         by="data",
     ),
