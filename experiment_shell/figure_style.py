@@ -132,7 +132,7 @@ def set_block_ticks(
     values: The array given to `blocks`; the name of a stretch is its value.
     stretches: What `blocks` returned.
   """
-  least = 0.04 * len(values)
+  least = 0.055 * len(values)
   named = [(start, end) for start, end in stretches if end - start >= least]
   axis.set_ticks(
       [(start + end - 1) / 2 for start, end in named],
@@ -185,7 +185,7 @@ def _in_palette(image: Image.Image) -> Image.Image:
   # Of Pillow's methods, an octree keeps rare colours best, as those of thin lines.
   others = image.quantize(
       256 - _EXACT_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
-  ).getpalette()
+  ).getpalette() or []
   palette = np.concatenate([of_codes(frequent), np.reshape(others, (-1, 3))])
   squares = ((of_codes(found)[:, np.newaxis] - palette) ** 2).sum(axis=-1)
   nearest = squares.argmin(axis=1).astype(np.uint8)

@@ -92,10 +92,10 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
 
 def _plain(value: Any) -> str:
   if isinstance(value, list):
-    return ", ".join(map(_plain, value)) or _ABSENT
+    return ", ".join(map(_plain, value)) if value else _ABSENT
   if isinstance(value, dict):
     return json.dumps(value, ensure_ascii=False)
-  return _ABSENT if value is None else str(value)
+  return _ABSENT if value is None else str(value) or '""'
 
 
 def _name_values(values: Mapping[str, Any]) -> Iterator[dict[str, str]]:
