@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 WIDTH = 4.6  # Inches.  So labels are large enough on a phone.
 _DPI = 160
-_EXACT_COLORS = 96  # Of the 256 of a file: more than a heat map has.
+_EXACT_COLORS = 96  # Of the 256 of a file, those that are kept as they are.
 _SETTINGS: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
