@@ -27,6 +27,7 @@ th, td { padding: .25rem .5rem; text-align: right; vertical-align: top; border: 
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; vertical-align: bottom; }
 th:first-child, td:first-child, .text td, .text th { text-align: left; }
+:not(.text) > table td + td { white-space: nowrap; }
 .text td:last-child { overflow-wrap: anywhere; }
 .figures { display: grid; gap: 1rem 2rem; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import struct
 import textwrap
@@ -26,7 +27,10 @@ _LETTERS = 58  # Of a title as wide as a figure.
 def _formatted(value: Any, form: str) -> str:
   if value is None or value != value:
     return _ABSENT
-  return value if isinstance(value, str) else form.format(value)
+  if isinstance(value, str):
+    return value
+  text = form.format(value)
+  return text if text.strip("-0.") else text.lstrip("-")  # Zero has no sign.
 
 
 def _parts(table: tidy_experiment.Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -36,7 +40,7 @@ def _parts(table: tidy_experiment.Table, frame: pd.DataFrame) -> Iterator[tuple[
   for of, rows in groups:
     rows = rows.dropna(axis="columns", how="all")
     yield of, pd.DataFrame({
-        name: [_formatted(value, form) for value in rows[name]]
+        str(name).replace("_", " "): [_formatted(value, form) for value in rows[name]]
         for name, form in forms.items() if name in rows
     })
 
@@ -86,12 +90,21 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
   }
 
 
-def _name_values(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-  shown = {
-      name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-      for name, value in values.items()
-  }
-  return [{"name": name, "value": value} for name, value in shown.items()]
+def _plain(value: Any) -> str:
+  if isinstance(value, list):
+    return ", ".join(map(_plain, value)) if value else _ABSENT
+  if isinstance(value, dict):
+    return json.dumps(value, ensure_ascii=False)
+  return _ABSENT if value is None else str(value) or '""'
+
+
+def _name_values(values: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+  """Yields a row for every value; of a value with parts, one for each part."""
+  for name, value in values.items():
+    parts = {f"{name} {part}": one for part, one in value.items()} if isinstance(
+        value, dict
+    ) else {name: value}
+    yield from ({"name": name, "value": _plain(one)} for name, one in parts.items())
 
 
 def _draw(
@@ -175,9 +188,9 @@ def write_page(
       tables=[_shown(one, frames[one.name], settings) for one in tables if len(frames[one.name])],
       reading=reading,
       run=[
-          _text_table("Settings", _name_values(settings)),
+          _text_table("Settings", list(_name_values(settings))),
           *(
-              _text_table(title, _name_values(finished.document[name]))
+              _text_table(title, list(_name_values(finished.document[name])))
               for title, name in (("Data", "about"), ("Versions", "versions"))
               if finished.document.get(name)
           ),

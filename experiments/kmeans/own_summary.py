@@ -175,7 +175,7 @@ TABLES = (
     tidy_experiment.Table(
         "selection", "Numbers of clusters that were tried",
         f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other "
-        "starts may change. --k_range tries other numbers.",
+        "starts may change. The flag k_range tries other numbers.",
         {
             "clusters": "{}", "silhouette": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}",
             "verdict": "{}",

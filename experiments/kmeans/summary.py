@@ -228,7 +228,7 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "published", "Beside the paper's numbers",
-        "The paper averages the clients' own adjusted Rand indices (client_ari), and pools the "
+        "The paper averages the clients' own adjusted Rand indices (client ari), and pools the "
         "points for the central method (ari). Its extreme split has a standard deviation of 0.053.",
         {"data": "{}", "method": "{}", "paper": "{:.3f}", **_ARI}, is_text=True, folded=True,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Iterable, Iterator, NamedTuple, Sequence, TYPE_CHECKING
 
+from matplotlib import ticker
 import numpy as np
 
 from experiment_shell import figure_shapes
@@ -216,7 +217,7 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
   axes.set_xticks(range(len(labels)), labels, rotation=rotation)
   axes.set_xlabel("cluster, and its number of rows")
   axes.figure.colorbar(
-      image, ax=axes, location="bottom", aspect=40, pad=0.02,
+      image, ax=axes, location="bottom", aspect=40, pad=0.02, ticks=ticker.MaxNLocator(5),
       label="standard deviations\nfrom the mean of all rows",
   )
 

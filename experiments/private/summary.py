@@ -240,7 +240,7 @@ TABLES = (
         "constants of split and refine, and are no mixture of Gaussians.",
         {
             "method": "{}", "cases": "{}", "smaller mean": "{}", "better": "{}", "unclear": "{}",
-            "worse": "{}", "median gain": "{:.1f}",
+            "worse": "{}", "median gain": "{:+.1f}",
         },
         by="data",
     ),
@@ -283,8 +283,8 @@ TABLES = (
         "Split and refine against every other private method. Gain, and the ends of its interval, "
         "in percent of the other's mean loss.",
         {
-            "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:.1f}", "low": "{:.1f}",
-            "high": "{:.1f}", "verdict": "{}",
+            "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:+.1f}", "low": "{:+.1f}",
+            "high": "{:+.1f}", "verdict": "{}",
         },
         by="dataset", folded=True,
     ),

@@ -128,7 +128,7 @@ def summarise(
       "comparisons": comparisons,
       "data": pd.DataFrame([
           {"of": part, "name": name, "value": str(value)}
-          for part, of_part in inputs.items() for name, value in of_part.items()
+          for part, of_part in inputs.items() for name, value in of_part.items() if value
       ]),
       "scores": _over_epsilon(cells),
       "rounds": _of_first(tidy[ROUNDS]),

@@ -142,8 +142,8 @@ FIGURES = (
     tidy_experiment.Figure(
         "client_weights", "The clients' weights in two dimensions (principal components)",
         "A point is a client, and all panels show the same points; of more than 1,000 clients, "
-        "some evenly spaced. They are what the groupings saw: the setting `representation` of the "
-        "weights. Percentages are shares of the variance; neighbours are alike in these two "
+        "some evenly spaced. They are what the groupings saw: see representation among the "
+        "settings. Percentages are shares of the variance; neighbours are alike in these two "
         "directions, and methods that group by weights use all. The number of a cluster has its "
         "number of clients beside it; clusters of mostly the same clients have the same colour in "
         "all panels. In overlapping clusters, the colour is that of a client's largest cluster, "

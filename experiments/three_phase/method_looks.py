@@ -29,7 +29,7 @@ _KNOWN_LOOKS = {
     "pacfl": ("indigo", "-", "*"),
     "clove": ("teal", "-", "v"),
     "flexcfl": ("rose", "-", "s"),
-    "flux": ("wine", "-", "o"),
+    "flux": ("yellow", "-", "o"),
     method_names.LOCAL: ("brown", "--", "<"),
     method_names.FINETUNED: ("orange", _DOTTED_DASHES, ">"),
     "ditto": ("teal", "--", "D"),

@@ -149,7 +149,6 @@ TABLES = (
         "the first row.",
         is_text=True, folded=True,
     ),
-    tidy_experiment.Table("data", "Data and model", "", is_text=True, folded=True),
 )
 
 READING = (

@@ -375,15 +375,6 @@ def _each_new_client(new_clients: pd.DataFrame) -> pd.DataFrame:
   return found.groupby("method", sort=False).head(_MOST_ROWS)
 
 
-def _about(about: Mapping[str, Any]) -> pd.DataFrame:
-  facts = {**about["dataset"], **{f"model {name}": one for name, one in about["model"].items()}}
-  rows = [
-      {"name": name, "value": ", ".join(map(str, one)) if isinstance(one, list) else str(one)}
-      for name, one in facts.items() if one is not None
-  ]
-  return pd.DataFrame(rows)
-
-
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
@@ -438,7 +429,6 @@ def summarise(
           columns=["seed", "metric"]
       ),
       "server_sees": pd.DataFrame(seen),
-      "data": _about(about),
       "learning_curves": _learning_curves(of_rounds, settings),
       "accuracy_by_cost": _accuracy_by_cost(of_rounds),
       "client_accuracy": of_clients.assign(target=settings["target_accuracy"]),

@@ -1,3 +1,4 @@
+import io
 import os
 from unittest import mock
 import warnings
@@ -9,6 +10,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib import text as mpl_text
 import numpy as np
+from PIL import Image
 
 from experiment_shell import figure_style
 
@@ -71,6 +73,24 @@ class FigureStyleTest(parameterized.TestCase):
 
     self.assertLen(told, 1)
     self.assertIn("no font", told[0])
+
+  def test_files_are_small_and_keep_colors(self):
+    figure = figure_style.new_figure(3)
+    axes = figure.add_subplot()
+    axes.imshow(np.arange(64).reshape(8, 8), cmap="viridis")
+    axes.plot(np.sin(np.arange(200)).cumsum(), color="#cc79a7", linewidth=0.5)
+    path = os.path.join(self.create_tempdir().full_path, "figure.png")
+    figure_style.save(figure, path)
+    with Image.open(path) as image:
+      found = np.asarray(image.convert("RGB"), int)
+      self.assertEqual(image.mode, "P")
+    figure.savefig(whole := io.BytesIO(), dpi=160)
+    with Image.open(whole) as image:
+      exact = np.asarray(image.convert("RGB"), int)
+    self.assertLess(os.path.getsize(path), whole.tell() / 2)
+    errors = np.abs(found - exact).max(axis=-1)
+    self.assertLess(errors.max(), 64)
+    self.assertLess((errors > 0).mean(), 0.02)
 
   def test_style_leaves_no_trace(self):
     before = dict(matplotlib.rcParams)

@@ -42,7 +42,7 @@ def _load(config, stack, source="here"):
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
       data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
-      about={"rows": 2}, skipped={"b": "<none>"}, warnings=("<few>",), lines=("data: two",),
+      about={"rows": {"wide": 2, "long": None}}, skipped={"b": "<none>"}, warnings=("<few>",), lines=("data: two",),
   )
 
 
@@ -79,7 +79,7 @@ def _summarise(tidy, document):
   means = results.groupby("method", sort=False)["value"].agg(["mean", "std"]).reset_index()
   return {
       "headline": pd.DataFrame([{"verdict": "better", "rate": document["config"]["rate"]}]),
-      "means": means,
+      "means": means.assign(below_zero=-1e-9),
       "none": means[:0],
       "curves": tidy["curves"].rename(columns={"value": "mean"}),
   }
@@ -95,7 +95,7 @@ _TOY = tidy_experiment.Experiment(
     headlines={"better": "007 is better at {rate:g}."},
     tables=[
         tidy_experiment.Table(
-            "means", "Means at {rate:g}", "All seeds.", {"method": "{}", "mean": "{:.3f}"},
+            "means", "Means at {rate:g}", "All seeds.", {"method": "{}", "mean": "{:.3f}", "below_zero": "{:.2f}"},
             printed=True,
         ),
         tidy_experiment.Table("none", "Not there", ""),
@@ -353,10 +353,14 @@ class PageTest(absltest.TestCase):
     for text in ("&lt;a&gt;", "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717"):
       self.assertIn(text, page)
     self.assertNotIn("<a>", page)
+    self.assertRegex(page, r"<td>rows wide</td>\s+<td>2</td>")
+    self.assertRegex(page, r"<td>rows long</td>\s+<td>–</td>")
+    self.assertIn("<th>below zero</th>", page)
+    self.assertNotIn("-0.00", page)
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     text = tidy_report.text(_TOY, finished)
-    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean\n<a> +0.517\n007")
+    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007")
 
   def test_figures_have_the_columns_and_the_height_that_they_ask_for(self):
     finished = finished_run.FinishedRun(os.path.join(self.create_tempdir().full_path, "run"))
