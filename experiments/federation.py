@@ -23,6 +23,7 @@ from experiments.own_tables import schema_flag
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
+from fl_clustering.tables import schema as schema_lib
 
 flags.adopt_module_key_flags(schema_flag)
 flags.DEFINE_string("new", None, "Write a federation file of this name.")
@@ -92,7 +93,7 @@ def _new() -> None:
     if os.path.exists(given.output):
       raise validate.error("output", "not exist", given.output)
     schema = site_folder.read_schema(given.schema)
-    by_view = schema if isinstance(schema, dict) else {"": schema}
+    by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
     federation = federation_lib.Federation({
         "format": 1, "name": given.new, "sites": _public_keys(given.sites),
         "schema": federation_lib.schema_hash(schema),
