@@ -200,35 +200,31 @@ class NetworkTest(absltest.TestCase):
     north, kit = "--site_dir=north", "--kit=kits/north.zip"
     fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3")
     keys = ("federation", "--new=trial", "--schema=schema.json", "--output=new.json")
-    started = {
-        arguments: (message, self._start(f"experiments.{arguments[0]}", *arguments[1:]))
-        for *arguments, message in (
-            ("site", "`new` must be given, or else `join`"),
-            ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
-            ("site", "--new=up", "--data_dir=nowhere", "--schema=schema.json", "`data_dir` must"),
-            ("site", "--join=federation.json", north, kit, f"`fingerprint` must .*{fingerprint}"),
-            ("site", "--join=other.json", f"--fingerprint={other}", north, kit,
-             "`identity` must be that of a site"),
-            (*join, "--site_dir=nowhere", kit, "`site_dir` must be"),
-            (*join, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
-            (*join, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
-            (*join, north, "--kit=kits/east.zip", "`kit` must be that of north"),
-            (*join, north, "--kit=federation.json", "`kit` must be one"),
-            (*join, north, "--kit=expired.zip", "`kit` must hold a certificate of north .*2020"),
-            (*keys, "--exact", "--sites=north.pub,south.pub", "`sites` must have 3 to"),
-            (*keys, "--sites=north.pub,south.pub,east.pub", "`epsilon` must be given"),
-            (*keys, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
-            ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
-            (*fit, "--schema=short.json", "--kit=kits/operator", "--output_dir=a",
-             "`schema` must be the one"),
-            (*fit, "--schema=schema.json", "--kit=kits", "--output_dir=b", "`kit` must hold"),
-            (*fit, "--schema=schema.json", "--kit=kits/operator", "--output_dir=c", "--epsilon=5",
-             "`epsilon` must"),
-        )
-        for arguments in [tuple(arguments)]
-    }
-    for arguments, (message, process) in started.items():
-      output = self._ended(process, 2)
+    # One after the other: only one program at a time may open a site.
+    for module, *arguments, message in (
+        ("site", "`new` must be given, or else `join`"),
+        ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
+        ("site", "--new=up", "--data_dir=nowhere", "--schema=schema.json", "`data_dir` must"),
+        ("site", "--join=federation.json", north, kit, f"`fingerprint` must .*{fingerprint}"),
+        ("site", "--join=other.json", f"--fingerprint={other}", north, kit,
+         "`identity` must be that of a site"),
+        (*join, "--site_dir=nowhere", kit, "`site_dir` must be"),
+        (*join, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
+        (*join, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
+        (*join, north, "--kit=kits/east.zip", "`kit` must be that of north"),
+        (*join, north, "--kit=federation.json", "`kit` must be one"),
+        (*join, north, "--kit=expired.zip", "`kit` must hold a certificate of north .*2020"),
+        (*keys, "--exact", "--sites=north.pub,south.pub", "`sites` must have 3 to"),
+        (*keys, "--sites=north.pub,south.pub,east.pub", "`epsilon` must be given"),
+        (*keys, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
+        ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
+        (*fit, "--schema=short.json", "--kit=kits/operator", "--output_dir=a",
+         "`schema` must be the one"),
+        (*fit, "--schema=schema.json", "--kit=kits", "--output_dir=b", "`kit` must hold"),
+        (*fit, "--schema=schema.json", "--kit=kits/operator", "--output_dir=c", "--epsilon=5",
+         "`epsilon` must"),
+    ):
+      output = self._run(f"experiments.{module}", *arguments, code=2)
       self.assertRegex(output.splitlines()[-1], f"^error: .*{message}", arguments)
 
   def _write_json(self, name, document):
