@@ -231,13 +231,15 @@ def _measure(
     for cell, found in outcomes:
       bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
       if isinstance(found, Exception):
-        failures.append([*cell.values(), " ".join(str(found).split())])
+        words = " ".join(str(found).split())
+        failures.append((cells.index(cell), [*cell.values(), words]))
       else:
         journal.add(cell, found)
       bar.update()
   journal.write_tables(place)
   if failures:
-    place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], failures))
+    rows = [row for _, row in sorted(failures)]  # Whichever failed first.
+    place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], rows))
     return
   with contextlib.suppress(FileNotFoundError):
     os.remove(place.join(FAILURES))

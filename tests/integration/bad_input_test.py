@@ -196,7 +196,7 @@ class BadInputTest(parameterized.TestCase):
     )
 
     self.assertEqual(result.code, 2, result.stderr)
-    self.assertRegex(result.stderr, "\nerror: `output_dir` must hold a readable config.json")
+    self.assertRegex(result.stderr, "(?m)^error: `output_dir` must hold a readable config.json")
 
   @parameterized.named_parameters(("is_a_file", "", "Not a directory"),
                                   ("is_below_a_file", "/run", "file/run"))

@@ -186,7 +186,7 @@ class StudyTest(parameterized.TestCase):
       _, stderr = process.communicate()
 
     self.assertEqual(process.returncode, 1, stderr)
-    self.assertRegex(stderr, "\nerror: some cells failed, see failures.csv in .*--resume")
+    self.assertRegex(stderr, "(?m)^error: some cells failed, see failures.csv in .*--resume")
     (failure,) = pd.read_csv(os.path.join(folder, "failures.csv")).to_dict("records")
     self.assertStartsWith(found[0].parent.name, f"{failure['setting']}-seed{failure['seed']}")
     self.assertIn("SIGKILL", failure["last words"])
