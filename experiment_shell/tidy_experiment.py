@@ -2,7 +2,7 @@
 
   cells -> measure -> results.csv -> summarise -> tables and figures -> report.html
 
-`run` measures and `report` draws, from the files of a run alone.  `main` does both for a program.
+`run` measures, and `tidy_report.report` draws, from the files of a run alone.  `program.main` does both.
 """
 
 import contextlib
@@ -11,14 +11,12 @@ import json
 import os
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from absl import flags
 import tqdm
 
 from experiment_shell import cell_processes
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
-from experiment_shell import run_flags
 from experiment_shell import tidy_tables
 
 RESULTS = "results"
@@ -310,29 +308,3 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
 
 def _results(experiment: Experiment, folder: str) -> Any:
   return tidy(experiment, finished_run.FinishedRun(folder))[RESULTS]
-
-
-def main(experiment: Experiment, config: Any, **options: Any) -> None:
-  """Runs an experiment as the flags of all programs say, and draws its report."""
-  from experiment_shell import tidy_report  # It takes long to import.
-
-  with launch.input_errors():
-    folder = os.path.abspath(run_flags.output_dir(experiment.name))
-  given = flags.FLAGS
-  failures = f"see {FAILURES} in {folder}; --resume tries them again."
-  try:
-    results = run(
-        experiment, config, folder, resume=given.resume, overwrite=given.overwrite, **options
-    )
-    finished = finished_run.FinishedRun(folder)
-    if not len(results):
-      raise launch.RunFailed(f"all cells failed, {failures}")
-    with launch.run_errors(folder):
-      if not finished.has(output_folder.REPORT):
-        tidy_report.report(experiment, finished)
-      text = tidy_report.text(experiment, finished)
-  except finished_run.DamagedFile as e:  # Someone has edited it.
-    raise launch.InputError(str(e)) from e
-  print(text, f"report: {finished.join(output_folder.REPORT)}", sep="\n")
-  if finished.has(FAILURES):
-    raise launch.RunFailed(f"some cells failed, {failures}")

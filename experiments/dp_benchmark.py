@@ -14,8 +14,8 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 from experiments.private import config as config_lib
 from experiments.private import data
 
@@ -57,7 +57,7 @@ def main() -> None:
     settings = config()
   from experiments.private import benchmark  # It takes long to import.
 
-  tidy_experiment.main(
+  program.main(
       benchmark.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir,
       diffprivlib_python=flags.FLAGS.diffprivlib_python,
   )

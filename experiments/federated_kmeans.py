@@ -16,8 +16,8 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 from experiments.kmeans import config as config_lib
 from experiments.own_tables import column_flags
 from experiments.own_tables import schema_flag
@@ -92,7 +92,7 @@ def main() -> None:
       own_settings = own_config()
     from experiments.kmeans import own_rows
 
-    tidy_experiment.main(
+    program.main(
         own_rows.EXPERIMENT, own_settings, data_dir=data_dir,
         advice=column_flags.naming_draft(data_dir),
     )
@@ -101,7 +101,7 @@ def main() -> None:
     settings = paper_config()
   from experiments.kmeans import papers
 
-  tidy_experiment.main(papers.EXPERIMENT, settings, cache_dir=flags.FLAGS.cache_dir)
+  program.main(papers.EXPERIMENT, settings, cache_dir=flags.FLAGS.cache_dir)
 
 
 if __name__ == "__main__":

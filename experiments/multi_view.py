@@ -11,8 +11,8 @@ from absl import flags
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 from experiments.multiview import config as config_lib
 from experiments.multiview import data
 from experiments.own_tables import column_flags
@@ -67,7 +67,7 @@ def main() -> None:
     schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
   from experiments.multiview import comparison  # It takes long to import.
 
-  tidy_experiment.main(
+  program.main(
       comparison.EXPERIMENT, settings, features_dir=flags.FLAGS.features_dir, data_dir=data_dir,
       schemas=schemas, advice=column_flags.naming_draft(data_dir),
   )

@@ -14,8 +14,8 @@ from absl import flags
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 from experiments.own_tables import schema_flag
 from experiments.private_training import config as config_lib
 from fl_clustering.tables import schema as schema_lib
@@ -52,7 +52,7 @@ def main() -> None:
   if settings.simulation:
     from experiments.private_training import simulation
 
-    tidy_experiment.main(simulation.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir)
+    program.main(simulation.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir)
   else:
     from experiments.private_training import release
 

@@ -12,8 +12,8 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 from experiments.own_tables import schema_flag
 from experiments.sites import fit
 
@@ -48,7 +48,7 @@ def main() -> None:
     settings = config()
   options = {name: flags.FLAGS[name].value for name in (*_PATHS, "seconds", "seconds_to_join")}
   try:
-    tidy_experiment.main(fit.EXPERIMENT, settings, **options)
+    program.main(fit.EXPERIMENT, settings, **options)
   except coordinator.SiteRefused as e:
     raise launch.InputError(f"{e}") from e
   except (coordinator.SiteLost, coordinator.CarrierFailed) as e:

@@ -15,7 +15,7 @@ from clustering_basics import core_count
 from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
-from experiment_shell import tidy_experiment
+from experiment_shell import program
 from experiments.grouping_study import config as config_lib
 from experiments.own_tables import column_flags
 from experiments.three_phase import data
@@ -65,7 +65,7 @@ def main() -> None:
   from experiments.grouping_study import cells  # It takes long to import.
 
   jobs = flags.FLAGS.jobs or core_count.usable()
-  tidy_experiment.main(
+  program.main(
       cells.EXPERIMENT, settings, jobs=jobs, data_dir=flags.FLAGS.data_dir,
       num_cores=max(1, core_count.usable() // jobs),
   )

@@ -11,7 +11,7 @@ from absl import flags
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
-from experiment_shell import tidy_experiment
+from experiment_shell import program
 from experiments.own_tables import column_flags
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
@@ -51,7 +51,7 @@ def main() -> None:
   from experiments.three_phase import experiment  # It takes long to import.
 
   try:
-    tidy_experiment.main(
+    program.main(
         experiment.EXPERIMENT, settings, data_dir=given.data_dir, chosen=_chosen(),
         reuse=given.reuse,
     )

@@ -10,8 +10,8 @@ from absl import flags
 from dp_clustering.demo import config
 from experiment_shell import launch
 from experiment_shell import option_flags
+from experiment_shell import program
 from experiment_shell import run_flags
-from experiment_shell import tidy_experiment
 
 flags.adopt_module_key_flags(run_flags)
 option_flags.define(config.DemoConfig)
@@ -22,7 +22,7 @@ def main() -> None:
     settings = config.DemoConfig(**option_flags.given(config.DemoConfig))
   from dp_clustering.demo import sweeps  # It takes long to import.
 
-  tidy_experiment.main(sweeps.EXPERIMENT, settings)
+  program.main(sweeps.EXPERIMENT, settings)
 
 
 if __name__ == "__main__":
