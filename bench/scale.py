@@ -50,14 +50,6 @@ _KMEANS_SAMPLE = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
-class _Training:
-  """How a client trains."""
-
-  batch_size: int
-  learning_rate: float = _LEARNING_RATE
-
-
-@dataclasses.dataclass(frozen=True)
 class _Row:
   """A row of the table; the memory is the process's peak so far."""
 
@@ -145,7 +137,7 @@ class _Clients:
     blocks = blocks_lib.plan(self.model, batch_size)
     return engine_lib.Engine(
         self.model, {"train": self._parts[train], "test": self._parts["test"]},
-        range(len(self.groups)), _Training(batch_size), 7, blocks,
+        list(map(str, range(len(self.groups)))), batch_size, _LEARNING_RATE, 7, blocks,
     )
 
 

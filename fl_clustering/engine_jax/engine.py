@@ -8,7 +8,7 @@ random, and the same again on the same device.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterator, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -36,14 +36,6 @@ _BYTES_PER_NUMBER = 4
 _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
 
 
-class AloneRound(NamedTuple):
-  """As of `engine.AloneRound`."""
-
-  losses: np.ndarray
-  confusions: np.ndarray
-  cost: cost_lib.Cost
-
-
 class Engine:
   """Trains and evaluates models on clients; its verbs are those of `engine.Engine`.
 
@@ -65,7 +57,8 @@ class Engine:
       model: model_lib.Model,
       parts: dict[str, client_pool.ClientPool],
       client_ids: Sequence[str],
-      local_training: Any,
+      batch_size: int,
+      learning_rate: float,
       seed: int,
       blocks: blocks_lib.Blocks,
       schedule: participation.Schedule | None = None,
@@ -77,7 +70,11 @@ class Engine:
       parts: The clients' `train` and `test` examples.  There may be a `global test`, of a single
         owner, and `validation`, in which a client without any has none.
       client_ids: The clients' ids, new clients at the end.
-      local_training: How a client trains, with `batch_size` and `learning_rate`.
+      batch_size: The examples of a step of training; a pass's last one may have fewer.
+      learning_rate: Of plain stochastic gradient descent.
+      seed: The run's seed, from which each local training gets its random numbers.
+      blocks: How work is cut, and where it is done.
+      schedule: The run's rounds.
       num_new_clients: How many of the clients come after the training.
 
     Raises:
@@ -102,8 +99,7 @@ class Engine:
     self._parts = parts
     self._blocks = blocks
     self._how = client_training.How(
-        model, local_training.batch_size, local_training.learning_rate,
-        int(self.num_examples.max()), blocks,
+        model, batch_size, learning_rate, int(self.num_examples.max()), blocks
     )
 
   def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
@@ -221,7 +217,7 @@ class Engine:
 
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[AloneRound]]:
+  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
     """Trains every client's own model for some rounds, and evaluates it after each."""
     num_classes = self.model.num_classes
     takes_part = np.stack([np.isin(self.clients, round_.clients) for round_ in rounds])
@@ -253,7 +249,7 @@ class Engine:
       cost = self.training_cost(round_.clients, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
-      made.append(AloneRound(of_round, matrices, cost))
+      made.append(participation.AloneRound(of_round, matrices, cost))
     self._check_own(vectors, self.clients, rounds[-1].number)
     return vectors, made
 
@@ -320,7 +316,8 @@ class Engine:
 
 def engine_of_task(
     task: federated_task.FederatedTask,
-    local_training: Any,
+    batch_size: int,
+    learning_rate: float,
     seed: int,
     schedule: participation.Schedule | None = None,
     devices: Sequence[Any] | None = None,
@@ -330,12 +327,10 @@ def engine_of_task(
 
   Args:
     task: The clients and their model.
-    local_training: How a client trains.
-    seed: The run's seed, from which each local training gets its random numbers.
-    schedule: The run's rounds.
+    batch_size: As of `Engine`, and so is all that is not told here.
     devices: As of `blocks.plan`, and so is `clients_per_block`.
   """
-  blocks = blocks_lib.plan(task.model, local_training.batch_size, devices, clients_per_block)
+  blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
 
   def pool(examples_of: Callable[[Any], Any]) -> client_pool.ClientPool:
     return client_pool.ClientPool.of_examples(
@@ -348,6 +343,6 @@ def engine_of_task(
     parts[_VALIDATION] = pool(lambda client: client.validation or none)
   parts[_GLOBAL] = client_pool.ClientPool.of_examples([task.global_test], blocks.shared)
   return Engine(
-      task.model, parts, (*task.client_ids, *task.new_client_ids), local_training, seed, blocks,
-      schedule, len(task.new_clients),
+      task.model, parts, (*task.client_ids, *task.new_client_ids), batch_size, learning_rate, seed,
+      blocks, schedule, len(task.new_clients),
   )

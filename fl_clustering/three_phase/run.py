@@ -24,14 +24,13 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Sequence, TYPE_CHECKING
 
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
-from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import engines
 from fl_clustering.engine import participation
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
@@ -49,6 +48,7 @@ from fl_clustering.three_phase import stages
 if TYPE_CHECKING:
   import numpy as np
 
+  from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
@@ -174,7 +174,7 @@ def run(
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
     tolerated: Sequence[type[BaseException]] = (),
 ) -> result_lib.ThreePhaseResult:
-  """Runs all three phases. TFF's context must be set, see `runtime/`.
+  """Runs all three phases. For the TFF engine its context must be set, see `runtime/`.
 
   Args:
     task: The clients and their data, as `config` describes them.
@@ -192,8 +192,7 @@ def run(
   metric = judging.metric_of(task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  engine = engine_lib.Engine(task, data_dir, local_training, config.seed, config)
+  engine = _engine(config, task, data_dir)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
@@ -242,6 +241,23 @@ def run(
       metric=metric,
       baseline=baseline.of_task(task),
   )
+
+
+def _engine(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str
+) -> Any:
+  """Returns the engine that the settings name; each imports a library of its own."""
+  if config.engine == engines.JAX:
+    from fl_clustering.engine_jax import engine as jax_engine
+
+    return jax_engine.engine_of_task(
+        task, config.batch_size, config.learning_rate, config.seed, config
+    )
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as tff_engine
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  return tff_engine.Engine(task, data_dir, local_training, config.seed, config)
 
 
 def _with_weights_in_file(
