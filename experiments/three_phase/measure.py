@@ -214,7 +214,7 @@ def weight_rows(
   """Returns the clients' weights in two dimensions, and the distances between them."""
 
   def evenly_spaced(most: int) -> tuple[np.ndarray, list[str]]:
-    clients = np.array(figure_style.evenly_spaced(weights.clients, most))
+    clients = np.array(figure_style.evenly_spaced(weights.clients.tolist(), most))
     return weights.represented(representation, clients)[:], [client_ids[c] for c in clients]
 
   vectors, ids = evenly_spaced(_MOST_POINTS)

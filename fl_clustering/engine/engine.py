@@ -268,7 +268,7 @@ class Engine:
     Raises:
       divergence.TrainingDiverged: If an output is not finite.
     """
-    files = {"test": self.files.test, "validation": self.files.validation}[part]
+    files: Any = {"test": self.files.test, "validation": self.files.validation}[part]
     requests = [
         evaluation.Request(k, tuple(files[client] for client in clients))
         for k, clients in enumerate(members)

@@ -9,7 +9,7 @@ the run's files.  So whoever reads those knows who took part in which round.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, Protocol, Sequence
+from typing import NamedTuple, Protocol, Sequence, Union
 
 import numpy as np
 
@@ -39,8 +39,9 @@ class Schedule(Protocol):
   def grouping_epochs(self) -> int | None: ...
 
 
-# Per model, the clients that train it, int64 arrays.  A client may train several, or none.
-Clusters = Sequence[np.ndarray]
+# Per model, the clients that train it: int64 arrays, or one of shape (num_models, n).  A client may
+# train several, or none.
+Clusters = Union[Sequence[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

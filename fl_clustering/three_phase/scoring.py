@@ -17,6 +17,7 @@ from fl_clustering.three_phase import result as result_lib
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
   from fl_clustering.methods import method as method_lib
 
 # Most blended models of a method that are evaluated on the global test set: with a cluster per
@@ -30,7 +31,7 @@ def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray
 
 
 def on_clients_and_clusters(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[np.ndarray],
+    engine: engine_lib.Engine, vectors: Any, clusters: participation.Clusters,
     clients: np.ndarray | None = None, part: str = "test",
 ) -> tuple[np.ndarray, np.ndarray]:
   """Evaluates cluster models for the clients, and for the clusters as a whole.
@@ -57,7 +58,7 @@ def on_clients_and_clusters(
   else:
     clusters = [members[np.isin(members, clients)] for members in clusters]
   by_cluster = engine.confusions(vectors, clusters, part)
-  found = np.empty((len(clients), *by_cluster[0].shape[1:]), np.int64)
+  found = np.empty((len(clients), *by_cluster[0].shape[1:]), by_cluster[0].dtype)
 
   def keep(groups: Sequence[np.ndarray], by_group: Sequence[np.ndarray]) -> None:
     found[np.searchsorted(clients, np.concatenate(groups))] = np.concatenate(by_group)

@@ -22,7 +22,7 @@ class DrawnClientsTest(absltest.TestCase):
     self.assertEqual({len(client.train) for client in self.task.clients}, {50})
     self.assertEqual({len(client.test) for client in self.task.clients}, {20})
     self.assertEqual(self.task.model.input_shape, (14, 14, 1))
-    self.assertEqual(sorted(self.task.true_groups.values()), sorted([0, 1, 2, 3] * 3))
+    self.assertEqual(sorted(self.task.true_groups), sorted([0, 1, 2, 3] * 3))
 
   def test_images_are_means_of_squares_and_turned_like_their_group(self):
     pool = digits.load().pool

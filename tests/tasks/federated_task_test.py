@@ -96,9 +96,9 @@ class FederatedTaskTest(parameterized.TestCase):
     )
     self.assertEqual(task.num_parameters, task.model.num_parameters)
 
-  def test_true_groups_are_by_id(self):
+  def test_true_groups_are_in_the_order_of_the_clients(self):
     task = _task(clients=(_client("b", group=1), _client("a", group=0)))
-    self.assertEqual(task.true_groups, {"b": 1, "a": 0})
+    self.assertEqual(task.true_groups.tolist(), [1, 0])
 
   @parameterized.named_parameters(
       ("no_clients", {"clients": ()}, "`clients` must hold at least one"),
@@ -171,7 +171,7 @@ class HoldOutTest(absltest.TestCase):
     self.assertSequenceEqual(held_out.client_ids, order)
     self.assertCountEqual(held_out.client_ids + held_out.new_client_ids, task.client_ids)
     self.assertNotEqual(held_out.fingerprint(), task.fingerprint())
-    self.assertEqual(set(held_out.true_groups), set(held_out.client_ids))
+    self.assertEqual(held_out.true_groups.tolist(), [client.group for client in held_out.clients])
 
   def test_the_seed_decides_who_is_new(self):
     new = {self._held_out(2, seed)[1].new_client_ids for seed in range(10)}

@@ -84,7 +84,7 @@ class TaskFromArraysTest(parameterized.TestCase):
     )
     self.assertEqual(task.num_classes, 4)
     self.assertEqual(task.class_names, ("no", "yes", "maybe", "never"))
-    self.assertEqual(task.true_groups, {"b": 0, "a": 1, "7": 1})
+    self.assertEqual(dict(zip(task.client_ids, task.true_groups)), {"b": 0, "a": 1, "7": 1})
     self.assertEqual(task.num_parameters, 3 * 4 + 4 + 4 * 4 + 4)
 
   def test_types_of_features(self):

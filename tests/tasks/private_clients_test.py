@@ -359,12 +359,13 @@ class FolderTest(_TestCase):
     clients = self.load({"a.csv": _table(*_ROWS), "b.csv": b"", "c.csv": _table(_ROWS[0])})
     folder = self.create_tempdir().full_path
     files = client_files.write_examples(clients.train, clients.test, folder)
-    self.assertEqual(list(files.train), ["a", "b", "c"])
-    self.assertEqual([file.num_examples for file in files.test.values()], [1, 0, 0])
+    self.assertEqual(files.client_ids, ("a", "b", "c"))
+    self.assertEqual([file.num_examples for file in files.test], [1, 0, 0])
     model = models.build("logistic", (4,), 3, "float32")
     for part in ("train", "test"):
-      for client_id, examples in getattr(clients, part).items():
-        with open(getattr(files, part)[client_id].path, "rb") as file:
+      examples_of = getattr(clients, part).values()
+      for examples, written in zip(examples_of, getattr(files, part), strict=True):
+        with open(written.path, "rb") as file:
           features, labels = client_update.decode_examples(model, file.read())
         np.testing.assert_array_equal(features, examples.features)
         np.testing.assert_array_equal(labels, examples.labels)

@@ -59,7 +59,7 @@ class LoadTaskTest(parameterized.TestCase):
   def test_says_which_options_it_used(self):
     task = registry.load_task(dataset="digits", partition="rotated", num_clients=12)
     self.assertEqual(task.partition_options, {"num_groups": 4, "dirichlet_alpha": None})
-    self.assertEqual(set(task.true_groups.values()), {0, 1, 2, 3})
+    self.assertEqual(set(task.true_groups), {0, 1, 2, 3})
     task = registry.load_task(
         dataset="digits",
         partition="permuted_labels",
