@@ -28,7 +28,8 @@ def config() -> config_lib.ThreePhaseConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   data_dir = flags.FLAGS.data_dir
   settings = data.completed(
-      experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, _chosen()
+      data.with_engine(experiment_flags.settings()), experiment_flags.OF_DIGITS, data_dir,
+      _chosen(),
   )
   with column_flags.naming_draft(data_dir):
     return data.config_of(settings, data_dir)

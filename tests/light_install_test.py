@@ -47,7 +47,7 @@ for top in {_PACKAGES}:
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
       # TFF's worker is for Linux.  Without a name, it is raised on purpose.
-      known = {extras.FEDERATED}
+      known = {(*extras.FEDERATED, 'jax')}
       if ".runtime." in module.name:
         known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:

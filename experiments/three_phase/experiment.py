@@ -37,7 +37,10 @@ def _load(
   del stack
   task = data.load(config, data_dir, chosen)
   num_clients = f"{len(task.clients):,} clients, {len(task.new_clients):,} new"
-  lines = (f"data: {task.source}, {num_clients}", data.metric_line(task))
+  lines = (
+      data.engine_line(config.engine), f"data: {task.source}, {num_clients}",
+      data.metric_line(task),
+  )
   return tidy_experiment.Inputs(
       Loaded(task, reuse),
       identity=data.identity(config, task),
@@ -85,5 +88,5 @@ EXPERIMENT = tidy_experiment.Experiment(
         model_folder.MODEL: "the models of one method's clusters, for experiments:predict",
     },
     read={tables.PROFILES: cluster_profiles.COLUMNS},
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
+    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated", "jax"),
 )

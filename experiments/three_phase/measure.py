@@ -19,6 +19,7 @@ from experiments.three_phase import profiles
 from experiments.three_phase import tables
 from fl_clustering import runtime
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
@@ -64,17 +65,25 @@ class Recorder(stages.RunObserver):
 
 
 @contextlib.contextmanager
-def _ends(folder: str) -> Iterator[None]:
-  """Says what can be done about errors that end a run."""
+def _tff(kept: str) -> Iterator[None]:
+  """Has TFF compute here."""
+  with runtime.LocalRuntime():
+    try:
+      yield
+    except runtime.ClientFileUnreadable as e:
+      raise launch.RunFailed(
+          f"{e} {kept} --resume writes the clients' data again and continues from there."
+      ) from e
+
+
+@contextlib.contextmanager
+def _ends(folder: str, engine: str) -> Iterator[None]:
+  """Makes an engine ready, and says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder};"
   try:
     with launch.run_errors(folder, runtime.WorkerLost):
-      try:
+      with _tff(kept) if engine == engines.TFF else contextlib.nullcontext():
         yield
-      except runtime.ClientFileUnreadable as e:
-        raise launch.RunFailed(
-            f"{e} {kept} --resume writes the clients' data again and continues from there."
-        ) from e
   except checkpoint.DamagedCheckpoint as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
@@ -276,7 +285,7 @@ def measure(
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)
-  with _ends(folder), runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
+  with _ends(folder, config.engine), progress_bar.ProgressBar() as bar:
     result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
     recovery = group_recovery.recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)

@@ -1,17 +1,26 @@
 """The engines by name, and which of them can be used here."""
 
+import dataclasses
 import importlib.util
 from typing import Mapping
 
 TFF, JAX = "tff", "jax"
-# From a name to what it needs and what it is.
-ENGINES: Mapping[str, str] = {
-    TFF: "TensorFlow Federated, for all methods",
-    JAX: "JAX, for many clients on an accelerator",
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+  """What an engine is, and the module that it needs."""
+
+  about: str
+  module: str
+
+
+ENGINES: Mapping[str, _Entry] = {
+    TFF: _Entry("TensorFlow Federated, for all methods", "tensorflow_federated"),
+    JAX: _Entry("JAX, for many clients, also on an accelerator", "jax"),
 }
-_MODULES = {TFF: "tensorflow_federated", JAX: "jax"}
 
 
 def is_installed(name: str) -> bool:
   """Returns whether what an engine needs is installed."""
-  return importlib.util.find_spec(_MODULES[name]) is not None
+  return importlib.util.find_spec(ENGINES[name].module) is not None

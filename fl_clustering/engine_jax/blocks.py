@@ -7,6 +7,7 @@ clients.  Results are the same to the last bit on one device with one size of bl
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
@@ -18,6 +19,9 @@ from fl_clustering.engine_jax import networks
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
+
+# JAX warns of accelerators that are not there.
+logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
 
 # What a block takes of a device, about.
 _BLOCK_BYTES = 2**32
