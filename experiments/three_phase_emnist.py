@@ -48,13 +48,14 @@ def main() -> None:
   given = flags.FLAGS
   with launch.input_errors():
     settings = config()
+    clients_per_block = experiment_flags.clients_per_block(settings.engine)
     data.check_reuse(given.reuse, given.output_dir)
   from experiments.three_phase import experiment  # It takes long to import.
 
   try:
     program.main(
         experiment.EXPERIMENT, settings, data_dir=given.data_dir, chosen=_chosen(),
-        reuse=given.reuse,
+        reuse=given.reuse, clients_per_block=clients_per_block,
     )
   except launch.InputError as e:
     if not isinstance(e.__cause__, output_folder.OtherConfig):

@@ -10,6 +10,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import extras
+from fl_clustering.engine import engines
 
 _PACKAGES = (
     "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
@@ -139,13 +140,28 @@ class LightInstallTest(parameterized.TestCase):
 
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
+  @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
+  def test_three_phases_without_tensorflow_take_the_other_engine(self):
+    self._write_clients("data", "{}.csv")
+    printed = self._run(
+        "-m", "experiments.three_phase_emnist", "--dataset=files", "--data_dir=data",
+        "--label_column=b", "--model=logistic", "--methods=kmeans,ifca", "--num_clusters=2",
+        "--pretrain_rounds=1", "--cluster_rounds=1", "--control_repeats=0", "--output_dir=out",
+    ).stdout
+
+    self.assertStartsWith(printed, "engine: jax, as TensorFlow Federated is not installed\n")
+    self.assertRegex(printed, "K-means  +2 ")
+    self.assertTrue((self.folder / "out" / "report.html").exists())
+
   @parameterized.parameters(
       ("--dataset=digits",),
       ("--dataset=files", "--data_dir=data", "--label_column=b", "--output_dir=out"),
   )
   def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self, *flags):
     self._write_clients("data", "{}.csv")
-    error = self._run("-m", "experiments.three_phase_emnist", *flags, code=1).stderr
+    error = self._run(
+        "-m", "experiments.three_phase_emnist", "--engine=tff", *flags, code=1
+    ).stderr
 
     advice = (
         r'uv pip install "\.\[federated\]"' if sys.version_info < (3, 12)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # Of more clients, so many are shown by their weights and by their distances, evenly spaced.
 _MOST_POINTS, _MOST_IN_MATRIX = 1000, 100
+_DEVICE_IS_FULL = "RESOURCE_EXHAUSTED"
 
 
 class Recorder(stages.RunObserver):
@@ -90,6 +91,13 @@ def _ends(folder: str, engine: str) -> Iterator[None]:
     # The same run would end the same way, and it can't be resumed with other settings.
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
+    ) from e
+  except RuntimeError as e:  # The class is another one in every version of JAX.
+    if not str(e).startswith(_DEVICE_IS_FULL):
+      raise
+    raise launch.RunFailed(
+        f"The memory of the device is full. {kept} --resume continues from there, with a smaller "
+        "--clients_per_block."
     ) from e
 
 
@@ -271,13 +279,14 @@ def tidy_rows(
 
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
-    reuse: str | None = None,
+    reuse: str | None = None, clients_per_block: int | None = None,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
     reuse: The folder of another run whose stages are used where they fit.
+    clients_per_block: As of `run.run`.
   """
   checkpoints = checkpoint.Checkpoints(
       os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
@@ -286,7 +295,10 @@ def measure(
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)
   with _ends(folder, config.engine), progress_bar.ProgressBar() as bar:
-    result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
+    result = run_lib.run(
+        config, task, client_data, checkpoints, [recorder, bar],
+        clients_per_block=clients_per_block,
+    )
     recovery = group_recovery.recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)
   if task.tables is not None:

@@ -172,7 +172,7 @@ class Run:
 def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
-    tolerated: Sequence[type[BaseException]] = (),
+    tolerated: Sequence[type[BaseException]] = (), clients_per_block: int | None = None,
 ) -> result_lib.ThreePhaseResult:
   """Runs all three phases. For the TFF engine its context must be set, see `runtime/`.
 
@@ -183,6 +183,7 @@ def run(
     checkpoints: What to go on from and to save to.
     tolerated: Types of exceptions that end a method or control and not the run, unless they are
       raised where it is trained again (`repeats.py`).
+    clients_per_block: How many clients the engine jax trains side by side; None: it decides.
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
@@ -192,7 +193,7 @@ def run(
   metric = judging.metric_of(task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
-  engine = _engine(config, task, data_dir)
+  engine = _engine(config, task, data_dir, clients_per_block)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
@@ -244,14 +245,16 @@ def run(
 
 
 def _engine(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
+    clients_per_block: int | None,
 ) -> Any:
   """Returns the engine that the settings name; each imports a library of its own."""
   if config.engine == engines.JAX:
     from fl_clustering.engine_jax import engine as jax_engine
 
     return jax_engine.engine_of_task(
-        task, config.batch_size, config.learning_rate, config.seed, config
+        task, config.batch_size, config.learning_rate, config.seed, config,
+        clients_per_block=clients_per_block,
     )
   from fl_clustering.engine import client_update
   from fl_clustering.engine import engine as tff_engine

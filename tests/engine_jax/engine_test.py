@@ -1,5 +1,6 @@
 """The engine in JAX beside that of TFF, on the same clients, and beside plain NumPy."""
 
+import dataclasses
 import subprocess
 import sys
 import tempfile
@@ -139,7 +140,8 @@ class EqualEnginesTest(parameterized.TestCase):
     )
 
   def test_validation_and_new_clients(self):
-    task = own_tasks.table_task(num_new_clients=1, seed=0, validation_share=0.3)
+    task = own_tasks.table_task()
+    task = dataclasses.replace(task, clients=task.clients[:4], new_clients=task.clients[4:])
     ours, theirs = _of_jax(task), _of_tff(task)
     for name in ("clients", "new_clients", "num_examples", "validated"):
       np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
@@ -261,7 +263,7 @@ class OwnNumbersTest(parameterized.TestCase):
     engine, vectors = _of_jax(task), _vectors(task)
     expected = engine.losses(vectors, _EVERYONE)
     with mock.patch("fl_clustering.engine_jax.evaluation._EXAMPLES_AT_ONCE", 50):
-      np.testing.assert_array_equal(engine.losses(vectors, _EVERYONE), expected)
+      np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
     with mock.patch("fl_clustering.engine_jax.evaluation._MODELS_AT_ONCE_BYTES", 1):
       np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
 
