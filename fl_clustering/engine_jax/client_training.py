@@ -86,9 +86,7 @@ def _trained(
       step_key: jax.Array | None,
   ) -> tuple[jax.Array, jax.Array]:
     features, labels = examples
-    outputs = networks.logits(
-        how.model, parameters, features, step_key, how.blocks.side_by_side
-    )
+    outputs = networks.logits(how.model, parameters, features, step_key)
     loss_sum = jnp.sum(is_there * networks.losses(outputs, labels))
     return loss_sum / jnp.maximum(is_there.sum(), 1), loss_sum
 

@@ -61,7 +61,7 @@ def _outputs(
     parameters = networks.unflatten(
         model, vectors[0] if len(vectors) == 1 else vectors[which]
     )
-    outputs = networks.logits(model, parameters, features, None, blocks.side_by_side)
+    outputs = networks.logits(model, parameters, features)
     is_finite = jnp.isfinite(outputs).all(-1)
     predicted = jnp.where(is_finite, outputs.argmax(-1), NOT_FINITE)
     return networks.losses(outputs, labels), predicted

@@ -36,9 +36,9 @@ def _of_tensorflow(model, parameters, inputs, labels):
   return logits, tape.gradient(loss, variables)
 
 
-def _of_jax(model, parameters, inputs, labels, many):
+def _of_jax(model, parameters, inputs, labels):
   def mean_loss(parameters):
-    logits = networks.logits(model, parameters, jnp.asarray(inputs), None, many)
+    logits = networks.logits(model, parameters, jnp.asarray(inputs))
     return networks.losses(logits, jnp.asarray(labels)).mean(), logits
 
   gradients, logits = jax.grad(mean_loss, has_aux=True)(list(map(jnp.asarray, parameters)))
@@ -47,27 +47,26 @@ def _of_jax(model, parameters, inputs, labels, many):
 
 class NetworksTest(parameterized.TestCase):
 
-  @parameterized.product(name=list(_MODELS), many=[False, True])
-  def test_outputs_and_gradients_are_those_of_tensorflow(self, name, many):
+  @parameterized.parameters(*_MODELS)
+  def test_outputs_and_gradients_are_those_of_tensorflow(self, name):
     model, rng = _MODELS[name](), np.random.default_rng(0)
     parameters = model.initial_parameters(rng)
     inputs = rng.random((6, *model.input_shape), np.float32)
     labels = rng.integers(0, model.num_classes, 6)
     expected, expected_gradients = _of_tensorflow(model, parameters, inputs, labels)
-    logits, gradients = _of_jax(model, parameters, inputs, labels, many)
+    logits, gradients = _of_jax(model, parameters, inputs, labels)
     self.assertGreater(np.abs(expected).max(), 0.1)
     np.testing.assert_allclose(logits, expected, atol=1e-6)
     for gradient, of_tensorflow in zip(gradients, expected_gradients):
       np.testing.assert_allclose(gradient, of_tensorflow, atol=1e-6)
 
-  @parameterized.parameters(False, True)
-  def test_of_equal_pixels_the_same_has_the_gradient_as_in_tensorflow(self, many):
+  def test_of_equal_pixels_the_same_has_the_gradient_as_in_tensorflow(self):
     model, rng = _MODELS["cnn_small"](), np.random.default_rng(1)
     parameters = model.initial_parameters(rng)
     # All places of a pool have the same value.
     inputs, labels = np.full((2, *_SHAPE), 0.5, np.float32), np.array([3, 7])
     _, expected = _of_tensorflow(model, parameters, inputs, labels)
-    _, found = _of_jax(model, parameters, inputs, labels, many)
+    _, found = _of_jax(model, parameters, inputs, labels)
     for gradient, of_tensorflow in zip(found, expected):
       np.testing.assert_allclose(gradient, of_tensorflow, atol=1e-6)
 
@@ -85,7 +84,7 @@ class NetworksTest(parameterized.TestCase):
     parameters = list(map(jnp.asarray, model.initial_parameters(rng)))
     inputs = jnp.asarray(rng.random((2, *_SHAPE), np.float32))
     with_keys = [
-        np.asarray(networks.logits(model, parameters, inputs, key, False))
+        np.asarray(networks.logits(model, parameters, inputs, key))
         for key in (None, jax.random.PRNGKey(1), jax.random.PRNGKey(2))
     ]
     for i in range(3):
