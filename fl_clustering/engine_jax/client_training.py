@@ -26,9 +26,11 @@ class How(NamedTuple):
 
   Attributes:
     most_examples: At least the number of examples of any client.
+    num_epochs: Passes over the data.
   """
 
   model: model_lib.Model
+  num_epochs: int
   batch_size: int
   learning_rate: float
   most_examples: int
@@ -51,28 +53,22 @@ class Members(NamedTuple):
   models: Any
 
 
-class Passes(NamedTuple):
-  """How long a block trains.
-
-  Attributes:
-    epochs: Passes over the data.
-    steps: Steps of a pass, as the largest client of the block needs; the others wait.
-  """
-
-  epochs: Any
-  steps: Any
-
-
 def _trained(
     how: How, parameters: list[jax.Array], pool: client_pool.OnDevice, start: jax.Array,
-    count: jax.Array, key: jax.Array, passes: Passes,
+    count: jax.Array, key: jax.Array, steps: jax.Array,
 ) -> tuple[list[jax.Array], jax.Array]:
-  """Returns one client's parameters after its passes, and its mean loss in the last one."""
+  """Returns one client's parameters after its passes, and its mean loss in the last one.
+
+  Args:
+    steps: Steps of a pass, as the largest client of the block needs; the others wait.
+  """
   most = how.most_examples
   size = min(how.batch_size, most)
   # In one batch of all examples their order doesn't matter.
   is_one_batch = size == most
   places = -(-most // size) * size
+  # A GPU would wait for the host after every round of a loop whose length only the data say.
+  steps_of_pass = 1 if is_one_batch else steps
 
   def order_of(epoch: Any) -> jax.Array:
     if is_one_batch:
@@ -92,7 +88,7 @@ def _trained(
 
   def step(number: Any, state: tuple) -> tuple:
     parameters, order, loss_sum = state
-    epoch, place = number // passes.steps, number % passes.steps
+    epoch, place = number // steps_of_pass, number % steps_of_pass
     is_first = place == 0
     if not is_one_batch:
       order = lax.cond(is_first, lambda: order_of(epoch), lambda: order)
@@ -113,13 +109,13 @@ def _trained(
   if how.blocks.side_by_side:
     # The first step is apart: clients that start from one model share its products.
     state, number = step(0, state), 1
-  parameters, _, loss_sum = lax.fori_loop(number, passes.epochs * passes.steps, step, state)
+  parameters, _, loss_sum = lax.fori_loop(number, how.num_epochs * steps_of_pass, step, state)
   return parameters, loss_sum / jnp.maximum(count, 1)
 
 
 def _of_block(
     how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, key: jax.Array,
-    passes: Passes,
+    steps: Any,
 ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
   """Returns the members' parameters, each of shape (B, ...); their updates, and losses (B,)."""
 
@@ -127,7 +123,7 @@ def _of_block(
     vector = vectors[0] if len(vectors) == 1 else vectors[model]
     sent = networks.unflatten(how.model, vector)
     own_key = jax.random.fold_in(key, client)
-    parameters, loss = _trained(how, sent, pool, start, count, own_key, passes)
+    parameters, loss = _trained(how, sent, pool, start, count, own_key, steps)
     return parameters, [p - s for p, s in zip(parameters, sent)], loss
 
   return how.blocks.each(train, *members)
@@ -136,14 +132,14 @@ def _of_block(
 @functools.partial(jax.jit, static_argnums=0)
 def add_updates(
     how: How, sums: jax.Array, vectors: jax.Array, pool: client_pool.OnDevice, members: Members,
-    key: jax.Array, passes: Passes,
+    key: jax.Array, steps: Any,
 ) -> tuple[jax.Array, jax.Array]:
   """Adds the members' updates of the models (K, P), times their examples, to sums (K, P).
 
   Returns:
     The sums, and the members' losses (B,).
   """
-  _, updates, losses = _of_block(how, vectors, pool, members, key, passes)
+  _, updates, losses = _of_block(how, vectors, pool, members, key, steps)
   # A product gives the same bits each time; adding at indices would not.  -1 is no model.
   weights = jax.nn.one_hot(members.models, len(vectors)) * members.counts[:, None]
   parts = [
@@ -156,8 +152,8 @@ def add_updates(
 @functools.partial(jax.jit, static_argnums=0)
 def own_models(
     how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, key: jax.Array,
-    passes: Passes,
+    steps: Any,
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the members' own trained models (B, P) and losses (B,)."""
-  trained, _, losses = _of_block(how, vectors, pool, members, key, passes)
+  trained, _, losses = _of_block(how, vectors, pool, members, key, steps)
   return jnp.concatenate([p.reshape(len(losses), -1) for p in trained], axis=1), losses

@@ -99,7 +99,7 @@ class Engine:
     self._parts = parts
     self._blocks = blocks
     self._how = client_training.How(
-        model, batch_size, learning_rate, int(self.num_examples.max()), blocks
+        model, 1, batch_size, learning_rate, int(self.num_examples.max()), blocks
     )
 
   def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
@@ -156,10 +156,10 @@ class Engine:
     models = np.repeat(np.arange(len(vectors)), numbers)
     sent, sums = jax.device_put((vectors, np.zeros_like(vectors)), self._blocks.shared)
     key, found = self._key(round_.number), []
+    how = self._how._replace(num_epochs=round_.num_epochs)
     for places, block, steps in self._cut(clients, models):
       sums, of_block = client_training.add_updates(
-          self._how, sums, sent, self._parts[_TRAIN].pool, self._members(block), key,
-          client_training.Passes(np.int32(round_.num_epochs), steps),
+          how, sums, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
       )
       found.append((places, of_block))
     values = np.empty(len(clients), np.float32)
@@ -189,11 +189,11 @@ class Engine:
     own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients), np.float32)
     is_one_model = vectors.strides[0] == 0
     key = self._key(round_.number)
+    how = self._how._replace(num_epochs=round_.num_epochs)
     for places, block, steps in self._cut(clients, np.arange(len(clients))):
       sent, block[3] = self._of_block(vectors[:1] if is_one_model else vectors, block[3])
       trained, of_block = client_training.own_models(
-          self._how, sent, self._parts[_TRAIN].pool, self._members(block), key,
-          client_training.Passes(np.int32(round_.num_epochs), steps),
+          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
       )
       own[places] = trained[: len(places)]
       values[places] = of_block[: len(places)]
@@ -232,9 +232,9 @@ class Engine:
       for r, round_ in enumerate(rounds):
         # Without examples a client keeps its model.
         block[2] = np.where(np.append(takes_part[r], False)[block[0]], counts, 0)
+        how = self._how._replace(num_epochs=round_.num_epochs)
         sent, of_block = client_training.own_models(
-            self._how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r],
-            client_training.Passes(np.int32(round_.num_epochs), steps),
+            how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r], steps,
         )
         losses[r, places] = of_block[: len(places)]
         confusions[r, places] = self._confusions(
