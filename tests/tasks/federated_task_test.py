@@ -52,7 +52,8 @@ class ExamplesTest(parameterized.TestCase):
       *(("features", ValueError, np.full((2, 3), value, "f4")) for value in (np.nan, np.inf)),
       *(("features", ValueError, np.zeros(shape, "f4")) for shape in ((2,), (2, 0), (2, 3, 0))),
       ("features", ValueError, np.zeros((2, 10, 10), np.uint8)),
-      ("labels", ValueError, None, np.array([0, -1])), ("labels", ValueError, None, np.zeros(3, int)),
+      ("labels", ValueError, None, np.array([0, -1])),
+      ("labels", ValueError, None, np.zeros(3, int)),
   )
   def test_refuses(self, name, error, features=None, labels=None):
     features = np.ones((2, 3), np.float32) if features is None else features
