@@ -221,7 +221,9 @@ class SiteExecutorTest(absltest.TestCase):
     return own.path, sites.federation
 
   def _asked(self, answer, federation, origin="server.job"):
-    message = wire.pack({"do": "hello", "session": "0" * 32, "federation": federation.hash.hex()})
+    message = wire.pack({
+        "do": "hello", "session": "0" * 32, "federation": federation.hash.hex(), "mu_squared": 0.0,
+    })
     return answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, message))
 
   def test_it_answers_the_server_and_nobody_else(self):

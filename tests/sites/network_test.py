@@ -268,7 +268,7 @@ class NetworkTest(absltest.TestCase):
     self._ended(self._fit("--output_dir=out2", "--epsilon=1"))
     # The file's epsilon is that of all fits.
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
-    self.assertRegex(output, "(?m)^error: .* refused ClippedResiduals: the privacy budget is spent")
+    self.assertRegex(output, "(?m)^error: .* refused hello: less is left of the privacy budget")
 
   @nightly.only
   def test_sites_refuse_a_job_with_code_of_its_own(self):

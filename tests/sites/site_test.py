@@ -2,6 +2,7 @@
 
 from concurrent import futures
 import json
+import math
 import pickle
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 
 from dp_clustering import cluster_statistics
 from dp_clustering import noise
+from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
@@ -91,7 +93,7 @@ class SiteTest(parameterized.TestCase):
     # The same site has signed both, in one session's name.
     sites = self._make()
     session = "00" * 16
-    hello = wire.pack({"do": "hello", "session": session,
+    hello = wire.pack({"do": "hello", "session": session, "mu_squared": 0.0,
                        "federation": sites.federation.hash.hex()})
     first = {n: wire.unpack(a, _MOST)[0]["hello"]
              for n, a in sites.exchange(dict.fromkeys(sites.rows, hello)).items()}
@@ -192,8 +194,10 @@ class SiteTest(parameterized.TestCase):
         "num_groups": 1}, "capacity"),
       ({"do": "ask", "round": 1, "question": "Scores", "fields": {"a": 1}, "capacity": 1,
         "num_groups": 1}, "fields"),
-      ({"do": "hello", "session": "00" * 16, "federation": "", "more": 1}, "hello, keys or ask"),
-      ({"do": "hello", "session": "00", "federation": ""}, "another federation file"),
+      ({"do": "hello", "session": "00" * 16, "federation": "", "mu_squared": 0.0, "more": 1},
+       "hello, keys or ask"),
+      ({"do": "hello", "session": "00", "federation": "", "mu_squared": 0.0},
+       "another federation file"),
       ({"do": ["hello"]}, "hello, keys or ask"),
       ({}, "hello, keys or ask"),
   )
@@ -269,7 +273,7 @@ class SiteTest(parameterized.TestCase):
     for name in sites.rows:
       sites.open(name)
     self.assertEqual({n: site._ledger.spent("row") for n, site in sites.by_name.items()}, spent)
-    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused .*budget is spent"):
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*epsilon of 0"):
       coordinator_lib.fit_kmeans(config, sites.coordinator())
     # Nor does another file refill it, but a larger budget has a rest.
     document = sites.federation.document
@@ -284,6 +288,31 @@ class SiteTest(parameterized.TestCase):
         self.assert_refused(answer, reason)
       else:
         _masked(answer)
+
+  def test_a_fit_that_one_site_can_not_pay_is_refused_before_anyone_pays(self):
+    sites, config = self._make(privacy=sample_sites.PRIVATE), kmeans_config.KMeansConfig(2)
+    coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=1.0)
+    (spent, budget), south = sites.by_name["east"].budget, sites.by_name["south"]
+    left = privacy_calculator.gaussian_epsilon(math.sqrt(budget - spent), 1e-6)
+    south._ledger.spend(0.1 * (budget - spent), budget)
+    before = {name: site.budget for name, site in sites.by_name.items()}
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^south refused hello: ") as caught:
+      coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=left)
+
+    self.assertEqual({name: site.budget for name, site in sites.by_name.items()}, before)
+    # South says what is left to it, and a fit can have all of that.
+    said = float(f"{caught.exception}".rstrip(".").split()[-1])
+    self.assertBetween(said, 0.9 * left, left - 1e-3)
+    coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=said)
+    self.assertBetween(south._ledger.spent("row") / budget, 0.998, 1 + 1e-9)
+
+  def test_a_session_must_say_what_its_fit_costs(self):
+    site = self._make(privacy=sample_sites.PRIVATE).by_name["east"]
+    federation = site._federation.hash.hex()
+    for cost in (-1.0, True, 1, "0", None, [0.0]):
+      message = {"do": "hello", "session": "00" * 16, "federation": federation, "mu_squared": cost}
+      self.assert_refused(site.handle(wire.pack(message)), "costs")
+    self.assertEqual(site._ledger.num_sessions(federation), 0)
 
   def test_the_cost_is_on_the_disk_before_noise_is_drawn(self):
     seen = []
