@@ -208,11 +208,24 @@ class SitePoints(secure_sums.ClientPoints):
     return self.coordinator.total(questions.Asked(question, sent, scales=scales))
 
 
-def _with_privacy(
-    config: Any, coordinator: Coordinator, epsilon: float | None, kinds: Any, key: str
+def with_privacy(
+    config: Any, federation: federation_lib.Federation, epsilon: float | None = None
 ) -> Any:
-  """Returns a configuration with the privacy of the federation file, which must be of `kinds`."""
-  privacy = coordinator.federation.privacy
+  """Returns a fit's settings with the privacy of the federation file.
+
+  Args:
+    config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    epsilon: As in `fit_kmeans`.
+
+  Raises:
+    ValueError: If the settings need more than sums, or don't go with the federation file.
+  """
+  kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
+  key, privacy = "radius", federation.privacy
+  if isinstance(config, multiview_config.MultiViewConfig):
+    kinds, key = multiview_config.PointPrivacy, "view_norms"
+  if config.needs_tff:
+    raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
   if privacy is not None and not isinstance(privacy, kinds):
@@ -239,10 +252,7 @@ def fit_kmeans(
     ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
-  kinds = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
-  config = _with_privacy(config, coordinator, epsilon, kinds, "radius")
-  if config.needs_tff:
-    raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
+  config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
   if config.privacy is None:
     return sums_fit.fit(config, coordinator.points())
@@ -254,8 +264,7 @@ def fit_views(
     epsilon: float | None = None,
 ) -> federated_clusterer.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
-  kinds = multiview_config.PointPrivacy
-  config = _with_privacy(config, coordinator, epsilon, kinds, "view_norms")
+  config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
   points, widths = coordinator.points(), coordinator.federation.widths
   if config.privacy is None:
