@@ -120,7 +120,7 @@ class Site:
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
-    self._lock = threading.Lock()
+    self._lock, self._is_closed = threading.Lock(), False
 
   @property
   def budget(self) -> tuple[float, float]:
@@ -128,13 +128,17 @@ class Site:
     return self._ledger.spent(self._unit), self._budget**2
 
   def close(self) -> None:
-    """Lets another program open the ledger."""
-    self._ledger.close()
+    """Answers no more, and lets another program open the ledger."""
+    with self._lock:
+      self._is_closed = True
+      self._ledger.close()
 
   def handle(self, message: bytes) -> bytes:
     """Returns the answer to a message, which may be of anyone and anything."""
     # Two requests at the same time would both be the next round.
     with self._lock:
+      if self._is_closed:
+        return wire.pack({"refused": "it is closed"})
       try:
         header, arrays = wire.unpack(message, self._federation.most_bytes)
         digest = hashlib.sha256(message).digest()

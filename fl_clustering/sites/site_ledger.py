@@ -118,7 +118,7 @@ class SiteLedger:
 
   def _write(self, sessions: list[dict[str, Any]]) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
-    if self._read() != self._sessions:
+    if not self.close.alive or self._read() != self._sessions:
       raise wire.Refused("another program has changed its ledger")
     document = {"format": _FORMAT, "sessions": sessions}
     atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))

@@ -204,7 +204,11 @@ class SiteLedgerTest(absltest.TestCase):
     ledger = site_ledger.SiteLedger.create(self.path)
     with self.assertRaisesRegex(ValueError, "`ledger` must be used by one program at a time"):
       site_ledger.SiteLedger(self.path)
+    ledger.begin("s1", "f1", unit="row")
     ledger.close()
+    for enter in (lambda: ledger.begin("s2", "f1", unit="row"), lambda: ledger.spend(0.1, 1.0)):
+      with self.assertRaises(wire.Refused):
+        enter()
     site_ledger.SiteLedger(self.path)
 
   def test_a_ledger_that_was_changed_takes_no_entry(self):

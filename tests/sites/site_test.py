@@ -140,6 +140,16 @@ class SiteTest(parameterized.TestCase):
       answers = list(pool.map(site.handle, requests))
     self.assertLen([a for a in answers if wire.unpack(a, _MOST)[1]], 1)
 
+  def test_a_closed_site_answers_nothing(self):
+    for privacy in (None, sample_sites.PRIVATE):
+      sites = self._started(privacy=privacy)
+      site = sites.by_name["east"]
+      asked = _moments() if privacy is None else _residuals()
+      site.handle(_ask(1, asked))
+      site.close()
+      for message in (_ask(1, asked), _ask(2, asked), sites.sent[0][1]):
+        self.assert_refused(site.handle(message), "closed")
+
   def test_another_federation_file_is_refused(self):
     sites = self._make()
     other = federation_lib.Federation(
