@@ -4,6 +4,8 @@ import contextlib
 import itertools
 import json
 import os
+import signal
+import subprocess
 import sys
 import types
 from unittest import mock
@@ -27,6 +29,7 @@ from tests.sites import sample_sites
 
 # It takes NVFlare.
 _OPERATOR = "fl_clustering.sites.nvflare_operator"
+_PRIVATE = {**sample_sites.PRIVATE, "radius": 0.5}
 _BOUNDS = {"minimum": -40, "maximum": 40}
 
 
@@ -45,41 +48,66 @@ def _schema(widths):
   ]}
 
 
+def _sites(folder, privacy, num_sites=3, widths=(5,)):
+  """Returns the sites of a folder, with the files of their federation; they may be there."""
+  schema = os.path.join(folder, "schema.json")
+  with open(schema, "w", encoding="utf-8") as file:
+    json.dump(_schema(widths), file)
+  rows = sample_sites.rows_of(num_sites)
+  if privacy is not None:  # In the schema's units.
+    rows = {name: own / _BOUNDS["maximum"] for name, own in rows.items()}
+  sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
+  sites.federation = federation_lib.Federation({
+      **sites.federation.document,
+      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
+  })
+  for name in sites.by_name.copy():
+    sites.open(name)
+  sites.federation.write(os.path.join(folder, "federation.json"))
+  return sites
+
+
+def _fit(sites, exchange=None, resume=False, **settings):
+  """Runs the experiment; returns the finished run."""
+  folder = sites.folder
+  operator = types.SimpleNamespace(exchange=exchange or sites.exchange)
+  # Not by `patch.dict`, which would take away what is imported meanwhile.
+  sys.modules[_OPERATOR] = types.SimpleNamespace(
+      open_operator=lambda *unused_arguments: contextlib.nullcontext(operator)
+  )
+  try:
+    with mock.patch.object(nvflare_kit, "check_operator"):
+      tidy_experiment.run(
+          fit_lib.EXPERIMENT, fit_lib.Config(**{"num_clusters": 4, **settings}),
+          os.path.join(folder, "out"), resume=resume,
+          federation=os.path.join(folder, "federation.json"),
+          schema=os.path.join(folder, "schema.json"), kit="kit", seconds=1.0, seconds_to_join=1.0,
+      )
+  finally:
+    del sys.modules[_OPERATOR]
+  finished = finished_run.FinishedRun(os.path.join(folder, "out"))
+  tidy_report.report(fit_lib.EXPERIMENT, finished)
+  return finished
+
+
+def fit_until_killed(folder, num_exchanges):
+  """Runs a private fit of a folder in which the operator is killed."""
+  sites, left = _sites(folder, _PRIVATE), iter(range(num_exchanges))
+
+  def exchange(requests):
+    if next(left, None) is None:
+      os.kill(os.getpid(), signal.SIGKILL)
+    return sites.exchange(requests)
+
+  _fit(sites, exchange, epsilon=1.0)
+
+
 class FitTest(parameterized.TestCase):
 
   def _run(self, privacy, num_sites=3, widths=(5,), **settings):
-    """Runs the experiment; returns the sites and the finished run."""
-    folder = self.create_tempdir().full_path
-    schema, path = os.path.join(folder, "schema.json"), os.path.join(folder, "federation.json")
-    with open(schema, "w", encoding="utf-8") as file:
-      json.dump(_schema(widths), file)
-    rows = sample_sites.rows_of(num_sites)
-    if privacy is not None:  # In the schema's units.
-      rows = {name: own / _BOUNDS["maximum"] for name, own in rows.items()}
-    sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
-    sites.federation = federation_lib.Federation({
-        **sites.federation.document,
-        "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
-    })
-    for name in sites.by_name.copy():
-      sites.open(name)
-    sites.federation.write(path)
-    operator = types.SimpleNamespace(exchange=sites.exchange)
-    carrier = types.SimpleNamespace(
-        open_operator=lambda *unused_arguments: contextlib.nullcontext(operator)
-    )
-    output = os.path.join(folder, "out")
-    # Not by `patch.dict`, which would take away what is imported meanwhile.
-    sys.modules[_OPERATOR] = carrier
-    self.addCleanup(sys.modules.pop, _OPERATOR, None)
-    with mock.patch.object(nvflare_kit, "check_operator"):
-      tidy_experiment.run(
-          fit_lib.EXPERIMENT, fit_lib.Config(**{"num_clusters": 4, **settings}), output, federation=path,
-          schema=schema, kit="kit", seconds=1.0, seconds_to_join=1.0,
-      )
-    finished = finished_run.FinishedRun(output)
-    tidy_report.report(fit_lib.EXPERIMENT, finished)
-    return sites, finished
+    """Returns the sites and the finished run."""
+    sites = _sites(self.create_tempdir().full_path, privacy, num_sites, widths)
+    return sites, _fit(sites, **settings)
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
     sites, finished = self._run(None)
@@ -119,8 +147,7 @@ class FitTest(parameterized.TestCase):
     self.assertIn("KernelSums", text)
 
   def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_schemas_units(self):
-    privacy = {**sample_sites.PRIVATE, "radius": 0.5}
-    sites, finished = self._run(privacy)
+    sites, finished = self._run(_PRIVATE)
     model = load_model.load_model(finished.path)
     text = tidy_report.text(fit_lib.EXPERIMENT, finished)
 
@@ -146,6 +173,29 @@ class FitTest(parameterized.TestCase):
     np.testing.assert_array_equal(model.model.assign(100 * rows), model.model.assign(200 * rows))
     spent, budget = sites.by_name["east"].budget
     self.assertBetween(spent / budget, 0.2, 0.5)
+
+  def test_kill_9_of_the_operator(self):
+    folder = self.create_tempdir().full_path
+    program = f"from tests.sites import fit_test; fit_test.fit_until_killed({folder!r}, 6)"
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
+    )
+    self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+    sites = _sites(folder, _PRIVATE)
+    before = {name: site.budget[0] for name, site in sites.by_name.items()}
+    finished = _fit(sites, resume=True, epsilon=1.0)
+
+    scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
+    for name, site in sites.by_name.items():
+      self.assertGreater(before[name], 0)
+      self.assertAlmostEqual((site.budget[0] - before[name]) / scores["mu spent"] ** 2, 1)
+    load_model.load_model(finished.path)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      self.assertIn("(1, 1e-06)-differential privacy", file.read())
+    # What the report says left a site is what left it in the fit that is reported.
+    num_exchanges = len(sites.sent) // len(sites.by_name)
+    self.assertLen(finished.rows("exchanges.csv", ()), 3 * num_exchanges)  # Three numbers of each.
 
   def test_a_fit_that_rows_can_not_have_is_bad_input(self):
     with self.assertRaisesRegex(launch.InputError, "`num_clusters`|`n_clusters`"):

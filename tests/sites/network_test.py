@@ -289,24 +289,47 @@ class NetworkTest(absltest.TestCase):
     self._run("tests.sites.carrier_checks")
 
   @nightly.only
-  def test_a_site_that_is_killed_is_named_and_a_new_fit_goes_on(self):
+  def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
     self._write_tables()
     _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
-    fit = self._fit("--output_dir=out", "--seconds=10")
+    fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
     while "the site is open" not in self._log("north"):
       self.assertIsNone(fit.poll())
-    north = psutil.Process(joined["north"].pid)
-    for process in (north, *north.children(recursive=True)):
-      process.kill()
+    self._kill(joined["north"])
     output = self._ended(fit, 1)
     self.assertRegex(output, "(?m)^error: north: no answer")
     joined["north"] = self._join("north", fingerprint)
     self.assertTrue(any(line.startswith("ready") for line in joined["north"].stdout))
-    self._ended(self._fit("--output_dir=out2", "--epsilon=1"))
+    before = self._spent()
+    fit = self._fit("--output_dir=out2", "--epsilon=1")
+    while self._spent()["north"] == before["north"]:
+      self.assertIsNone(fit.poll())
+    fit.kill()
+    between = self._spent()
+    self._ended(self._fit("--output_dir=out2", "--epsilon=1", "--resume"))
+
+    for name, spent in self._spent().items():
+      self.assertBetween(between[name], before[name], spent - 1e-9)
+    with open(self._path("out2", "report.html"), encoding="utf-8") as file:
+      self.assertIn("(1, 1e-06)-differential privacy", file.read())
     # The file's epsilon is that of all fits.
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
     self.assertRegex(output, "(?m)^error: .* refused hello: less is left of the privacy budget")
+
+  def _kill(self, process):
+    """Kills a process and all those that it has started."""
+    found = psutil.Process(process.pid)
+    for one in (found, *found.children(recursive=True)):
+      one.kill()
+
+  def _spent(self):
+    """Returns what is in the sites' ledgers."""
+    spent = {}
+    for name in _NAMES:
+      with open(self._path(name, "ledger.json"), encoding="utf-8") as file:
+        spent[name] = sum(entry["mu_squared"] for entry in json.load(file)["sessions"])
+    return spent
 
   @nightly.only
   def test_sites_refuse_a_job_with_code_of_its_own(self):

@@ -355,27 +355,41 @@ class SiteTest(parameterized.TestCase):
     self.assertFalse(np.any(_masked(sites.by_name["east"].handle(message)) == _masked(answer)))
     self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / spent, 2)
 
-  def test_kill_9_while_the_noise_is_drawn(self):
+  @parameterized.named_parameters(
+      ("before_the_cost_is_entered", "site_ledger.SiteLedger.spend = kill", 0),
+      ("while_it_is_entered", "atomic_file.os.replace = kill", 0),
+      ("while_noise_is_drawn", "noise.SecureNoise.discrete_gaussian = kill", 1),
+      ("before_the_answer_is_sent", "wire.pack = kill", 1),
+  )
+  def test_kill_9(self, fault, num_paid):
     folder = self.create_tempdir().full_path
     program = textwrap.dedent(f"""
-        import os, signal, sys
+        import os, signal
+        from clustering_basics import atomic_file
         from dp_clustering import noise
+        from fl_clustering.sites import site_ledger, wire
         from tests.sites import sample_sites, site_test
-        class Killing(noise.SecureNoise):
-          def discrete_gaussian(self, shape, scale):
-            os.kill(os.getpid(), signal.SIGKILL)
-        sites = sample_sites.make({folder!r}, privacy=sample_sites.PRIVATE, noise_source=Killing())
+        def kill(*args, **kwargs):
+          os.kill(os.getpid(), signal.SIGKILL)
+        sites = sample_sites.make({folder!r}, privacy=sample_sites.PRIVATE)
         sites.coordinator().start()
-        sites.by_name["east"].handle(site_test._ask(1, site_test._residuals()))
+        message = site_test._ask(1, site_test._residuals())
+        {fault}
+        sites.by_name["east"].handle(message)
     """)
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
     self.assertEqual(done.returncode, -signal.SIGKILL)
-    sites = self._make(privacy=sample_sites.PRIVATE)
-    expected = questions.mu_squared(_residuals(), sites.federation.privacy)
-    sites.folder = folder
-    sites.open("east")
-    self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / expected, 1)
+    sites = sample_sites.make(folder, privacy=sample_sites.PRIVATE)
+    cost = questions.mu_squared(_residuals(), sites.federation.privacy)
+    spent, _ = sites.by_name["east"].budget
+    self.assertAlmostEqual(spent / cost, num_paid)
+    # A new fit goes on from there.
+    config = kmeans_config.KMeansConfig(2)
+    fit = coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=1.0)
+    for name, before in (("east", spent), ("north", 0.0)):
+      after, _ = sites.by_name[name].budget
+      self.assertAlmostEqual((after - before) / fit.ledger.mu_spent**2, 1)
 
   def test_a_failure_ends_the_session_and_says_nothing(self):
     class Failing(noise.SecureNoise):
