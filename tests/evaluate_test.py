@@ -93,7 +93,8 @@ class EvaluateTest(parameterized.TestCase):
     members = letters.clusters("ab", "b", "")
     state = method.ClusterState(np.array([[2], [6], [9]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
-    result = scoring.evaluate(_Engine(members), outcome, None)
+    engine = _Engine(members)
+    result = scoring.evaluate(engine, outcome, None, engine.clients)
     self.assertEqual(letters.names(result.assignment.clusters), ("ab",))
     self.assertEqual(result.global_mean[0, 0], 2)
     self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
@@ -107,7 +108,9 @@ class EvaluateTest(parameterized.TestCase):
     engine.validated, engine.rights = letters.clients("bc"), {1: 4, 2: 1}
     state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
-    result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
+    result = scoring.evaluate(
+        engine, outcome, None, engine.clients, article_weights=article_weights
+    )
     np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
     self.assertLen(result.validation, 2)
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
@@ -122,7 +125,8 @@ class EvaluateTest(parameterized.TestCase):
     outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(300), cost.Cost()
     )
-    result = scoring.evaluate(_Engine(members), outcome, None)
+    engine = _Engine(members)
+    result = scoring.evaluate(engine, outcome, None, engine.clients)
     mean = 149.5
     tested = scoring.blended_on_global_test(300)
     np.testing.assert_allclose(
@@ -138,8 +142,9 @@ class EvaluateTest(parameterized.TestCase):
     outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(1000), cost.Cost()
     )
+    engine = _Engine(members)
     tracemalloc.start()
-    scoring.evaluate(_Engine(members), outcome, None)
+    scoring.evaluate(engine, outcome, None, engine.clients)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # The global test set takes copies of a tenth.

@@ -7,6 +7,7 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.methods import method
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import repeats
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import rounds
@@ -25,7 +26,7 @@ class _Engine:
 class RepeatsTest(absltest.TestCase):
 
   def test_are_judged_by_the_metric_that_is_asked_for(self):
-    trained = []
+    trained, config = [], config_lib.ThreePhaseConfig(num_clients=2)
 
     def run(start, numbers, *unused_arguments, is_scored):
       self.assertFalse(is_scored)
@@ -35,7 +36,7 @@ class RepeatsTest(absltest.TestCase):
 
     with mock.patch.object(rounds, "run", run):
       accuracy, recall = (
-          repeats.run(lambda repeat: repeat, 2, (4, 5), None, _Engine(), None, metric)
+          repeats.run(lambda repeat: repeat, 2, (4, 5), config, _Engine(), None, metric)
           for metric in ("accuracy", "balanced_accuracy")
       )
     np.testing.assert_allclose(accuracy, [[17 / 20] * 2, [18 / 20] * 2])

@@ -91,6 +91,15 @@ class ScoringTest(absltest.TestCase):
         _confusion(_vectors[1], validation["b"]) + _confusion(_vectors[1], validation["c"]),
     )
 
+  def test_on_some_of_the_clients(self):
+    members_of = letters.clusters("ac", "bcde", "")
+    every, _ = scoring.on_clients_and_clusters(_engine, _vectors, members_of, _engine.clients)
+    some = letters.clients("ce")
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of, some)
+    np.testing.assert_array_equal(clients, every[some])
+    np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], _client_test("c")))
+    np.testing.assert_array_equal(clusters[2], np.zeros((10, 10)))
+
   def test_on_global_test(self):
     confusions = _engine.global_confusions(_vectors)
     for vector, confusion in zip(_vectors, confusions):
@@ -106,7 +115,7 @@ class ScoringTest(absltest.TestCase):
   def test_a_client_is_judged_by_its_clusters_model(self):
     members_of = ("ac", "be", "d")
     clients, clusters = scoring.on_clients_and_clusters(
-        _engine, _vectors, letters.clusters(*members_of)
+        _engine, _vectors, letters.clusters(*members_of), _engine.clients
     )
     for name, confusion in zip("abcde", clients):
       (k,) = [k for k, members in enumerate(members_of) if name in members]
@@ -117,7 +126,9 @@ class ScoringTest(absltest.TestCase):
 
   def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
     members_of = letters.clusters("ace", "bc", "cd")
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
+    clients, clusters = scoring.on_clients_and_clusters(
+        _engine, _vectors, members_of, _engine.clients
+    )
     np.testing.assert_array_equal(
         clients[_client("c")],
         _confusion(_vectors.mean(axis=0), _client_test("c")),
@@ -133,7 +144,9 @@ class ScoringTest(absltest.TestCase):
 
   def test_empty_clusters_and_parts_of_others(self):
     members_of = letters.clusters("abcde", "", "b")
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
+    clients, clusters = scoring.on_clients_and_clusters(
+        _engine, _vectors, members_of, _engine.clients
+    )
     np.testing.assert_array_equal(clusters[1], np.zeros((10, 10)))
     np.testing.assert_array_equal(clusters[2], _confusion(_vectors[2], _client_test("b")))
     np.testing.assert_array_equal(clients[0], _confusion(_vectors[0], _client_test("a")))
@@ -144,7 +157,9 @@ class ScoringTest(absltest.TestCase):
 
   def test_every_client_must_be_in_a_cluster(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 3"):
-      scoring.on_clients_and_clusters(_engine, _vectors[:2], letters.clusters("ab", "ce"))
+      scoring.on_clients_and_clusters(
+          _engine, _vectors[:2], letters.clusters("ab", "ce"), _engine.clients
+      )
 
   def test_what_is_of_a_cluster_stays_with_it_where_others_are_left_out(self):
     with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +171,9 @@ class ScoringTest(absltest.TestCase):
           cost.Cost(),
       )
       placement = method.Placement(((2,),), _vectors[[2]])
-      found = scoring.evaluate(with_new_client, outcome, placement)
+      found = scoring.evaluate(
+          with_new_client, outcome, placement, with_new_client.clients
+      )
     self.assertEqual(letters.names(found.assignment.clusters), ("a", "bcd"))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
     np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])

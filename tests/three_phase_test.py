@@ -509,6 +509,41 @@ class ThreePhaseTest(parameterized.TestCase):
             found[position], _confusion(np.mean(own, axis=0), client.test)
         )
 
+  def test_sketches_of_all_and_evaluations_of_some(self):
+    settings = {
+        "methods": ("kmeans", "ifca"), "num_clusters": 2, "representation": "sketch",
+        "controls": ("fedavg",), "evaluated_clients": 3, "control_repeats": 2,
+    }
+    result, recorder = _recorded_run(settings)
+    self.assertIsNone(result.client_weights)
+    self.assertEqual(list(result.methods)[:3], ["kmeans", "ifca", "fedavg"])
+    self.assertLen(result.evaluated, 3)
+    self.assertIsNone(result.pretrain.own_weights)
+    fedavg = result.methods["fedavg"]
+    expected = [
+        _confusion(fedavg.vectors[0], _task.clients[client].test) for client in result.evaluated
+    ]
+    np.testing.assert_array_equal(fedavg.clients, expected)
+    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 2)
+    self.assertAlmostEqual(accuracy, metrics.accuracy(fedavg.clients).mean())
+    self.assertEqual(result.repeats["fedavg"].shape, (2, 3))
+    found = summary.summarize(_config(**settings), _task, result)
+    sizes = [len(_task.clients[client].test) for client in result.evaluated]
+    self.assertEqual(found["num_test_examples"]["clients"], sum(sizes))
+
+  @parameterized.parameters(
+      ({}, "`methods` must group by a sketch .* of weights"),
+      ({"representation": "sketch"}, "`controls` must be without .* got finetuned with"),
+      ({"representation": "sketch", "controls": ("fedavg",), "personal": ("ditto",)},
+       "`personal` must be without .* got ditto with"),
+  )
+  def test_models_of_all_clients_must_fit_into_memory(self, settings, message):
+    config = _config(methods=("kmeans",), num_clusters=2, **settings)
+    with mock.patch.object(run_lib.psutil, "virtual_memory") as memory:
+      memory.return_value.available = 4 * 5 * _task.num_parameters - 1
+      with self.assertRaisesRegex(run_lib.TooLarge, message):
+        _run(config)
+
   def test_stopped_again_and_again_gives_the_same(self):
     settings = {
         "methods": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2

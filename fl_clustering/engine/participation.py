@@ -33,6 +33,9 @@ class Schedule(Protocol):
   def clients_per_round(self) -> int | None: ...
 
   @property
+  def evaluated_clients(self) -> int | None: ...
+
+  @property
   def client_epochs_per_round(self) -> int: ...
 
   @property
@@ -142,6 +145,14 @@ def participants(
     return np.arange(num_clients)
   rng = randomness.generator(seed, "participants", round_num)
   return np.sort(rng.choice(num_clients, clients_per_round, replace=False))
+
+
+def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
+  """Returns the clients on whose data a run evaluates models, as an increasing array."""
+  if config.evaluated_clients is None:
+    return np.arange(num_clients)
+  rng = randomness.generator(config.seed, "evaluated clients")
+  return np.sort(rng.choice(num_clients, config.evaluated_clients, replace=False))
 
 
 def most_rounds_of_a_client(

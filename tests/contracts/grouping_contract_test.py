@@ -23,6 +23,7 @@ _OPTIONS = {
         {"num_clusters": _NUM_GROUPS},
         {"num_clusters": 3, "representation": "update"},
         {"num_clusters": 1, "representation": "normalized_update"},
+        {"num_clusters": 3, "representation": "sketch"},
     ),
     "dynamic_distance": (
         {"distance_threshold": "mean"},

@@ -15,7 +15,7 @@ from fl_clustering.tasks import federated_task
 from tests import small_task
 from tests.engine import small_messages
 # All clients.
-_ALL = np.arange(6)
+_ALL = np.arange(7)
 
 # One of each for the whole file: a worker takes a second to start.
 _task = None
@@ -129,13 +129,13 @@ class ClientLossesTest(absltest.TestCase):
     np.testing.assert_array_equal(losses[1], expected[1])
 
   def test_no_clients(self):
-    self.assertEqual(_losses(_vectors(2), ()).shape, (2, 0))
+    self.assertEqual(_losses(_vectors(2), _ALL[:0]).shape, (2, 0))
 
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
     parameters = task.model.initial_parameters(np.random.default_rng(0))
     vectors = np.stack([np.concatenate([p.ravel() for p in parameters])])
-    losses = _losses(vectors, ["a"], task)
+    losses = _losses(vectors, _ALL[:1], task)
     images = _task.clients[0].train.features.astype(np.float32) / 255
     logits = task.model.logits(parameters, images, None)
     expected = tf.keras.losses.sparse_categorical_crossentropy(

@@ -121,7 +121,7 @@ class EngineTest(absltest.TestCase):
     with self.assertRaisesRegex(divergence.TrainingDiverged, f"{of_test} after round 4"):
       engine_.train_alone(alone, [nobody])
     with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):
-      engine_.moments(vectors[1], "b", by_label=True)
+      engine_.moments(vectors[1], letters.clients("b"), by_label=True)
 
   def test_subspaces_are_of_each_clients_labels(self):
     for client, bases in zip(_task.clients[:2], _engine().subspaces(letters.clients("ab"), 2)):

@@ -11,6 +11,7 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import controls
 from fl_clustering.methods import ifca
 from fl_clustering.methods import method
+from fl_clustering.three_phase import config as config_lib
 from tests import letters
 from tests.methods import point_engine
 
@@ -73,6 +74,18 @@ class StartTest(parameterized.TestCase):
     self.assertFalse(one.from_start)
     self.assertEqual(letters.names(state.members), _GROUPS)
     np.testing.assert_allclose(state.vectors, [[0, 1 / 3], [10, 0]], rtol=1e-6)
+
+  def test_grouped_by_sketches_are_what_their_clients_train_in_one_round(self):
+    engine = point_engine.PointEngine(_POINTS)
+    engine.schedule = config_lib.ThreePhaseConfig(num_clients=5, pretrain_rounds=3)
+    one = ifca.ifca(ifca.Ifca(2, "sketch"), engine)
+    pretrained = dataclasses.replace(point_engine.pretrained(engine), client_weights=None)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertFalse(one.uses_own_weights)
+    self.assertEqual(engine.trained, [_GROUPS])
+    self.assertEqual(letters.names(state.members), _GROUPS)
+    of_groups = np.array([[0, 1 / 3], [10, 0]])
+    np.testing.assert_allclose(state.vectors, (pretrained.vector + of_groups) / 2, rtol=1e-6)
 
   def test_perturbed_are_as_far_apart_as_the_clients(self):
     rng = np.random.default_rng(5)

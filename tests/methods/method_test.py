@@ -10,12 +10,14 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances
 from fl_clustering.methods import hierarchical
+from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
+from tests.methods import point_engine
 
 _CLIENTS = np.arange(3)
 _ROUND = participation.Round(7, letters.clients("ac"), 2)
@@ -137,6 +139,30 @@ class OneShotTest(absltest.TestCase):
   def test_every_client_must_be_grouped(self):
     with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 2"):
       one_shot.one_shot(_Grouping(("ab",)), _Engine()).initialize(_pretrained(), None)
+
+
+class SketchTest(absltest.TestCase):
+
+  def test_groups_without_weights_and_starts_from_the_last_global_model(self):
+    points = {"a": (0, 0), "b": (9, 1), "c": (1, 0), "x": (8, 0), "y": (0, 2)}
+    engine = point_engine.PointEngine(points, "xy")
+    pretrained = dataclasses.replace(point_engine.pretrained(engine), client_weights=None)
+    one = one_shot.one_shot(kmeans.KMeans(2, "sketch"), engine)
+    self.assertFalse(one.uses_own_weights)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertEqual(letters.names(state.members), ("ac", "b"))
+    np.testing.assert_array_equal(state.vectors, [pretrained.vector] * 2)
+    placement = one.place(pretrained, state, letters.clients("xy"))
+    self.assertEqual(placement.clusters, ((1,), (0,)))
+
+  def test_fedavg_starts_from_it_too(self):
+    pretrained = dataclasses.replace(_pretrained(), client_weights=None)
+    state = registry.CONTROLS["fedavg"](None, _Engine()).initialize(pretrained, None)
+    np.testing.assert_array_equal(state.vectors, [pretrained.vector])
+
+  def test_is_not_for_new_clients_by_weights(self):
+    with self.assertRaisesRegex(ValueError, "`representation` must be one of weights"):
+      new_clients.by_weights("sketch")
 
 
 class OverlappingTest(absltest.TestCase):

@@ -81,7 +81,7 @@ class MeasureTest(absltest.TestCase):
 
   def test_examples_are_counted_by_label_and_part(self):
     task = held_out.hold_out(sample_run.task(4), 1, seed=0)
-    found = list(measure.example_rows(task))
+    found = list(measure.example_rows(task, np.arange(len(task.clients))))
 
     new = {row["client"] for row in found if row["new"]}
     self.assertEqual(new, set(task.new_client_ids))

@@ -128,6 +128,7 @@ def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0
   vectors = np.eye(len(ids), 4, dtype=np.float32) + groups
   return result_lib.ThreePhaseResult(**{
       "pretrain": pretrain,
+      "evaluated": np.arange(len(ids)),
       "client_weights": client_weights.ClientWeights(
           np.arange(len(ids)), vectors, np.ones(4, np.float32)
       ),
