@@ -35,7 +35,10 @@ from fl_clustering.tasks import models
 _MAX_CLIENTS = flags.DEFINE_integer("max_clients", 10_000, "The most clients, at least 1,000.")
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The clients' model.")
 _SECONDS = flags.DEFINE_float("seconds", 280.0, "What would begin after so many is left out.")
-_REPEATS = flags.DEFINE_integer("repeats", 3, "How often a round is timed, at least 1.")
+_REPEATS = flags.DEFINE_integer(
+    "repeats", 3, "How often a round of fewer than a million clients is timed, at least 1.")
+_GROUPS = ("run", "losses", "rounds")
+_ONLY = flags.DEFINE_list("only", list(_GROUPS), f"Comma-separated, of: {', '.join(_GROUPS)}.")
 path_flag.define("output", None, "JSON file for the rows.")
 
 _NUM_GROUPS, _NUM_CLASSES = 4, 10
@@ -43,7 +46,7 @@ _TRAIN_EXAMPLES, _TEST_EXAMPLES = 20, 8
 _ALPHA = 0.5
 _LEARNING_RATE = 0.1
 _SKETCH_SIZE = 256
-_FEWEST_CLIENTS = 1_000
+_FEWEST_CLIENTS, _MANY_CLIENTS = 1_000, 1_000_000
 # Of the whole run.
 _CLIENTS_PER_ROUND, _ROUNDS, _EVALUATED = 10_000, 10, 100_000
 _KMEANS_SAMPLE = 20_000
@@ -174,12 +177,34 @@ class _Table:
     return is_late
 
 
+def _repeats(number: int) -> int:
+  return _REPEATS.value if number < _MANY_CLIENTS else 1
+
+
+def _time_losses(clients: _Clients, table: _Table, numbers: list[int]) -> None:
+  engine = clients.engine(_TRAIN_EXAMPLES)
+  four = engine.initial_vectors(_NUM_GROUPS, np.random.default_rng(5))
+  for number in numbers:
+    table.time(
+        "losses of four models", number,
+        functools.partial(engine.losses, four, np.arange(number)), 1,
+    )
+
+
 def _time_rounds(clients: _Clients, table: _Table, numbers: list[int]) -> None:
-  """Times rounds of one and of four models, and losses."""
-  repeats = _REPEATS.value
+  """Times rounds of one and of four models."""
+  engine = clients.engine(_TRAIN_EXAMPLES)
   one, four = (
-      clients.engine(_TRAIN_EXAMPLES).initial_vectors(k, np.random.default_rng(5)) for k in (1, 4)
+      engine.initial_vectors(k, np.random.default_rng(5)) for k in (1, _NUM_GROUPS)
   )
+  for number in numbers:
+    chosen = np.arange(number)
+    members = [chosen[k::_NUM_GROUPS] for k in range(_NUM_GROUPS)]
+    round_ = participation.Round(1, chosen, 1)
+    table.time(
+        "round in four clusters, one step", number,
+        functools.partial(engine.train, four, members, round_), _repeats(number),
+    )
   for what, batch_size, train in (
       ("round, one step", _TRAIN_EXAMPLES, "train"), ("round, batches of 5", 5, "train"),
       ("round, batches of 5, 1 to 39 examples", 5, "uneven"),
@@ -189,22 +214,8 @@ def _time_rounds(clients: _Clients, table: _Table, numbers: list[int]) -> None:
       chosen = np.arange(number)
       round_ = participation.Round(1, chosen, 1)
       table.time(
-          what, number, functools.partial(engine.train, one, [chosen], round_), repeats
+          what, number, functools.partial(engine.train, one, [chosen], round_), _repeats(number)
       )
-  engine = clients.engine(_TRAIN_EXAMPLES)
-  for number in numbers:
-    chosen = np.arange(number)
-    members = [chosen[k::4] for k in range(4)]
-    round_ = participation.Round(1, chosen, 1)
-    table.time(
-        "round in four clusters, one step", number,
-        functools.partial(engine.train, four, members, round_), repeats,
-    )
-  for number in numbers:
-    table.time(
-        "losses of four models", number,
-        functools.partial(engine.losses, four, np.arange(number)), 1,
-    )
 
 
 def _kmeans(points: np.ndarray) -> np.ndarray:
@@ -273,6 +284,8 @@ def main() -> None:
   with launch.input_errors():
     validate.integer(_FEWEST_CLIENTS, max_clients=_MAX_CLIENTS.value)
     validate.integer(1, repeats=_REPEATS.value)
+    for group in _ONLY.value:
+      validate.one_of(_GROUPS, only=group)
   device = jax.local_devices()[0]
   print(f"{len(jax.local_devices())} x {device.device_kind}, jax {jax.__version__}", flush=True)
   table = _Table()
@@ -282,9 +295,13 @@ def main() -> None:
   clients = _Clients(model, most)
   table.add("drawing the clients", most, time.perf_counter() - start)
   numbers = [number for number in (10**3, 10**4, 10**5, 10**6) if number < most] + [most]
-  _run(clients, table, "run")
-  _run(clients, table, "compiled")
-  _time_rounds(clients, table, numbers)
+  if "run" in _ONLY.value:
+    _run(clients, table, "run")
+    _run(clients, table, "compiled")
+  if "losses" in _ONLY.value:
+    _time_losses(clients, table, numbers)
+  if "rounds" in _ONLY.value:
+    _time_rounds(clients, table, numbers)
   if flags.FLAGS.output:
     found = {
         "device": device.device_kind, "devices": len(jax.local_devices()),

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from clustering_basics import randomness
 from fl_clustering import runtime
+from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engine as tff_engine
@@ -24,7 +25,6 @@ from fl_clustering.engine_jax import engine as jax_engine
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method as method_lib
 from fl_clustering.methods import registry
-from fl_clustering.private_clusters import client_messages
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
 from tests import own_tasks
@@ -178,14 +178,12 @@ class EqualEnginesTest(parameterized.TestCase):
     np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-6)
     self.assert_same_losses(our_losses, their_losses)
 
-  def test_sketches_are_those_of_private_clusters(self):
+  def test_sketches_are_the_same_but_for_the_projection(self):
     task = _task()
     found = _of_jax(task, clients_per_block=4).sketches(
-        _vectors(task, 1)[0], letters.clients("bea"), client_messages.SKETCH_DIM
+        _vectors(task, 1)[0], letters.clients("bea"), 16
     )
-    projection = np.random.default_rng((20, 23)).standard_normal(
-        (7850, client_messages.SKETCH_DIM), np.float32
-    )
+    projection = np.random.default_rng((20, 23)).standard_normal((7850, 16), np.float32)
     with mock.patch.object(tf.random, "stateless_normal", return_value=projection):
       for sketch, client in zip(found, "bea"):
         train = task.clients["abcde".index(client)].train
@@ -194,7 +192,7 @@ class EqualEnginesTest(parameterized.TestCase):
             tf.constant(train.labels.astype(np.int32)),
         )
         np.testing.assert_allclose(
-            sketch, client_messages.sketch(task.model, examples), atol=2e-6
+            sketch, client_sketches.sketch(task.model, examples, 16), atol=2e-6
         )
 
 
