@@ -55,7 +55,7 @@ class Members(NamedTuple):
 
 def _trained(
     how: How, parameters: list[jax.Array], pool: client_pool.OnDevice, start: jax.Array,
-    count: jax.Array, key: jax.Array, steps: jax.Array,
+    count: jax.Array, key: Any, steps: jax.Array,
 ) -> tuple[list[jax.Array], jax.Array]:
   """Returns one client's parameters after its passes, and its mean loss in the last one.
 
