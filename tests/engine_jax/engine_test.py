@@ -141,7 +141,9 @@ class EqualEnginesTest(parameterized.TestCase):
 
   def test_validation_and_new_clients(self):
     task = own_tasks.table_task()
-    task = dataclasses.replace(task, clients=task.clients[:4], new_clients=task.clients[4:])
+    *training, last = task.clients
+    new = dataclasses.replace(last, validation=None)
+    task = dataclasses.replace(task, clients=tuple(training), new_clients=(new,))
     ours, theirs = _of_jax(task), _of_tff(task)
     for name in ("clients", "new_clients", "num_examples", "validated"):
       np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
