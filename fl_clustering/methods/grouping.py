@@ -89,7 +89,12 @@ def representation_option() -> Any:
 
 def check_is_of_weights(representation: str) -> None:
   """Checks that it is weights that are grouped, for what compares all pairs of clients."""
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
+  known = client_weights_lib.REPRESENTATIONS
+  if representation not in known:
+    raise validate.error(
+        "representation", f"be one of {', '.join(known)} but for kmeans, ifca and fesem",
+        representation,
+    )
 
 
 def distance_threshold_option(about: str, default: str | None) -> Any:
