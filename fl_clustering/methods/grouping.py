@@ -79,9 +79,9 @@ def representation_option() -> Any:
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
-      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a linear "
-      "probe learns of a client's data. No models of all clients are kept then, and the clusters "
-      "start from the last global model.",
+      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a "
+      "linear probe learns of a client's data. No models of all clients are kept then, and the "
+      "clusters start from the last global model.",
       default="update",
       values=(*client_weights_lib.REPRESENTATIONS, SKETCH),
   )
@@ -89,7 +89,12 @@ def representation_option() -> Any:
 
 def check_is_of_weights(representation: str) -> None:
   """Checks that it is weights that are grouped, for what compares all pairs of clients."""
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
+  known = client_weights_lib.REPRESENTATIONS
+  if representation not in known:
+    raise validate.error(
+        "representation", f"be one of {', '.join(known)} but for kmeans, ifca and fesem",
+        representation,
+    )
 
 
 def distance_threshold_option(about: str, default: str | None) -> Any:
