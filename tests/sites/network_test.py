@@ -167,7 +167,6 @@ class NetworkTest(absltest.TestCase):
         "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=600", *arguments,
     )
 
-  @nightly.only
   def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):
     rows = self._write_tables()
     port, fingerprint = self._make_sites("--exact")
