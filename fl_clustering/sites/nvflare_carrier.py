@@ -24,6 +24,7 @@ import sys
 import time
 from typing import Any, Collection
 import zipfile
+import zlib
 
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site as site_lib
@@ -84,7 +85,10 @@ def is_our_job(app: bytes) -> bool:
       if names != [_CONFIG] or any(info.file_size > _MOST_JOB_BYTES for info in infos):
         return False
       return json.loads(files.read(_CONFIG)) == nvflare_kit.SITE_JOB
-  except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+  except (
+      zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError,
+      NotImplementedError,
+  ):
     return False
 
 
@@ -99,10 +103,19 @@ _JOB_COMMANDS = (
 )
 
 
-class _NoAgent(net_agent.NetAgent):
-  """Answers no request about this process, such as how much memory it takes, and none to stop it.
+def _is_of(origin: Any, *roots: str) -> bool:
+  """Returns whether a message is of one of these.
 
-  Nobody asks whether the sender may do that.
+  The server checks that messages of other sites, which it passes on, say whose they are.
+  """
+  return bool(origin) and fqcn_lib.FqcnInfo(origin).root in roots
+
+
+class _Guard(net_agent.NetAgent):
+  """Keeps the requests of others from this process, and all those that no command is behind.
+
+  Any site may send another one what NVFlare's server sends.  And to whoever asks, a process tells
+  how much memory it takes, or stops.
   """
 
   def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
@@ -110,11 +123,19 @@ class _NoAgent(net_agent.NetAgent):
     answered = self.cell.req_reg.reg
     for key in [key for key in answered if key.startswith(f"{_MANAGER}:")]:
       del answered[key]
+    self._root = fqcn_lib.FqcnInfo(self.cell.get_fqcn()).root
+    self.cell.set_message_interceptor(self._refusal)
+
+  def _refusal(self, request: Any) -> Any:
+    origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
+    if _is_of(origin, fqcn_lib.FQCN.ROOT_SERVER, self._root):
+      return None
+    return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
 
 
 def close_commands() -> None:
   """Takes all other commands from this process."""
-  fed_client_base.NetAgent = _NoAgent
+  fed_client_base.NetAgent = _Guard
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
   processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
@@ -188,9 +209,8 @@ class SiteExecutor(Executor):
       self._site.close()
 
   def _answer(self, request: Any) -> Any:
-    # The server checks that messages of other sites, which it passes on, say whose they are.
     origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
-    is_servers = origin and fqcn_lib.FqcnInfo(origin).root == fqcn_lib.FQCN.ROOT_SERVER
+    is_servers = _is_of(origin, fqcn_lib.FQCN.ROOT_SERVER)
     # Of a number, `bytes` would make as many.
     if not is_servers or not isinstance(request.payload, (bytes, bytearray, memoryview)):
       return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)

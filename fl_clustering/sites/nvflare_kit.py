@@ -293,8 +293,10 @@ def install(kit: str, name: str, workspace: str) -> None:
     with zipfile.ZipFile(kit) as files:
       contents = {}
       for one in (_KIT, *_CERTIFICATES):
-        if files.getinfo(one).file_size > _MOST_BYTES:
-          raise ValueError("too long")
+        info = files.getinfo(one)
+        # As kits are made; damaged, other types fail in many ways.
+        if info.file_size > _MOST_BYTES or info.compress_type != zipfile.ZIP_STORED:
+          raise ValueError("too long, or compressed")
         contents[one] = files.read(one)
     document = json.loads(contents.pop(_KIT))
     is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
@@ -304,7 +306,9 @@ def install(kit: str, name: str, workspace: str) -> None:
       raise ValueError("bad document")
   except OSError as e:
     raise validate.error("kit", f"be a file that can be read ({e.strerror})", kit) from e
-  except (AttributeError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as e:
+  except (
+      AttributeError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile
+  ) as e:
     raise validate.error("kit", "be one that `experiments.federation --kits` made", kit) from e
   if document["site"] != name:
     raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")

@@ -145,6 +145,26 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must"):
       nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
 
+  def test_a_damaged_kit_is_refused(self):
+    path = os.path.join(tempfile.mkdtemp(), "north.zip")
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+      with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", kind) as packed:
+        for name in kit.namelist():
+          packed.writestr(name, kit.read(name))
+      with open(path, "rb") as file:
+        whole = file.read()
+      for place in range(10, len(whole), max(1, len(whole) // 50)):
+        with open(path, "wb") as file:
+          file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+        except ValueError as e:
+          self.assertStartsWith(f"{e}", "`kit` must")
+        with open(path, "wb") as file:
+          file.write(whole[:place])
+        with self.assertRaisesRegex(ValueError, "^`kit` must"):
+          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+
   @parameterized.parameters("custom", "privacy.json", "resources.json.default")
   def test_a_policy_with_more_in_it_is_not_locked(self, name):
     workspace = tempfile.mkdtemp()
@@ -201,16 +221,24 @@ class CommandsTest(absltest.TestCase):
       self.assertIsNone(admin_commands.AdminCommands.get_command(name))
 
 
-  def test_no_process_tells_of_itself(self):
+  def test_no_process_tells_of_itself_or_obeys_another_site(self):
     self.enterContext(mock.patch.object(fed_client_base, "NetAgent", fed_client_base.NetAgent))
     nvflare_carrier.OneJob()
     cell = mock.MagicMock()
+    cell.get_fqcn.return_value = "north.job"
     cell.req_reg = registry.Registry()
     cell.register_request_cb = lambda channel, topic, cb: cell.req_reg.set(channel, topic, cb)
     cell.req_reg.set("others", "topic", print)
     agent = fed_client_base.NetAgent(cell)
     self.addCleanup(agent.close)
     self.assertEqual([*cell.req_reg.reg], ["others:topic"])
+    (refusal,) = cell.set_message_interceptor.call_args.args
+    for origin, is_refused in (
+        ("server", False), ("server.job", False), ("north", False), ("north.job", False),
+        ("south", True), ("south.job", True), ("servers", True), ("", True), (None, True),
+    ):
+      reply = refusal(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, b""))
+      self.assertEqual(reply is not None, is_refused, origin)
 
 
 class SiteExecutorTest(absltest.TestCase):

@@ -350,6 +350,21 @@ class RowsTest(absltest.TestCase):
     rows = rows_lib.read(os.path.join(self.folder, "east"), self._schema(), federation)
     np.testing.assert_allclose(rows["ward"], self.rows["east"] / 50 - 1)
 
+  def test_a_private_site_without_a_client_is_one_without_rows(self):
+    schema = schema_lib.Schema.from_json({
+        **self._schema().to_json(), "client": "who",
+        "fields": [*self._schema().to_json()["fields"], {"name": "who", "type": "string"}],
+    })
+    directory = os.path.join(self.folder, "none")
+    os.mkdir(directory)
+    with open(os.path.join(directory, "ward.csv"), "w", encoding="utf-8") as file:
+      file.write("x;y;who\n")
+    federation = self._federation(schema, exact=None, privacy=sample_sites.PRIVATE)
+    rows = rows_lib.read(directory, schema, federation)
+    ledger = site_ledger.SiteLedger.create(os.path.join(directory, "ledger.json"))
+    site = site_lib.Site(_IDENTITIES["east"], federation, rows, ledger)
+    self.assertEqual(site.num_rows, 0)
+
   def test_another_schema_is_refused(self):
     directory = os.path.join(self.folder, "east")
     for schema in (self._schema(maximum=99.0), schema_lib.strict(("x", "y"))):
