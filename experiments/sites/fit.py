@@ -23,7 +23,6 @@ from fl_clustering.sites import site_folder
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd

@@ -156,7 +156,7 @@ class OneJob(AppDeployer):
   ) -> str:
     """Returns why a job is refused; nothing if it is deployed."""
     # Its folder is made anew, beside those of the policy and the keys.
-    if not (_JOB_ID.fullmatch(job_id) and is_our_job(app_data)):
+    if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(app_data)):
       return "this site runs one job, that of federated-clustering, without a change"
     return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
 

@@ -79,6 +79,7 @@ class OneJobTest(parameterized.TestCase):
         (f"{uuid.uuid4()}", _job(**{"custom/evil.py": "print()"})),
         # Folders that are there.
         ("local", own), ("startup", own), ("..", own), (f"{uuid.uuid4()}/../local", own),
+        ("", own), (None, own),
     ):
       reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
       self.assertIn("one job", reason)
