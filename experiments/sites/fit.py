@@ -132,6 +132,8 @@ def _load(
   of_tables = site_folder.read_schema(schema)
   if federation_lib.schema_hash(of_tables) != agreed.schema:
     raise validate.error("schema", "be the one of the federation file", schema)
+  tables: Any
+  settings: Any
   if isinstance(of_tables, schema_lib.Schema):
     for name, value in config.of_views.items():
       raise validate.error(name, "be left out for a schema without views", value)
@@ -172,12 +174,11 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
   ) as operator:
     coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
     with launch.input_errors():  # Such as fewer rows than clusters.
-      fit_at = coordinator_lib.fit_kmeans
-      if isinstance(tables, saved.SavedViews):
-        fit_at = coordinator_lib.fit_views
+      has_views = isinstance(tables, saved.SavedViews)
+      fit_at = coordinator_lib.fit_views if has_views else coordinator_lib.fit_kmeans
       fit = fit_at(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
-  if isinstance(tables, saved.SavedViews):
+  if has_views:
     model: load_model.SavedModel = load_model.SavedMultiView(fit.model, tables)
     weights = fit.model.on_grid.view_weights.tolist()
     scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}
