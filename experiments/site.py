@@ -67,6 +67,7 @@ def _agree() -> site_folder.SiteFolder:
   option_flags.check_given("site_dir", "kit")
   given = flags.FLAGS
   folder = site_folder.SiteFolder(given.site_dir)
+  folder.lock()
   federation = federation_lib.Federation.load(given.join)
   if given.fingerprint is None or given.fingerprint.split() != federation.fingerprint.split():
     rule = (

@@ -36,7 +36,7 @@ class SiteLedger:
     """
     self._path = path
     # Lets other programs open it.
-    self.close = weakref.finalize(self, _unlock, _locked(f"{path}.lock"))
+    self.close = weakref.finalize(self, _unlock, lock(f"{path}.lock", ledger=path))
     try:
       self._sessions = self._read()
     except BaseException:
@@ -125,8 +125,12 @@ class SiteLedger:
     self._sessions = sessions
 
 
-def _locked(path: str) -> int | None:
-  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends."""
+def lock(path: str, **argument: str) -> int | None:
+  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends.
+
+  Raises:
+    ValueError: If another program has; it names the argument, and says its value.
+  """
   try:
     import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
   except ImportError:
@@ -136,8 +140,9 @@ def _locked(path: str) -> int | None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except OSError as e:
     os.close(descriptor)
+    ((name, value),) = argument.items()
     rule = f"be used by one program at a time ({e.strerror})"
-    raise validate.error("ledger", rule, path) from None
+    raise validate.error(name, rule, value) from None
   return descriptor
 
 

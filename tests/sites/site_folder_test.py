@@ -26,6 +26,12 @@ class SiteFolderTest(absltest.TestCase):
     self.assertTrue(os.path.isabs(found.data_dir) and os.path.isabs(found.schema_path))
     self.assertStartsWith(found.workspace, found.path)
 
+  def test_one_program_at_a_time_has_it(self):
+    path = sample_sites.write_folder(self.sites, "north", self.folder).path
+    site_folder.SiteFolder(path).lock()
+    with self.assertRaisesRegex(ValueError, "`site_dir` must be used by one program"):
+      site_folder.SiteFolder(path).lock()
+
   def test_it_opens_with_all_rows_until_it_is_closed(self):
     folder = self._with_bounds()
     site = folder.open()
