@@ -45,7 +45,7 @@ class Config:
       False,
   )
   view_weights: str | None = options.option(
-      str, "How much the views count, for a schema of views: the same, or by a rule that learns it.",
+      str, "How much each view counts, for a schema of views: the same, or by a rule that learns.",
       None, default_text=multiview_config.MultiViewConfig.view_weights,
       values=tuple(multiview_config.VIEW_WEIGHTS),
   )
