@@ -302,12 +302,11 @@ class SiteExecutorTest(absltest.TestCase):
     self._fire(EventType.START_RUN)
     self.assertEqual(self._asked(answer, federation).payload, before)
     self._fire(EventType.END_RUN)
-    other = site_folder.SiteFolder(path).open()
-    self.addCleanup(other.close)
     for _ in range(2):
       header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
       self.assertEqual(set(header), {"refused"})
       self._fire(EventType.START_RUN)
+    site_folder.SiteFolder(path).open().close()
 
   def test_a_site_without_the_locked_policy_is_shut(self):
     path, federation = self._site(is_locked=False)

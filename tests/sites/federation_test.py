@@ -260,14 +260,17 @@ class ViewRowsTest(absltest.TestCase):
     with open(self._path(name, view), "w", encoding="utf-8") as file:
       file.write("".join(f"{line}\n" for line in lines))
 
-  def _read(self, privacy, **changes):
+  def _read(self, privacy, key=None):
     """Returns the rows of a folder by a federation file with this privacy."""
-    def number(name):
-      return {"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": 100}}
-
+    keys = [] if key is None else [{"name": key, "type": "string"}]
     schemas = views_lib.from_json({"resources": [
-        {"name": "near", "schema": {"fields": [number("x"), number("y")], **changes}},
-        {"name": "far", "schema": {"fields": [number("z")]}},
+        {"name": view, "schema": {
+            "fields": [*keys, *(
+                {"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": 100}}
+                for name in names
+            )],
+            **({} if key is None else {"primaryKey": key}),
+        }} for view, names in (("near", "xy"), ("far", "z"))
     ]})
     document = _document(
         schema=federation_lib.schema_hash(schemas), widths=[1, 2],
@@ -301,8 +304,8 @@ class ViewRowsTest(absltest.TestCase):
     self.assertEmpty(self._read(sample_sites.VIEWS)["a"])
 
   def test_a_key_could_change_what_others_are_joined_to(self):
-    with self.assertRaisesRegex(ValueError, "primaryKey"):
-      self._read(sample_sites.VIEWS, primaryKey="x")
+    with self.assertRaisesRegex(ValueError, "`primaryKey` must be left out"):
+      self._read(sample_sites.VIEWS, key="patient")
 
 
 class RowsTest(absltest.TestCase):
