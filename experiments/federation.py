@@ -109,8 +109,8 @@ def _new() -> None:
         **_privacy(not isinstance(schema, schema_lib.Schema)),
     })
     federation.write(given.output)
-  print(f"sites: {', '.join(federation.sites)}", f"fingerprint: {federation.fingerprint}", sep="\n")
-  print(f"federation file: {given.output}")
+  print(f"sites: {', '.join(federation.sites)}", *federation.terms, sep="\n")
+  print(f"fingerprint: {federation.fingerprint}", f"federation file: {given.output}", sep="\n")
 
 
 def _kits() -> None:

@@ -83,10 +83,9 @@ def _agree() -> site_folder.SiteFolder:
   nvflare_kit.check_locked(folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
-  if federation.privacy is None:
-    print("sums: EXACT, without noise; they can show rows to the operator")
-  else:
-    print(f"sums: with noise; spent {spent / budget:.1%} of the privacy budget")
+  print(*federation.terms, sep="\n")
+  if federation.privacy is not None:
+    print(f"spent: {spent / budget:.1%} of the privacy budget")
   return folder
 
 

@@ -146,11 +146,10 @@ def _load(
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
   coordinator_lib.with_privacy(settings, agreed, epsilon)
   nvflare_kit.check_operator(kit)
-  sums = "EXACT, without noise" if agreed.privacy is None else f"with noise, {agreed.privacy}"
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
-      lines=(f"sites: {', '.join(agreed.sites)}", f"sums: {sums}"),
+      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms),
   )
 
 

@@ -10,6 +10,7 @@ command but those that begin and end it, for nobody.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib
 import importlib.metadata
@@ -312,7 +313,8 @@ def install(kit: str, name: str, workspace: str) -> None:
     raise validate.error("kit", "be one that `experiments.federation --kits` made", kit) from e
   if document["site"] != name:
     raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")
-  shutil.rmtree(workspace, ignore_errors=True)
+  with contextlib.suppress(FileNotFoundError):
+    shutil.rmtree(workspace)  # An error if it is a link: nothing that was there may stay.
   startup = os.path.join(workspace, _STARTUP)
   _write(startup, {"fed_client.json": {
       "format_version": 2,

@@ -25,11 +25,11 @@ _RULE = "be a folder that `experiments.site --new` has made"
 
 def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
   """Returns the schema of a file: that of tables, or those of views by name."""
-  with open(path, encoding="utf-8-sig") as file:
-    try:
+  try:
+    with open(path, encoding="utf-8-sig") as file:
       has_views = "resources" in json.load(file)
-    except (TypeError, ValueError, RecursionError):
-      has_views = False
+  except (OSError, TypeError, ValueError, RecursionError):
+    has_views = False  # What is wrong with it is said below.
   return views_lib.load(path) if has_views else schema_lib.load(path)
 
 

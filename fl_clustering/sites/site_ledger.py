@@ -53,7 +53,7 @@ class SiteLedger:
       return [_checked(entry) for entry in document["sessions"]]
     except OSError as e:
       raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
-    except (AttributeError, KeyError, TypeError, ValueError) as e:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
       raise ValueError(
           f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
       ) from e

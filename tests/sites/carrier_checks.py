@@ -146,6 +146,15 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must"):
       nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
 
+  def test_nothing_that_was_there_stays(self):
+    folder = tempfile.mkdtemp()
+    other, workspace = os.path.join(folder, "other"), os.path.join(folder, "nvflare")
+    os.mkdir(other)
+    os.symlink(other, workspace)
+    with self.assertRaises(OSError):
+      nvflare_kit.install(self._kit(), "north", workspace)
+    self.assertEmpty(os.listdir(other))
+
   def test_a_damaged_kit_is_refused(self):
     path = os.path.join(tempfile.mkdtemp(), "north.zip")
     for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):

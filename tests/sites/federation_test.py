@@ -68,6 +68,19 @@ class FederationTest(parameterized.TestCase):
     prints = {federation_lib.Federation(one).fingerprint for one in documents}
     self.assertLen(prints, len(documents))
 
+  def test_people_are_told_what_they_agree_to(self):
+    for privacy, texts in (
+        (None, ["EXACT"]), (sample_sites.PRIVATE, ["row", "epsilon 4", "radius 20", "min_sites 2"]),
+        (sample_sites.CLIENTS, ["client", "max_points 50"]),
+        ({**sample_sites.VIEWS, "epsilon": 1e6}, ["view_norms [15.0, 20.0]", "warning: `epsilon`"]),
+    ):
+      widths = (2, 3) if privacy and "view_norms" in privacy else (5,)
+      document = sample_sites.document_of(_IDENTITIES, widths, privacy)
+      terms = "\n".join(federation_lib.Federation(document).terms)
+      for text in texts:
+        self.assertIn(text, terms)
+      self.assertEqual("warning" in terms, "warning: `epsilon`" in texts)
+
   def test_how_the_file_is_written_changes_nothing(self):
     path = self.create_tempfile().full_path
     document = _document()
@@ -83,7 +96,8 @@ class FederationTest(parameterized.TestCase):
       ({"sites": {**_document()["sites"], "west": "00" * 31}}, "sites"),
       ({"sites": {**_document()["sites"], "west": "zz"}}, "sites"),
       ({"sites": {**_document()["sites"], "west": _document()["sites"]["east"]}}, "differ"),
-      ({"exact": None}, "privacy"), ({"exact": False}, "privacy"), ({"exact": "yes"}, "exact"),
+      ({"exact": None}, "privacy"), ({"exact": False}, "exact"), ({"exact": "yes"}, "exact"),
+      ({"exact": False, "privacy": sample_sites.PRIVATE}, "exact"),
       ({"privacy": sample_sites.PRIVATE}, "both"), ({"format": 2}, "format"),
       ({"name": 1}, "name"), ({"schema": "0"}, "schema"), ({"widths": []}, "widths"),
       ({"widths": [0]}, "widths"), ({"widths": [2**15] * 3}, "widths"), ({"more": 1}, "keys"),
@@ -230,8 +244,11 @@ class SiteLedgerTest(absltest.TestCase):
     entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
     for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
         json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
-        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"})
-    )):
+        for wrong in (
+            {"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
+            {"rounds": math.inf},
+        )
+    ), "[" * 10**5):
       with open(self.path, "w", encoding="utf-8") as file:
         file.write(text)
       with self.assertRaisesRegex(ValueError, "`ledger` can't be used"):

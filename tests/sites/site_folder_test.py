@@ -71,7 +71,7 @@ class SiteFolderTest(absltest.TestCase):
 
   def test_what_is_wrong_is_one_line(self):
     schema, data_dir = os.path.join(self.folder, "s.json"), self.create_tempdir().full_path
-    with self.assertRaises(OSError):
+    with self.assertRaisesRegex(ValueError, "^`schema` must be a file that can be read"):
       self._create("up", data_dir, schema)
     with open(schema, "w", encoding="utf-8") as file:
       json.dump({"fields": [{"name": "a", "type": "number"}]}, file)
