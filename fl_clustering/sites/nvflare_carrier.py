@@ -125,6 +125,7 @@ class _Guard(net_agent.NetAgent):
       del answered[key]
     self._root = fqcn_lib.FqcnInfo(self.cell.get_fqcn()).root
     self.cell.set_message_interceptor(self._refusal)
+    self.logger.info("requests of others than the server are refused")
 
   def _refusal(self, request: Any) -> Any:
     origin = request.get_header(defs.MessageHeaderKey.ORIGIN)

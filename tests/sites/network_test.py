@@ -185,6 +185,8 @@ class NetworkTest(absltest.TestCase):
     np.testing.assert_array_equal(self._centroids(), one.cluster_centers_)
     for name, proxy in proxies.items():
       self._check_sent(name, proxy, rows[name])
+      # In its client's process and in its job's.
+      self.assertEqual(self._log(name).count("requests of others than the server are refused"), 2)
     # Without a site's certificate the server says nothing.
     self.assertStartsWith(asked[True], b"HTTP/1.1 ")
     self.assertEmpty(asked[False])
