@@ -116,10 +116,11 @@ class SavedKMeans(SavedModel):
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
     """Returns the model that `model_folder.read` has read."""
+    radius = document["radius"]
     model = kmeans_model.KMeansModel(
         arrays["centroids"],
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=document["radius"],
+        radius=None if radius is None else float(radius),
     )
     return cls(model, saved.SavedTables.from_json(document["tables"]))
 
