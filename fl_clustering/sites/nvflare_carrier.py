@@ -196,7 +196,7 @@ class SiteExecutor(Executor):
     if event_type == EventType.START_RUN and not self._has_begun:
       self._has_begun = True
       try:
-        folder = site_folder.SiteFolder.of_environment()
+        folder = site_folder.SiteFolder(os.environ[site_folder.VARIABLE])
         nvflare_kit.check_locked(folder.workspace)
         self._site = folder.open()
         self.logger.info("the site is open")

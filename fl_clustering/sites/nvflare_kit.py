@@ -335,11 +335,10 @@ def install(kit: str, name: str, workspace: str) -> None:
   write_locked(workspace)
 
 
-# Has the kernel end a process with the one that started it, where there is such a kernel.
+# Has the kernel end a process with the one that started it.
 _START = """
 import ctypes, os, runpy, sys
-if sys.platform == "linux":
-  ctypes.CDLL(None).prctl(1, 9)
+ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() == int(sys.argv.pop(1)):
   sys.argv.pop(0)
   runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

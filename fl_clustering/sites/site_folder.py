@@ -87,11 +87,6 @@ class SiteFolder:
     ) + "\n")
     return cls(path)
 
-  @classmethod
-  def of_environment(cls) -> SiteFolder:
-    """Returns the folder that `VARIABLE` names."""
-    return cls(os.environ[VARIABLE])
-
   def lock(self) -> None:
     """Keeps the folder for this program, until it ends; ValueError if another one has it."""
     site_ledger.lock(self._join("lock"), site_dir=self.path)

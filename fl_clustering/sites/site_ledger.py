@@ -8,6 +8,7 @@ new budget for the same rows.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -36,7 +37,7 @@ class SiteLedger:
     """
     self._path = path
     # Lets other programs open it.
-    self.close = weakref.finalize(self, _unlock, lock(f"{path}.lock", ledger=path))
+    self.close = weakref.finalize(self, os.close, lock(f"{path}.lock", ledger=path))
     try:
       self._sessions = self._read()
     except BaseException:
@@ -125,16 +126,12 @@ class SiteLedger:
     self._sessions = sessions
 
 
-def lock(path: str, **argument: str) -> int | None:
+def lock(path: str, **argument: str) -> int:
   """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends.
 
   Raises:
     ValueError: If another program has; it names the argument, and says its value.
   """
-  try:
-    import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
-  except ImportError:
-    return None
   descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,11 +141,6 @@ def lock(path: str, **argument: str) -> int | None:
     rule = f"be used by one program at a time ({e.strerror})"
     raise validate.error(name, rule, value) from None
   return descriptor
-
-
-def _unlock(descriptor: int | None) -> None:
-  if descriptor is not None:
-    os.close(descriptor)
 
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:

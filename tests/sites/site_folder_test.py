@@ -1,6 +1,7 @@
+"""Tests for fl_clustering.sites.site_folder."""
+
 import json
 import os
-from unittest import mock
 
 from absl.testing import absltest
 
@@ -18,8 +19,7 @@ class SiteFolderTest(absltest.TestCase):
 
   def test_a_folder_is_its_owners_and_comes_back(self):
     made = sample_sites.write_folder(self.sites, "north", self.folder)
-    with mock.patch.dict(os.environ, {site_folder.VARIABLE: made.path}):
-      found = site_folder.SiteFolder.of_environment()
+    found = site_folder.SiteFolder(made.path)
 
     self.assertEqual(os.stat(made.path).st_mode & 0o077, 0)
     self.assertEqual(found.identity.public, made.identity.public)
