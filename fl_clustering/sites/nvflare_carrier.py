@@ -40,9 +40,11 @@ try:
   from nvflare.apis.impl.controller import Controller
   from nvflare.apis.job_launcher_spec import JobProcessArgs
   from nvflare.apis.shareable import make_reply
+  from nvflare.apis.utils.decomposers import flare_decomposers
   from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
   from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
   from nvflare.fuel.f3 import message as message_lib
+  from nvflare.fuel.f3.cellnet import cell as cell_lib
   from nvflare.fuel.f3.cellnet import defs
   from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
   from nvflare.fuel.f3.cellnet import net_agent
@@ -134,9 +136,30 @@ class _Guard(net_agent.NetAgent):
     return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
 
 
+class _SilentAdapter(cell_lib.Adapter):
+  """Hands messages on; what goes wrong with one, of which NVFlare sends the text, stays here."""
+
+  def call(self, future: Any, *args: Any, **kwargs: Any) -> None:
+    try:
+      super().call(future, *args, **kwargs)
+    except Exception as e:  # pylint: disable=broad-exception-caught
+      self.logger.error("a message failed: %s", e)
+      raise ValueError("the message can't be taken") from None
+
+
+def _no_workspace(*unused_arguments: Any) -> None:
+  raise ValueError("a message must have no workspace in it")
+
+
 def close_commands() -> None:
-  """Takes all other commands from this process."""
+  """Takes all other commands from this process, and from messages what looks at folders.
+
+  NVFlare makes objects of a message before any function of ours is called.  A `Workspace` would
+  look whether a folder of the sender's choice is there, and a client's may be.
+  """
   fed_client_base.NetAgent = _Guard
+  cell_lib.Adapter = _SilentAdapter
+  flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
   processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
