@@ -223,6 +223,30 @@ class SiteTest(parameterized.TestCase):
     extreme = secure_sums.Scaling(np.full(5, 1e101), np.full(5, 1e150))
     _masked(site.handle(_ask(1, _moments(extreme))))
 
+  def test_no_coordinates_make_an_answer_fail(self):
+    # Whether it fails would be of this site's rows alone, and comes without a mask.
+    sites = self._make(limits={"sessions": 10**6})
+    site = sites.by_name["east"]
+    largest = float(sites.rows["east"][:, 0].max())
+    extremes = [
+        secure_sums.Scaling(np.full(5, shift), np.full(5, factor))
+        for shift in (0.0, 1e101, -1e101, largest) for factor in (1e-300, 1.0, 1e75, 1e150)
+    ]
+    # Where squares overflow in the rows above a threshold, and in no others.
+    overflow = np.sqrt(np.finfo(np.float64).max) / 1e150
+    for above in (-1e-6, 1e-6):
+      extremes.append(secure_sums.Scaling(
+          np.array([largest + above - overflow, 0.0, 0.0, 0.0, 0.0]),
+          np.array([1e150, 0.0, 0.0, 0.0, 0.0]),
+      ))
+    asked = (grid_scaling.ColumnExponents(), grid_scaling.ColumnMoments(),
+             grid_scaling.NormExponents())
+    for question in asked:
+      for scaling in extremes:
+        sites.coordinator().start()
+        answer = site.handle(_ask(1, questions.Asked(question, {}, scaling)))
+        self.assertEqual(wire.unpack(answer, _MOST)[0], {}, f"{question} {scaling}")
+
   @parameterized.parameters(
       ("clip_radii", -1.0), ("clip_radii", 0.0), ("clip_radii", 0.5), ("clip_radii", np.nan),
       ("clip_radii", np.inf), ("centers", 1e300), ("centers", np.nan), ("centers", np.inf),
