@@ -23,6 +23,7 @@ from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import questions
 from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests.sites import sample_sites
 
@@ -339,6 +340,20 @@ class SiteTest(parameterized.TestCase):
     sites.coordinator().start()
     self.assertFalse(np.any(_masked(sites.by_name["east"].handle(message)) == _masked(answer)))
     self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / spent, 2)
+
+  def test_a_site_that_is_closed_spends_nothing(self):
+    # From then on its ledger is open to another program, which would not count what it spends.
+    sites = self._started(privacy=sample_sites.PRIVATE)
+    site = sites.by_name["east"]
+    site.close()
+    other = site_ledger.SiteLedger(sites.ledger_path("east"))
+    self.addCleanup(other.close)
+    hello = wire.pack({"do": "hello", "session": "00" * 16,
+                       "federation": sites.federation.hash.hex()})
+    for message in (_ask(1, _residuals()), hello):
+      self.assertEqual(set(wire.unpack(site.handle(message), _MOST)[0]), {"refused"})
+    self.assertEqual(other.spent("row"), 0.0)
+    other._write(other._sessions)  # Nobody else has changed it.
 
   def test_kill_9_while_the_noise_is_drawn(self):
     folder = self.create_tempdir().full_path
