@@ -76,6 +76,13 @@ class OneJobTest(parameterized.TestCase):
     )
     self.assertIn("one job", reason)
 
+  @parameterized.parameters("local", "startup", "x", "", "a.b", None, 1)
+  def test_a_job_whose_folder_may_be_another_one_is_refused(self, job_id):
+    # NVFlare removes the folder of that name in a site's workspace first.
+    self.assertIsInstance(
+        nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", _job(), None), str
+    )
+
 
 class KitTest(parameterized.TestCase):
 
@@ -235,6 +242,18 @@ class SiteExecutorTest(absltest.TestCase):
       self.assertIsNone(reply.payload)
     header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
     self.assertIn("hello", header)
+
+  def test_it_answers_nothing_after_the_end(self):
+    # The server can say in a site's process that the job ends, without an end of the job.
+    path, federation = self._site()
+    executor, context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
+    with mock.patch.dict(os.environ, {site_folder.VARIABLE: path}):
+      executor.handle_event(EventType.START_RUN, context)
+    register = context.get_engine().get_cell().register_request_cb
+    answer = register.call_args.kwargs["cb"]
+    executor.handle_event(EventType.END_RUN, context)
+    header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
+    self.assertEqual(set(header), {"refused"})
 
   def test_a_site_without_the_locked_policy_is_shut(self):
     path, federation = self._site(is_locked=False)
