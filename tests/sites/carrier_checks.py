@@ -145,6 +145,21 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must"):
       nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
 
+  @parameterized.parameters(zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+  def test_a_kit_that_was_damaged_on_its_way_is_refused(self, method):
+    path = os.path.join(tempfile.mkdtemp(), "north.zip")
+    with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", method) as packed:
+      for name in kit.namelist():
+        packed.writestr(name, kit.read(name))
+      place = packed.getinfo("kit.json").header_offset + 30 + len("kit.json")
+    with open(path, "rb") as file:
+      whole = file.read()
+    for start in range(place, place + 24):
+      with open(path, "wb") as file:
+        file.write(whole[:start] + b"\xff" * 8 + whole[start + 8 :])
+      with self.assertRaisesRegex(ValueError, "^`kit` must"):
+        nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+
   @parameterized.parameters("custom", "privacy.json", "resources.json.default")
   def test_a_policy_with_more_in_it_is_not_locked(self, name):
     workspace = tempfile.mkdtemp()
