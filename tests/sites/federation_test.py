@@ -230,8 +230,9 @@ class SiteLedgerTest(absltest.TestCase):
     entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
     for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
         json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
-        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"})
-    )):
+        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
+                      {"rounds": math.inf})
+    ), "[" * 10**5):
       with open(self.path, "w", encoding="utf-8") as file:
         file.write(text)
       with self.assertRaisesRegex(ValueError, "`ledger` can't be used"):
