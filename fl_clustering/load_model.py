@@ -116,11 +116,12 @@ class SavedKMeans(SavedModel):
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
     """Returns the model that `model_folder.read` has read."""
-    radius = document["radius"]
+    if document["radius"] is not None:
+      validate.positive(radius=document["radius"])
     model = kmeans_model.KMeansModel(
         arrays["centroids"],
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=None if radius is None else float(radius),
+        radius=document["radius"],
     )
     return cls(model, saved.SavedTables.from_json(document["tables"]))
 

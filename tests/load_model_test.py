@@ -96,8 +96,8 @@ class LoadModelTest(parameterized.TestCase):
   @parameterized.parameters(
       ("format 1", {"format": None}),
       (f"format {file_format.FORMAT + 1}", {"format": file_format.FORMAT + 1}),
-      ("'oracle'", {"kind": "oracle"}), ("oracle", {"kind": ["oracle"]}), ("'tables'", {"tables": None}),
-      ("'far'", {"radius": "far"}),
+      ("'oracle'", {"kind": "oracle"}), ("'tables'", {"tables": None}),
+      ("oracle", {"kind": ["oracle"]}), ("radius", {"radius": "1"}), ("radius", {"radius": [1]}),
   )
   def test_a_document_of_another_model(self, shown, changes):
     self._edit(**changes)

@@ -17,7 +17,6 @@ from nvflare.apis import workspace as workspace_lib
 from nvflare.fuel.f3 import message as message_lib
 from nvflare.fuel.f3.cellnet import cell as cell_lib
 from nvflare.fuel.f3.cellnet import defs
-from nvflare.fuel.f3.cellnet import utils as cell_utils
 from nvflare.fuel.f3.cellnet import registry
 from nvflare.fuel.f3.cellnet import utils as cell_utils
 from nvflare.fuel.f3.streaming import stream_const
@@ -294,38 +293,6 @@ class DecodingTest(absltest.TestCase):
     with self.assertRaises(ValueError) as caught:
       adapter.call(future)
     self.assertNotIn("secret", f"{caught.exception}")
-
-
-class DecodingTest(absltest.TestCase):
-
-  def _told(self, path):
-    """Returns what the sender of a message with an object of this path is told, but the path."""
-    # Without a check of whether it is there.
-    named = workspace_lib.Workspace.__new__(workspace_lib.Workspace)
-    named.root_dir, named.site_name, named.config_folder = path, "", "config"
-    message = message_lib.Message(payload={"folder": named})
-    cell_utils.encode_payload(message, stream_const.StreamHeaderKey.PAYLOAD_ENCODING)
-    nvflare_carrier.OneJob()
-    future, receiver = mock.MagicMock(headers=message.headers), mock.MagicMock()
-    future.result.return_value = b"".join(message.payload)
-    receiver.get_fobs_context.return_value = {}
-    try:
-      cell_lib.Adapter(mock.MagicMock(), mock.MagicMock(), receiver).call(future)
-    except Exception as e:  # Its text is sent.  pylint: disable=broad-exception-caught
-      return f"{type(e).__name__}: {e}".replace(path, "")
-    return f"{receiver.mock_calls}".replace(path, "")
-
-  def test_no_message_tells_which_folders_there_are(self):
-    # NVFlare makes objects of a message before any function of ours is called.
-    in_use = client_req_processors.ClientRequestProcessors.request_processors
-    self.enterContext(mock.patch.object(
-        client_req_processors.ClientRequestProcessors, "request_processors", in_use
-    ))
-    flare_decomposers.register()
-    there = tempfile.mkdtemp()
-    told = self._told(there)
-    self.assertNotIn("startup", told)
-    self.assertEqual(self._told(f"{there}_nobody"), told)
 
 
 class SiteExecutorTest(absltest.TestCase):
