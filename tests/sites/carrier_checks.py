@@ -190,6 +190,12 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
       nvflare_kit.check_locked(workspace)
 
+  def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
+    # Else any account of that machine is the server to its site, or the operator to all sites.
+    for policy in (nvflare_kit.LOCKED, nvflare_kit._at_server("server")):
+      internal = policy.get("comm_config.json", {}).get("internal", {})
+      self.assertEqual(internal.get("resources", {}).get("connection_security"), "mtls")
+
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)
     for path in (*self.paths, self.kits):
