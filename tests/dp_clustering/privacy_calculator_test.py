@@ -5,7 +5,6 @@ from absl.testing import parameterized
 import dp_accounting
 import mpmath
 import numpy as np
-from scipy import stats
 
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
@@ -22,12 +21,6 @@ _BUDGETS = (
     ("tiny_delta", 1.0, 1e-300),
     ("delta_almost_one", 5.0, 0.999),
 )
-
-
-def _delta(epsilon, mu):
-  """Balle and Wang (2018), theorem 8, as it is printed."""
-  return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(
-      epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu))
 
 
 def _exact_delta(epsilon, mu):
@@ -72,12 +65,6 @@ class CalibrationTest(parameterized.TestCase):
   def test_the_figure_of_the_literature(self):
     self.assertAlmostEqual(1 / privacy_calculator.gaussian_mu(1.0, 1e-6), 4.2247, places=4)
 
-  @parameterized.named_parameters(*_BUDGETS)
-  def test_spends_the_whole_delta_and_not_more(self, epsilon, delta):
-    mu = privacy_calculator.gaussian_mu(epsilon, delta)
-    if delta > 1e-100:  # Below, the printed form is a difference of equal numbers.
-      self.assertBetween(_delta(epsilon, mu) / delta, 1 - 1e-4, 1)
-
   @parameterized.parameters(
       1e-300, 1e-100, 1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 0.01, 0.1, 0.5, 1,
       2, 5, 10, 100, 1e3, 1e4, 1e6, 1e9, 1e12, 1e16, 1e30, 1e100, 1e200, 1.7e308,
@@ -90,11 +77,6 @@ class CalibrationTest(parameterized.TestCase):
       mu = privacy_calculator.gaussian_mu(epsilon, delta)
       self.assertLessEqual(_exact_delta(epsilon, mu), delta)
       self.assertGreater(_exact_delta(epsilon, mu * (1 + 2e-8)), delta)
-
-  def test_epsilon_next_to_nothing(self):
-    mu = privacy_calculator.gaussian_mu(1e-20, 1e-9)
-    # At epsilon = 0, delta is the total variation distance; 1e-8 of mu is not spent.
-    self.assertAlmostEqual(math.erf(mu / math.sqrt(8)) / 1e-9, 1 - 1e-8, places=10)
 
   @parameterized.named_parameters(*_BUDGETS)
   def test_epsilon_is_the_inverse_of_mu(self, epsilon, delta):

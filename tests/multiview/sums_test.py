@@ -63,11 +63,6 @@ class DecayTest(parameterized.TestCase):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     self.assertEqual(found[0], 1.0)
 
-  def test_larger_exponents_are_cut_off(self):
-    found = sums_lib.decay(np, np.array([512.0, 513.0, 1e300, np.inf]))
-    np.testing.assert_array_equal(found, found[0])
-    self.assertGreater(found[0], 0)
-
   def test_every_number_is_rounded_by_itself_and_alike_in_both_engines(self):
     exponents = np.random.default_rng(0).gamma(0.5, 20.0, 4099)
     whole = sums_lib.decay(np, exponents)
