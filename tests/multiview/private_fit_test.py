@@ -204,14 +204,6 @@ class ContentTest(_Case):
     clients = _split(_views(), 4)
     self.assertEqual(self._trace(change(clients)), self._trace(clients))
 
-  def test_a_row_however_far_counts_as_one_on_the_sphere(self):
-    near, far = _split(_views(), 4), _split(_views(), 4)
-    for clients, factor in ((near, 2.0), (far, 1e200)):
-      clients["site 0"][0][:, 0] = 0.0
-      clients["site 0"][0][0] = np.array([0.0, 3.5, 0.0]) * factor
-    first, second = self._fit(near), self._fit(far)
-    np.testing.assert_array_equal(first.model.on_grid.centers, second.model.on_grid.centers)
-
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
     clients = _split(_views(), 4)
     _, held = self._held(clients)

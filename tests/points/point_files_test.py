@@ -11,8 +11,7 @@ from fl_clustering import runtime
 
 
 def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 class PointFilesTest(absltest.TestCase):
