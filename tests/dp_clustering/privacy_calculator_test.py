@@ -145,21 +145,17 @@ def _unequal_multipliers(epsilon, delta):
 
 class VerifyTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("tenth", 0.1), ("one", 1.0), ("ten", 10.0), ("hundred", 100.0))
+  @parameterized.parameters(0.1, 1.0, 10.0, 100.0)
   def test_the_second_accountant_agrees(self, epsilon):
     event = _gaussian_events(_unequal_multipliers(epsilon, 1e-6))
     accounted = privacy_calculator.verify(event, epsilon, 1e-6)
     self.assertAlmostEqual(accounted / epsilon, 1, delta=1e-3)
+    self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
   def test_disagreement_names_both_numbers(self):
     event = _gaussian_events(0.99 * _unequal_multipliers(1.0, 1e-6))
-    accounted = r"dp_accounting finds epsilon = 1\.01\d+ at delta = 1e-06"
-    with self.assertRaisesRegex(RuntimeError, accounted + ".* but epsilon = 1 is claimed"):
+    with self.assertRaisesRegex(RuntimeError, r"epsilon = 1\.01\d+ .*epsilon = 1 "):
       privacy_calculator.verify(event, 1.0, 1e-6)
-
-  def test_nothing_released(self):
-    self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
   @parameterized.parameters(1e-13, 1e-20, 1e-300, 1 - 1e-9, 1 - 1e-16)
   def test_second_accountant_at_an_extreme_delta(self, delta):
@@ -225,9 +221,8 @@ class LshNoiseTest(parameterized.TestCase):
 
   def test_no_privacy_no_noise(self):
     param = clustering_params.DifferentialPrivacyParam(math.inf, 1e-6)
-    self.assertEqual(
-        privacy_calculator.lsh_noise(param, None, None, 20),
-        privacy_calculator.LshNoise(0.0, 0.0))
+    noise = privacy_calculator.lsh_noise(param, None, None, 20)
+    self.assertEqual(noise, privacy_calculator.LshNoise(0.0, 0.0))
 
 
 if __name__ == "__main__":
