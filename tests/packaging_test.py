@@ -46,12 +46,6 @@ class PackagingTest(absltest.TestCase):
     self.assertNotEmpty(pinned)
     self.assertContainsSubset(pinned, locked)
 
-  def test_same_overrides(self):
-    lines = _read("requirements-overrides.txt").splitlines()
-    self.assertEqual(
-        _list("override-dependencies"), [line for line in lines if not line.startswith("#")]
-    )
-
   def test_same_version(self):
     version = re.search(r'^version = "(.*)"$', _read("pyproject.toml"), re.M)[1]
     self.assertIn(f"\nversion: {version}\n", _read("CITATION.cff"))
