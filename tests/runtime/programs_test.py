@@ -13,8 +13,9 @@ from tests.runtime import scripts
 # Imports TensorFlow Federated once, and forks a program for each script, whose standard streams are
 # the pipes of its number.  Prints the numbers and codes of those that end.
 _FORK = """
-import os, sys
+import os, signal, sys
 from fl_clustering.runtime import local_runtime
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells ignore it in the background.
 folder, *scripts = sys.argv[1:]
 print("imported", flush=True)
 numbers = {}
