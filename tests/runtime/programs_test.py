@@ -130,9 +130,9 @@ class ProgramsTest(parameterized.TestCase):
   def test_warns_once_of_ports_that_are_open_and_the_worker_ends_when_the_program_is_killed(self):
     (_, _, stderr), (program, worker, _), port = self._start(1)
     os.kill(program, signal.SIGKILL)
+    self.assertTrue(scripts.becomes(lambda: scripts.is_gone(worker)))
     (line,) = [line for line in stderr.read().splitlines() if "WARNING" in line]
     self.assertIn(f"at port {port}", line)
-    self.assertTrue(scripts.becomes(lambda: scripts.is_gone(worker)))
 
   @parameterized.parameters(*enumerate(_SIGNALS, 2))
   def test_nothing_is_left_of_a_program_that_was_ended(self, number, how):
