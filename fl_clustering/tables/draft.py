@@ -139,6 +139,8 @@ def _draft(
   if tables.delimiter != ",":
     decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
+  if schema_lib.are_numbers(tables.columns):
+    lines.append("the names of all columns are numbers; if they are a row, add a line of names before it")
   lines += [
       f"{name}: left out, since {path} lacks it" for name, path in tables.others.items()
       if name not in exclude
@@ -313,9 +315,9 @@ class _Column:
 
   def _number_hint(self, decimal: str) -> str:
     """Returns a hint if numbers look like codes, or as if their mark were one of thousands."""
-    codes = _matching(self._of_text, _CODE)
-    if len(codes):
-      return f"; {codes[0].as_py()!r} may be a code, and no number"
+    for cells in (self._of_text, self._of_others):
+      if codes := _matching(cells, _CODE).to_pylist():
+        return f"; {codes[0]!r} may be a code, and no number"
     if text := self.of_thousands(decimal):
       why = f"as {decimal!r} is the decimal mark: remove it if it is one of thousands"
       return f"; {text!r} is no whole number, {why}"

@@ -17,6 +17,7 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import re
 import reprlib
 from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
@@ -146,13 +147,14 @@ def texts(
     return typed_files.texts(path, named)
   with _opened(path) as file:
     names = _header(path, file, delimiter)
+    are_empty = _are_empty(names)
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
     while lines := _lines(path, file, _BLOCK):
       rows = []
       for line in lines:
         try:
-          rows.append(_cells_of_row(line, delimiter, len(names)))
+          rows.append(_cells_of_row(line, delimiter, are_empty))
         except ValueError as e:
           raise bad_table.bad_cell(path, first + len(rows), None, f"{e}") from e
       first += len(rows)
@@ -228,13 +230,24 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     raise _OtherCells(f"{rule} cell") from None
 
 
-def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
-  """Returns a line's cells; ValueError if it is no row of so many."""
+def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
+  """Returns which cells of a row must be empty: those without a name, but for an index.
+
+  A delimiter at the end of every line makes such cells.  Where one of them is not empty, another
+  cell may have had a delimiter too many, which moved those behind it.
+  """
+  return tuple(not name and any(names[:place]) for place, name in enumerate(names))
+
+
+def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> list[str]:
+  """Returns a line's cells; ValueError if it is no row of such ones."""
   cells = _cells(line, delimiter)
-  if cells == [""] and width > 1:
+  if cells == [""] and len(are_empty) > 1:
     raise ValueError("is empty")
-  if len(cells) != width:
-    raise _OtherCells(f"has {len(cells)} cells, and line 1 has {width}")
+  if len(cells) != len(are_empty):
+    raise _OtherCells(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
+  if any(itertools.compress(cells, are_empty)):
+    raise ValueError("has a cell in a column without a name")
   return cells
 
 
@@ -343,7 +356,7 @@ class _Reader:
     from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
 
     data = b"".join(lines)
-    if not _is_plain(lines, data, self._schema.delimiter):
+    if any(_are_empty(names)) or not _is_plain(lines, data, self._schema.delimiter):
       return None
     words = pa.dictionary(pa.int32(), pa.string())
     types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
@@ -370,10 +383,10 @@ class _Reader:
     """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    rows, problem = [], None
+    rows, problem, are_empty = [], None, _are_empty(names)
     for line in lines:
       try:
-        cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, len(names))
+        cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, are_empty)
       except ValueError as e:
         if not self._private:
           problem = e
@@ -425,8 +438,10 @@ class _Reader:
       are_missing = cells.is_null().to_numpy(zero_copy_only=False)
     else:
       values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
-      are_missing = np.isnan(values)
-      values[np.isinf(values)] = np.nan  # As a text, it is no number.
+      # As texts, infinities are no numbers.
+      infinities = [float(text) for text in ("inf", "-inf") if text in self._missing]
+      are_missing = np.isnan(values) | np.isin(values, infinities)
+      values[np.isinf(values)] = np.nan
     if self._missing_numbers:
       are_missing = are_missing | np.isin(values, self._missing_numbers)
       values = np.where(are_missing, np.nan, values)
@@ -452,7 +467,7 @@ class _Reader:
     """Returns why a cell can't be used."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    if cell is None:
+    if cell is None or cell in self._missing:
       return "a cell is missing"
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:

@@ -172,6 +172,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.missing, "mean")
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
 
+  def test_hints_at_codes_of_parquet_files(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    pd.DataFrame({"x": ["007", "12", "12"]}).to_parquet(os.path.join(self.sample, "a.parquet"))
+    self.assertIn("x: a number; '007'", self._run())
+
+  def test_hints_at_names_that_are_numbers(self):
+    self.assertNotIn("the names", self._run("--exclude=city"))
+    os.remove(self.output)
+    self._write("a.csv", "0,1\n7,8\n")
+    self.assertIn("the names", self._run())
+    self.assertEqual(schema_lib.load(self.output).feature_names, ("0", "1"))
+
   def test_arrays(self):
     os.remove(os.path.join(self.sample, "a.csv"))
     x = np.arange(12.0).reshape(2, 2, 3)
@@ -297,8 +309,9 @@ class DraftSchemaTest(parameterized.TestCase):
       self._run(argument)
     self.assertFalse(os.path.exists(self.output))
 
-  def test_refuses_files_and_says_where(self):
-    self._write("a.csv", "x;y\n1;2\n3\n4;5\n6;7\n")
+  @parameterized.parameters("x;y\n1;2\n3\n4;5\n6;7\n", "x;y;\n1;2;\n3;5;6\n")
+  def test_refuses_files_and_says_where(self, text):
+    self._write("a.csv", text)
     with self.assertRaisesRegex(launch.InputError, "a.csv, line 3"):
       self._run()
 

@@ -63,7 +63,8 @@ class StrictTest(_ReadTest):
       ("quotes", b'"x",n,b,"c"\n"1.5",2,"true","u"\n-3e2,120,0,v\n'),
       ("blanks_and_signs", b"x,n,b,c\n 1.5 ,+2,TRUE,u\n-300.,\t120,False,v\n"),
       ("index_of_pandas", b",x,n,b,c\n0,1.5,2,true,u\n1,-3e2,120,0,v\n"),
-      ("columns_without_a_name", b"x,,n,b,c,\n1.5,u,2,true,u,\n-3e2,,120,0,v,7\n"),
+      ("index_of_two_columns", b",,x,n,b,c\n0,u,1.5,2,true,u\n0,,-3e2,120,0,v\n"),
+      ("columns_without_a_name", b'x,,n,b,c,\n1.5,,2,true,u,\n-3e2,,120,0,v,""\n'),
       ("other_columns", b"\xc3\xa9,c,b,n,x\n\",\",u,1,2,1.5\n'\",v,0,120,-.3e3\n"),
   )
   def test_reads(self, data):
@@ -144,6 +145,8 @@ class StrictTest(_ReadTest):
       ("no_level", b"x,n,b,c\n1,2,1,u\n1,2,1,w\n", 3, "c"),
       ("level_with_a_blank", b"x,n,b,c\n1,2,1,u \n", 2, "c"),
       ("few_cells", b"x,n,b,c\n1,2,1,u\n1,2,1\n", 3, None),
+      ("cell_that_moved_others", b"x,n,b,c,\n1,2,1,u,\n1,5,2,1,u\n", 3, None),
+      ("cell_without_a_name", b"x,,n,b,c\n1,,2,1,u\n1,5,2,1,u\n", 3, None),
       ("many_cells", b"x,n,b,c\n1,2,1,u\n1,2,1,u,\n", 3, None),
       ("empty_line", b"x,n,b,c\n1,2,1,u\n\n1,2,1,u\n", 3, None),
       ("empty_last_line", b"x,n,b,c\n1,2,1,u\n\n", 3, None),
@@ -234,11 +237,12 @@ class ParquetTest(_ReadTest):
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
 
   @parameterized.parameters(
-      (["1", "NA", ""],), ([1.0, -999.0, None],), ([1, -999, -999],), ([1.0, -999.0, np.nan],)
+      (["1", "NA", ""],), ([1.0, -999.0, None],), ([1, -999, -999],), ([1.0, -999.0, np.nan],),
+      ([1.0, np.inf, -np.inf],),
   )
   def test_missing_values_are_those_of_text_files(self, cells):
     schema = schema_lib.Schema(
-        _FIELDS[:1], missing="mean", missing_values=("", "NA", "-999", "-999.0")
+        _FIELDS[:1], missing="mean", missing_values=("", "NA", "-999", "-999.0", "inf", "-inf")
     )
     frame = pd.DataFrame({"x": cells})
     expected = [1, np.nan, np.nan]
@@ -462,6 +466,10 @@ class PrivateTest(_ReadTest):
         for cells in ((cell,), (cell, other))
     )
     pd.testing.assert_frame_equal(beside[:1], alone)
+
+  def test_a_cell_without_a_name_is_in_a_bad_line(self):
+    data = self._text(b"1,2,1,u,", b"3,4,1,u,5", b"6,7,0,v,", header=b"x,n,b,c,")
+    np.testing.assert_array_equal(self._read(data, private=True)["x"], [1, np.nan, 6])
 
   def test_a_file_without_rows(self):
     table = self._read(_HEADER, private=True)
