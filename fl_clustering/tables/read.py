@@ -241,9 +241,9 @@ def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
 
 def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> list[str]:
   """Returns a line's cells; ValueError if it is no row of such ones."""
-  cells = _cells(line, delimiter)
-  if cells == [""] and len(are_empty) > 1:
+  if not line.strip(b"\r\n"):
     raise ValueError("is empty")
+  cells = _cells(line, delimiter)
   if len(cells) != len(are_empty):
     raise _OtherCells(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
   if any(itertools.compress(cells, are_empty)):
@@ -341,7 +341,8 @@ class _Reader:
     for row, cell in enumerate(column):
       try:
         text = typed_files.text(cell.as_py())
-      except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
+      # Text that is not UTF-8, a date after 9999, or a time zone that is not known.
+      except (ValueError, OverflowError, KeyError) as e:
         if not self._private:
           raise bad_table.bad_cell(self._path, first + row, name, f"can't be read: {e}") from e
         text = None

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.tables.read."""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import os
@@ -476,6 +477,14 @@ class PrivateTest(_ReadTest):
     self.assertEqual(table.shape, (0, 4))
     self.assertEqual(table["x"].dtype, np.float64)
 
+  def test_an_empty_line_is_no_empty_cell(self):
+    schema = schema_lib.Schema(_FIELDS[:1], missing="mean")
+    self.assertLen(self._read(b'x\n1\n""\n', schema), 2)
+    for lines in (b"1\n\n", b"\r\n1\n"):
+      with self.assertRaises(bad_table.BadTable):
+        self._read(b"x\n" + lines, schema)
+      self.assertLen(self._read(b"x\n" + lines, schema, private=True), 2)
+
   def test_what_cant_be_read_is_missing(self):
     table = self._read(self._text(b"tall,121,yes,w", b"1,2", b"1e999,-5,1,u"), private=True)
     np.testing.assert_array_equal(
@@ -500,6 +509,7 @@ class PrivateTest(_ReadTest):
   @parameterized.parameters(
       (pa.array([b"u", b"\xff"], pa.binary()).view(pa.string()),),
       (pa.array([0, 2**60], pa.int64()).view(pa.timestamp("us")),),
+      (pa.array([None, 0], pa.timestamp("us", "No/Where")),),
   )
   def test_no_cell_that_python_cant_hold_changes_another_one(self, column):
     path = os.path.join(self.folder, "a.parquet")
@@ -509,9 +519,9 @@ class PrivateTest(_ReadTest):
     )
     table = read.read(path, schema, private=True)
     self.assertEqual(list(table["x"]), [1, 2])
-    self.assertEqual(list(table["k"].isna()), [False, True])
+    self.assertEqual(list(table["k"].isna()), [not column[0].is_valid, True])
     with self.assertRaises(bad_table.BadTable) as caught:
-      read.read(path, schema)
+      read.read(path, dataclasses.replace(schema, is_later=True))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
     with self.assertRaises(bad_table.BadTable):
       read.texts(path, ",")
