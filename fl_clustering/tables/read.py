@@ -151,12 +151,9 @@ def texts(
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
     while lines := _lines(path, file, _BLOCK):
-      rows = []
-      for line in lines:
-        try:
-          rows.append(_cells_of_row(line, delimiter, are_empty))
-        except ValueError as e:
-          raise bad_table.bad_cell(path, first + len(rows), None, f"{e}") from e
+      rows, problem = _rows(lines, delimiter, are_empty)
+      if problem is not None:
+        raise bad_table.bad_cell(path, first + len(rows), None, f"{problem}")
       first += len(rows)
       for name, cells in zip(names, zip(*rows)):
         chunks[name].append(pa.array(cells, pa.string()))
@@ -251,6 +248,21 @@ def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> lis
   return cells
 
 
+def _rows(
+    lines: Iterable[bytes], delimiter: str, are_empty: Sequence[bool], private: bool = False
+) -> tuple[list[Sequence[str | None]], ValueError | None]:
+  """Returns lines' cells, and what ends them too early; in private, a bad line's are missing."""
+  rows: list[Sequence[str | None]] = []
+  for line in lines:
+    try:
+      rows.append(_cells_of_row(line, delimiter, are_empty))
+    except ValueError as e:
+      if not private:
+        return rows, e
+      rows.append([None] * len(are_empty))
+  return rows, None
+
+
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
   if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
@@ -258,7 +270,9 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
+  if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
+    return False
+  if data.startswith(codecs.BOM_UTF8):
     return False
   try:
     if not data.isascii():
@@ -384,16 +398,7 @@ class _Reader:
     """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    rows, problem, are_empty = [], None, _are_empty(names)
-    for line in lines:
-      try:
-        cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, are_empty)
-      except ValueError as e:
-        if not self._private:
-          problem = e
-          break
-        cells = [None] * len(names)
-      rows.append(cells)
+    rows, problem = _rows(lines, self._schema.delimiter, _are_empty(names), self._private)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
     return {
         name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
