@@ -14,6 +14,7 @@ of missing cells.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -37,7 +38,7 @@ PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
 # Those that files may have, most often the first.
-DELIMITERS = ",;\t|"
+_DELIMITERS = ",;\t|"
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
@@ -127,10 +128,24 @@ def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
   return _joined([], schema)
 
 
-def first_line(path: str) -> str:
-  """Returns the first line of a text file; BadTable if it can't be read."""
+def likely_delimiter(path: str) -> str:
+  """Returns the delimiter by which the first line of a text file has most cells.
+
+  The comma is it only if no other one gives as many: names may have commas.
+
+  Raises:
+    BadTable: If it can't be read.
+  """
   with _opened(path) as file:
-    return b"".join(_lines(path, file, 1)).decode(errors="replace")
+    line = _first_line(path, file)
+
+  def order(delimiter: str) -> tuple[int, bool]:
+    with contextlib.suppress(ValueError):
+      num_cells = len(_cells(line, delimiter))
+      return num_cells, num_cells > 1 and delimiter != ","
+    return 0, False
+
+  return max(_DELIMITERS, key=order)
 
 
 def texts(
@@ -188,9 +203,13 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
     raise bad_table.BadTable(path, None, None, f"can't be read: {e}") from e
 
 
+def _first_line(path: str, file: io.BufferedIOBase) -> bytes:
+  return b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+
+
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
-  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  line = _first_line(path, file)
   if not line:
     raise bad_table.bad_header(path, None, "is empty")
   try:
@@ -209,7 +228,7 @@ class _OtherCells(ValueError):
 
 def _has_other_mark(names: str) -> bool:
   """Returns whether the names of columns have a delimiter that is no comma."""
-  return any(mark in names for mark in DELIMITERS[1:])
+  return any(mark in names for mark in _DELIMITERS[1:])
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Tests for experiments.draft_schema and fl_clustering.tables.draft."""
 
+import csv
 import dataclasses
 import os
 import re
@@ -136,6 +137,16 @@ class DraftSchemaTest(parameterized.TestCase):
     for argument, name in ("--label_column=id", "label_column"), ("--exclude=kid", "exclude"):
       with self.assertRaisesRegex(launch.InputError, name):
         self._run(argument)
+
+  @parameterized.parameters(
+      ('\ufeff"weight, kg";"height, cm, or 0";age', ";"), ("weight, kg;age", ";"), ("a;b,c,d", ","),
+      ("age", ","), ('"a\tb"|"c\td"|e', "|"),
+  )
+  def test_finds_the_delimiter(self, header, delimiter):
+    num_cells = len(next(csv.reader([header], delimiter=delimiter)))
+    self._write("a.csv", f"{header}\n{delimiter.join('1' * num_cells)}\n")
+    self._run()
+    self.assertEqual(schema_lib.load(self.output).delimiter, delimiter)
 
   def test_names_a_file_with_another_delimiter(self):
     self._write("b.csv", "id,age,sex,ill,city\n7,40,f,0,x\n")
