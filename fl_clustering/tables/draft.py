@@ -140,7 +140,7 @@ def _draft(
     decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
   if schema_lib.are_numbers(tables.columns):
-    lines.append("the names of all columns are numbers; if they are a row, add a line of names before it")
+    lines.append("the names of all columns are numbers; if these are a row, write names above it")
   lines += [
       f"{name}: left out, since {path} lacks it" for name, path in tables.others.items()
       if name not in exclude
