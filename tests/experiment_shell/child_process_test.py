@@ -1,4 +1,3 @@
-import io
 import os
 import signal
 import subprocess
@@ -23,13 +22,14 @@ process.stdout.readline()
 print(process.pid, flush=True)
 process.wait()
 """
+_RAISES = "import traceback\ntry:\n  print(1 / 0)\nexcept ArithmeticError:\n  traceback.print_exc()"
 
 
 def _environment():
   return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-class EndWithParentTest(absltest.TestCase):
+class ChildProcessTest(parameterized.TestCase):
 
   def test_a_child_ends_when_its_parent_is_killed(self):
     with subprocess.Popen(
@@ -42,7 +42,6 @@ class EndWithParentTest(absltest.TestCase):
 
   def test_a_child_whose_parent_is_gone_ends_at_once(self):
     script = "from experiment_shell import child_process; child_process.end_with_parent(-1)"
-
     result = subprocess.run(
         [sys.executable, "-c", f"{script}; print('goes on')"], env=_environment(), check=False,
         capture_output=True, text=True,
@@ -50,28 +49,18 @@ class EndWithParentTest(absltest.TestCase):
 
     self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
 
-
-class LastLineTest(parameterized.TestCase):
-
   @parameterized.parameters(
-      (b"", ""), (b"\n \n", ""), (b"one\ntwo", "two"), (b"one\n two \n\n", "two"),
-      (b"\xff\n", "\ufffd"),
+      ("", ""), ("print('\\n ', file=sys.stderr)", ""),
+      ("print('one\\n two \\n', file=sys.stderr)", "two"),
+      ("sys.stderr.buffer.write(b'\\xff\\n')", "\ufffd"),
+      (_RAISES, "ZeroDivisionError: division by zero (<string>, line 3)"),
+      (f"{_RAISES}; sys.exit('Stopped.')", "Stopped."),
   )
-  def test_the_last_line_with_text(self, content, expected):
-    errors = io.BytesIO(content)
-    errors.read()
-
-    self.assertEqual(child_process.last_line(errors), expected)
-
-  @parameterized.parameters(
-      ("", "ZeroDivisionError: division by zero (<string>, line 3)"),
-      ("; import sys; sys.exit('Stopped.')", "Stopped."),
-  )
-  def test_the_place_that_an_exception_was_raised_at(self, end, expected):
-    script = "import traceback\ntry:\n  print(1 / 0)\nexcept ArithmeticError:\n  "
-    script += f"traceback.print_exc(){end}"
+  def test_the_last_line_with_text_and_the_place_that_an_exception_was_raised_at(
+      self, script, expected
+  ):
     with tempfile.TemporaryFile() as errors:
-      subprocess.run([sys.executable, "-c", script], check=False, stderr=errors)
+      subprocess.run([sys.executable, "-c", f"import sys; {script}"], check=False, stderr=errors)
 
       self.assertEqual(child_process.last_line(errors), expected)
 

@@ -17,8 +17,6 @@ flags.DEFINE_bool("ripe", False, "A switch.")
 class CommandLineTest(parameterized.TestCase):
 
   def _file(self, content, name="run.flags"):
-    if isinstance(content, str):
-      content = content.encode()
     return self.create_tempfile(name, content, mode="wb").full_path
 
   def _parsed(self, *arguments):
@@ -31,15 +29,13 @@ class CommandLineTest(parameterized.TestCase):
       (["--fruits=a", "--fruits=b"], "fruits"),
       (["--fruits", "a", "--dozens=1", "-fruits", "b"], "fruits"),
       (["--dozens=1", "--fruits=a", "--dozens=2"], "dozens"),
-      (["--ripe", "--noripe"], "ripe"),
-      (["--nomad", "--nonomad"], "nomad"),
+      (["--ripe", "--noripe"], "ripe"), (["--nomad", "--nonomad"], "nomad"),
   )
   def test_a_flag_is_given_once(self, arguments, name):
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be given once on the command line"):
-      command_line.arguments(arguments)
-    path = self._file("\n".join(arguments))
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be given once in {path}"):
-      command_line.arguments([f"--flagfile={path}", "--fruits=c"])
+    path = self._file("\n".join(arguments).encode())
+    for given, place in ((arguments, "command line"), ([f"--flagfile={path}", "--fruits=c"], path)):
+      with self.assertRaisesRegex(ValueError, f"`{name}` .*{place}"):
+        command_line.arguments(given)
 
   def test_values_that_look_like_flags_are_none(self):
     given = ["--fruits", "--dozens", "--dozens=3", "--other=1", "--other=2", "x", "--dozens=4"]
@@ -50,7 +46,6 @@ class CommandLineTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (["--flagfile={file}", "--fruits=mine"], ["mine"]),
-      (["--fruits=mine", "--flagfile={file}"], ["mine"]),
       (["--fruits=mine", "--flagfile", "{file}"], ["mine"]),
       (["--flagfile={other}", "--flagfile={file}"], ["a", "b"]),
       (["--flagfile={file}", "--flagfile={other}"], ["other"]),
@@ -58,14 +53,12 @@ class CommandLineTest(parameterized.TestCase):
       (["--flagfile={includes}", "--fruits=mine"], ["mine"]),
   )
   def test_the_command_line_takes_precedence(self, arguments, expected):
-    paths = {"file": self._file("# A preset.\n\n  --fruits=a,b\n--dozens=7\n")}
-    paths["other"] = self._file("--fruits=other\n", "other.flags")
-    paths["includes"] = self._file(
-        f"--fruits=includes\n--flagfile={paths['file']}\n", "includes.flags"
-    )
+    paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n--dozens=7\n")}
+    paths["other"] = self._file(b"--fruits=other\n", "other.flags")
+    includes = f"--fruits=includes\n--flagfile={paths['file']}\n"
+    paths["includes"] = self._file(includes.encode(), "includes.flags")
     parsed = self._parsed(*(text.format(**paths) for text in arguments))
-    self.assertEqual(parsed["fruits"], expected)
-    self.assertEqual(parsed["dozens"], 7)  # Which only the file says.
+    self.assertEqual((parsed["fruits"], parsed["dozens"]), (expected, 7))
 
   @parameterized.parameters("utf-8", "utf-8-sig")
   def test_files_with_a_byte_order_mark_are_read(self, encoding):
@@ -73,20 +66,17 @@ class CommandLineTest(parameterized.TestCase):
     parsed = self._parsed(f"--flagfile={path}")
     self.assertEqual((parsed["fruits"], parsed["ripe"]), (["Größe", "温度"], True))
 
-  @parameterized.parameters("utf-16", "utf-32", "latin-1")
-  def test_files_in_other_encodings_are_refused(self, encoding):
-    path = self._file("--fruits=ß\n".encode(encoding))
-    with self.assertRaisesRegex(ValueError, f"`flagfile` must be .* UTF-8.*{path}"):
-      command_line.arguments([f"--flagfile={path}"])
-
   def test_files_that_can_t_be_read_are_refused(self):
     folder = self.create_tempdir().full_path
-    path = os.path.join(folder, "circle.flags")
-    with open(path, "w", encoding="utf-8") as file:
-      file.write(f"--flagfile={path}\n")
-    for one in (path, folder, os.path.join(folder, "none.flags"), ""):
-      with self.assertRaisesRegex(ValueError, f"`flagfile` must .*{one}"):
-        command_line.arguments([f"--flagfile={one}"])
+    circle = os.path.join(folder, "circle.flags")
+    with open(circle, "w", encoding="utf-8") as file:
+      file.write(f"--flagfile={circle}\n")
+    encoded = [
+        self._file("--fruits=ß\n".encode(name), name) for name in ("utf-16", "utf-32", "latin-1")
+    ]
+    for path in (circle, folder, os.path.join(folder, "none.flags"), "", *encoded):
+      with self.assertRaisesRegex(ValueError, f"`flagfile` .*{path}"):
+        command_line.arguments([f"--flagfile={path}"])
 
 
 if __name__ == "__main__":

@@ -4,16 +4,12 @@ import fnmatch
 import os
 import shutil
 
-
-def _with_zeros(content, third):
-  return content[:third] + bytes(third) + content[2 * third :]
-
-
 _DAMAGES = {
     "empty": lambda content: b"",
     "halved": lambda content: content[: len(content) // 2],
-    "of_zeros": lambda content: bytes(len(content)),
-    "with_zeros": lambda content: _with_zeros(content, len(content) // 3),
+    "with_zeros": lambda content: (
+        content[: (third := len(content) // 3)] + bytes(third) + content[2 * third :]
+    ),
 }
 
 

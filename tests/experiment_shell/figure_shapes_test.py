@@ -6,55 +6,50 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 
 
-def _axes():
-  return figure_style.new_figure(2).add_subplot()
-
-
 class FigureShapesTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.axes = figure_style.new_figure(2).add_subplot()
+
+  def _labels(self):
+    return [text.get_text() for text in self.axes.get_yticklabels()]
 
   def test_a_band_is_from_low_to_high_and_its_line_the_mean(self):
     rows = [("a", 2, 20, 4, 12), ("a", 4, 1, 1, 1), ("b", 2, 9, 9, 9)]
     table = pd.DataFrame(rows, columns=["method", "k", "mean", "low", "high"])
-    axes = _axes()
 
-    figure_shapes.lines(axes, table, "k", "method", {"a": {"color": "black", "marker": "o"}})
+    figure_shapes.lines(self.axes, table, "k", "method", {"a": {"color": "black", "marker": "o"}})
 
-    (line,) = axes.lines
+    (line,), (band,) = self.axes.lines, self.axes.collections
     np.testing.assert_array_equal(line.get_xydata(), [[2, 20], [4, 1]])
-    (band,) = axes.collections
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
     self.assertContainsSubset({(2, 4), (2, 12), (4, 1)}, corners)
 
   def test_dots_are_in_their_rows_with_their_intervals(self):
-    axes = _axes()
     table = pd.DataFrame({
         "row": ["low", "high"], "mean": [1.0, 5.0], "low": [0.5, np.nan], "high": [2.0, np.nan],
         "color": ["red", "blue"],
     })
 
-    figure_shapes.set_rows(axes, ["high", "low"])
-    figure_shapes.dots(axes, ["high", "low"], table, shift=0.25)
+    figure_shapes.set_rows(self.axes, ["high", "low"])
+    figure_shapes.dots(self.axes, ["high", "low"], table, shift=0.25)
 
-    np.testing.assert_array_equal([line.get_xydata()[0] for line in axes.lines],
-                                  [[1, 1.25], [5, 0.25]])
-    self.assertEqual([line.get_color() for line in axes.lines], ["red", "blue"])
-    (interval,) = axes.collections
+    dots = [(*line.get_xydata()[0], line.get_color()) for line in self.axes.lines]
+    self.assertEqual(dots, [(1, 1.25, "red"), (5, 0.25, "blue")])
+    (interval,) = self.axes.collections
     np.testing.assert_array_equal(interval.get_segments(), [[[0.5, 1.25], [2, 1.25]]])
-    # The first row is at the top.
-    self.assertGreater(*axes.get_ylim())
-    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["high", "low"])
+    self.assertGreater(*self.axes.get_ylim())  # The first row is at the top.
+    self.assertEqual(self._labels(), ["high", "low"])
 
   def test_heat_map_has_a_text_for_each_cell_that_shows_on_its_colour(self):
-    axes = _axes()
     table = pd.DataFrame([[0.0, 1.0, -1.0]], index=["$a"], columns=["x", "y", "z"])
 
-    figure_shapes.heat_map(axes, table, (-1, 1), "RdBu", texts=[["0", "1", "-1"]])
+    figure_shapes.heat_map(self.axes, table, (-1, 1), "RdBu", texts=[["0", "1", "-1"]])
 
-    self.assertEqual([text.get_text() for text in axes.texts], ["0", "1", "-1"])
-    self.assertEqual(
-        [text.get_color() == "white" for text in axes.texts], [False, True, True]
-    )
-    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["$a"])
+    texts = [(text.get_text(), text.get_color() == "white") for text in self.axes.texts]
+    self.assertEqual(texts, [("0", False), ("1", True), ("-1", True)])
+    self.assertEqual(self._labels(), ["$a"])
 
 
 if __name__ == "__main__":

@@ -15,13 +15,7 @@ from clustering_basics import file_format
 from experiment_shell import output_folder
 from tests.experiment_shell import nfs
 
-
-class CsvTextTest(absltest.TestCase):
-
-  def test_is_csv(self):
-    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)])
-
-    self.assertEqual(text, 'a,b\n1,\n"x,y",2\n')
+_EITHER = ({"resume": True}, {"overwrite": True})
 
 
 class OutputFolderTest(parameterized.TestCase):
@@ -40,22 +34,36 @@ class OutputFolderTest(parameterized.TestCase):
     folder.start({"config": settings})
     return folder
 
-  def _settings(self):
-    """Returns the settings in `config.json`."""
+  def _write(self, name, text=""):
+    os.makedirs(self.path, exist_ok=True)
+    with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
+      file.write(text)
+
+  def _refused(self):
+    return self.assertRaisesRegex(ValueError, "`output_dir`")
+
+  def _in_use(self):
+    return self.assertRaisesRegex(ValueError, "`output_dir` .*in use")
+
+  def _document(self):
     with open(os.path.join(self.path, "config.json"), encoding="utf-8") as file:
-      return json.load(file)["config"]
+      return json.load(file)
+
+  def test_csv(self):
+    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)])
+    self.assertEqual(text, 'a,b\n1,\n"x,y",2\n')
 
   def test_a_report_makes_it_finished(self):
     self._start({"seed": 1})
     self.assertFalse(self._open(resume=True).is_finished)
-    self._open(resume=True).write_text("report.html", "all is well")
+    self._write("report.html")
     self.assertTrue(self._open(resume=True).is_finished)
 
   @parameterized.product(how=("resume", "overwrite"), locks=(fcntl.flock, nfs.flock))
   def test_two_runs_at_once_are_refused(self, how, locks):
     self.enter_context(mock.patch.object(fcntl, "flock", locks))
     first = self._start({"seed": 1})
-    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+    with self._in_use():
       self._start({"seed": 1}, **{how: True})
     first.write_text("rows.csv", "1")
     first.close()
@@ -66,18 +74,18 @@ class OutputFolderTest(parameterized.TestCase):
     first, second = self._open(), self._open()
     first.start({"config": {"seed": 1}})
     del first
-    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+    with self._in_use():
       second.start({"config": {"seed": 2}})
-    self.assertEqual(self._settings(), {"seed": 1})
+    self.assertEqual(self._document()["config"], {"seed": 1})
 
-  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  @parameterized.parameters(*_EITHER)
   def test_a_run_that_replaced_meanwhile_what_was_found_is_left_alone(self, **how):
     self._start({"seed": 1}).close()
     slow = self._open(**how)
     self._start({"seed": 2}, overwrite=True).close()
-    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+    with self._in_use():
       slow.start({"config": {"seed": 1}})
-    self.assertEqual(self._settings(), {"seed": 2})
+    self.assertEqual(self._document()["config"], {"seed": 2})
 
   def test_a_killed_run_does_not_keep_others_out(self):
     program = (
@@ -86,17 +94,14 @@ class OutputFolderTest(parameterized.TestCase):
         "folder.start({'config': {'seed': 1}})\nos._exit(3)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    killed = subprocess.run(
-        [sys.executable, "-c", program, self.path], check=False, env=environment
-    )
+    killed = subprocess.run([sys.executable, "-c", program, self.path], check=False, env=environment)
     self.assertEqual(killed.returncode, 3)
     folder = self._start({"seed": 1}, resume=True)
     folder.close()
     self.assertEqual(os.listdir(self.path), ["config.json"])
     # Had it been killed before it wrote anything:
     os.remove(folder.join("config.json"))
-    with open(folder.join(output_folder.LOCK), "w", encoding="utf-8"):
-      pass
+    self._write(output_folder.LOCK)
     self._start({"seed": 1})
 
   def test_a_lock_that_its_run_removes_meanwhile_is_none(self):
@@ -107,87 +112,63 @@ class OutputFolderTest(parameterized.TestCase):
       first.close()
       flock(descriptor, how)
 
-    with mock.patch.object(fcntl, "flock", end_and_lock):
-      with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
-        self._start({"seed": 1}, resume=True)
+    with mock.patch.object(fcntl, "flock", end_and_lock), self._in_use():
+      self._start({"seed": 1}, resume=True)
     second = self._start({"seed": 1}, resume=True)
-    with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+    with self._in_use():
       self._start({"seed": 1}, resume=True)
     second.close()
 
-  def test_a_file_system_without_locks_is_used_with_a_warning(self):
-    error = OSError(errno.ENOLCK, "No locks available")
-    with mock.patch.object(fcntl, "flock", side_effect=error):
-      with self.assertLogs(level="WARNING") as logs:
-        self._start({"seed": 1}).close()
-    self.assertIn("No locks available", logs.output[0])
-    self.assertEqual(os.listdir(self.path), ["config.json"])
-
-  def test_a_system_without_locks_is_used_with_a_warning(self):
+  @parameterized.parameters(True, False)
+  def test_without_locks_it_is_used_with_a_warning(self, on_this_system):
     first, second = self._open(), self._open()
-    with mock.patch.dict(sys.modules, {"fcntl": None}), self.assertLogs(level="WARNING") as logs:
+    error = OSError(errno.ENOLCK, "No locks available")
+    with (
+        mock.patch.object(fcntl, "flock", side_effect=error),
+        mock.patch.dict(sys.modules, {} if on_this_system else {"fcntl": None}),
+        self.assertLogs(level="WARNING") as logs,
+    ):
       first.start({"config": {"seed": 1}})
-      self.assertIn("can't be locked (not on this system)", logs.output[0])
-      with self.assertRaisesRegex(ValueError, "`output_dir` must not be in use by another"):
+      with self._in_use():
         second.start({"config": {"seed": 2}})
-    first.close()
+      first.close()
+    self.assertEqual("No locks available" in logs.output[0], on_this_system)
+    self.assertIn("config.json", os.listdir(self.path))
 
-  def test_resume_needs_the_same_settings(self):
-    self._start({"seed": 1, "k": [2, 4]})
+  @parameterized.parameters(({"seed": 1, "k": [2]}, "k"), ({"seed": 1}, "k"),
+                            ({"seed": 1, "k": [2, 4], "runs": 3}, "runs"))
+  def test_resume_needs_the_same_settings_and_overwrite_none(self, settings, name):
+    self._start({"seed": 1, "k": [2, 4]}).close()
     folder = self._open(resume=True)
     folder.check_same_config({"seed": 1, "k": [2, 4]})
-    for settings, got in (({"seed": 1, "k": [2]}, r"\[2\]"), ({"seed": 1}, "None")):
-      with self.assertRaisesRegex(ValueError, rf"`k` must be \[2, 4\], as in the run.*got {got}"):
-        folder.check_same_config(settings)
-
-  @parameterized.parameters({"resume": True}, {"overwrite": True})
-  def test_a_run_of_another_format_is_left_alone(self, **how):
-    folder = self._start({"seed": 1})
-    folder.close()
-    for document, found in (({}, 1), ({"format": file_format.FORMAT + 1}, file_format.FORMAT + 1)):
-      folder.write_text("config.json", json.dumps({"config": {"seed": 1}, **document}))
-      with self.assertRaisesRegex(
-          ValueError, f"`output_dir` must hold a readable config.json .*is of format {found}, and"
-      ):
-        self._open(**how)
-
-  @parameterized.parameters({"resume": True}, {"overwrite": True})
-  def test_another_programs_run_is_left_alone(self, **how):
-    folder = self._open()
-    folder.start({"experiment": "mine", "config": {"seed": 1}})
-    folder.write_text("report.html", "dear results")
-    folder.close()
-    for name in ("another", None):
-      with self.assertRaisesRegex(ValueError, "`output_dir` must hold a run of this program"):
-        self._open(**how).check_same_config({"seed": 1}, name)
-    self.assertCountEqual(os.listdir(self.path), ["config.json", "report.html"])
-
-  @parameterized.named_parameters(
-      ("other_values", {"seed": 2, "k": 4}), ("one_more", {"seed": 1, "k": 2, "runs": 3}),
-      ("one_less", {"seed": 1}),
-  )
-  def test_overwrite_takes_any_run_of_this_program(self, settings):
-    self._start({"seed": 1, "k": 2})
+    with self.assertRaisesRegex(output_folder.OtherConfig, f"`{name}`"):
+      folder.check_same_config(settings)
     folder = self._open(overwrite=True)
     folder.check_same_config(settings)
     folder.start({"config": settings})
-    self.assertEqual(self._settings(), settings)
+    self.assertEqual(self._document()["config"], settings)
 
-  @parameterized.named_parameters(("damaged", "{"), ("someone_elses", '{"model": "bert"}'))
-  def test_overwrite_leaves_alone_what_it_does_not_know(self, config):
-    os.makedirs(os.path.join(self.path, "figures"))
-    with open(os.path.join(self.path, "config.json"), "w", encoding="utf-8") as file:
-      file.write(config)
-    with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config"):
-      self._open(overwrite=True)
-    self.assertCountEqual(os.listdir(self.path), ["config.json", "figures"])
-
-  def test_what_an_interrupted_overwrite_left_is_not_resumed(self):
-    os.makedirs(os.path.join(self.path, "figures"))
-    with open(os.path.join(self.path, "rows.csv"), "w", encoding="utf-8") as file:
-      file.write("rows of another run")
-    self._start({"seed": 2}, resume=True)
+  @parameterized.parameters(*_EITHER)
+  def test_another_programs_run_is_left_alone(self, **how):
+    folder = self._open()
+    folder.start({"experiment": "mine", "config": {"seed": 1}})
+    folder.close()
+    for name in ("another", None):
+      with self._refused():
+        self._open(**how).check_same_config({"seed": 1}, name)
     self.assertEqual(os.listdir(self.path), ["config.json"])
+
+  @parameterized.product(
+      how=("resume", "overwrite"),
+      text=("{", "[]", "{}", '{"config": 3}', '{"model": "bert"}', '{"config": {}}',
+            json.dumps({"config": {}, "format": file_format.FORMAT + 1})),
+  )
+  def test_settings_that_can_not_be_read(self, how, text):
+    os.makedirs(os.path.join(self.path, "figures"))
+    self._write("config.json", text)
+    with self.assertRaisesRegex(ValueError, "`output_dir` .*config.json"):
+      self._open(**{how: True})
+    self.assertCountEqual(os.listdir(self.path), ["config.json", "figures"])
 
   def test_the_settings_are_the_last_to_be_removed(self):
     folder = self._start({"seed": 1})
@@ -205,77 +186,51 @@ class OutputFolderTest(parameterized.TestCase):
     self.assertEqual(self._open(resume=True).recorded["config"], {"seed": 1})
 
   def test_overwrite_removes_what_the_experiment_writes_and_nothing_else(self):
-    folder = self._start({"seed": 1})
-    os.makedirs(folder.join("figures"))
-    for name in ("rows.csv", ".rows.csv.7.csv", "summary.json", "report.html", "notes.txt"):
-      folder.write_text(name, "text")
-    del folder
-    self._start({"seed": 2}, overwrite=True)
+    elsewhere = self.create_tempdir()
+    drawing = elsewhere.create_file("drawing.png").full_path
+    self._start({"seed": 1}).close()
+    for name in (".rows.csv.7.csv", "summary.json", "report.html", "notes.txt"):
+      self._write(name)
+    # Of a link, only the link is its own.
+    os.symlink(elsewhere.full_path, os.path.join(self.path, "figures"))
+    os.symlink(drawing, os.path.join(self.path, "rows.csv"))
+    self._start({"seed": 2}, overwrite=True).close()
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
-    self.assertEqual(self._settings(), {"seed": 2})
-
-  @parameterized.named_parameters(
-      ("no_json", "{"), ("a_list", "[]"), ("no_settings", "{}"), ("odd", '{"config": 3}')
-  )
-  def test_resume_of_a_damaged_config(self, text):
-    self._start({"seed": 1}).write_text("config.json", text)
-    with self.assertRaisesRegex(ValueError, "`output_dir` must hold a readable config"):
-      self._open(resume=True)
+    self.assertTrue(os.path.exists(drawing))
 
   def test_looking_changes_nothing(self):
-    for how in ({}, {"resume": True}, {"overwrite": True}):
+    for how in ({}, *_EITHER):
       folder = self._open(**how)
       folder.check_same_config({"seed": 1})
       self.assertIsNone(folder.recorded)
     self.assertFalse(os.path.exists(self.path))
 
-  @parameterized.named_parameters(
-      ("empty", []), ("killed_at_the_start", [".config.json.7.json"]),
-      ("its_rows_alone", ["rows.csv"]),
-  )
-  def test_resume_starts_afresh_without_a_config(self, names):
-    os.makedirs(self.path)
-    for name in names:
-      open(os.path.join(self.path, name), "w", encoding="utf-8").close()
+  # The last is what an interrupted overwrite leaves.
+  @parameterized.parameters("", ".config.json.7.json", "rows.csv")
+  def test_resume_starts_afresh_without_settings(self, name):
+    os.makedirs(os.path.join(self.path, "figures"))
+    if name:
+      self._write(name)
     folder = self._start({"seed": 1}, resume=True)
     self.assertIsNone(folder.recorded)
-    self.assertEqual(self._settings(), {"seed": 1})
+    folder.close()
+    self.assertEqual(os.listdir(self.path), ["config.json"])
 
-  def test_a_folder_in_use_is_refused(self):
-    self._start({"seed": 1})
-    with self.assertRaisesRegex(ValueError, "`output_dir` must be empty without .* 1 entries"):
-      self._open()
-
-  @parameterized.parameters({"resume": True}, {"overwrite": True})
+  @parameterized.parameters({}, *_EITHER)
   def test_someone_elses_folder_is_refused(self, **how):
-    os.makedirs(self.path)
-    open(os.path.join(self.path, "thesis.txt"), "w", encoding="utf-8").close()
-    with self.assertRaisesRegex(ValueError, "must hold a run of this program.*'thesis.txt'"):
+    self._write("thesis.txt")
+    with self._refused():
       self._open(**how)
     self.assertEqual(os.listdir(self.path), ["thesis.txt"])
 
   def test_resume_and_overwrite_are_refused_together(self):
-    with self.assertRaisesRegex(ValueError, "`resume` must not be given together"):
+    with self.assertRaisesRegex(ValueError, "`resume`"):
       self._open(resume=True, overwrite=True)
 
-  def test_overwrite_removes_a_link_and_not_what_it_leads_to(self):
-    elsewhere = self.create_tempdir().full_path
-    drawing = os.path.join(elsewhere, "drawing.png")
-    open(drawing, "w", encoding="utf-8").close()
-    folder = self._start({"seed": 1})
-    os.symlink(elsewhere, folder.join("figures"))
-    os.symlink(drawing, folder.join("rows.csv"))
-    del folder
-
-    self._start({"seed": 2}, overwrite=True)
-
-    self.assertEqual(os.listdir(self.path), ["config.json"])
-    self.assertTrue(os.path.exists(drawing))
-
-  @parameterized.parameters({}, {"resume": True}, {"overwrite": True})
+  @parameterized.parameters({}, *_EITHER)
   def test_a_path_that_is_not_utf_8_is_refused(self, **how):
     self.path = os.fsdecode(os.fsencode(self.path) + b"\xff")
-    with self.assertRaisesRegex(ValueError, r"`output_dir` must be in UTF-8, got '.*run.udcff'"):
+    with self._refused():
       self._open(**how)
 
   def test_resume_with_other_versions_is_told_and_recorded(self):
@@ -283,11 +238,7 @@ class OutputFolderTest(parameterized.TestCase):
     third = {"python": "3.12.0", "scipy": "1.11"}
     self._open().start({"config": {"seed": 1}, "versions": first})
     for versions, told in (
-        (first, []),
-        (second, ["numpy 1.26 (before: 1.25)"]),
-        (second, ["numpy 1.26 (before: 1.25)"]),
-        (third, ["python 3.12.0 (before: 3.11.4)", "no numpy (before: 1.25)",
-                 "scipy 1.11 (before: none)"]),
+        (first, ()), (second, ("numpy",)), (second, ("numpy",)), (third, ("python", "scipy")),
     ):
       folder = self._open(resume=True)
       with self.assertLogs(level="INFO") as logs:
@@ -295,39 +246,34 @@ class OutputFolderTest(parameterized.TestCase):
         folder.start({"config": {"seed": 1}, "versions": versions})
         folder.close()
       self.assertLen(logs.output, 2 if told else 1)
-      for text in told:
-        self.assertIn(text, logs.output[-1])
+      for name in told:
+        self.assertIn(f"{name} {versions[name]}", logs.output[-1])
 
-    with open(os.path.join(self.path, "config.json"), encoding="utf-8") as file:
-      self.assertEqual(json.load(file), file_format.stamped({
-          "config": {"seed": 1}, "versions": first, "resumed_with": [second, third],
-      }))
+    self.assertEqual(self._document(), file_format.stamped({
+        "config": {"seed": 1}, "versions": first, "resumed_with": [second, third],
+    }))
 
   def test_a_full_disk_at_the_start(self):
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with mock.patch.object(output_folder.atomic_file, "write_text", side_effect=error):
-      with self.assertRaisesRegex(
-          ValueError, "`output_dir` must be a folder that.*No space left on device"
-      ):
+      with self.assertRaisesRegex(ValueError, "`output_dir` .*No space left on device"):
         self._start({"seed": 1})
 
   @parameterized.product(
       how=("resume", "overwrite"), name=("config.json", "rows.csv", "figures/loss.png")
   )
   def test_a_device_is_not_read(self, how, name):
-    folder = self._start({"seed": 1})
-    folder.close()
-    os.makedirs(folder.join("figures"))
+    self._start({"seed": 1}).close()
+    os.makedirs(os.path.join(self.path, "figures"))
+    path = os.path.join(self.path, name)
     with contextlib.suppress(FileNotFoundError):
-      os.remove(folder.join(name))
-    os.symlink(os.devnull, folder.join(name))
-    with self.assertRaisesRegex(ValueError, f"`output_dir` must hold files .*{name}'"):
+      os.remove(path)
+    os.symlink(os.devnull, path)
+    with self.assertRaisesRegex(ValueError, f"`output_dir` .*{name}'"):
       self._open(**{how: True})
 
   def test_a_file_in_the_place_of_the_folder(self):
-    with open(self.path, "w", encoding="utf-8"):
-      pass
-    with self.assertRaisesRegex(ValueError, "`output_dir` must be a folder that can be"):
+    with open(self.path, "w", encoding="utf-8"), self._refused():
       self._open()
 
 

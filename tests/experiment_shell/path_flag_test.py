@@ -8,32 +8,38 @@ from absl.testing import parameterized
 from experiment_shell import path_flag
 
 
+def _given(define, value):
+  """Returns what a flag that `define` defines has as a value."""
+  values = flags.FlagValues()
+  define(values)
+  values(["program", f"--data={value}"])
+  return values.data
+
+
+def _of_path(values):
+  path_flag.define("data", None, "Folder.", flag_values=values)
+
+
+def _of_output(values):
+  path_flag.define_output("data", "File.", flag_values=values)
+
+
 class PathFlagTest(parameterized.TestCase):
 
-  def test_a_tilde_is_the_home_folder(self):
-    values = flags.FlagValues()
-    path_flag.define("data", None, "Folder.", flag_values=values)
+  @parameterized.parameters(("~/out", "/home/jo/out"), ("~", "/home/jo"), ("out/~", "out/~"),
+                            ("/a/~b", "/a/~b"), ("/größer 中文", "/größer 中文"))
+  def test_a_tilde_is_the_home_folder(self, given, path):
     with mock.patch.dict(os.environ, {"HOME": "/home/jo"}):
-      for given, path in (
-          ("~/out", "/home/jo/out"), ("~", "/home/jo"), ("out/~", "out/~"), ("/a/~b", "/a/~b"),
-      ):
-        values(["program", f"--data={given}"])
-        self.assertEqual(values.data, path)
+      self.assertEqual(_given(_of_path, given), path)
 
-  @parameterized.named_parameters(
-      ("given", "/caf\udce9", "/"), ("from_the_home_folder", "~/out", "/"),
-      ("from_the_working_folder", "out", "/caf\udce9"),
-  )
+  @parameterized.parameters(("/caf\udce9", "/"), ("~/out", "/"), ("out", "/caf\udce9"))
   def test_a_path_is_in_utf_8(self, argument, working_folder):
-    values = flags.FlagValues()
-    path_flag.define("data", None, "Folder.", flag_values=values)
     with (
         mock.patch.dict(os.environ, {"HOME": "/caf\udce9"}),
         mock.patch.object(os, "getcwd", return_value=working_folder),
+        self.assertRaisesRegex(flags.IllegalFlagValueError, "--data=.*UTF-8"),
     ):
-      values(["program", "--data=/größer 中文"])
-      with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data=.*UTF-8"):
-        values(["program", f"--data={argument}"])
+      _given(_of_path, argument)
 
 
 class OutputTest(parameterized.TestCase):
@@ -54,33 +60,27 @@ class OutputTest(parameterized.TestCase):
   def _path(self, name):
     return os.path.join(self.folder, name)
 
-  def _given(self, value):
-    values = flags.FlagValues()
-    path_flag.define_output("output", "File.", flag_values=values)
-    values(["program", f"--output={value}"])
-    return values.output
-
   @parameterized.parameters("new", "here", "to_file", "to_none", "./-")
   def test_files_to_write(self, name):
-    self.assertEqual(self._given(self._path(name)), self._path(name))
+    self.assertEqual(_given(_of_output, self._path(name)), self._path(name))
 
   @parameterized.parameters(
       "", "pipe", "to_pipe", "to_itself", "to_open_pipe", "no/file", "into_none", "here/file",
       "new/", "here/",
   )
   def test_what_can_t_be_written(self, name):
-    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--output=.* must be a file "):
-      self._given(self._path(name))
+    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="):
+      _given(_of_output, self._path(name))
 
   @parameterized.parameters("", "-", "/dev/null")
   def test_what_is_no_file(self, value):
-    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--output=.* must be a file "):
-      self._given(value)
+    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="):
+      _given(_of_output, value)
 
   def test_a_name_is_a_file_of_the_working_folder(self):
     self.addCleanup(os.chdir, os.getcwd())
     os.chdir(self.folder)
-    self.assertEqual(self._given("new"), "new")
+    self.assertEqual(_given(_of_output, "new"), "new")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ def _load(config, stack, source="here"):
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
       data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
-      about={"rows": {"wide": 2, "long": None}}, skipped={"b": "<none>"}, warnings=("<few>",), lines=("data: two",),
+      about={"rows": {"wide": 2, "long": None}}, skipped={"b": "<none>"}, warnings=("<few>",),
+      lines=("data: two",),
   )
 
 
@@ -95,8 +96,8 @@ _TOY = tidy_experiment.Experiment(
     headlines={"better": "007 is better at {rate:g}."},
     tables=[
         tidy_experiment.Table(
-            "means", "Means at {rate:g}", "All seeds.", {"method": "{}", "mean": "{:.3f}", "below_zero": "{:.2f}"},
-            printed=True,
+            "means", "Means at {rate:g}", "All seeds.",
+            {"method": "{}", "mean": "{:.3f}", "below_zero": "{:.2f}"}, printed=True,
         ),
         tidy_experiment.Table("none", "Not there", ""),
     ],
@@ -117,30 +118,45 @@ class TidyExperimentTest(parameterized.TestCase):
     _FAULTS.clear()
     _MEASURED.clear()
 
-  def _run(self, name, config=_Config(), **options):
-    """Runs the experiment and draws its report; returns the table of results."""
-    path = str(self.base / name)
+  def _finished(self, name="run"):
+    return finished_run.FinishedRun(str(self.base / name))
+
+  def _measured(self, name="run", config=_Config(), changes=None, **options):
+    """Runs the experiment with changes; returns the table of results."""
     with contextlib.redirect_stdout(io.StringIO()):
-      found = tidy_experiment.run(_TOY, config, path, **options)
-    tidy_report.report(_TOY, finished_run.FinishedRun(path))
+      return tidy_experiment.run(
+          dataclasses.replace(_TOY, **(changes or {})), config, str(self.base / name), **options
+      )
+
+  def _run(self, name="run", config=_Config(), **options):
+    """Runs the experiment and draws its report; returns the table of results."""
+    found = self._measured(name, config, **options)
+    tidy_report.report(_TOY, self._finished(name))
     return found
 
-  def _assert_same(self, name, other):
-    files = [path for path in (self.base / name).rglob("*") if path.is_file()]
+  def _check_same(self, name):
+    """Checks that a run leaves what an undisturbed one does."""
+    self._run("whole")
+    files = [path for path in (self.base / "whole").rglob("*") if path.is_file()]
     self.assertGreater(len(files), 7)
     for path in files:
-      relative = path.relative_to(self.base / name)
-      self.assertEqual(path.read_bytes(), (self.base / other / relative).read_bytes(), relative)
+      relative = path.relative_to(self.base / "whole")
+      self.assertEqual(path.read_bytes(), (self.base / name / relative).read_bytes(), relative)
 
-  def _stop(self, name, cell, **options):
+  def _stop(self, cell, **options):
     """Runs the experiment until a cell, where it is interrupted."""
     _FAULTS[cell] = KeyboardInterrupt()
     with self.assertRaises(KeyboardInterrupt):
-      self._run(name, **options)
+      self._run(**options)
     _FAULTS.clear()
+    _MEASURED.clear()
+
+  def _failure(self):
+    (failure,) = pd.read_csv(self.base / "run" / "failures.csv").to_dict("records")
+    return failure
 
   def test_leaves_a_row_for_every_number(self):
-    results = self._run("run")
+    results = self._run()
 
     self.assertLen(results, 6 * 4)
     self.assertEqual(list(results), ["method", "seed", "client", "metric", "value"])
@@ -157,73 +173,64 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual(os.listdir(self.base / "run" / "figures"), ["curves.png"])
     self.assertEqual(_MEASURED[-1], "closed")
 
-  def test_resumed_it_leaves_what_an_undisturbed_run_does(self):
-    self._run("whole")
-    self._stop("stopped", "007 1")
-    _MEASURED.clear()
-
-    self._run("stopped", resume=True)
-
-    self.assertEqual(_MEASURED, ["007 1", "007 2", "closed"])
-    self._assert_same("whole", "stopped")
-
-  def test_a_run_that_is_stopped_while_it_draws_measures_nothing_again(self):
-    self._run("whole")
-    with mock.patch.object(tidy_report, "write_page", side_effect=KeyboardInterrupt):
-      with self.assertRaises(KeyboardInterrupt):
-        self._run("stopped")
-    _MEASURED.clear()
-
-    self._run("stopped", resume=True)
-
-    self.assertEqual(_MEASURED, ["closed"])
-    self._assert_same("whole", "stopped")
-
   def test_a_cell_with_half_of_its_numbers_is_measured_again(self):
-    self._run("whole")
-    self._stop("stopped", "007 1")
-    path = self.base / "stopped" / "cells.jsonl"
+    self._stop("007 1")
+    path = self.base / "run" / "cells.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     for kept in (lines[:-1], [*lines[:-1], lines[-1][:-9]], [*lines[:-1], b"\0" * 99 + b"\n"]):
       path.write_bytes(b"".join(kept))
-      _MEASURED.clear()
-      self._stop("stopped", "007 1", resume=True)
+      _FAULTS["007 1"] = KeyboardInterrupt()
+      with self.assertRaises(KeyboardInterrupt):
+        self._run(resume=True)
       self.assertEqual(_MEASURED, ["007 0", "closed"])
       self.assertEqual(path.read_bytes(), b"".join(lines))
+      _MEASURED.clear()
+    _FAULTS.clear()
 
-    self._run("stopped", resume=True)
+    self._run(resume=True)
 
-    self._assert_same("whole", "stopped")
+    self.assertEqual(_MEASURED, ["007 1", "007 2", "closed"])
+    self._check_same("run")
+
+  def test_a_run_that_is_stopped_while_it_draws_measures_nothing_again(self):
+    with mock.patch.object(tidy_report, "write_page", side_effect=KeyboardInterrupt):
+      with self.assertRaises(KeyboardInterrupt):
+        self._run()
+    _MEASURED.clear()
+
+    before = self._run(resume=True)
+
+    self.assertEqual(_MEASURED, ["closed"])
+    self._check_same("run")
+    _MEASURED.clear()
+    pd.testing.assert_frame_equal(self._run(resume=True), before)
+    self.assertEmpty(_MEASURED)  # It is finished.
 
   def test_a_failed_cell_is_a_row_and_is_tried_again(self):
-    self._run("whole")
     _FAULTS["<a> 1"] = _Lost("gone\nfor good")
 
-    results = self._run("failed")
+    self.assertLen(self._run(), 5 * 4)
 
-    self.assertLen(results, 5 * 4)
-    (failure,) = pd.read_csv(self.base / "failed" / "failures.csv").to_dict("records")
-    self.assertEqual(failure, {"method": "<a>", "seed": 1, "last words": "gone for good"})
-    self.assertIn("gone for good", (self.base / "failed" / "report.html").read_text())
+    self.assertEqual(self._failure(), {"method": "<a>", "seed": 1, "last words": "gone for good"})
+    self.assertIn("gone for good", (self.base / "run" / "report.html").read_text())
     _FAULTS.clear()
     _MEASURED.clear()
-    self._run("failed", resume=True)
+    self._run(resume=True)
     self.assertEqual(_MEASURED, ["<a> 1", "closed"])
-    self._assert_same("whole", "failed")
+    self.assertFalse((self.base / "run" / "failures.csv").exists())
+    self._check_same("run")
 
   def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
-    self._run("whole")
     _FAULTS["<a> 2"] = "kill"
 
-    results = self._run("killed", jobs=2)
+    self.assertLen(self._run(jobs=2), 5 * 4)
 
-    self.assertLen(results, 5 * 4)
-    (failure,) = pd.read_csv(self.base / "killed" / "failures.csv").to_dict("records")
+    failure = self._failure()
     self.assertEqual((failure["method"], failure["seed"]), ("<a>", 2))
     self.assertIn("SIGKILL", failure["last words"])
     _FAULTS.clear()
-    self._run("killed", resume=True)
-    self._assert_same("whole", "killed")
+    self._run(resume=True)
+    self._check_same("run")
 
   @parameterized.parameters(
       ({"results": [{"client": "1", "metric": "loss"}]}, "results.*'value'"),
@@ -231,146 +238,118 @@ class TidyExperimentTest(parameterized.TestCase):
       ({"others": [{"metric": "loss", "value": 1}]}, "others"),
   )
   def test_rows_that_fit_no_table_end_the_run_at_once(self, measured, message):
-    toy = dataclasses.replace(_TOY, measure=lambda run, **cell: measured)
-    with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(ValueError, message):
-      tidy_experiment.run(toy, _Config(), str(self.base / "run"))
+    with self.assertRaisesRegex(ValueError, message):
+      self._measured(changes={"measure": lambda run, **cell: measured})
     self.assertEqual((self.base / "run" / "cells.jsonl").read_text(), "")
 
-  def test_another_error_ends_the_run_and_keeps_what_was_measured(self):
-    for jobs in (1, 2):
-      _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
-      with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
-        self._run(f"full{jobs}", jobs=jobs)
-      journal = (self.base / f"full{jobs}" / "cells.jsonl").read_text()
-      for seed in range(3):  # Also one that another process was at.
-        self.assertIn(f'"<a>", "seed": {seed}', journal)
+  @parameterized.parameters(1, 2)
+  def test_another_error_ends_the_run_and_keeps_what_was_measured(self, jobs):
+    _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
+    with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
+      self._run(jobs=jobs)
+    journal = (self.base / "run" / "cells.jsonl").read_text()
+    for seed in range(3):  # Also one that another process was at.
+      self.assertIn(f'"<a>", "seed": {seed}', journal)
 
-  @parameterized.named_parameters(
-      ("settings", {"config": _Config(rate=1.0)}, "`rate` must be 0.5"),
-      ("inputs", {"source": "there"}, "`output_dir` must .*same data.*another source"),
-      ("both", {"overwrite": True}, "`resume` must not"),
+  @parameterized.parameters(
+      ({"config": _Config(rate=1.0)}, "`rate`"), ({"source": "there"}, "`output_dir`.*source"),
+      ({"overwrite": True}, "`resume`"),
   )
   def test_a_resumed_run_must_be_the_same(self, changes, message):
-    self._stop("run", "007 1")
+    self._stop("007 1")
 
     with self.assertRaisesRegex(launch.InputError, message):
-      self._run("run", resume=True, **changes)
+      self._run(resume=True, **changes)
 
   def test_overwrites_a_run_and_nothing_else(self):
-    self._run("run")
+    self._measured()
     (self.base / "run" / "notes.txt").write_text("mine")
-    with self.assertRaisesRegex(launch.InputError, "`output_dir` must be empty"):
-      self._run("run")
-
-    results = self._run("run", config=_Config(seeds=1), overwrite=True)
-
-    self.assertLen(results, 2 * 4)
+    with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
+      self._measured()
+    self.assertLen(self._measured(config=_Config(seeds=1), overwrite=True), 2 * 4)
     self.assertEqual((self.base / "run" / "notes.txt").read_text(), "mine")
 
-  def test_a_finished_run_is_not_measured_again(self):
-    before = self._run("run")
-    _MEASURED.clear()
-
-    pd.testing.assert_frame_equal(self._run("run", resume=True), before)
-
-    self.assertEmpty(_MEASURED)
+    with self.subTest("nor what was charged"):
+      with self.assertRaisesRegex(launch.InputError, "`output_dir`.*budgets"):
+        self._measured(changes={"is_charged": lambda recorded: True}, overwrite=True)
 
   @parameterized.parameters("results.csv", "curves.csv", "config.json")
   def test_a_damaged_file_is_named(self, name):
-    self._run("run")
+    self._measured()
     path = self.base / "run" / name
     path.write_bytes(path.read_bytes()[:-5])
 
     with self.assertRaisesRegex(finished_run.DamagedFile, name):
-      tidy_report.report(_TOY, finished_run.FinishedRun(str(self.base / "run")))
+      tidy_report.report(_TOY, self._finished())
 
   def test_inputs_of_a_finished_run_are_checked_where_the_experiment_says_so(self):
-    before = self._run("run")
-    toy = dataclasses.replace(_TOY, rechecks_finished=True)
-    again = lambda **options: tidy_experiment.run(
-        toy, _Config(), str(self.base / "run"), resume=True, **options
-    )
+    before = self._run()
     _MEASURED.clear()
 
-    with contextlib.redirect_stdout(io.StringIO()):
-      pd.testing.assert_frame_equal(again(), before)
-      with self.assertRaisesRegex(launch.InputError, "`output_dir` must .* got another source"):
-        again(source="there")
+    options = {"changes": {"rechecks_finished": True}, "resume": True}
+    pd.testing.assert_frame_equal(self._measured(**options), before)
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` .*source"):
+      self._measured(source="there", **options)
     self.assertEqual(_MEASURED, ["closed"] * 2)
 
   def test_tables_that_are_not_tidy_are_read_where_they_are(self):
-    self._run("run")
-    toy = dataclasses.replace(_TOY, read={"wide": {"name": str, "count": int}})
-    finished = finished_run.FinishedRun(str(self.base / "run"))
+    self._measured()
 
-    self.assertNotIn("wide", tidy_experiment.tidy(toy, finished))
+    def wide(kinds):
+      toy = dataclasses.replace(_TOY, read={"wide": kinds})
+      return tidy_experiment.tidy(toy, self._finished()).get("wide")
+
+    self.assertIsNone(wide({"name": str, "count": int}))
     (self.base / "run" / "wide.csv").write_text("name,count\n007,1\n")
-    (row,) = tidy_experiment.tidy(toy, finished)["wide"].to_dict("records")
+    (row,) = wide({"name": str, "count": int}).to_dict("records")
     self.assertEqual(row, {"name": "007", "count": 1})
     (self.base / "run" / "wide.csv").write_text("name,name\na,1\n")
-    frame = tidy_experiment.tidy(dataclasses.replace(toy, read={"wide": None}), finished)["wide"]
+    frame = wide(None)
     self.assertEqual((list(frame), frame.to_numpy().tolist()), (["name", "name"], [["a", 1]]))
 
   def test_it_is_finished_when_all_cells_are_measured(self):
     finished = []
-    toy = dataclasses.replace(_TOY, finish=lambda run, tidy: finished.append((run, tidy)))
-    run = lambda **options: tidy_experiment.run(toy, _Config(), str(self.base / "run"), **options)
-    with contextlib.redirect_stdout(io.StringIO()):
-      for fault, options in ((_Lost("gone"), {}), (None, {"resume": True})):
-        self.assertEmpty(finished)
-        _FAULTS["<a> 1"] = fault
-        results = run(**options)
-      run(resume=True)
+    changes = {"finish": lambda run, tidy: finished.append((run, tidy))}
+    for fault, options in ((_Lost("gone"), {}), (None, {"resume": True})):
+      self.assertEmpty(finished)
+      _FAULTS["<a> 1"] = fault
+      results = self._measured(changes=changes, **options)
+    self._measured(changes=changes, resume=True)
 
     (whole, tidy), (again, _) = finished  # No report was drawn, so the run went on.
     self.assertTrue(whole.is_resumed and again.is_resumed)
     pd.testing.assert_frame_equal(tidy["results"], results)
 
-  def test_what_was_charged_is_not_overwritten(self):
-    toy = dataclasses.replace(_TOY, is_charged=lambda recorded: recorded is not None)
-    run = lambda **options: tidy_experiment.run(toy, _Config(), str(self.base / "run"), **options)
-    with contextlib.redirect_stdout(io.StringIO()):
-      run()
-      with self.assertRaisesRegex(launch.InputError, "`output_dir`.*budgets add up"):
-        run(overwrite=True)
-
-
-class PageTest(absltest.TestCase):
-
-  def test_is_one_file_with_all_parts_and_nothing_of_the_network(self):
-    folder = self.create_tempdir().full_path
+  def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-      tidy_experiment.run(_TOY, _Config(), os.path.join(folder, "run"))
-    finished = finished_run.FinishedRun(os.path.join(folder, "run"))
-    tidy_report.report(_TOY, finished)
-    page = pathlib.Path(finished.join("report.html")).read_text()
+      tidy_experiment.run(_TOY, _Config(), str(self.base / "run"))
+    tidy_report.report(_TOY, self._finished())
+    page = (self.base / "run" / "report.html").read_text()
 
     self.assertIn("left out: b: <none>", printed.getvalue())
-    self.assertIn("<h1>A toy &amp; more</h1>", page)
-    self.assertIn("007 is better at 0.5.", page)
-    self.assertIn("<h2>Means at 0.5</h2>", page)
-    self.assertNotIn("Not there", page)
-    for text in ("&lt;a&gt;", "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717"):
+    for text in (
+        "A toy &amp; more</h1>", "007 is better at 0.5.", "Means at 0.5</h2>", "&lt;a&gt;",
+        "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717", "below zero</th>",
+    ):
       self.assertIn(text, page)
-    self.assertNotIn("<a>", page)
+    for text in ("Not there", "<a>", "-0.00"):
+      self.assertNotIn(text, page)
     self.assertRegex(page, r"<td>rows wide</td>\s+<td>2</td>")
     self.assertRegex(page, r"<td>rows long</td>\s+<td>–</td>")
-    self.assertIn("<th>below zero</th>", page)
-    self.assertNotIn("-0.00", page)
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
-    text = tidy_report.text(_TOY, finished)
-    self.assertRegex(text, "007 is better at 0.5.\n\nMeans at 0.5\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007")
+    self.assertRegex(
+        tidy_report.text(_TOY, self._finished()),
+        "007 is better at 0.5.\n\nMeans.*\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007",
+    )
 
   def test_figures_have_the_columns_and_the_height_that_they_ask_for(self):
-    finished = finished_run.FinishedRun(os.path.join(self.create_tempdir().full_path, "run"))
-    with contextlib.redirect_stdout(io.StringIO()):
-      tidy_experiment.run(_TOY, _Config(), finished.path)
+    self._measured()
     sizes = []
     for looks in ({}, {"columns": 1}, {"height": lambda frame: 0.5 * frame["method"].nunique()}):
       figure = dataclasses.replace(_TOY.figures[0], **looks)
-      tidy_report.report(dataclasses.replace(_TOY, figures=[figure]), finished)
-      data = pathlib.Path(finished.join("figures"), "curves.png").read_bytes()
+      tidy_report.report(dataclasses.replace(_TOY, figures=[figure]), self._finished())
+      data = (self.base / "run" / "figures" / "curves.png").read_bytes()
       sizes.append(struct.unpack(">II", data[16:24]))
 
     (width, two), (_, one_below_the_other), (_, low) = sizes
