@@ -215,20 +215,10 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise bad_table.bad_header(
-        path, None, f"{e}", by_schema=isinstance(e, _OtherCells) and _has_other_mark(line.decode())
-    ) from e
+    is_other = likely_delimiter(path) != delimiter
+    raise bad_table.bad_header(path, None, f"{e}", by_schema=is_other) from e
   bad_table.check_names(path, names)
   return names
-
-
-class _OtherCells(ValueError):
-  """A line does not have the cells that it must have, with this delimiter."""
-
-
-def _has_other_mark(names: str) -> bool:
-  """Returns whether the names of columns have a delimiter that is no comma."""
-  return any(mark in names for mark in _DELIMITERS[1:])
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -243,7 +233,7 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
     rule = "holds a quoted cell that does not end on it, text after a closing quote, or a very long"
-    raise _OtherCells(f"{rule} cell") from None
+    raise ValueError(f"{rule} cell") from None
 
 
 def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
@@ -261,7 +251,7 @@ def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> lis
     raise ValueError("is empty")
   cells = _cells(line, delimiter)
   if len(cells) != len(are_empty):
-    raise _OtherCells(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
+    raise ValueError(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
   if any(itertools.compress(cells, are_empty)):
     raise ValueError("has a cell in a column without a name")
   return cells
@@ -347,8 +337,8 @@ class _Reader:
         yield self._values(columns, first)
         if problem is not None:
           row = first + len(next(iter(columns.values())))
-          by_schema = isinstance(problem, _OtherCells) and _has_other_mark("".join(names))
-          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=by_schema)
+          is_other = likely_delimiter(self._path) != self._schema.delimiter
+          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=is_other)
         first += len(lines)
 
   def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
