@@ -295,6 +295,16 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return b'"' not in re.sub(ended, b"", data)
 
 
+def _end_empty(lines: Iterable[bytes], names: Sequence[str], delimiter: str) -> bool:
+  """Returns whether the cells that must be empty are the last ones of plain lines, and are."""
+  are_empty = _are_empty(names)
+  if not any(are_empty):
+    return True
+  end = delimiter.encode() * sum(are_empty)
+  is_last = are_empty == tuple(sorted(are_empty))
+  return is_last and all(line.rstrip(b"\r\n").endswith(end) for line in lines)
+
+
 class _Reader:
   """Reads a file."""
 
@@ -380,7 +390,8 @@ class _Reader:
     from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
 
     data = b"".join(lines)
-    if any(_are_empty(names)) or not _is_plain(lines, data, self._schema.delimiter):
+    delimiter = self._schema.delimiter
+    if not _is_plain(lines, data, delimiter) or not _end_empty(lines, names, delimiter):
       return None
     words = pa.dictionary(pa.int32(), pa.string())
     types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
@@ -391,7 +402,7 @@ class _Reader:
           arrow_csv.ReadOptions(
               column_names=numbered, block_size=2 * len(data) + 1, use_threads=False
           ),
-          arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
+          arrow_csv.ParseOptions(delimiter=delimiter),
           arrow_csv.ConvertOptions(
               column_types=types, include_columns=list(types), strings_can_be_null=True,
               null_values=list(self._schema.missing_values),

@@ -548,6 +548,16 @@ class ShortcutTest(_ReadTest):
   def test_reads_lines_the_same_that_others_take_otherwise(self, lines, private):
     self._assert_same(self._text(*lines), _SCHEMA, private)
 
+  @parameterized.product(
+      odd=(b"1,2,1,u", b"1,2,1,u,", b"1,2,1,u,,", b"1,2,1,u,5,", b"1,2,1,u,,5", b'1,2,1,u,"",',
+           b"1,2,1,u,,\r", b'1,2,1,"u,,'),
+      header=(b"x,n,b,c,,", b"x,n,b,c,,d"), private=(False, True),
+  )
+  def test_reads_cells_without_a_name_the_same(self, odd, header, private):
+    data = self._text(b"3,4,0,v,,", odd, b"5,6,0,v,,\r", header=header)
+    for whole in (data, data[:-1], data[:-2]):
+      self._assert_same(whole, _SCHEMA, private)
+
   def _assert_same(self, data, schema, private):
     def outcome():
       try:
