@@ -213,7 +213,16 @@ def warnings(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> tuple[str, ...]:
   """Returns what the reader of the report must not overlook."""
-  return (*task.warnings, *([_AGGREGATOR] if config.aggregator != "mean" else ()))
+  found = list(task.warnings)
+  if config.aggregator != "mean":
+    found.append(_AGGREGATOR)
+  if config.evaluated_clients is not None:
+    found.append(
+        f"Models were evaluated on the data of {config.evaluated_clients:,} of "
+        f"{len(task.clients):,} clients, drawn at random (--evaluated_clients); tables and figures "
+        "of clients and of the members of clusters are of these alone."
+    )
+  return tuple(found)
 
 
 def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
@@ -242,7 +251,8 @@ def stages_in_common(
           (config.chosen_methods, before.chosen_methods), (config.personal, before.personal)
       )
   )
-  return ["pretrain", *methods, *method_registry.CONTROLS, *personal]
+  controls = [name for name in config.controls if name in before.controls]
+  return ["pretrain", *methods, *controls, *personal]
 
 
 def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:

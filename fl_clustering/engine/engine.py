@@ -17,6 +17,7 @@ from fl_clustering.engine import alone_training
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_moments
+from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
@@ -284,7 +285,7 @@ class Engine:
     Raises:
       divergence.TrainingDiverged: If an output is not finite.
     """
-    files = {"test": self.files.test, "validation": self.files.validation}[part]
+    files: Any = {"test": self.files.test, "validation": self.files.validation}[part]
     requests = [
         evaluation.Request(k, tuple(files[client] for client in clients))
         for k, clients in enumerate(members)
@@ -338,6 +339,21 @@ class Engine:
         down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
     )
     return found
+
+  def sketches(self, vector: np.ndarray, clients: np.ndarray, size: int) -> np.ndarray:
+    """Returns what a linear probe learns of the clients' training data, projected at random.
+
+    Args:
+      vector: The model, which plays no part: the probe starts from zero.
+      clients: The clients, whether they were in training or not.
+      size: How many numbers a client sends.
+
+    Returns:
+      Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
+    """
+    del vector
+    self._count_bytes(up=len(clients) * size)
+    return client_sketches.sketches(self.model, self.files, clients, size)
 
   def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
     """Returns the first left singular vectors of the clients' examples of each label.

@@ -9,7 +9,7 @@ the run's files.  So whoever reads those knows who took part in which round.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, Protocol, Sequence
+from typing import NamedTuple, Protocol, Sequence, Union
 
 import numpy as np
 
@@ -32,14 +32,18 @@ class Schedule(Protocol):
   def clients_per_round(self) -> int | None: ...
 
   @property
+  def evaluated_clients(self) -> int | None: ...
+
+  @property
   def client_epochs_per_round(self) -> int: ...
 
   @property
   def grouping_epochs(self) -> int | None: ...
 
 
-# Per model, the clients that train it, int64 arrays.  A client may train several, or none.
-Clusters = Sequence[np.ndarray]
+# Per model, the clients that train it: int64 arrays, or one of shape (num_models, n).  A client may
+# train several, or none.
+Clusters = Union[Sequence[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,6 +128,14 @@ def participants(
     return np.arange(num_clients)
   rng = randomness.generator(seed, "participants", round_num)
   return np.sort(rng.choice(num_clients, clients_per_round, replace=False))
+
+
+def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
+  """Returns the clients on whose data a run evaluates models, as an increasing array."""
+  if config.evaluated_clients is None:
+    return np.arange(num_clients)
+  rng = randomness.generator(config.seed, "evaluated clients")
+  return np.sort(rng.choice(num_clients, config.evaluated_clients, replace=False))
 
 
 def most_rounds_of_a_client(

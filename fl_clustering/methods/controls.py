@@ -35,7 +35,9 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
-    return method.ClusterState(weights.mean_of(weights.clients)[None], (engine.clients,))
+    # Clusters start from their clients' weights, or all from the last global model.
+    start = pretrained.vector if weights is None else weights.mean_of(weights.clients)
+    return method.ClusterState(start[None], (engine.clients,))
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray

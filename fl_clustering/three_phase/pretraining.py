@@ -46,11 +46,13 @@ class _State:
 def pretrain(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
     engine: engine_lib.Engine, stage_runner: stages.StageRunner, started_from: str,
+    keeps_weights: bool = True,
 ) -> method_lib.Pretrained:
   """Runs phase 1, from its checkpoint if there is one.
 
   Args:
     started_from: The `stages.digest` of what phase 1 starts from.
+    keeps_weights: Whether all clients' own weights are wanted.
   """
   aggregator = config.build_aggregator()
   fedavg = federated_training.FedAvg(
@@ -63,6 +65,8 @@ def pretrain(
   )
   initial = fedavg.initialize()
 
+  evaluated = participation.evaluated(config, len(engine.clients))
+
   def start() -> tuple[_State, list[stages.Row]]:
     return _State(initial, initial.vector, cost_lib.Cost()), []
 
@@ -73,7 +77,7 @@ def pretrain(
     cost = engine.training_cost(round_.clients, round_.num_epochs)
     vectors = after.vector[None]
     with divergence.told(f"after round {round_num}"):
-      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,))
+      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,), evaluated)
       (global_test,) = engine.global_confusions(vectors)
     of_model = metrics_lib.model_metrics(global_test)
     rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
@@ -93,6 +97,8 @@ def pretrain(
       save_all=aggregator.is_private,
   ))
   vector = state.fedavg.vector
+  if not keeps_weights:
+    return method_lib.Pretrained(initial.vector, vector, None, cost=state.cost)
   last_round = participation.round_of(config, len(engine.clients), config.pretrain_rounds)
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.

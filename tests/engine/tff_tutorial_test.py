@@ -158,7 +158,7 @@ class TutorialTest(absltest.TestCase):
     sizes = [len(client.train) for client in task.clients]
     accuracies = []
     for number in range(1, _NUM_ROUNDS + 1):
-      state, _ = fedavg.next(state, participation.Round(number, task.client_ids, _NUM_EPOCHS))
+      state, _ = fedavg.next(state, participation.Round(number, np.arange(len(sizes)), _NUM_EPOCHS))
       trained, num_right = zip(
           *(_train_plainly(weights, client, number) for client in task.clients)
       )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bench import audited_clusters
+from fl_clustering.engine import client_sketches
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import networks
@@ -77,7 +78,7 @@ class SketchTest(parameterized.TestCase):
 
   def _sketch(self, features, labels):
     examples = tf.constant(features, tf.float32), tf.constant(labels, tf.int32)
-    return client_messages.sketch(_MODEL, examples).numpy()
+    return client_sketches.sketch(_MODEL, examples).numpy()
 
   @parameterized.parameters(1.0, 1e30, math.nan, math.inf)
   def test_has_norm_one_or_is_zero(self, scale):
@@ -100,7 +101,7 @@ class SketchTest(parameterized.TestCase):
   @parameterized.parameters(0.0, 1e9)
   def test_about_a_mean_has_norm_one_whatever_the_mean(self, mean):
     own = tf.constant(self._sketch(_RNG.normal(size=(9, 4)), [0, 1, 2] * 3))
-    about = tf.fill([client_messages.SKETCH_DIM], tf.constant(mean, tf.float64))
+    about = tf.fill([client_sketches.SIZE], tf.constant(mean, tf.float64))
     centered = client_messages.centered_sketch(own, about)
     self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
 
@@ -109,7 +110,7 @@ class SlotTest(absltest.TestCase):
 
   def test_is_that_of_the_sketch_and_then_that_of_least_loss(self):
     path = os.path.join(self.create_tempdir().full_path, "sketch")
-    centers = np.eye(2, client_messages.SKETCH_DIM)
+    centers = np.eye(2, client_sketches.SIZE)
     (0.3 * centers[0] + 0.7 * centers[1]).tofile(path)
     examples = tf.constant(_RNG.normal(size=(9, 4)), tf.float32), tf.constant([0, 1, 2] * 3)
     update = client_messages.update_of(
@@ -136,7 +137,7 @@ def _messages(train, test, vectors, clip_norm):
   )
   return (
       client_messages.or_zeros(
-          lambda: client_messages.sketch(_MODEL, train), client_messages.SKETCH_DIM, train
+          lambda: client_sketches.sketch(_MODEL, train), client_sketches.SIZE, train
       ),
       client_messages.or_zeros(lambda: client_messages.norm_message(update), 35, train),
       client_messages.or_zeros(
@@ -175,9 +176,9 @@ class UnusableClientTest(absltest.TestCase):
       pass
     examples = client_messages.read(_MODEL, path)
     message = client_messages.or_zeros(
-        lambda: client_messages.sketch(_MODEL, examples), client_messages.SKETCH_DIM, examples
+        lambda: client_sketches.sketch(_MODEL, examples), client_sketches.SIZE, examples
     )
-    self.assertEqual(message.numpy().tolist(), [0] * client_messages.SKETCH_DIM)
+    self.assertEqual(message.numpy().tolist(), [0] * client_sketches.SIZE)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ def _clusters(config, names):
         state = rounds.run(start, numbers, config, engine, stage_runner).state
       _, assignment = state.reported_clusters()
       groups = task.true_groups
-      yield name, assignment, groups and assignment.adjusted_rand_index(groups)
+      index = None if groups is None else assignment.adjusted_rand_index(groups)
+      yield name, assignment, index
 
 
 class PresetsTest(parameterized.TestCase):
