@@ -13,6 +13,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import extras
+from fl_clustering.engine import engines
 
 _PACKAGES = (
     "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
@@ -68,7 +69,7 @@ for top in {_PACKAGES}:
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
       # TFF's worker is for Linux.  Without a name, it is raised on purpose.
-      known = {extras.FEDERATED}
+      known = {(*extras.FEDERATED, 'jax')}
       if ".runtime." in module.name:
         known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:
@@ -160,10 +161,22 @@ class LightInstallTest(parameterized.TestCase):
     )
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
+  @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
+  def test_three_phases_without_tensorflow_take_the_other_engine(self):
+    self._write_clients("data", "{}.csv")
+    printed = self._run(
+        "experiments.three_phase_emnist", "--dataset=files", "--data_dir=data",
+        "--label_column=b", "--model=logistic", "--methods=kmeans,ifca", "--num_clusters=2",
+        "--pretrain_rounds=1", "--cluster_rounds=1", "--control_repeats=0", "--output_dir=out",
+    )[0]
+    self.assertStartsWith(printed, "engine: jax")
+    self.assertRegex(printed, "K-means  +2 ")
+    self.assertTrue((self.folder / "out" / "report.html").exists())
+
   def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self):
     self._write_clients("data", "{}.csv")
     error = self._run(
-        "experiments.three_phase_emnist", "--dataset=files", "--data_dir=data",
+        "experiments.three_phase_emnist", "--engine=tff", "--dataset=files", "--data_dir=data",
         "--label_column=b", "--output_dir=out", code=1,
     )[1]
     self.assertNotIn("Traceback", error)
