@@ -4,9 +4,12 @@ import sys
 
 from absl.testing import absltest
 
+from tests import nightly
+
 
 class VerdictBenchmarkTest(absltest.TestCase):
 
+  @nightly.only
   def test_judges_methods_against_themselves(self):
     run = subprocess.run(
         [
