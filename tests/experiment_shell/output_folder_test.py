@@ -94,7 +94,9 @@ class OutputFolderTest(parameterized.TestCase):
         "folder.start({'config': {'seed': 1}})\nos._exit(3)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    killed = subprocess.run([sys.executable, "-c", program, self.path], check=False, env=environment)
+    killed = subprocess.run(
+        [sys.executable, "-c", program, self.path], check=False, env=environment
+    )
     self.assertEqual(killed.returncode, 3)
     folder = self._start({"seed": 1}, resume=True)
     folder.close()

@@ -351,7 +351,9 @@ class PaperTest(_ProgramTest):
 
   def test_a_resumed_run_ends_with_the_same_files(self):
     grid, flags = data.grid_name(0.1, 50, 1.0), ("--figure=rounds,sse", "--seeds=1")
-    figures = {"rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "sums")}}
+    figures = {
+        "rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "sums")},
+    }
     central = methods.METHODS["central"]
     self.enter_context(mock.patch.dict(methods.FIGURES, figures))
     self.enter_context(mock.patch.object(runtime, "LocalRuntime", contextlib.nullcontext))
@@ -395,7 +397,8 @@ class BadInputTest(_ProgramTest):
       ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"),
       ((_OWN, "--num_clusters=2", "--max_points=4"), "`max_points`"), (_PRIVATE[:-1], "`schema`"),
       (("--data_dir={0}/more",), "b.csv, line 1, column 'z'"), (("--exclude=x",), "`exclude`"),
-      (("--data_dir=/no/such",), "/no/such"), (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
+      (("--data_dir=/no/such",), "/no/such"),
+      (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
       (("--data_dir={0}/bad", "--exclude=y"), "--exclude=y --output=schema.json"),
       ((*_PRIVATE, "--exclude=y"), "exclude"), ((_OWN, "--client_column=who"), "client"),
       (("--min_clients=1",), "`min_clients`"), ((*_PRIVATE, "--min_clients=1"), "`min_clients`"),

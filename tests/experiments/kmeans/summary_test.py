@@ -114,10 +114,8 @@ class SummaryTest(absltest.TestCase):
     for name, figure in (("regular", "beta 0.1"), ("noise", "200 points, noise 1.5")):
       self.assertIn(figure, set(self.frames[f"{name}_points"]["panel"]))
     extreme = self.frames["extreme_points"]
-    clients = data.draw_extreme(1.0, 0).points
-    self.assertEqual(
-        extreme.groupby("client").size().to_dict(), {name: len(own) for name, own in clients.items()}
-    )
+    sizes = {name: len(own) for name, own in data.draw_extreme(1.0, 0).points.items()}
+    self.assertEqual(extreme.groupby("client").size().to_dict(), sizes)
     self.assertEqual(extreme["panel"].nunique(), 5)
 
   def test_report_has_the_figures_that_were_chosen(self):

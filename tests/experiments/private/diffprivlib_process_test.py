@@ -23,7 +23,8 @@ class DiffprivlibProcessTest(parameterized.TestCase):
     process = self._process()
     others = self.points[::2] + 1  # Another number of points, not contiguous before.
     for points, k, epsilon, seed in (
-        (self.points, 3, 0.25, 7), (others, 2, 1.0, 0), (others, 5, 1.0, 0), (self.points, 2, 1.0, 0)
+        (self.points, 3, 0.25, 7), (others, 2, 1.0, 0), (others, 5, 1.0, 0),
+        (self.points, 2, 1.0, 0),
     ):
       expected = np.random.default_rng(seed).normal(size=(k, 4)) / 100
       expected[0] = points.mean(axis=0)

@@ -102,7 +102,7 @@ class _ProgramTest(parameterized.TestCase):
 
   @classmethod
   def _run(cls, name, *arguments):
-    """Runs the program with an output folder of this name; returns its path, and what is printed."""
+    """Runs the program; returns the path of the output folder, and what is printed."""
     folder = os.path.join(cls.base, name)
     flags = in_process.overriding(cls.flags, f"--output_dir={folder}", *arguments)
     return folder, in_process.run_main(private_clusters.main, *flags)
