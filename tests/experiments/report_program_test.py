@@ -1,7 +1,5 @@
 import json
 import os
-import subprocess
-import sys
 from unittest import mock
 
 from absl.testing import absltest
@@ -12,6 +10,7 @@ from experiment_shell import launch
 from experiments import report
 from experiments import reports
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.experiments.private import sample_benchmark
 
 
@@ -75,12 +74,9 @@ class ReportProgramTest(parameterized.TestCase):
       reports.write_report(experiment, finished_run.FinishedRun(self.create_tempdir().full_path))
 
   def test_without_the_flag_it_ends_with_one_line_and_code_2(self):
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.report"], check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    self.assertEqual(result.returncode, 2)
-    self.assertRegex(result.stderr, "^error: `run` .*\n$")
+    code, _, stderr = run_folder.ended("-m", "experiments.report")
+    self.assertEqual(code, 2)
+    self.assertRegex(stderr, "^error: `run` .*\n$")
 
 
 if __name__ == "__main__":

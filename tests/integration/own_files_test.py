@@ -111,23 +111,6 @@ class OwnFilesTest(absltest.TestCase):
     recall, *_ = program.table(self.folder, "clients", phase="baseline", metric="recall")["value"]
     self.assertAlmostEqual(recall, 0.5)
 
-  def test_profiles_are_those_of_the_training_rows(self):
-    clusters = load_model.load_model(self.folder).clusters
-    training = set(program.table(self.folder, "examples", new=0)["client"])
-    found = {
-        (row["cluster"], row["feature"]): row
-        for row in self.run_.rows("profiles.csv", ("feature",))
-    }
-    for k in (0, 1):
-      rows = pd.concat([
-          pd.read_csv(os.path.join(self.data, f"{client_id}.csv"), sep=";")
-          for client_id in training if k in clusters[client_id]
-      ])
-      rows = rows[rows["part"] == "train"]
-      north = found[k, "ward=north"]
-      self.assertEqual(north["num_rows"], len(rows))
-      self.assertAlmostEqual(north["mean"], (rows["ward"] == "north").mean(), places=5)
-
   def _of_client(self, method, client):
     """Returns a client's metrics under the model that it gets in the end."""
     rows = program.table(self.folder, "clients", method=method, client=client)

@@ -3,8 +3,6 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -20,6 +18,7 @@ from experiment_shell import launch
 from experiments import study
 from tests import nightly
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv", "problems.csv", "summary.json", "tables/cells.csv")
@@ -30,26 +29,16 @@ _flags = None
 _uninterrupted = None
 
 
-def _started(*arguments):
-  """Starts Python in a process of its own; returns its `Popen`."""
-  return subprocess.Popen(
-      [sys.executable, *arguments],
-      env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-  )
-
-
-def _ended(process):
-  """Waits for a program that ends well; returns what it printed."""
-  with process:
-    stdout, stderr = process.communicate()
-  assert process.returncode == 0, stderr
+def _run(*arguments):
+  """Runs Python, which ends well; returns what it printed."""
+  code, stdout, stderr = run_folder.ended(*arguments)
+  assert code == 0, stderr
   return stdout, stderr
 
 
 def _study(folder, *flags):
-  """Starts a study of the small data set in a process of its own."""
-  return _started("-m", "experiments.study", *_flags, *_METHODS, *flags, f"--output_dir={folder}")
+  """Returns the arguments of Python for a study of the small data set."""
+  return "-m", "experiments.study", *_flags, *_METHODS, *flags, f"--output_dir={folder}"
 
 
 def _run_here(folder, *flags):
@@ -57,11 +46,6 @@ def _run_here(folder, *flags):
   return in_process.run_main(
       study.main, *in_process.overriding((*_flags, *_METHODS), *flags), f"--output_dir={folder}"
   )
-
-
-def _read(folder, name):
-  with open(os.path.join(folder, name), encoding="utf-8") as file:
-    return file.read()
 
 
 def _cells(folder):
@@ -94,7 +78,7 @@ class StudyTest(parameterized.TestCase):
 
   def _assert_same(self, folder):
     for name in _TABLES:
-      self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
+      self.assertEqual(run_folder.read(folder, name), run_folder.read(_uninterrupted, name), name)
 
   def test_every_cell_has_every_method(self):
     cells = _cells(_uninterrupted)
@@ -135,7 +119,7 @@ class StudyTest(parameterized.TestCase):
     Returns:
       Its exit code, and what it printed to standard error.
     """
-    with _study(folder, *flags) as process:
+    with run_folder.started(*_study(folder, *flags)) as process:
       # The file may be there from the start.
       while not (any(pathlib.Path(folder).glob(pattern)) and
                  psutil.Process(process.pid).children()):
@@ -158,7 +142,7 @@ class StudyTest(parameterized.TestCase):
     )
     self.assertEqual(code, 130, stderr)
     self.assertRegex(stderr, "(?m)^interrupted.*$")
-    _, more = _ended(_study(folder, "--jobs=2", "--resume"))
+    _, more = _run(*_study(folder, "--jobs=2", "--resume"))
 
     self.assertNotRegex(stderr + more, "Traceback|Warning")
     self._assert_same(folder)
@@ -166,7 +150,7 @@ class StudyTest(parameterized.TestCase):
   @nightly.only
   def test_a_cell_whose_process_is_killed_fails_and_is_tried_again(self):
     folder = os.path.join(_base, "lost")
-    with _study(folder, "--jobs=1") as process:
+    with run_folder.started(*_study(folder, "--jobs=1")) as process:
       while not (found := list(pathlib.Path(folder).glob("checkpoints/*/kmeans.npz"))):
         self.assertIsNone(process.poll())
         time.sleep(0.01)
@@ -190,11 +174,11 @@ class StudyTest(parameterized.TestCase):
     folder = os.path.join(_base, "own_method")
 
     # The working folder is none from which the file could be imported.
-    _ended(_started(path.full_path, *in_process.overriding(
+    _run(path.full_path, *in_process.overriding(
         _flags, "--methods=last_layer,kmeans", "--last_layer_linkage=complete",
         "--num_clusters=2", "--personal=", "--settings=rotated", "--num_seeds=1",
         f"--output_dir={folder}",
-    )))
+    ))
 
     run = finished_run.FinishedRun(folder)
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
@@ -224,11 +208,11 @@ class StudyTest(parameterized.TestCase):
       frame["level"] = np.where(frame["x"] + frame["y"] > 0, "high", "low")
       frame.to_csv(os.path.join(data, f"{client_id}.csv"), index=False)
 
-    stdout, _ = _ended(_started(
+    stdout, _ = _run(
         "-m", "experiments.study", f"--output_dir={folder}", *_METHODS, "--dataset=files",
         f"--data_dir={data}", "--label_column=level", "--settings=natural", "--num_folds=2",
         "--num_seeds=1", "--pretrain_rounds=2", "--cluster_rounds=2",
-    ))
+    )
 
     self.assertStartsWith(stdout, "data: 160 rows of tables in clients: 2 features, and 2 classes")
     cells = _cells(folder)

@@ -21,6 +21,7 @@ from experiments import federated_kmeans
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 _TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS = (
     "text", "semicolon", "gzip", "parquet", "parquet views"
@@ -103,17 +104,9 @@ def _write_table(path, kind, rows):
 
 def _files(folder):
   """Returns the content of all files by name, without the centers."""
-  found = {}
-  for directory, _, names in os.walk(folder):
-    for name in names:
-      path = os.path.join(directory, name)
-      short = os.path.relpath(path, folder)
-      with open(path, "rb") as file:
-        content = file.read()
-      if short == "report.html":
-        content = re.sub(rb"<td>[^<]*</td>", b"", content)
-      found[short] = None if short in _OF_CENTERS else content
-  return found
+  found = run_folder.files(folder)
+  found["report.html"] = re.sub(rb"<td>[^<]*</td>", b"", found["report.html"])
+  return {**found, **dict.fromkeys(set(found) & {*_OF_CENTERS})}
 
 
 class NeighboursTest(parameterized.TestCase):

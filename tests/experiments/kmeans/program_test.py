@@ -1,13 +1,9 @@
 """Runs the federated k-means program as a user does; its files are read."""
 
 import contextlib
-import csv
 import json
 import os
-import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -27,6 +23,7 @@ from fl_clustering import runtime
 from fl_clustering.kmeans import estimator
 from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 _GROUPS = np.array([(20.0, 1e5), (50.0, 2e5), (80.0, 1e5)])
 
@@ -36,11 +33,6 @@ def _run(*arguments):
   return in_process.run_main(federated_kmeans.main, *arguments)
 
 
-def _read(folder, name):
-  with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
-    return file.read()
-
-
 def _write(folder, **tables):
   os.makedirs(folder, exist_ok=True)
   for name, text in tables.items():
@@ -48,21 +40,8 @@ def _write(folder, **tables):
       file.write(text)
 
 
-def _rows(folder, name):
-  return list(csv.DictReader(_read(folder, name).splitlines()))
-
-
 def _numbers(rows, *names):
   return np.array([[float(row[name]) for name in names] for row in rows])
-
-
-def _files(folder):
-  paths = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
-  return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
-def _times(folder):
-  return {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
 
 
 class _ProgramTest(parameterized.TestCase):
@@ -106,7 +85,7 @@ class OwnDataTest(_ProgramTest):
     cls.printed = _run(*cls.flags, f"--output_dir={cls.folder}")
 
   def _clusters(self, client=None):
-    rows = _rows(self.folder, "clusters.csv")
+    rows = run_folder.rows(self.folder, "clusters.csv")
     return [int(row["cluster"]) for row in rows if client in (None, row["client"])]
 
   def _bounded(self):
@@ -124,33 +103,33 @@ class OwnDataTest(_ProgramTest):
         os.listdir(os.path.join(self.folder, "figures")), ["profiles.png", "selection.png"]
     )
     self.assertRegex(self.printed, r"\nClusters: 3, .*\n")
-    document = json.loads(_read(self.folder, "config.json"))
+    document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["inputs"]["rows"], dict.fromkeys(self.groups, 60))
     self.assertEqual(document["experiment"], "federated_kmeans_own_data")
     self.assertTrue(document["config"]["standardize"])
-    rows = _rows(self.folder, "tables/selection.csv")
+    rows = run_folder.rows(self.folder, "tables/selection.csv")
     self.assertEqual([row["clusters"] for row in rows], ["2", "3", "4", "5"])
     self.assertEqual([row["verdict"] for row in rows][1], "best")
-    before = _times(self.folder)
+    before = run_folder.times(self.folder)
     again = _run(*self.flags, f"--output_dir={self.folder}", "--resume")
     self.assertIn("finished", again)
-    self.assertEqual(_times(self.folder), before)
+    self.assertEqual(run_folder.times(self.folder), before)
 
   def test_a_group_is_one_cluster_at_all_clients_with_its_means_and_profile(self):
     clusters = np.array(self._clusters())
     groups = np.concatenate(list(self.groups.values()))
     self.assertLen(set(zip(groups, clusters)), 3)
-    rows = _rows(self.folder, "clusters.csv")
+    rows = run_folder.rows(self.folder, "clusters.csv")
     self.assertEqual([int(row["row"]) for row in rows], 3 * list(range(1, 61)))
     points = np.concatenate(list(self.points.values()))
-    for k, row in enumerate(_rows(self.folder, "centroids.csv")):
+    for k, row in enumerate(run_folder.rows(self.folder, "centroids.csv")):
       own = points[clusters == k]
       found = [float(row[name]) for name in ("num_points", "age", "income")]
       np.testing.assert_allclose(found, [len(own), *own.mean(axis=0)], rtol=1e-12)
       profiles = {row["feature"]: float(row["standard_deviation"])
-                  for row in _rows(self.folder, "profiles.csv") if row["cluster"] == str(k)}
+                  for row in run_folder.rows(self.folder, "profiles.csv") if row["cluster"] == str(k)}
       np.testing.assert_allclose([profiles["age"], profiles["income"]], own.std(axis=0), rtol=1e-6)
-    (fit,) = _rows(self.folder, "tables/fit.csv")
+    (fit,) = run_folder.rows(self.folder, "tables/fit.csv")
     self.assertAlmostEqual(float(fit["explained"]), 1 - float(fit["inertia"]) / points.size)
 
   def test_no_share_is_explained_of_a_column_that_is_constant_but_for_rounding(self):
@@ -161,9 +140,9 @@ class OwnDataTest(_ProgramTest):
       _write(self.data, **{client: text})
     _run(f"--data_dir={self.data}", "--standardize", "--num_clusters=2",
          f"--output_dir={self.out}")
-    (fit,) = _rows(self.out, "tables/fit.csv")
+    (fit,) = run_folder.rows(self.out, "tables/fit.csv")
     shares = {row["feature"]: float(row["share_explained"])
-              for row in _rows(self.out, "profiles.csv")}
+              for row in run_folder.rows(self.out, "profiles.csv")}
     self.assertEqual(shares["total"], 0)
     self.assertAlmostEqual(shares["pressure"], float(fit["explained"]))
     self.assertAlmostEqual(shares["pressure"], 1 - float(fit["inertia"]) / 100)
@@ -171,7 +150,7 @@ class OwnDataTest(_ProgramTest):
   def test_centers_on_few_points_are_told(self):
     with self.assertLogs("absl", "WARNING") as logged:
       _run(*self.flags[:1], "--num_clusters=60", f"--output_dir={self.out}")
-    (row,) = _rows(self.out, "tables/few_points.csv")
+    (row,) = run_folder.rows(self.out, "tables/few_points.csv")
     self.assertIn(f"{row['centers']} of 60 centers", logged.output[0])
 
   def test_predictions_are_the_clusters(self):
@@ -180,7 +159,7 @@ class OwnDataTest(_ProgramTest):
         f"--run={self.folder}", f"--data_dir={self.hospitals}", f"--output={path}"
     )
     self.assertEqual(printed, f"180 rows of 3 clients: {path}\n")
-    self.assertEqual(_read(self.temporary, "found.csv"), _read(self.folder, "clusters.csv"))
+    self.assertEqual(run_folder.read(self.temporary, "found.csv"), run_folder.read(self.folder, "clusters.csv"))
     model = load_model.load_model(self.folder)
     frame = pd.read_csv(os.path.join(self.hospitals, "west.csv"))
     frame.insert(0, "name", "x")
@@ -197,10 +176,10 @@ class OwnDataTest(_ProgramTest):
       np.savez(os.path.join(self.data, f"{client}.npz"), x=points, y=labels)
     flags = [f"--data_dir={self.data}", *self.flags[1:]]
     _run(*flags, f"--output_dir={self.out}")
-    self.assertEqual(list(_rows(self.out, "centroids.csv")[0])[2:], ["x0", "x1"])
-    self.assertEqual(_read(self.out, "clusters.csv"), _read(self.folder, "clusters.csv"))
+    self.assertEqual(list(run_folder.rows(self.out, "centroids.csv")[0])[2:], ["x0", "x1"])
+    self.assertEqual(run_folder.read(self.out, "clusters.csv"), run_folder.read(self.folder, "clusters.csv"))
     _run(flags[0], "--num_clusters=2", "--label_column=x0", f"--output_dir={self.out}_1")
-    self.assertEqual(list(_rows(f"{self.out}_1", "centroids.csv")[0])[2:], ["x1"])
+    self.assertEqual(list(run_folder.rows(f"{self.out}_1", "centroids.csv")[0])[2:], ["x1"])
     for later, of in ((points, "x2"), (points[:, :, np.newaxis], "x0")):
       np.savez(f"{self.data}/south.npz", x=np.concatenate([later, later], axis=1), y=labels)
       with self._refused(f"south.npz, column '{of}"):
@@ -210,7 +189,7 @@ class OwnDataTest(_ProgramTest):
     shutil.copytree(self.folder, self.out)
     os.remove(os.path.join(self.out, "report.html"))
     in_process.run_main(report.main, f"--run={self.out}")
-    self.assertEqual(_read(self.out, "report.html"), _read(self.folder, "report.html"))
+    self.assertEqual(run_folder.read(self.out, "report.html"), run_folder.read(self.folder, "report.html"))
 
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
@@ -226,25 +205,25 @@ class OwnDataTest(_ProgramTest):
         ["centroids.csv", "guarantee.csv", "headline.csv", "leaves.csv", "warnings.csv"],
     )
     self.assertEmpty(os.listdir(os.path.join(self.out, "figures")))
-    inputs = json.loads(_read(self.out, "config.json"))["inputs"]
+    inputs = json.loads(run_folder.read(self.out, "config.json"))["inputs"]
     self.assertEqual(inputs, {"clients": {"north": 0, "south": 1, "west": 2}})
-    stated = {row["name"]: row["value"] for row in _rows(self.out, "guarantee.csv")}
+    stated = {row["name"]: row["value"] for row in run_folder.rows(self.out, "guarantee.csv")}
     self.assertEqual((stated["trust"], stated["min_clients"]), ("none", "2"))
     self.assertStartsWith(stated["noise"], "secure")
-    self.assertEqual([row["metric"] for row in _rows(self.out, "results.csv")], ["rounds"])
-    self.assertNotIn("inertia", {row["metric"] for row in _rows(self.out, "rounds.csv")})
-    rows = _rows(self.out, "centroids.csv")
+    self.assertEqual([row["metric"] for row in run_folder.rows(self.out, "results.csv")], ["rounds"])
+    self.assertNotIn("inertia", {row["metric"] for row in run_folder.rows(self.out, "rounds.csv")})
+    rows = run_folder.rows(self.out, "centroids.csv")
     self.assertEqual([list(row) for row in rows], [["cluster", "age", "income"]] * 3)
     # The radius is so large that the noise hides the groups' ages.
     incomes = _numbers(rows, "income")
     for income in (1e5, 2e5):
       self.assertLess(abs(incomes - income).min(), 3e4)
-    before = _files(self.out)
+    before = run_folder.files(self.out)
     in_process.run_main(report.main, f"--run={self.out}")
     self.assertIn("finished", _run(*flags, "--resume"))
     with self._refused("`output_dir` .*budgets"):
       _run(*flags, "--overwrite")
-    self.assertEqual(_files(self.out), before)
+    self.assertEqual(run_folder.files(self.out), before)
 
   @parameterized.parameters(
       (load_model, "SavedKMeans", True), (tidy_report, "write_page", False)
@@ -287,7 +266,7 @@ class OwnDataTest(_ProgramTest):
     _write(self.data, a="x,y\n1,2\n,8\n")
     in_process.run_predict(*flags)
     distances = np.linalg.norm(model.centroids - np.array([[[1, 2]], [[0, 8]]]), axis=2)
-    found = [int(row["cluster"]) for row in _rows(self.temporary, "found.csv")]
+    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
     self.assertEqual(found, distances.argmin(axis=1).tolist())
     with self._refused("output"):
       in_process.run_predict(*flags)
@@ -301,7 +280,7 @@ class OwnDataTest(_ProgramTest):
       in_process.run_predict(*flags)
     age, income, who = map(schema_lib.Field, ("age", "income", "who"))
     in_process.run_predict(*flags, self._schema(income, age, delimiter=";", decimal=","))
-    found = [int(row["cluster"]) for row in _rows(self.temporary, "found.csv")]
+    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
     self.assertEqual(found, self._clusters("west"))
     bounded, text = schema_lib.Field("age", minimum=0), schema_lib.Field("who", "string")
     for fields, options, named in (
@@ -316,7 +295,7 @@ class OwnDataTest(_ProgramTest):
       with self._refused("west.csv, line 2, column 'age'"):
         in_process.run_predict(*flags, "--overwrite")
       in_process.run_predict(*flags, self._schema(age, income, missing="mean"), "--overwrite")
-      self.assertLen(_rows(self.temporary, "found.csv"), 1)
+      self.assertLen(run_folder.rows(self.temporary, "found.csv"), 1)
 
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
@@ -343,7 +322,7 @@ class OwnDataTest(_ProgramTest):
       _run(*flags, "--resume")
     # Two of four numbers of clusters were tried; the best one is fitted again.
     self.assertEqual(fit.call_count, num_fits)
-    self.assertEqual(_files(self.out), _files(self.folder))
+    self.assertEqual(run_folder.files(self.out), run_folder.files(self.folder))
 
 
 class PaperTest(_ProgramTest):
@@ -366,11 +345,11 @@ class PaperTest(_ProgramTest):
     fkm["fkm"] = central
     _run(*flags, f"--output_dir={self.out}_2", "--resume")
 
-    whole = _files(self.out)
+    whole = run_folder.files(self.out)
     self.assertContainsSubset(
         {"results.csv", "curves.csv", "report.html", "figures/rounds.png", "tables/sse.csv"}, whole
     )
-    self.assertEqual(_files(f"{self.out}_2"), whole)
+    self.assertEqual(run_folder.files(f"{self.out}_2"), whole)
     results = pd.read_csv(f"{self.out}/results.csv")
     found = results.pivot(index=["data", "method"], columns="metric", values="value")
     self.assertLen(found, 5)
@@ -421,16 +400,14 @@ class BadInputTest(_ProgramTest):
     _write(self.data, all="who,x\n" + "".join(f"{i},{n}\n" for n, i in enumerate((*ids, *ids))))
     _run(f"--data_dir={self.data}", "--client_column=who", "--num_clusters=2",
          f"--output_dir={self.out}")
-    self.assertCountEqual({row["client"] for row in _rows(self.out, "clusters.csv")}, ids)
+    self.assertCountEqual({row["client"] for row in run_folder.rows(self.out, "clusters.csv")}, ids)
 
   def test_ends_a_process_with_one_line_and_code_2(self):
-    result = subprocess.run(
-        [sys.executable, "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"],
-        check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    code, _, stderr = run_folder.ended(
+        "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"
     )
-    self.assertEqual(result.returncode, 2, result.stderr)
-    self.assertRegex(result.stderr, r"^error: `figure` .*\n$")
+    self.assertEqual(code, 2, stderr)
+    self.assertRegex(stderr, r"^error: `figure` .*\n$")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Tests of the multi-view program, on a few points in files."""
 
-import csv
 import json
 import os
-import pathlib
 import shutil
 import tempfile
 from unittest import mock
@@ -21,6 +19,7 @@ from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 _CLASSES = np.array(["bird", "cat", "dog"])
 _DIALECT = {"sep": ";", "decimal": ","}
@@ -66,16 +65,6 @@ def _run(output, *arguments):
   return in_process.run_main(multi_view.main, f"--output_dir={output}", *arguments)
 
 
-def _read(folder, name):
-  with open(os.path.join(folder, name), "rb") as file:
-    return file.read()
-
-
-def _rows(folder, name):
-  with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
-    return list(csv.DictReader(file))
-
-
 class SitesTest(absltest.TestCase):
   """One run on sites with labels; its files are read, and it is cut off and resumed."""
 
@@ -92,11 +81,11 @@ class SitesTest(absltest.TestCase):
         "--num_rounds=5",
     )
     cls.printed = _run(cls.output, *cls.flags)
-    cls.rows = _rows(cls.output, "clusters.csv")
+    cls.rows = run_folder.rows(cls.output, "clusters.csv")
     cls.clusters = [int(row["cluster"]) for row in cls.rows]
     cls.kinds = [
         row["kind"] for site in ("north", "south")
-        for row in _rows(os.path.join(cls.sites, site), "labels.csv")
+        for row in run_folder.rows(os.path.join(cls.sites, site), "labels.csv")
     ]
 
   def test_what_it_leaves_and_prints(self):
@@ -114,7 +103,7 @@ class SitesTest(absltest.TestCase):
         os.listdir(os.path.join(self.output, "figures")),
         ["confusion.png", "objectives.png", "profiles.png", "weights.png"],
     )
-    inputs = json.loads(_read(self.output, "config.json"))["inputs"]
+    inputs = json.loads(run_folder.read(self.output, "config.json"))["inputs"]
     self.assertEqual(inputs["datasets"]["sites"]["classes"], list(_CLASSES))
     self.assertEqual(inputs["datasets"]["sites"]["sites"], {"north": 30, "south": 20})
     self.assertEqual(list(inputs["schemas"]), ["x", "y"])
@@ -130,7 +119,7 @@ class SitesTest(absltest.TestCase):
   def test_the_clusters_are_those_of_equal_weights_and_the_first_seed(self):
     def measured(name):
       return [
-          float(row["value"]) for row in _rows(self.output, name)
+          float(row["value"]) for row in run_folder.rows(self.output, name)
           if row["method"] == "equal" and row["seed"] == "0"
       ]
 
@@ -146,7 +135,7 @@ class SitesTest(absltest.TestCase):
         for site in ("north", "south")
     ])
     means = pay.groupby(self.clusters).mean()
-    rows = _rows(self.output, "centroids.csv")
+    rows = run_folder.rows(self.output, "centroids.csv")
     self.assertEqual(
         list(rows[0]),
         ["cluster", "num_points", "x: u", "x: v", "x: w", "y: pay", "y: flat"],
@@ -156,7 +145,7 @@ class SitesTest(absltest.TestCase):
     np.testing.assert_allclose([float(row["y: pay"]) for row in rows], means, atol=2e3)
     self.assertEqual({row["y: flat"] for row in rows}, {"5.0"})
     profiles = {
-        int(row["cluster"]): float(row["mean"]) for row in _rows(self.output, "profiles.csv")
+        int(row["cluster"]): float(row["mean"]) for row in run_folder.rows(self.output, "profiles.csv")
         if row["feature"] == "y: pay"
     }
     np.testing.assert_allclose([profiles[k] for k in range(3)], means, rtol=1e-9)
@@ -169,7 +158,7 @@ class SitesTest(absltest.TestCase):
 
   def test_predictions_are_the_clusters(self):
     self.assertStartsWith(self._predict(self.sites), "50 rows of 2 clients: ")
-    self.assertEqual(_read(self.base, "predictions.csv"), _read(self.output, "clusters.csv"))
+    self.assertEqual(run_folder.read(self.base, "predictions.csv"), run_folder.read(self.output, "clusters.csv"))
     south = os.path.join(self.sites, "south")
     found = load_model.load_model(self.output).predict({
         "x": pd.read_parquet(os.path.join(south, "x.parquet")),
@@ -192,14 +181,11 @@ class SitesTest(absltest.TestCase):
     self.assertFalse(os.path.exists(os.path.join(copy, "clusters.csv")))
     with mock.patch.object(comparison, "_outcome", side_effect=AssertionError):  # Not again.
       _run(copy, *self.flags, "--resume")
-    paths = [path for path in pathlib.Path(self.output).rglob("*") if path.is_file()]
-    for path in paths:
-      name = path.relative_to(self.output)
-      self.assertEqual(path.read_bytes(), pathlib.Path(copy, name).read_bytes(), name)
+    self.assertEqual(run_folder.files(copy), run_folder.files(self.output))
     self.assertIn("finished", _run(copy, *self.flags, "--resume"))
     os.remove(os.path.join(copy, "report.html"))
     in_process.run_main(report.main, f"--run={copy}")
-    self.assertEqual(_read(copy, "report.html"), _read(self.output, "report.html"))
+    self.assertEqual(run_folder.read(copy, "report.html"), run_folder.read(self.output, "report.html"))
 
   def test_a_run_on_other_ids_is_not_resumed(self):
     other = shutil.copytree(self.sites, os.path.join(self.base, "renamed"))
@@ -229,7 +215,7 @@ class ProgramTest(parameterized.TestCase):
     )
     self.assertIn("objective", printed)
     self.assertNotIn("NMI", printed)
-    rows = _rows(self.output, "clusters.csv")
+    rows = run_folder.rows(self.output, "clusters.csv")
     self.assertLen(rows, 50)
     self.assertEqual(list(rows[0]), ["client", "row", "cluster"])
 

@@ -3,7 +3,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from unittest import mock
@@ -18,6 +17,7 @@ from experiment_shell import launch
 from experiments import dp_benchmark
 from experiments.private import uci
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.experiments.private import fake_diffprivlib
 
 _SMALL = (
@@ -27,13 +27,6 @@ _SMALL = (
 _NUM_CELLS = 2 * (1 + 2 + 2)
 
 
-def _process(*arguments, **options):
-  return subprocess.Popen(
-      [sys.executable, *arguments], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-      **options,
-  )
-
-
 def _run(folder, *arguments):
   return in_process.run_main(dp_benchmark.main, f"--output_dir={folder}", *arguments)
 
@@ -41,11 +34,6 @@ def _run(folder, *arguments):
 def _losses(folder):
   rows = pd.read_csv(os.path.join(folder, "results.csv"))
   return rows[rows["metric"] == "loss"]["value"]
-
-
-def _files(folder):
-  paths = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
-  return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 class RunTest(parameterized.TestCase):
@@ -72,7 +60,7 @@ class RunTest(parameterized.TestCase):
     losses = _losses(self.folder)
     self.assertLen(losses, _NUM_CELLS)
     self.assertTrue(losses.between(0.4, 0.7).all())
-    document = json.loads(_files(self.folder)["config.json"])
+    document = json.loads(run_folder.files(self.folder)["config.json"])
     self.assertEqual(document["experiment"], "dp_benchmark")
     self.assertEqual(document["config"]["epsilon_to_try"], [0.5, 1])
     self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
@@ -90,7 +78,10 @@ class RunTest(parameterized.TestCase):
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
     journal = pathlib.Path(folder, "cells.jsonl")
-    with _process("-m", "experiments.dp_benchmark", *_SMALL, f"--output_dir={folder}") as process:
+    with run_folder.started(
+        "-m", "experiments.dp_benchmark", *_SMALL, f"--output_dir={folder}",
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:
       while not (journal.exists() and "lsh" in journal.read_text()):
         self.assertIsNone(process.poll(), "The run ended before it could be killed.")
         time.sleep(0.01)
@@ -99,7 +90,7 @@ class RunTest(parameterized.TestCase):
 
     _run(folder, *_SMALL, "--resume")
 
-    self.assertEqual(_files(folder), _files(self.folder))
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
 
   def test_a_finished_run_stays_as_it_is(self):
     before = os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns
@@ -123,8 +114,7 @@ class RunTest(parameterized.TestCase):
         "import sys; from experiments import dp_benchmark; "
         "from experiments.private import benchmark; print('tensorflow_federated' in sys.modules)"
     )
-    with _process("-c", code, stdout=subprocess.PIPE, text=True) as process:
-      self.assertEqual(process.stdout.read().strip(), "False")
+    self.assertEqual(run_folder.ended("-c", code)[1].strip(), "False")
 
 
 class OtherRunsTest(absltest.TestCase):
@@ -168,7 +158,7 @@ class OtherRunsTest(absltest.TestCase):
       self.assertEqual((failure["method"], failure["k"]), ("diffprivlib", 13))
       self.assertIn("ArithmeticError: thirteen clusters", failure["last words"])
       self.assertLen(_losses(self.folder), 5)
-    document = json.loads(_files(self.folder)["config.json"])
+    document = json.loads(run_folder.files(self.folder)["config.json"])
     self.assertEqual(document["inputs"]["diffprivlib"]["diffprivlib"], "0.0-invented")
     with self.assertRaisesRegex(launch.InputError, "`output_dir` .*diffprivlib"):
       _run(self.folder, *flags, "--resume", "--diffprivlib_python=")

@@ -1,10 +1,8 @@
 """Runs the program of private clusters as a user does; its files are read."""
 
-import csv
 import functools
 import json
 import os
-import pathlib
 import shutil
 import tempfile
 import unittest
@@ -26,6 +24,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import registry as task_registry
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 _SIMULATION = (
     "--dataset=digits", "--num_clients=12", "--partition=permuted_labels", "--num_groups=2",
@@ -77,19 +76,6 @@ def _interrupted_in(release):
   return mock.patch.object(slot_sums.Door, "ask", interrupted)
 
 
-def _read(*parts):
-  with open(os.path.join(*parts), encoding="utf-8") as file:
-    return file.read()
-
-
-def _rows(*parts):
-  return list(csv.DictReader(_read(*parts).splitlines()))
-
-
-def _bytes(folder):
-  return {path.relative_to(folder): path.read_bytes() for path in pathlib.Path(folder).rglob("*.*")}
-
-
 class _ProgramTest(parameterized.TestCase):
 
   @classmethod
@@ -109,14 +95,14 @@ class _ProgramTest(parameterized.TestCase):
 
   def _check_refused(self, message, name, *arguments):
     """Checks that nobody is asked anything, and that what is there stays as it is."""
-    before = _bytes(os.path.join(self.base, name))
+    before = run_folder.files(os.path.join(self.base, name))
     with (
         mock.patch.object(slot_sums.Door, "ask") as ask,
         self.assertRaisesRegex(launch.InputError, message),
     ):
       self._run(name, *arguments)
     ask.assert_not_called()
-    self.assertEqual(_bytes(os.path.join(self.base, name)), before)
+    self.assertEqual(run_folder.files(os.path.join(self.base, name)), before)
 
 
 class SimulationTest(_ProgramTest):
@@ -131,7 +117,7 @@ class SimulationTest(_ProgramTest):
         "clusters.csv", "config.json", "figures", "report.html", "results.csv", "rounds.csv",
         "summary.json", "tables",
     ])
-    self.assertIn("NOT private", _read(self.folder, "report.html"))
+    self.assertIn("NOT private", run_folder.read(self.folder, "report.html"))
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
 
@@ -139,7 +125,7 @@ class SimulationTest(_ProgramTest):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("killed")
     folder, _ = self._run("killed", "--resume")
-    self.assertEqual(_bytes(folder), _bytes(self.folder))
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
     self.assertIn(runtime.WorkerLost, simulation.EXPERIMENT.failures)
 
   @parameterized.parameters(
@@ -153,7 +139,7 @@ class SimulationTest(_ProgramTest):
     folder = os.path.join(self.base, "other")
     shutil.copytree(self.folder, folder)
     os.remove(os.path.join(folder, "report.html"))
-    document = json.loads(_read(folder, "config.json"))
+    document = json.loads(run_folder.read(folder, "config.json"))
     document["inputs"]["dataset"]["fingerprint"] = "of others"
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
       json.dump(document, file)
@@ -228,7 +214,7 @@ class OwnTablesTest(_ProgramTest):
         os.listdir(self.folder),
         ["config.json", "journal", "released", "report.html", "summary.json"],
     )
-    document = json.loads(_read(self.folder, "config.json"))
+    document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["inputs"], {
         "dataset": {
             "name": "files", "data_dir": os.path.join(self.base, "data"),
@@ -245,16 +231,16 @@ class OwnTablesTest(_ProgramTest):
         "clusters.csv", "config.json", "figures", "ledger.csv", "models.npz", "report.html",
         "rounds.csv", "summary.json",
     ])
-    for name, content in _bytes(folder).items():
+    for name, content in run_folder.files(folder).items():
       for secret in ("one_label", self.base):
         self.assertNotIn(secret.encode(), content, name)
     with np.load(os.path.join(folder, "models.npz")) as models:
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
-    summary = _read(folder, "summary.json")
-    self.assertEqual(_read(self.folder, "summary.json"), summary)
+    summary = run_folder.read(folder, "summary.json")
+    self.assertEqual(run_folder.read(self.folder, "summary.json"), summary)
     privacy = json.loads(summary)["privacy"]
-    spent = np.linalg.norm([float(row["mu"]) for row in _rows(folder, "ledger.csv")])
+    spent = np.linalg.norm([float(row["mu"]) for row in run_folder.rows(folder, "ledger.csv")])
     self.assertAlmostEqual(spent / privacy["mu"], 1, places=6)
     self.assertAlmostEqual(sum(part["share"] for part in privacy["budget"]), 1, places=6)
     self.assertTrue(privacy["is_private"])
@@ -265,20 +251,20 @@ class OwnTablesTest(_ProgramTest):
 
   def test_a_finished_run_is_neither_overwritten_nor_asked_again(self):
     self._check_refused("`output_dir` .*stays charged", "real", "--overwrite")
-    before = _bytes(self.folder)
+    before = run_folder.files(self.folder)
     with mock.patch.object(slot_sums.Door, "ask") as ask:
       _, again = self._run("real", "--resume")
     ask.assert_not_called()
     self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[3:])
-    self.assertEqual(_bytes(self.folder), before)
+    self.assertEqual(run_folder.files(self.folder), before)
 
   def test_its_pages_are_drawn_again(self):
     folder = self._copy("drawn")
-    before = _bytes(folder)
+    before = run_folder.files(folder)
     for page in ("report.html", "released/report.html", "released/figures/rounds.png"):
       os.remove(os.path.join(folder, page))
     in_process.run_main(report.main, f"--run={folder}")
-    self.assertEqual(_bytes(folder), before)
+    self.assertEqual(run_folder.files(folder), before)
 
   def test_it_is_not_resumed_with_other_clients(self):
     os.remove(os.path.join(self._copy("unfinished"), "report.html"))
@@ -293,7 +279,7 @@ class OwnTablesTest(_ProgramTest):
       self._run("damaged")
     interrupted = os.path.join(self.base, "damaged")
     self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
-    entered = _read(interrupted, "journal", "releases.jsonl")
+    entered = run_folder.read(interrupted, "journal/releases.jsonl")
     for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
       with self.subTest(pattern, damage=damage):
         folder = os.path.join(self.create_tempdir().full_path, "run")
@@ -303,13 +289,13 @@ class OwnTablesTest(_ProgramTest):
           continue
         self._run(folder, "--resume")
         self.assertEqual(
-            json.loads(_read(folder, "summary.json"))["lost"],
+            json.loads(run_folder.read(folder, "summary.json"))["lost"],
             [json.loads(line)["name"] for line in entered.splitlines()],
         )
         # All of it is charged, and once.
-        journals = [_read(one, "journal", "releases.jsonl") for one in (folder, self.folder)]
+        journals = [run_folder.read(one, "journal/releases.jsonl") for one in (folder, self.folder)]
         self.assertEqual(*journals)
-        lost = {row["release"] for row in _rows(folder, "released/ledger.csv")
+        lost = {row["release"] for row in run_folder.rows(folder, "released/ledger.csv")
                 if row["answered"] == "0"}
         self.assertLen(lost, len(entered.splitlines()))
 
@@ -319,13 +305,13 @@ class OwnTablesTest(_ProgramTest):
     *_, last = sorted(os.listdir(os.path.join(folder, "journal")))[:-1]
     os.remove(os.path.join(folder, "journal", last))
     self._run("reported", "--resume")
-    self.assertEqual(json.loads(_read(folder, "summary.json"))["lost"], ["report"])
+    self.assertEqual(json.loads(run_folder.read(folder, "summary.json"))["lost"], ["report"])
 
   def test_what_secure_noise_has_released_is_not_asked_again(self):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("charged", "--trust=none")
     folder = os.path.join(self.base, "charged")
-    before = _read(folder, "journal", "releases.jsonl")
+    before = run_folder.read(folder, "journal/releases.jsonl")
     self.assertIn("round 1", before)
     stays = "`output_dir` .*stays charged"
     for arguments in (
@@ -343,11 +329,11 @@ class OwnTablesTest(_ProgramTest):
       self._check_refused("`output_dir`", "charged", *arguments)
     os.rename(kept, settings)
     self._run("charged", "--trust=none", "--resume")
-    self.assertStartsWith(_read(folder, "journal", "releases.jsonl"), before)
+    self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
 
   def test_a_simulation_where_it_is_asked_for(self):
     folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
-    rows = _rows(folder, "results.csv")
+    rows = run_folder.rows(folder, "results.csv")
     accuracies = np.array([float(row["value"]) for row in rows if row["metric"] == "accuracy"])
     # The mean over the three clients with rows for training and testing, one of which each.
     np.testing.assert_allclose(3 * accuracies, np.round(3 * accuracies), atol=1e-5)
