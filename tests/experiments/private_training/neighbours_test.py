@@ -25,6 +25,7 @@ from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
+from tests.experiments.private_training import shared_worker
 
 _TEXT, _SEMICOLON, _PARQUET, _SHARED, _GZIP = "text", "semicolon", "parquet", "shared", "gzip"
 _ROWS = {
@@ -63,6 +64,9 @@ _ALL = {
 _NEIGHBOURS = (
     *_BY_DAY, *((kind, client, rows) for (kind, client), own in _ALL.items() for rows in own)
 )
+
+
+setUpModule = shared_worker.use
 
 
 def _schema(kind):

@@ -1,11 +1,9 @@
 """Runs the program of private clusters as a user does; its files are read."""
 
-import functools
 import json
 import os
 import shutil
 import tempfile
-import unittest
 from unittest import mock
 
 from absl import logging
@@ -25,6 +23,7 @@ from fl_clustering.tasks import registry as task_registry
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
+from tests.experiments.private_training import shared_worker
 
 _SIMULATION = (
     "--dataset=digits", "--num_clients=12", "--partition=permuted_labels", "--num_groups=2",
@@ -51,17 +50,7 @@ _TABLES = {
 _FILES = {"config.json": True, "journal/releases.jsonl": True, "journal/answer_*": False}
 
 
-class _SharedWorker(runtime.LocalRuntime):
-  """A worker for all runs of this process: most of a short run would go by starting one."""
-
-  def __exit__(self, *unused_exception):
-    pass
-
-
-def setUpModule():
-  worker = functools.cache(_SharedWorker)
-  unittest.enterModuleContext(mock.patch.object(runtime, "LocalRuntime", worker))
-  unittest.addModuleCleanup(lambda: worker().close())
+setUpModule = shared_worker.use
 
 
 def _interrupted_in(release):
