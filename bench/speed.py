@@ -32,7 +32,6 @@ from clustering_basics import validate
 from experiment_shell import launch
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering import kmeans as kmeans_lib
@@ -71,14 +70,14 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
       dataset="digits", num_clients=100, partition="dirichlet", dirichlet_alpha=0.5, model=model,
       seed=_SEED,
   )
-  ids, rng = task.client_ids, np.random.default_rng(_SEED)
+  everyone, rng = np.arange(len(task.clients)), np.random.default_rng(_SEED)
   clusters = tuple(
-      tuple(ids[i] for i in rng.choice(len(ids), rng.integers(5, 26), replace=False))
+      rng.choice(everyone, rng.integers(5, 26), replace=False)
       for _ in range(12)
   )
   start = np.concatenate([p.ravel() for p in task.model.initial_parameters(rng)])
   vectors = start + rng.normal(0, 0.01, (20, len(start))).astype(np.float32)
-  own = np.tile(start, (len(ids), 1))
+  own = np.tile(start, (len(everyone), 1))
   own.flags.writeable = False  # So that every turn trains the same models.
   parameters, *of_models = (
       client_update.unflatten(task.model, vector) for vector in (start, *vectors)
@@ -89,18 +88,17 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
     return tf.constant(images), tf.constant(examples.labels.astype(np.int32))
 
   plain = plain_tensorflow.PlainTensorFlow(task.model, 20, 0.1, num_cores)
-  clients = {client.client_id: tensors(client.train) for client in task.clients}
+  clients = {i: tensors(client.train) for i, client in enumerate(task.clients)}
   test = tensors(task.global_test)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores) as local:
     engine = engine_lib.Engine(task, folder, client_update.LocalTraining(20, 0.1), _SEED)
-    round_, alone = participation.Round(1, ids, 1), personalization.Personalization()
+    round_, alone = participation.Round(1, everyone, 1), personalization.Personalization()
     starts = np.tile(start, (len(clusters), 1))
-    requests = [evaluation.Request(i, engine.files.global_test) for i in range(len(vectors))]
     limit_of_phase_2 = lambda _: plain.average(parameters, clients, clusters)
     cases = {
         "FedAvg round": (
-            lambda _: engine.train(start[np.newaxis], (ids,), round_),
-            lambda _: plain.average(parameters, clients, [ids]),
+            lambda _: engine.train(start[np.newaxis], (everyone,), round_),
+            lambda _: plain.average(parameters, clients, [everyone]),
         ),
         f"phase 2 round, {len(clusters)} clusters, {sum(map(len, clusters))} memberships": (
             lambda _: engine.train(starts, clusters, round_), limit_of_phase_2
@@ -110,15 +108,15 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
             lambda _: engine.train_members(starts, clusters, round_), limit_of_phase_2
         ),
         "personal training": (
-            lambda _: engine.train_own(own, ids, round_, start, alone),
-            lambda _: plain.average(parameters, clients, [[client_id] for client_id in ids]),
+            lambda _: engine.train_own(own, everyone, round_, start, alone),
+            lambda _: plain.average(parameters, clients, everyone[:, None]),
         ),
         "losses of 4 models": (
-            lambda _: engine.losses(vectors[:4], ids),
+            lambda _: engine.losses(vectors[:4], everyone),
             lambda _: plain.losses(of_models[:4], clients),
         ),
         "evaluation of 20 models": (
-            lambda _: engine.confusions(vectors, requests),
+            lambda _: engine.global_confusions(vectors),
             lambda _: plain.confusions(of_models, *test),
         ),
     }

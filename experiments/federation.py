@@ -33,6 +33,10 @@ flags.DEFINE_float("delta", None, "Failure probability of the privacy (--new).")
 flags.DEFINE_float(
     "radius", None,
     "Rows farther from the origin, in the schema's units, are moved to this distance (--new).")
+flags.DEFINE_list(
+    "view_norms", None,
+    "In the place of --radius, for a schema of views: likewise a distance for each, in the order "
+    "of their names (--new).")
 flags.DEFINE_integer(
     "max_points", None,
     "Protect all rows of a client together, and use at most so many of each (--new). Default: "
@@ -52,7 +56,7 @@ flags.DEFINE_integer("port", None, "The port that they reach there (--kits). Def
 path_flag.define(
     "output_dir", None, "New folder for NAME.zip of every site, and the operator's own (--kits).")
 
-_PRIVACY = ("epsilon", "delta", "radius", "max_points", "min_sites")
+_PRIVACY = ("epsilon", "delta", "radius", "view_norms", "max_points", "min_sites")
 _OF_KITS = ("host", "port", "output_dir")
 _MIN_SITES, _PORT = 2, 8002
 
@@ -74,14 +78,24 @@ def _public_keys(paths: list[str]) -> dict[str, str]:
   return found
 
 
-def _privacy() -> dict[str, Any]:
+def _privacy(has_views: bool) -> dict[str, Any]:
   """Returns the part of the file that says how rows are protected."""
   given = flags.FLAGS
   if given.exact:
     option_flags.check_left_out(_PRIVACY, "with --exact")
     return {"exact": True}
-  _needed("epsilon", "delta", "radius")
+  if has_views:
+    option_flags.check_left_out(("radius", "max_points"), "with a schema of views")
+    _needed("epsilon", "delta", "view_norms")
+  else:
+    option_flags.check_left_out(("view_norms",), "without a schema of views")
+    _needed("epsilon", "delta", "radius")
   settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
+  if has_views:
+    try:
+      settings["view_norms"] = [*map(float, given.view_norms)]
+    except ValueError:
+      raise validate.error("view_norms", "be numbers", ",".join(given.view_norms)) from None
   return {"privacy": {"min_sites": _MIN_SITES, **settings}}
 
 
@@ -98,7 +112,7 @@ def _new() -> None:
         "format": 1, "name": given.new, "sites": _public_keys(given.sites),
         "schema": federation_lib.schema_hash(schema),
         "widths": [len(one.feature_names) for one in by_view.values()],
-        **_privacy(),
+        **_privacy(not isinstance(schema, schema_lib.Schema)),
     })
     federation.write(given.output)
   print(f"sites: {', '.join(federation.sites)}", f"fingerprint: {federation.fingerprint}", sep="\n")

@@ -28,7 +28,8 @@ flags.DEFINE_float(
     "seconds_to_join", 300.0, "How long sites may take to connect.", lower_bound=1.0)
 
 HELP = (
-    "federation", "schema", "kit", "num_clusters", "standardize", "epsilon", "output_dir", "resume",
+    "federation", "schema", "kit", "num_clusters", "standardize", "view_weights", "epsilon",
+    "output_dir", "resume",
 )
 _PATHS = ("federation", "schema", "kit")
 

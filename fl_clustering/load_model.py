@@ -136,7 +136,7 @@ class SavedKMeans(SavedModel):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedMultiView(SavedModel):
-  """A model of tables in several views, a fit without noise; see `SavedModel`."""
+  """A model of tables in several views; see `SavedModel`."""
 
   KIND = "federated_multi_view_kmeans"
 
@@ -147,6 +147,7 @@ class SavedMultiView(SavedModel):
     model = self.model.on_grid
     return {
         "alpha": model.alpha,
+        "view_norms": self.model.view_norms,
         "feature_names": list(self.tables.feature_names),
         "views": self.tables.to_json(),
     }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
@@ -159,7 +160,9 @@ class SavedMultiView(SavedModel):
     )
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedViews.from_json(document["views"])
-    fitted = multiview_model.FittedViews(model, scaling, arrays["centroids"], tables.widths)
+    fitted = multiview_model.FittedViews(
+        model, scaling, arrays["centroids"], tables.widths, document["view_norms"]
+    )
     return cls(fitted, tables)
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Runs the notebooks of the documentation, and compares what they give with what they show."""
 
-import builtins
 import os
 import pathlib
 import re
+import sys
 from unittest import mock
 
 from absl.testing import absltest
@@ -60,35 +60,15 @@ class NotebooksTest(parameterized.TestCase):
   def test_tests_all(self):
     self.assertLen(list(notebooks.FOLDER.glob("*.ipynb")), 4)
 
-  def _notebook(self, *cells, kernel="python3"):
+  def test_what_is_missing_is_named(self):
     path = pathlib.Path(self.create_tempfile("made.ipynb").full_path)
-    made = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-        metadata={"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
-    )
-    nbformat.write(made, path)
-    return path
-
-  def test_a_missing_kernel_is_said_with_what_helps(self):
-    path = self._notebook("1 + 1", kernel="cobol")
-    with self.assertRaisesRegex(
-        notebooks.Unavailable, "^the kernel cobol must be installed .* python -m ipykernel install"
-    ):
+    kernel = {"name": "cobol", "display_name": "cobol", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(metadata={"kernelspec": kernel}), path)
+    with self.assertRaisesRegex(notebooks.Unavailable, "cobol"):
       notebooks.run(path)
-
-  def test_a_missing_package_is_said_with_what_helps(self):
-    import_ = builtins.__import__
-
-    def fail(name, *arguments):
-      if name == "ipykernel":
-        raise ModuleNotFoundError("No module named 'ipykernel'", name=name)
-      return import_(name, *arguments)
-
-    with mock.patch.object(builtins, "__import__", fail):
-      with self.assertRaisesRegex(
-          notebooks.Unavailable, r'^ipykernel must be .*: pip install "\.\[notebooks\]"$'
-      ):
-        notebooks.run(pathlib.Path("any.ipynb"))
+    with mock.patch.dict(sys.modules, {"ipykernel": None}):
+      with self.assertRaisesRegex(notebooks.Unavailable, "^ipykernel"):
+        notebooks.run(path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The leaderboards of `docs/which_baselines.md`: what the studies in `docs/` found, as tables.
+"""The leaderboards of `docs/results.md`: what the studies in `docs/` found, as tables.
 
 Intervals are those of a study's own page: those of all differences of one study hold at once.
 """

@@ -25,8 +25,8 @@ def main(job: job_lib.Job) -> None:
     def prepare(number: int) -> Callable[[], Any]:
       def run_round() -> Any:
         nonlocal vectors
-        round_ = participation.Round(number, task.client_ids, 1)
-        vectors, _ = engine.train(vectors, (task.client_ids,), round_)
+        round_ = participation.Round(number, engine.clients, 1)
+        vectors, _ = engine.train(vectors, (engine.clients,), round_)
         return vectors
 
       return run_round

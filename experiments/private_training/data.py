@@ -8,6 +8,7 @@ import os
 from typing import Any, Mapping
 
 from absl import logging
+import numpy as np
 
 from clustering_basics import validate
 from experiment_shell import tidy_experiment
@@ -28,7 +29,7 @@ class Clients:
   Attributes:
     train: Their examples for training by client id; a client of tables may have none.
     test: Those for testing.
-    true_groups: The number of every client's true group by client id; None if unknown.
+    true_groups: The numbers of the clients' true groups, int64; None if unknown.
     source: What the data are, in a line; public.
     identity: What `config.json` says of the data, and what a resumed run must find again.  Of
       tables, it is nothing that depends on rows.
@@ -36,7 +37,7 @@ class Clients:
 
   train: Mapping[str, examples_lib.Examples]
   test: Mapping[str, examples_lib.Examples]
-  true_groups: Mapping[str, int] | None
+  true_groups: np.ndarray | None
   model: model_lib.Model
   source: str
   identity: Mapping[str, Any]

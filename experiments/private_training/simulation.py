@@ -106,7 +106,7 @@ def _scores(
       summary.ACCURACY: float(accuracies.mean()), summary.FINETUNED: float(tuned.mean()),
   }
   if clients.true_groups is not None and settings.num_clusters > 1:
-    truth = np.array(list(clients.true_groups.values()))
+    truth = clients.true_groups
     scores[summary.ARI] = float(agreement.adjusted_rand_index(slots.astype(int), truth))
   return scores
 

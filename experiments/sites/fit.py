@@ -13,15 +13,17 @@ import numpy as np
 from clustering_basics import model_folder
 from clustering_basics import options
 from clustering_basics import validate
-from dp_clustering import clustering_params
+from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.multiview import multiview_config
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -43,6 +45,15 @@ class Config:
       bool, "Scale every column to mean 0 and variance 1 over all sites first; with exact sums.",
       False,
   )
+  view_weights: str | None = options.option(
+      str, "How much the views count, for a schema of views: the same, or by a rule that learns it.",
+      None, default_text=multiview_config.MultiViewConfig.view_weights,
+      values=tuple(multiview_config.VIEW_WEIGHTS),
+  )
+  alpha: float | None = options.option(
+      float, "Exponent of weights that are learnt, > 1; closer to 1 makes them less equal.", None,
+      default_text=f"{multiview_config.MultiViewConfig.alpha:g}",
+  )
   epsilon: float | None = options.option(
       float, "The privacy budget of this fit, a part of the federation file's.", None,
       default_text="half of that",
@@ -53,10 +64,25 @@ class Config:
   def __post_init__(self) -> None:
     options.check(self)
     self.kmeans()
+    if not self.views(is_private=False).rule.learns and self.alpha is not None:
+      raise validate.error("alpha", "be left out with equal `view_weights`", self.alpha)
+
+  @property
+  def of_views(self) -> dict[str, Any]:
+    """The settings of views that are given."""
+    values = {name: getattr(self, name) for name in ("view_weights", "alpha")}
+    return {name: value for name, value in values.items() if value is not None}
 
   def kmeans(self) -> kmeans_config.KMeansConfig:
     return kmeans_config.KMeansConfig(
         self.num_clusters, standardize=self.standardize, seed=self.seed
+    )
+
+  def views(self, is_private: bool) -> multiview_config.MultiViewConfig:
+    defaults = multiview_config.PRIVATE_DEFAULTS if is_private else {}
+    return multiview_config.MultiViewConfig(
+        self.num_clusters, standardize=self.standardize, seed=self.seed, **defaults,
+        **self.of_views,
     )
 
   def to_json(self) -> dict[str, Any]:
@@ -68,36 +94,60 @@ class Sites:
   """Where a fit's rows are, and how they are reached.
 
   Attributes:
+    tables: How rows become points, as sites do it (`sites.rows`).
+    settings: Of `sites.coordinator.fit_kmeans` or `fit_views`.
+    epsilon: Likewise.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
     seconds_to_join: How long sites may take to connect.
   """
 
   federation: federation_lib.Federation
-  schema: schema_lib.Schema
+  tables: saved.SavedTables | saved.SavedViews
+  settings: kmeans_config.KMeansConfig | multiview_config.MultiViewConfig
+  epsilon: float | None
   kit: str
   seconds: float
   seconds_to_join: float
+
+
+def _tables(
+    schema: schema_lib.Schema, federation: federation_lib.Federation
+) -> saved.SavedTables:
+  if federation.privacy is not None:
+    return saved.SavedTables(
+        dataclasses.replace(schema, missing="mean"), encode.public_scaling(schema)
+    )
+  nothing = np.zeros(len(schema.feature_names))
+  return saved.SavedTables(schema, encode.Scaling(nothing, nothing, nothing + 1))
 
 
 def _load(
     config: Config, unused_stack: contextlib.ExitStack, *, federation: str, schema: str, kit: str,
     seconds: float, seconds_to_join: float,
 ) -> tidy_experiment.Inputs:
+  # It takes long to import.  pylint: disable=g-import-not-at-top
+  from fl_clustering.sites import coordinator as coordinator_lib
+
   agreed = federation_lib.Federation.load(federation)
   of_tables = site_folder.read_schema(schema)
-  if not isinstance(of_tables, schema_lib.Schema):
-    raise validate.error("schema", "be that of tables without views", schema)
   if federation_lib.schema_hash(of_tables) != agreed.schema:
     raise validate.error("schema", "be the one of the federation file", schema)
-  if agreed.privacy is None and config.epsilon is not None:
-    raise validate.error("epsilon", "be left out with exact sums", config.epsilon)
-  if agreed.privacy is not None and config.epsilon is not None:
-    validate.within(clustering_params.LEAST_EPSILON, agreed.privacy.epsilon, epsilon=config.epsilon)
+  if isinstance(of_tables, schema_lib.Schema):
+    for name, value in config.of_views.items():
+      raise validate.error(name, "be left out for a schema without views", value)
+    tables, settings = _tables(of_tables, agreed), config.kmeans()
+  else:
+    tables = saved.SavedViews({view: _tables(one, agreed) for view, one in of_tables.items()})
+    settings = config.views(agreed.privacy is not None)
+  epsilon = config.epsilon
+  if epsilon is None and agreed.privacy is not None:
+    epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
+  coordinator_lib.with_privacy(settings, agreed, epsilon)
   nvflare_kit.check_operator(kit)
   sums = "EXACT, without noise" if agreed.privacy is None else f"with noise, {agreed.privacy}"
   return tidy_experiment.Inputs(
-      Sites(agreed, of_tables, kit, seconds, seconds_to_join),
+      Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
       lines=(f"sites: {', '.join(agreed.sites)}", f"sums: {sums}"),
   )
@@ -108,17 +158,6 @@ def cells(config: Config, unused_sites: Any = None) -> list[dict[str, Any]]:
   return [{"num_clusters": config.num_clusters}]
 
 
-def _saved_tables(sites: Sites) -> saved.SavedTables:
-  """Returns how rows become points, as sites do it (`sites.rows`)."""
-  schema = sites.schema
-  if sites.federation.privacy is not None:
-    return saved.SavedTables(
-        dataclasses.replace(schema, missing="mean"), encode.public_scaling(schema)
-    )
-  nothing = np.zeros(sites.federation.num_columns)
-  return saved.SavedTables(schema, encode.Scaling(nothing, nothing, nothing + 1))
-
-
 def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict[str, Any]]]:
   """Fits, writes the model, and returns its scores, its centroids and all exchanges."""
   del num_clusters
@@ -127,24 +166,29 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
   from fl_clustering.sites import coordinator as coordinator_lib
   from fl_clustering.sites import nvflare_operator
 
-  config, sites = run.config, run.data
-  privacy, epsilon = sites.federation.privacy, config.epsilon
-  if privacy is not None and epsilon is None:
-    epsilon = _DEFAULT_SHARE * privacy.epsilon
+  sites, tables = run.data, run.data.tables
   with nvflare_operator.open_operator(
       sites.kit, sites.federation.sites, os.path.join(run.folder, LOG), sites.seconds,
       sites.seconds_to_join,
   ) as operator:
     coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
-    fit = coordinator_lib.fit_kmeans(config.kmeans(), coordinator, epsilon)
-  load_model.SavedKMeans(fit.model, _saved_tables(sites)).save(
-      os.path.join(run.folder, model_folder.MODEL)
-  )
-  scores: dict[str, Any] = {
-      "rounds": fit.num_rounds, "inertia": fit.loss, "simplified silhouette": fit.silhouette,
-  }
+    with launch.input_errors():  # Such as fewer rows than clusters.
+      fit_at = coordinator_lib.fit_kmeans
+      if isinstance(tables, saved.SavedViews):
+        fit_at = coordinator_lib.fit_views
+      fit = fit_at(sites.settings, coordinator, sites.epsilon)
+  scores: dict[str, Any] = {"rounds": fit.num_rounds}
+  if isinstance(tables, saved.SavedViews):
+    model: load_model.SavedModel = load_model.SavedMultiView(fit.model, tables)
+    weights = fit.model.on_grid.view_weights.tolist()
+    scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}
+    scores["objective"] = fit.loss
+  else:
+    model = load_model.SavedKMeans(fit.model, tables)
+    scores |= {"inertia": fit.loss, "simplified silhouette": fit.silhouette}
+  model.save(os.path.join(run.folder, model_folder.MODEL))
   if fit.ledger is not None:
-    scores |= {"epsilon": epsilon, "mu spent": fit.ledger.mu_spent}
+    scores |= {"epsilon": sites.epsilon, "mu spent": fit.ledger.mu_spent}
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in scores.items() if value is not None
@@ -160,7 +204,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
       CENTROIDS: [
           {"cluster": cluster, "feature": feature, "metric": "centroid", "value": float(value)}
           for cluster, centroid in enumerate(fit.centroids)
-          for feature, value in zip(sites.schema.feature_names, centroid)
+          for feature, value in zip(tables.feature_names, centroid)
       ],
   }
 
@@ -183,7 +227,11 @@ def _summarise(
   headline = {
       "verdict": "exact" if "exact" in agreed else "private", "sites": len(agreed["sites"]),
       "clusters": len(centroids), "rounds": int(scores["rounds"]),
-      **{name: scores.get(name, np.nan) for name in ("inertia", "epsilon")},
+      "epsilon": scores.get("epsilon", np.nan),
+      "loss": " ".join(
+          f"{name.capitalize()} {scores[name]:.6g}." for name in ("inertia", "objective")
+          if name in scores
+      ),
       "file_epsilon": agreed.get("privacy", {}).get("epsilon", np.nan),
       "delta": agreed.get("privacy", {}).get("delta", np.nan),
   }
@@ -205,7 +253,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     summarise=_summarise,
     headlines={
         "exact": "{clusters} clusters over {sites} sites in {rounds} rounds, by EXACT sums: masks "
-                 "hide whose a sum is, and no noise hides a row. Inertia {inertia:.6g}.",
+                 "hide whose a sum is, and no noise hides a row. {loss}",
         "private": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums with noise "
                    "that the sites draw: ({epsilon:g}, {delta:g})-differential privacy against "
                    "the operator, of {file_epsilon:g} for all fits.",

@@ -20,6 +20,7 @@ from experiments.three_phase import tables
 from fl_clustering import runtime
 from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
@@ -46,9 +47,10 @@ class Recorder(stages.RunObserver):
   A resumed run replays its rounds.
   """
 
-  def __init__(self, folder: str) -> None:
+  def __init__(self, folder: str, client_ids: Sequence[str]) -> None:
     self.rows: list[Row] = []
     self._folder = folder
+    self._client_ids = client_ids
 
   def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
     self.rows += [
@@ -58,7 +60,7 @@ class Recorder(stages.RunObserver):
   def clients_grouped(
       self, client_weights: "client_weights_lib.ClientWeights", assignments: Mapping[str, Any]
   ) -> None:
-    client_weights.save(os.path.join(self._folder, tables.WEIGHTS))
+    client_weights.save(os.path.join(self._folder, tables.WEIGHTS), self._client_ids)
 
 
 @contextlib.contextmanager
@@ -143,7 +145,7 @@ def client_rows(
 
   def rows(
       phase: str, method: str, clients: Sequence["federated_task.ClientData"],
-      confusions: np.ndarray | None, clusters: Sequence[Sequence[int]] | None = None,
+      confusions: np.ndarray | None, clusters: Mapping[int, Sequence[int]] | None = None,
   ) -> Iterator[Row]:
     if confusions is None:
       return
@@ -161,7 +163,7 @@ def client_rows(
   yield from rows(first, first, all_clients, result.pretrain.clients)
   yield from rows(first, "own_weights", all_clients, result.pretrain.own_weights)
   for method, found in result.methods.items():
-    clusters = [found.assignment.clusters_of(client_id) for client_id in task.client_ids]
+    clusters = cluster_assignment.clusters_of(found.assignment.clusters)
     yield from rows(tables.CLUSTER, method, all_clients, found.clients, clusters)
     yield from rows(tables.EVALUATE, method, all_clients, found.clients_blended)
   baseline = method_names.BASELINE
@@ -169,7 +171,8 @@ def client_rows(
   yield from rows(tables.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
   for method, found in result.methods.items():
     yield from rows(
-        tables.NEW_CLIENTS, method, new_clients, found.new_clients, found.new_client_clusters
+        tables.NEW_CLIENTS, method, new_clients, found.new_clients,
+        dict(enumerate(found.new_client_clusters or ())),
     )
 
 
@@ -206,18 +209,23 @@ def _components(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weight_rows(
-    weights: "client_weights_lib.ClientWeights", representation: str
+    weights: "client_weights_lib.ClientWeights", client_ids: Sequence[str], representation: str
 ) -> dict[str, list[Row]]:
   """Returns the clients' weights in two dimensions, and the distances between them."""
-  ids = figure_style.evenly_spaced(weights.client_ids, _MOST_POINTS)
-  points, shares = _components(weights.represented(representation, ids)[:])
+
+  def evenly_spaced(most: int) -> tuple[np.ndarray, list[str]]:
+    clients = np.array(figure_style.evenly_spaced(weights.clients, most))
+    return weights.represented(representation, clients)[:], [client_ids[c] for c in clients]
+
+  vectors, ids = evenly_spaced(_MOST_POINTS)
+  points, shares = _components(vectors)
   found = [
       {"client": client, "metric": f"component_{k}", "value": value}
       for client, point in [*zip(ids, points), ("", shares)]
       for k, value in enumerate(point, start=1)
   ]
-  ids = figure_style.evenly_spaced(weights.client_ids, _MOST_IN_MATRIX)
-  distances = distances_lib.METRICS["l2"](weights.represented(representation, ids)[:])
+  vectors, ids = evenly_spaced(_MOST_IN_MATRIX)
+  distances = distances_lib.METRICS["l2"](vectors)
   return {
       tables.POINTS: found,
       tables.DISTANCES: [
@@ -246,7 +254,9 @@ def tidy_rows(
           {"metric": "score", "value": row.pop("score"), **row}
           for row in (() if choice is None else choice.rows())
       ],
-      **weight_rows(result.client_weights, config.representation or "weights"),
+      **weight_rows(
+          result.client_weights, task.client_ids, config.representation or "weights"
+      ),
   }
 
 
@@ -265,7 +275,7 @@ def measure(
   )
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
-  recorder = Recorder(folder)
+  recorder = Recorder(folder, task.client_ids)
   with _ends(folder), runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
     result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
     recovery = group_recovery.recovery_rows(config, task, result)

@@ -13,17 +13,15 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
-from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import model_jobs
+from fl_clustering.engine import participation
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
-  from fl_clustering.engine import participation
   from fl_clustering.tasks import model as model_lib
 
 
@@ -93,58 +91,49 @@ def train(
     local_training: client_update_lib.LocalTraining,
     seed: int,
     vectors: np.ndarray,
-    client_ids: Sequence[str],
     rounds: Sequence[participation.Round],
-) -> tuple[np.ndarray, list[list[cluster_training.Losses]], np.ndarray]:
-  """Does what `Engine.train_alone` does.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Does what `Engine.train_alone` does; a client's row is its place.
 
   Returns:
-    The models, the losses per round and client, and the confusion matrices, of shape
-    (len(rounds), len(client_ids), C, C).
+    The models; the losses, of shape (len(rounds), N), NaN for who does not take part; and the
+    confusion matrices, of shape (len(rounds), N, C, C).
   """
-  row = {client_id: i for i, client_id in enumerate(client_ids)}
-  epochs_of = [dict.fromkeys(round_.client_ids, round_.num_epochs) for round_ in rounds]
+  num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
+  for r, round_ in enumerate(rounds):
+    num_epochs[round_.clients, r] = round_.num_epochs
 
-  def job(members: Sequence[str]) -> dict[str, Any]:
-    seeds = [
-        [randomness.stateless_seed(seed, "local_training", r.number, m) for r in rounds]
-        for m in members
-    ]
+  def job(members: np.ndarray) -> dict[str, Any]:
     return {
-        "model": np.array([row[m] for m in members], np.int32),
-        "paths": np.array([files.train[m].path for m in members], np.bytes_),
+        "model": members.astype(np.int32),
+        "paths": files.train_paths(members),
         "test_paths": np.array([files.test[m].path for m in members], np.bytes_),
-        "seeds": np.array(seeds, np.int32),
-        "num_epochs": np.array([[e.get(m, 0) for e in epochs_of] for m in members], np.int32),
+        "seeds": np.stack([files.seeds(seed, r.number, members) for r in rounds], axis=1),
+        "num_epochs": num_epochs[members],
     }
 
   size = model.num_parameters + len(rounds) * (1 + model.num_classes**2)
-  parts = heads_lib.cut(heads_lib.plan_heads((client_ids,), files.train), size)
+  parts = heads_lib.cut(heads_lib.plan_heads((np.arange(len(vectors)),), files.num_examples), size)
   jobs = [job(part.members) for part in parts]
   sizes = [size * len(part.members) for part in parts]
   results = model_jobs.results(build_rounds(model, local_training), vectors, jobs, sizes)
   if not vectors.flags.writeable:
     vectors = vectors.copy()
-  losses: list[list[cluster_training.Losses]] = [[{} for _ in client_ids] for _ in rounds]
-  shape = (len(rounds), len(client_ids), model.num_classes, model.num_classes)
+  losses = np.full((len(rounds), len(vectors)), np.nan)
+  shape = (len(rounds), len(vectors), model.num_classes, model.num_classes)
   confusions = np.empty(shape, np.int64)
   for part, (trained, of_members, matrices) in zip(parts, results):
-    rows = [row[m] for m in part.members]
     # These models are in no other message.
-    vectors[rows] = trained
-    confusions[:, rows] = np.swapaxes(matrices, 0, 1)
-    for member, by_round in zip(part.members, of_members):
-      for of_round, epochs, loss in zip(losses, epochs_of, by_round):
-        if member in epochs:
-          of_round[row[member]][member] = float(loss)
+    vectors[part.members] = trained
+    confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
+    losses[:, part.members] = of_members.T
+  losses[num_epochs.T == 0] = np.nan
   for round_, of_round in zip(rounds, losses):
-    for of_client in of_round:
-      divergence.check_losses(of_client, f"round {round_.number}")
-  for client_id, vector in zip(client_ids, vectors):
+    taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
+    divergence.check_losses(taking_part, f"round {round_.number}", files.client_ids)
+  for client_id, vector in zip(files.client_ids, vectors):
     divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
   for round_, of_round in zip(rounds, evaluation.are_finite(confusions)):
-    for client_id, is_finite in zip(client_ids, of_round):
-      divergence.check_outputs(
-          is_finite, f"{files.test[client_id].what} after round {round_.number}"
-      )
+    for file, is_finite in zip(files.test, of_round):
+      divergence.check_outputs(is_finite, f"{file.what} after round {round_.number}")
   return vectors, losses, confusions

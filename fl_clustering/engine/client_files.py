@@ -11,12 +11,14 @@ So files that stand one after the other are a file again.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
-from typing import Mapping
+from typing import Iterable, Mapping
 
 import numpy as np
 
+from clustering_basics import randomness
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 
@@ -42,19 +44,38 @@ class ExampleFile:
 
 @dataclasses.dataclass(frozen=True)
 class ClientFiles:
-  """The files of one task.
+  """The files of one task, in which a client is its place.
 
   Attributes:
-    train: The clients' training examples by client id, new clients included.
-    test: The same of the clients' test examples.
-    validation: The same of the validation examples, of the clients that have some.
+    client_ids: The clients' ids, new clients at the end.
+    train: Their training examples.
+    test: Their test examples.
     global_test: Files that together are the global test set.
+    validation: The validation examples of the clients that have some.
   """
 
-  train: dict[str, ExampleFile]
-  test: dict[str, ExampleFile]
-  global_test: tuple[ExampleFile, ...]
-  validation: dict[str, ExampleFile] = dataclasses.field(default_factory=dict)
+  client_ids: tuple[str, ...]
+  train: tuple[ExampleFile, ...]
+  test: tuple[ExampleFile, ...]
+  global_test: tuple[ExampleFile, ...] = ()
+  validation: Mapping[int, ExampleFile] = dataclasses.field(default_factory=dict)
+
+  @functools.cached_property
+  def num_examples(self) -> np.ndarray:
+    """The clients' numbers of training examples, int64."""
+    return np.array([file.num_examples for file in self.train], np.int64)
+
+  def train_paths(self, clients: Iterable[int]) -> np.ndarray:
+    """Returns where clients' training examples are."""
+    return np.array([self.train[client].path for client in clients], np.bytes_)
+
+  def seeds(self, seed: int, number: int, clients: Iterable[int]) -> np.ndarray:
+    """Returns the seeds of clients' training in the round of this number, int32 of shape (n, 2)."""
+    found = [
+        randomness.stateless_seed(seed, "local_training", number, self.client_ids[client])
+        for client in clients
+    ]
+    return np.array(found, np.int32).reshape(-1, 2)
 
 
 def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile:
@@ -104,13 +125,18 @@ def write_examples(
   Returns:
     Files without a global test set.
   """
-  files = ClientFiles({}, {}, ())
-  for i, client_id in enumerate(train):
-    name = os.path.join(os.path.abspath(directory), f"client_{i:05d}")
-    of_client = f"rows of client {client_id!r}"
-    files.train[client_id] = _write(name + ".train", train[client_id], f"training {of_client}")
-    files.test[client_id] = _write(name + ".test", test[client_id], f"test {of_client}")
-  return files
+  directory = os.path.abspath(directory)
+
+  def write(examples: Mapping[str, examples_lib.Examples], kind: str, what: str) -> tuple:
+    return tuple(
+        _write(
+            os.path.join(directory, f"client_{i:05d}.{kind}"), examples[client_id],
+            f"{what} rows of client {client_id!r}",
+        )
+        for i, client_id in enumerate(train)
+    )
+
+  return ClientFiles(tuple(train), write(train, "train", "training"), write(test, "test", "test"))
 
 
 def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
@@ -122,7 +148,7 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
   )
   directory = os.path.abspath(directory)
   validation = {
-      client.client_id: _write(
+      i: _write(
           os.path.join(directory, f"client_{i:05d}.validation"), client.validation,
           f"validation rows of client {client.client_id!r}",
       )

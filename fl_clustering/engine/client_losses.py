@@ -11,7 +11,7 @@ computes all models' losses on them.
 from __future__ import annotations
 
 import functools
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -87,19 +87,20 @@ def build_losses(model: model_lib.Model) -> tff.Computation:
 
 def losses(
     model: model_lib.Model,
-    files: Mapping[str, client_files.ExampleFile],
+    files: client_files.ClientFiles,
     vectors: np.ndarray,
-    client_ids: Sequence[str],
+    clients: np.ndarray,
 ) -> np.ndarray:
-  """Does what `Engine.losses` does, with the training examples by client id as files."""
-  place = {client_id: i for i, client_id in enumerate(client_ids)}
-  parts = heads.plan_heads((tuple(place),), files)
-  jobs = [{"paths": np.array([files[c].path for c in part.members], np.bytes_)} for part in parts]
-  found = np.empty((len(vectors), len(place)), np.float32)
+  """Does what `Engine.losses` does."""
+  place = np.empty(len(files.train), int)
+  place[clients] = np.arange(len(clients))
+  parts = heads.plan_heads((clients,), files.num_examples)
+  jobs = [{"paths": files.train_paths(part.members)} for part in parts]
+  found = np.empty((len(vectors), len(clients)), np.float32)
   if not jobs:
     return found
   for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
     results = model_jobs.in_order(build_losses(model), vectors[batch], jobs)
     for part, (part_losses,) in zip(parts, results):
-      found[batch, [place[c] for c in part.members]] = part_losses
+      found[batch, place[part.members]] = part_losses
   return np.where(np.isnan(found), np.float32(np.inf), found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -78,19 +78,19 @@ def build_moments(model: model_lib.Model, by_label: bool) -> tff.Computation:
 
 def moments(
     model: model_lib.Model,
-    files: Mapping[str, client_files.ExampleFile],
+    files: client_files.ClientFiles,
     vector: np.ndarray,
-    client_ids: Sequence[str],
+    clients: np.ndarray,
     by_label: bool,
 ) -> np.ndarray:
-  """Does what `Engine.moments` does, with the training examples by client id as files."""
+  """Does what `Engine.moments` does."""
   shape = (1 + by_label * model.num_classes, 2, model.num_classes)
-  found = np.empty((len(client_ids), *shape), np.float32)
-  jobs = [{"path": files[client_id].path} for client_id in client_ids]
+  found = np.empty((len(clients), *shape), np.float32)
+  jobs = [{"path": files.train[client].path} for client in clients]
   for batch in model_jobs.batches([math.prod(shape)] * len(jobs)):
     results = model_jobs.in_order(build_moments(model, by_label), vector, jobs[batch])
     found[batch] = [one for one, in results]
-  for client_id, of_client in zip(client_ids, found):
+  for client, of_client in zip(clients, found):
     are_finite = np.isfinite(of_client[0]).all() and not np.isinf(of_client).any()
-    divergence.check_outputs(are_finite, files[client_id].what)
+    divergence.check_outputs(are_finite, files.train[client].what)
   return found

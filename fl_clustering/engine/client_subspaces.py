@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -94,15 +94,15 @@ def build_subspaces(model: model_lib.Model) -> tff.Computation:
 
 def subspaces(
     model: model_lib.Model,
-    files: Mapping[str, client_files.ExampleFile],
-    client_ids: Sequence[str],
+    files: client_files.ClientFiles,
+    clients: np.ndarray,
     num_vectors: int,
 ) -> list[dict[int, np.ndarray]]:
-  """Does what `Engine.subspaces` does, with the training examples by client id as files."""
+  """Does what `Engine.subspaces` does."""
   validate.integer(minimum=1, num_vectors=num_vectors)
   num_features = math.prod(model.input_shape)
   num_vectors = min(num_vectors, num_features)
-  jobs = [{"path": files[client_id].path} for client_id in client_ids]
+  jobs = [{"path": files.train[client].path} for client in clients]
   size = num_features * num_vectors * model.num_classes
   found = []
   for batch in model_jobs.batches([size] * len(jobs)):

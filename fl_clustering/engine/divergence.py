@@ -1,22 +1,28 @@
 """The error of a training whose numbers are no longer finite."""
 
+from __future__ import annotations
+
 import contextlib
-import math
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import participation
 
 
 class TrainingDiverged(RuntimeError):
   """A client's loss or weights, or a model's outputs, are no longer finite."""
 
 
-def check_losses(losses: Mapping[str, float], where: str) -> None:
-  """Raises `TrainingDiverged` unless all losses (by client id) are finite."""
-  for client_id, loss in losses.items():
-    if not math.isfinite(loss):
+def check_losses(
+    losses: participation.ClientLosses, where: str, client_ids: Sequence[str]
+) -> None:
+  """Raises `TrainingDiverged` unless all losses are finite, given all clients' ids."""
+  for client, loss in zip(*losses):
+    if not np.isfinite(loss):
       raise TrainingDiverged(
-          f"the training loss is {loss} in {where}, client {client_id!r}; "
+          f"the training loss is {loss} in {where}, client {client_ids[client]!r}; "
           "a lower learning rate may help."
       )
 

@@ -9,7 +9,6 @@ what all of it costs.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -22,11 +21,11 @@ from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import evaluation
+from fl_clustering.engine import participation
 from fl_clustering.engine import personal_training
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_update
-  from fl_clustering.engine import participation
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
 
@@ -38,13 +37,14 @@ class AloneRound(NamedTuple):
   """A round in which clients trained alone.
 
   Attributes:
-    losses: Per client its mean training loss by its id; nothing if it did not take part.
+    losses: The clients' mean training losses, of shape (num_clients,); NaN for who did not take
+      part.
     confusions: Confusion matrices of all clients' models after the round on their own test data, of
       shape (num_clients, C, C).
     cost: What the clients did.
   """
 
-  losses: list[cluster_training.Losses]
+  losses: np.ndarray
   confusions: np.ndarray
   cost: cost_lib.Cost
 
@@ -52,10 +52,16 @@ class AloneRound(NamedTuple):
 class Engine:
   """Trains and evaluates models on the clients of one task.
 
+  A client is its place among all clients of the task.  Where several are asked for, they are an
+  int64 array.
+
   Attributes:
-    client_ids: The ids of the clients that train, in the order of the task.
-    new_client_ids: The ids of the clients that come after the training.
-    num_examples: Every client's number of training examples, new clients included.
+    clients: The clients that train: 0, 1, and so on.
+    new_clients: The clients that come after the training, which follow them.
+    client_ids: The ids of the clients that train.
+    new_client_ids: The ids of the others.
+    num_examples: All clients' numbers of training examples, int64.
+    validated: Those of `clients` that have validation examples.
     files: Where each client's data are.
     model: The task's model.
     seed: The run's seed.
@@ -83,8 +89,11 @@ class Engine:
     """
     self.client_ids = task.client_ids
     self.new_client_ids = task.new_client_ids
+    self.clients = np.arange(len(task.clients))
+    self.new_clients = np.arange(len(task.clients), len(task.all_clients))
     self.files = client_files.write_client_files(task, data_dir)
-    self.num_examples = {c: file.num_examples for c, file in self.files.train.items()}
+    self.num_examples = self.files.num_examples
+    self.validated = np.array(sorted(self.files.validation), np.int64)
     self.model = task.model
     self.seed = seed
     self.schedule = schedule
@@ -92,25 +101,24 @@ class Engine:
     self._local_training = local_training
     self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
 
-  def training_cost(self, client_ids: Sequence[str], num_epochs: int) -> cost_lib.Cost:
+  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
     """Returns the cost of sending clients a model each and getting it back trained.
 
     Args:
-      client_ids: The clients; one that trains several models is named several times.
+      clients: The clients; one that trains several models is there several times.
       num_epochs: Passes of a client over its data.
     """
-    batch_size = self._local_training.batch_size
-    steps = sum(math.ceil(self.num_examples[c] / batch_size) for c in client_ids)
-    num_bytes = len(client_ids) * _BYTES_PER_NUMBER * self.model.num_parameters
+    steps = int(-(-self.num_examples[clients] // self._local_training.batch_size).sum())
+    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
     return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
 
   def _count_training(
       self,
-      losses: Sequence[cluster_training.Losses],
+      losses: Sequence[participation.ClientLosses],
       num_epochs: int,
       already_sent: bool = False,
   ) -> None:
-    trained = [client_id for of_model in losses for client_id in of_model]
+    trained = np.concatenate([of_model.clients for of_model in losses])
     cost = self.training_cost(trained, num_epochs)
     self.cost += dataclasses.replace(cost, bytes_down=0) if already_sent else cost
 
@@ -126,22 +134,22 @@ class Engine:
   def train(
       self,
       vectors: np.ndarray,
-      members: cluster_training.Clusters,
+      members: participation.Clusters,
       round_: participation.Round,
       already_sent: bool = False,
-  ) -> tuple[np.ndarray, list[cluster_training.Losses]]:
+  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
     """Trains every model for one round of FedAvg over its members.
 
     Args:
       vectors: The models, float32 of shape (num_models, P).
-      members: The client ids per model.  A client may be a member of several models.
+      members: The clients per model.  A client may be a member of several models.
       round_: The round.  A model none of whose members take part in it stays as it is.
       already_sent: Whether the members have the models, from `losses`, so that sending
         them costs nothing more.
 
     Returns:
       The new models, float32 of shape (num_models, P), and per model the mean training losses
-      of the members that trained it.
+      of the members that trained it, in any order.
 
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite; so do the three below.
@@ -153,37 +161,38 @@ class Engine:
   def train_members(
       self,
       vectors: np.ndarray,
-      members: cluster_training.Clusters,
+      members: participation.Clusters,
       round_: participation.Round,
-  ) -> tuple[np.ndarray, list[dict[str, np.ndarray]], list[cluster_training.Losses]]:
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     """Trains every model as `train` does, and returns the members' own models too.
 
     Returns:
       What `train` returns, to the last bit; and in between, per model the own trained models
-      of the members that trained it, not private, float32 of shape (P,).
+      of the members that trained it, not private, float32 of shape (n, P), in the order of their
+      losses.
     """
     new_vectors, own, losses = self._training.train_members(vectors, members, round_)
     self._count_training(losses, round_.num_epochs)
     return new_vectors, own, losses
 
   def train_each(
-      self, vectors: np.ndarray, client_ids: Sequence[str], round_: participation.Round
-  ) -> tuple[np.ndarray, cluster_training.Losses]:
+      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
+  ) -> tuple[np.ndarray, participation.ClientLosses]:
     """Trains clients alone and returns their own models.
 
     Args:
       vectors: The model that each client starts from, float32 of shape
-        (len(client_ids), P).  A view made by `np.broadcast_to` is sent as one model.
-      client_ids: The clients that train, each named once, whether they take part in the
-        round or not.
+        (len(clients), P).  A view made by `np.broadcast_to` is sent as one model.
+      clients: The clients that train, each there once, whether they take part in the round or
+        not.
       round_: The round.  A client that trains several times in one round uses the same random
         numbers each time.
 
     Returns:
-      The clients' models, not private, float32 of shape (len(client_ids), P), and their mean
-      training losses.
+      The clients' models, not private, float32 of shape (len(clients), P), and their mean
+      training losses, in the same order.
     """
-    trained, losses = self._training.train_each(vectors, client_ids, round_)
+    trained, losses = self._training.train_each(vectors, clients, round_)
     self._count_training([losses], round_.num_epochs)
     return trained, losses
 
@@ -195,7 +204,7 @@ class Engine:
     A client needs nobody else for this, so it costs steps and no bytes.
 
     Args:
-      vectors: The clients' models, float32 of shape (len(client_ids), P).  The new ones take
+      vectors: The models of `clients`, float32 of shape (num_clients, P).  The new ones take
         their place, unless they are read-only: a second copy of thousands of large models would
         be gigabytes.
       rounds: The rounds.  A client that does not take part in one keeps its model.
@@ -205,11 +214,11 @@ class Engine:
       round after round, for a cluster per client.  And what there is to know of every round.
     """
     vectors, losses, confusions = alone_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, self.client_ids, rounds
+        self.model, self.files, self._local_training, self.seed, vectors, rounds
     )
     made = []
     for round_, of_round, matrices in zip(rounds, losses, confusions):
-      cost = self.training_cost(round_.client_ids, round_.num_epochs)
+      cost = self.training_cost(round_.clients, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
       made.append(AloneRound(of_round, matrices, cost))
@@ -218,100 +227,126 @@ class Engine:
   def train_own(
       self,
       vectors: np.ndarray,
-      client_ids: Sequence[str],
+      clients: np.ndarray,
       round_: participation.Round,
       common: np.ndarray,
       how: personalization.Personalization,
       shares: np.ndarray | None = None,
       num_shared: int = 0,
-  ) -> tuple[np.ndarray, np.ndarray, cluster_training.Losses]:
+  ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
     """Trains clients' own models for one round beside a model that they have in common.
 
     The common model stays as it is.  Where `how` trains it beside, clients do what they do in
     `train` with the same round, so whoever calls that too counts and adds up those steps there.
 
     Args:
-      vectors: The clients' own models, float32 of shape (len(client_ids), P).  The new ones take
+      vectors: The clients' own models, float32 of shape (len(clients), P).  The new ones take
         their place, unless they are read-only.
-      client_ids: The clients, whether they were in training or not.
+      clients: The clients, whether they were in training or not.
       round_: The round.  A client that does not take part in it keeps its model.
       common: The common model, float32 of shape (P,).
       how: How the own models depend on it.
-      shares: The own models' shares in a mixture, float32 of shape (len(client_ids),).
+      shares: The own models' shares in a mixture, float32 of shape (len(clients),).
       num_shared: How many numbers a client is sent for it, and sends back.
 
     Returns:
       The own models and their shares, not private, and the mean training losses of the clients
-      that took part, by id.
+      that took part, in their order.
     """
     if shares is None:
-      shares = np.ones(len(client_ids), np.float32)
+      shares = np.ones(len(clients), np.float32)
     trained, shares, losses = personal_training.train(
-        self.model, self.files.train, self._local_training, self.seed, vectors, client_ids, round_,
-        common, how, shares,
+        self.model, self.files, self._local_training, self.seed, vectors, clients, round_, common,
+        how, shares,
     )
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    cost = self.training_cost(list(losses), num_epochs)
+    cost = self.training_cost(losses.clients, num_epochs)
     self.cost += dataclasses.replace(cost, bytes_down=0, bytes_up=0)
-    self._count_bytes(down=len(losses) * num_shared, up=len(losses) * num_shared)
+    num_sent = len(losses.clients) * num_shared
+    self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses
 
-  def confusions(self, vectors: Any, requests: Sequence[evaluation.Request]) -> list[np.ndarray]:
-    """Evaluates models on files; see `evaluation.confusions`, also for what is raised."""
+  def confusions(
+      self, vectors: Any, members: participation.Clusters, part: str = "test"
+  ) -> list[np.ndarray]:
+    """Evaluates models on clients' data.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
+        positions.
+      members: The clients per model.
+      part: Their `test` or `validation` examples, which they must have.
+
+    Returns:
+      Per model the confusion matrices of its members, integers of shape (n, C, C): how many
+      examples there are by true label (rows) and by predicted label (columns).
+
+    Raises:
+      divergence.TrainingDiverged: If an output is not finite.
+    """
+    files = {"test": self.files.test, "validation": self.files.validation}[part]
+    requests = [
+        evaluation.Request(k, tuple(files[client] for client in clients))
+        for k, clients in enumerate(members)
+    ]
     return evaluation.confusions(self.model, vectors, requests)
 
-  def losses(self, vectors: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
+  def global_confusions(self, vectors: Any) -> np.ndarray:
+    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
+    requests = [evaluation.Request(k, self.files.global_test) for k in range(len(vectors))]
+    return np.stack([
+        of_files.sum(axis=0)
+        for of_files in evaluation.confusions(self.model, vectors, requests)
+    ])
+
+  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     """Returns every model's mean loss on every client's training data.
 
     Each number depends on the model and on the client's data alone, to the last bit.
 
     Args:
       vectors: The models, float32 of shape (num_models, P).
-      client_ids: The clients, whether they were in training or not.
+      clients: The clients, whether they were in training or not.
 
     Returns:
-      A float32 array of shape (num_models, len(client_ids)).  A loss that is not a number
+      A float32 array of shape (num_models, len(clients)).  A loss that is not a number
       is infinite here, so that a client that takes the least loss never takes its model.
     """
-    num_sent = len(vectors) * len(client_ids)
+    num_sent = len(vectors) * len(clients)
     self._count_bytes(down=num_sent * self.model.num_parameters, up=num_sent)
-    return client_losses.losses(self.model, self.files.train, vectors, client_ids)
+    return client_losses.losses(self.model, self.files, vectors, clients)
 
-  def moments(
-      self, vector: np.ndarray, client_ids: Sequence[str], by_label: bool
-  ) -> np.ndarray:
+  def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
     """Returns the moments of a model's outputs on the clients' training data.
 
     Args:
       vector: The model, float32 of shape (P,).
-      client_ids: The clients, whether they were in training or not.
+      clients: The clients, whether they were in training or not.
       by_label: Whether the clients use their labels.
 
     Returns:
       The means and standard deviations of each output, not private, float32 of shape
-      (len(client_ids), 1, 2, num_classes), or (len(client_ids), 1 + num_classes, 2,
-      num_classes) if `by_label`: of all examples, and then of those of each label.  They are
+      (len(clients), 1, 2, num_classes), or (len(clients), 1 + num_classes, 2, num_classes) if
+      `by_label`: of all examples, and then of those of each label.  They are
       NaN for a label that the client doesn't have.
 
     Raises:
       divergence.TrainingDiverged: If outputs or their squares are not finite.
     """
-    found = client_moments.moments(self.model, self.files.train, vector, client_ids, by_label)
+    found = client_moments.moments(self.model, self.files, vector, clients, by_label)
     self._count_bytes(
-        down=len(client_ids) * self.model.num_parameters, up=int(np.isfinite(found).sum())
+        down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
     )
     return found
 
-  def subspaces(
-      self, client_ids: Sequence[str], num_vectors: int
-  ) -> list[dict[int, np.ndarray]]:
+  def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
     """Returns the first left singular vectors of the clients' examples of each label.
 
     The matrix has the features of a client's training examples of a label as columns,
     those of images in [0, 1].
 
     Args:
-      client_ids: The clients, whether they were in training or not.
+      clients: The clients, whether they were in training or not.
       num_vectors: The most vectors per label; a ValueError if it is no positive integer.
 
     Returns:
@@ -319,6 +354,6 @@ class Engine:
       not private: directions of raw data.  r is `num_vectors`, or the number of linearly
       independent examples if that is less.  Each vector's largest component is positive.
     """
-    found = client_subspaces.subspaces(self.model, self.files.train, client_ids, num_vectors)
+    found = client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found

@@ -29,10 +29,10 @@ from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
 from fl_clustering.engine import model_jobs
+from fl_clustering.engine import participation
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
-  from fl_clustering.engine import participation
   from fl_clustering.tasks import federated_task
   from fl_clustering.tasks import model as model_lib
 
@@ -146,14 +146,14 @@ class FedAvg:
     self._is_private = is_private
     self._seed = seed
     self._model = task.model
-    self._files = files.train
-    self._index = {client_id: i for i, client_id in enumerate(task.client_ids)}
+    self._files = files
+    self._clients = np.arange(len(task.clients))
     self._of_all = cluster_training.ClusterTraining(task, files, local_training, seed)
     self._initial_aggregator_state: Any = ()
     self._next_round: Any = None
     if aggregator is not None:
       initialize, self._next_round = build_aggregated_round(
-          task.model, local_training, aggregator, len(task.client_ids)
+          task.model, local_training, aggregator, len(task.clients)
       )
       self._initial_aggregator_state = initialize()
 
@@ -167,40 +167,38 @@ class FedAvg:
 
   def next(
       self, state: FedAvgState, round_: participation.Round
-  ) -> tuple[FedAvgState, cluster_training.Losses]:
+  ) -> tuple[FedAvgState, participation.ClientLosses]:
     """Runs one round; returns the state after it and the clients' mean training losses.
 
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
     if self._next_round is None:
-      members = (tuple(self._index),)
-      vectors, (losses,) = self._of_all.train(state.vector[np.newaxis], members, round_)
+      vectors, (losses,) = self._of_all.train(
+          state.vector[np.newaxis], (self._clients,), round_
+      )
       after = FedAvgState(vectors[0], ())
     else:
       after, losses = self._next_aggregated(state, round_)
     if not self._is_private:
-      divergence.check_losses(losses, f"round {round_.number}")
+      divergence.check_losses(losses, f"round {round_.number}", self._files.client_ids)
     divergence.check_vector(after.vector, f"round {round_.number}")
     return after, losses
 
   def _next_aggregated(
       self, state: FedAvgState, round_: participation.Round
-  ) -> tuple[FedAvgState, cluster_training.Losses]:
+  ) -> tuple[FedAvgState, participation.ClientLosses]:
+    seeds = self._files.seeds(self._seed, round_.number, round_.clients)
     jobs = [
         collections.OrderedDict(
-            index=self._index[client_id],
-            path=self._files[client_id].path,
-            seed=randomness.stateless_seed(
-                self._seed, "local_training", round_.number, client_id
-            ),
+            index=np.int32(client), path=self._files.train[client].path, seed=seed,
             num_epochs=round_.num_epochs,
         )
-        for client_id in round_.client_ids
+        for client, seed in zip(round_.clients, seeds)
     ]
     aggregator_state = tf.nest.pack_sequence_as(
         self._initial_aggregator_state, state.aggregator_state
     )
     vector, aggregator_state, all_losses = self._next_round(state.vector, aggregator_state, jobs)
-    losses = {c: float(all_losses[self._index[c]]) for c in round_.client_ids}
+    losses = participation.ClientLosses(round_.clients, np.asarray(all_losses)[round_.clients])
     return FedAvgState(np.asarray(vector), _leaves(aggregator_state)), losses

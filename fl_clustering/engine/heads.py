@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,7 @@ from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import model_jobs
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import client_files
+  from fl_clustering.engine import participation
   from fl_clustering.tasks import model as model_lib
 
 # A head does at most about 1/16 of a round's work: small enough that no core waits long for
@@ -40,42 +40,39 @@ MEMBER_FIELDS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Head:
   """Some members of one cluster, which one TFF client trains in turn."""
 
   cluster: int
-  members: tuple[str, ...]
+  members: np.ndarray
 
 
-def plan_heads(
-    clusters: Sequence[Sequence[str]], files: Mapping[str, client_files.ExampleFile]
-) -> list[Head]:
+def plan_heads(clusters: participation.Clusters, num_examples: np.ndarray) -> list[Head]:
   """Cuts clusters into heads of about equal work, the largest first.
 
   The plan does not depend on the machine that computes, so that sums are taken in the same order
   everywhere.
 
   Args:
-    clusters: Per cluster the ids of its members.
-    files: The members' training examples by client id.
+    clusters: Per cluster its members.
+    num_examples: All clients' numbers of training examples.
 
   Returns:
     The heads; those of a cluster hold its members once each.
   """
-  work = lambda members: sum(files[m].num_examples for m in members)
+  work = lambda members: int(num_examples[members].sum())
   num_parts = sum(map(len, clusters)) // _MEMBERS_PER_HEAD
   num_parts = min(max(num_parts, FEWEST_HEADS), _MOST_HEADS)
   limit = sum(work(members) for members in clusters) / num_parts
-  heads = []
+  heads: list[Head] = []
   for cluster, members in enumerate(clusters):
-    if not members:
+    if not len(members):
       continue
     num_heads = min(len(members), math.ceil(work(members) / limit))
     # Dealing the clients out by size keeps the heads of a cluster alike.
-    by_size = sorted(members, key=lambda m: -files[m].num_examples)
-    for i in range(num_heads):
-      heads.append(Head(cluster, tuple(by_size[i::num_heads])))
+    by_size = members[np.argsort(-num_examples[members], kind="stable")]
+    heads += [Head(cluster, by_size[i::num_heads]) for i in range(num_heads)]
   return sorted(heads, key=lambda head: -work(head.members))
 
 

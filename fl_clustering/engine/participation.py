@@ -1,4 +1,6 @@
-"""What a round of training is, and who takes part in it.
+"""What a round of training is, who takes part in it, and what it tells.
+
+A client is its place among all clients of the task, of which those that train come first.
 
 Rounds are numbered through all phases, from 1.  The draw follows from the run's seed, which is in
 the run's files.  So whoever reads those knows who took part in which round.
@@ -7,7 +9,7 @@ the run's files.  So whoever reads those knows who took part in which round.
 from __future__ import annotations
 
 import dataclasses
-from typing import Protocol, Sequence
+from typing import NamedTuple, Protocol, Sequence
 
 import numpy as np
 
@@ -36,19 +38,47 @@ class Schedule(Protocol):
   def grouping_epochs(self) -> int | None: ...
 
 
-@dataclasses.dataclass(frozen=True)
+# Per model, the clients that train it, int64 arrays.  A client may train several, or none.
+Clusters = Sequence[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Round:
   """One round of training.
 
   Attributes:
     number: Its number, from which the clients' random numbers follow.
-    client_ids: The clients that take part.
+    clients: The clients that take part.
     num_epochs: Passes of a client over its data.
   """
 
   number: int
-  client_ids: tuple[str, ...]
+  clients: np.ndarray
   num_epochs: int
+
+  def among(self, clients: np.ndarray) -> np.ndarray:
+    """Returns those of some clients that take part, in their order."""
+    return clients[np.isin(clients, self.clients)]
+
+
+class ClientLosses(NamedTuple):
+  """The mean training losses of clients that took part in a round.
+
+  Attributes:
+    clients: The clients, int64 of shape (n,).
+    values: Their losses, of shape (n,).
+  """
+
+  clients: np.ndarray
+  values: np.ndarray
+
+
+def joined(parts: Sequence[ClientLosses]) -> ClientLosses:
+  """Returns the losses of several parts of the clients, which may be none."""
+  return ClientLosses(
+      np.concatenate([np.zeros(0, np.int64), *(part.clients for part in parts)]),
+      np.concatenate([np.zeros(0), *(part.values for part in parts)]),
+  )
 
 
 def grouping_round(config: Schedule) -> int:
@@ -77,16 +107,16 @@ def numbers_of(config: Schedule, from_start: bool) -> list[int]:
   return [*pretraining, *cluster_numbers(config)]
 
 
-def round_of(config: Schedule, client_ids: Sequence[str], number: int) -> Round:
-  """Returns a round of a run, given all clients' ids and the round's number."""
-  chosen = participants(config.seed, len(client_ids), config.clients_per_round, number)
-  return Round(number, tuple(client_ids[i] for i in chosen), config.client_epochs_per_round)
+def round_of(config: Schedule, num_clients: int, number: int) -> Round:
+  """Returns a round of a run, given how many clients train and the round's number."""
+  chosen = participants(config.seed, num_clients, config.clients_per_round, number)
+  return Round(number, chosen, config.client_epochs_per_round)
 
 
 def participants(
     seed: int, num_clients: int, clients_per_round: int | None, round_num: int
 ) -> np.ndarray:
-  """Returns the clients of a round as an increasing array of their positions.
+  """Returns the clients of a round as an increasing array.
 
   They are drawn without replacement; `clients_per_round` is None for all.
   """

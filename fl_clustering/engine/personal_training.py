@@ -7,22 +7,20 @@ comes back.
 from __future__ import annotations
 
 import functools
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import heads as heads_lib
 from fl_clustering.engine import model_jobs
+from fl_clustering.engine import participation
 
 if TYPE_CHECKING:
   from fl_clustering.engine import client_files
-  from fl_clustering.engine import cluster_training
-  from fl_clustering.engine import participation
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import model as model_lib
 
@@ -121,32 +119,30 @@ class _WithCommon:
 
 def train(
     model: model_lib.Model,
-    files: Mapping[str, client_files.ExampleFile],
+    files: client_files.ClientFiles,
     local_training: client_update_lib.LocalTraining,
     seed: int,
     vectors: np.ndarray,
-    client_ids: Sequence[str],
+    clients: np.ndarray,
     round_: participation.Round,
     common: np.ndarray,
     how: personalization.Personalization,
     shares: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, cluster_training.Losses]:
-  """Does what `Engine.train_own` does, with the clients' training examples by id as files."""
-  row = {client_id: i for i, client_id in enumerate(client_ids)}
-  taking_part = set(round_.client_ids)
-  parts = heads_lib.cut(heads_lib.plan_heads((client_ids,), files), model.num_parameters + 2)
+) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
+  """Does what `Engine.train_own` does."""
+  row = np.empty(len(files.train), int)
+  row[clients] = np.arange(len(clients))
+  heads = heads_lib.plan_heads((clients,), files.num_examples)
+  parts = heads_lib.cut(heads, model.num_parameters + 2)
   # A part without any has a job all the same, as TFF prepares itself for a number of jobs.
-  members_of = [[m for m in part.members if m in taking_part] for part in parts]
+  members_of = [round_.among(part.members) for part in parts]
 
-  def job(members: Sequence[str]) -> dict[str, Any]:
-    seeds = [
-        randomness.stateless_seed(seed, "local_training", round_.number, m) for m in members
-    ]
+  def job(members: np.ndarray) -> dict[str, Any]:
     return {
-        "model": np.array([*(row[m] for m in members), len(row)], np.int32),
-        "shares": np.array([shares[row[m]] for m in members], np.float32),
-        "paths": np.array([files[m].path for m in members], np.bytes_),
-        "seeds": np.array(seeds, np.int32).reshape(-1, 2),
+        "model": np.append(row[members], len(clients)).astype(np.int32),
+        "shares": shares[row[members]].astype(np.float32),
+        "paths": files.train_paths(members),
+        "seeds": files.seeds(seed, round_.number, members),
         "num_epochs": (how.head_epochs or 0) + round_.num_epochs,
     }
 
@@ -157,15 +153,15 @@ def train(
   )
   trained = vectors if vectors.flags.writeable else vectors.copy()
   shares = np.array(shares, np.float32)
-  losses: cluster_training.Losses = {}
+  values = np.empty(len(clients))
   for members, (own, of_members, of_losses) in zip(members_of, results):
-    rows = [row[m] for m in members]
     # These models are in no other message.
-    trained[rows], shares[rows] = own, of_members
-    losses.update(zip(members, map(float, of_losses)))
-  divergence.check_losses(losses, f"round {round_.number}")
-  for client_id in losses:
-    divergence.check_vector(
-        trained[row[client_id]], f"round {round_.number}, client {client_id!r}"
-    )
+    trained[row[members]], shares[row[members]] = own, of_members
+    values[row[members]] = of_losses
+  taking_part = round_.among(clients)
+  losses = participation.ClientLosses(taking_part, values[row[taking_part]])
+  divergence.check_losses(losses, f"round {round_.number}", files.client_ids)
+  for client in taking_part:
+    where = f"round {round_.number}, client {files.client_ids[client]!r}"
+    divergence.check_vector(trained[row[client]], where)
   return trained, shares, losses

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -68,39 +68,38 @@ def apfl(settings: Apfl, engine: engine_lib.Engine) -> method.Method:
   first = _FIRST_ALPHA if settings.apfl_alpha is None else settings.apfl_alpha
   how = personalization.Personalization(is_mixture=True, learns_share=is_learned)
 
-  def first_shares(client_ids: Sequence[str]) -> np.ndarray:
-    return np.full(len(client_ids), first, np.float32)
+  def first_shares(clients: np.ndarray) -> np.ndarray:
+    return np.full(len(clients), first, np.float32)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    vectors = personal.for_each(pretrained.vector, engine.client_ids)
+    vectors = personal.for_each(pretrained.vector, engine.clients)
     return personal.state(
-        vectors, engine.client_ids, own=vectors, alpha=first_shares(engine.client_ids),
-        common=pretrained.vector,
+        vectors, own=vectors, alpha=first_shares(engine.clients), common=pretrained.vector
     )
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
-    memory, client_ids = state.memory, engine.client_ids
+    memory, clients = state.memory, engine.clients
     own, shares, losses = engine.train_own(
-        memory["own"], client_ids, round_, memory["common"], how, memory["alpha"]
+        memory["own"], clients, round_, memory["common"], how, memory["alpha"]
     )
-    (common,), _ = engine.train(memory["common"][None], (client_ids,), round_)
+    (common,), _ = engine.train(memory["common"][None], (clients,), round_)
     vectors = personal.writable(state.vectors)
     _mix(vectors, own, shares, common)
     return (
-        personal.state(vectors, client_ids, own=own, alpha=shares, common=common),
-        personal.losses_by_client(client_ids, losses),
+        personal.state(vectors, own=own, alpha=shares, common=common),
+        personal.losses_by_client(clients, losses),
     )
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The common model went on from it.
     common = state.memory["common"]
     own, shares = personal.train_new(
-        engine, common, new_client_ids, common, how, first_shares(new_client_ids)
+        engine, common, clients, common, how, first_shares(clients)
     )
     _mix(own, own, shares, common)
     return personal.placement(own)

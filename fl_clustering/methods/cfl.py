@@ -80,21 +80,21 @@ class Cfl:
     options.check(self)
 
   def halves(
-      self, updates: Sequence[np.ndarray], num_examples: Sequence[float]
+      self, updates: np.ndarray, num_examples: np.ndarray
   ) -> tuple[list[int], list[int]] | None:
     """Returns the two halves of a cluster that is to be split; None if it is not.
 
     Args:
-      updates: The updates of some or all of its clients, n vectors of shape (P,).  Of fewer than
+      updates: The updates of some or all of its clients, float32 of shape (n, P).  Of fewer than
         three no half is known, however many clients there are.
-      num_examples: The clients' weights in the mean, > 0.
+      num_examples: The clients' weights in the mean, > 0, of shape (n,).
 
     Returns:
       Increasing positions of the updates; the first half begins with 0.
     """
     if len(updates) < _LEAST:
       return None
-    total, norms = np.zeros(len(updates[0])), []
+    total, norms = np.zeros(updates.shape[1]), []
     # One at a time: all of them in float64 are gigabytes for large models.
     for update, weight in zip(updates, num_examples):
       update = update.astype(np.float64)
@@ -106,19 +106,17 @@ class Cfl:
     return halves if gap > self.cfl_gap else None
 
 
-def bipartition(
-    updates: Sequence[np.ndarray],
-) -> tuple[tuple[list[int], list[int]], float]:
+def bipartition(updates: np.ndarray) -> tuple[tuple[list[int], list[int]], float]:
   """Returns the two halves of a cluster by the cosine similarity of its clients' updates.
 
   Args:
-    updates: Three or more float32 vectors of shape (P,).
+    updates: Three or more, float32 of shape (n, P).
 
   Returns:
     Increasing positions of the updates, of which the first half begins with 0.  And the gap: the
     mean similarity of two updates in the same half, less that of two in different halves.
   """
-  distances = distances_lib.square(distances_lib.METRICS["cosine"](distances_lib.Rows(updates)))
+  distances = distances_lib.square(distances_lib.METRICS["cosine"](updates))
   labels = hierarchical.agglomerate(distances, "complete", 2)
   is_first = labels == labels[0]
   same = is_first[:, None] == is_first
@@ -126,9 +124,9 @@ def bipartition(
   return (np.flatnonzero(is_first).tolist(), np.flatnonzero(~is_first).tolist()), float(gap)
 
 
-def _mean_direction(updates: Sequence[np.ndarray]) -> np.ndarray:
+def _mean_direction(updates: np.ndarray) -> np.ndarray:
   """Returns the mean of the updates' directions, float64 of shape (P,)."""
-  total = np.zeros(len(updates[0]))
+  total = np.zeros(updates.shape[1])
   for update in updates:
     update = update.astype(np.float64)
     total += update / (np.linalg.norm(update) or 1.0)
@@ -155,10 +153,10 @@ def _first_memory(num_parameters: int) -> dict[str, np.ndarray]:
 
 def _remember_split(
     memory: Mapping[str, np.ndarray], cluster: int, appended: int, round_: participation.Round,
-    vector: np.ndarray, updates: Sequence[np.ndarray], positions: Sequence[Sequence[int]],
+    vector: np.ndarray, updates: np.ndarray, positions: Sequence[Sequence[int]],
 ) -> dict[str, np.ndarray]:
   """Returns the memory with one more split."""
-  first, second = (_mean_direction([updates[i] for i in part]) for part in positions)
+  first, second = (_mean_direction(updates[part]) for part in positions)
   row = {
       _CLUSTER: cluster,
       _APPENDED: appended,
@@ -188,43 +186,40 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
-    start = weights.mean_of(weights.client_ids)
-    return method.ClusterState(
-        start[None], (weights.client_ids,), _first_memory(len(start))
-    )
-
-  def halves_of(updates: Mapping[str, np.ndarray]) -> tuple[list[int], list[int]] | None:
-    weights = [engine.num_examples[c] for c in updates]
-    return settings.halves(list(updates.values()), weights)
+    start = weights.mean_of(weights.clients)
+    return method.ClusterState(start[None], (engine.clients,), _first_memory(len(start)))
 
   def updates_of_all(
-      vector: np.ndarray, updates: Mapping[str, np.ndarray], members: Sequence[str],
+      vector: np.ndarray, updates: np.ndarray, clients: np.ndarray, members: np.ndarray,
       round_: participation.Round,
-  ) -> dict[str, np.ndarray]:
-    missing = tuple(c for c in members if c not in updates)
-    found = dict(updates)
-    if missing:
+  ) -> np.ndarray:
+    missing = np.setdiff1d(members, clients)
+    if len(missing):
       starts = np.broadcast_to(vector, (len(missing), len(vector)))
       own, _ = engine.train_each(starts, missing, round_)
       own -= vector
-      found.update(zip(missing, own))
-    return {c: found[c] for c in members}
+      updates, clients = np.concatenate([updates, own]), np.append(clients, missing)
+    # Members are in ascending order.
+    return updates[np.argsort(clients)]
 
   def split_if_asked(
       state: method.ClusterState, before: method.ClusterState, cluster: int,
-      updates: Mapping[str, np.ndarray], round_: participation.Round,
+      updates: np.ndarray, clients: np.ndarray, round_: participation.Round,
   ) -> method.ClusterState:
     members, vector = before.members[cluster], before.vectors[cluster]
-    if len(members) < settings.cfl_min_clients or halves_of(updates) is None:
+    if (
+        len(members) < settings.cfl_min_clients
+        or settings.halves(updates, engine.num_examples[clients]) is None
+    ):
       return state
-    of_all = updates_of_all(vector, updates, members, round_)
-    positions = halves_of(of_all)
+    of_all = updates_of_all(vector, updates, clients, members, round_)
+    positions = settings.halves(of_all, engine.num_examples[members])
     if positions is None:
       return state
     memory = _remember_split(
-        state.memory, cluster, len(state.members), round_, vector, list(of_all.values()), positions
+        state.memory, cluster, len(state.members), round_, vector, of_all, positions
     )
-    first, second = (tuple(members[i] for i in part) for part in positions)
+    first, second = (members[part] for part in positions)
     after = [*state.members, second]
     after[cluster] = first
     vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
@@ -235,28 +230,29 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
   ) -> tuple[method.ClusterState, method.Losses]:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     after = dataclasses.replace(state, vectors=vectors)
-    for cluster, trained in enumerate(own):
-      # One at a time, in place of the clients' weights: both of all are gigabytes.
-      for client_id in trained:
-        trained[client_id] = trained[client_id] - state.vectors[cluster]
-      after = split_if_asked(after, state, cluster, trained, round_)
+    for cluster, (trained, of_cluster) in enumerate(zip(own, losses)):
+      # In place of the clients' weights: both of all are gigabytes.
+      trained -= state.vectors[cluster]
+      after = split_if_asked(after, state, cluster, trained, of_cluster.clients, round_)
     return after, losses
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The splits decide.
-    found = np.zeros(len(new_client_ids), np.int64)
+    found = np.zeros(len(clients), np.int64)
     memory = state.memory
     for split, cluster in enumerate(memory[_CLUSTER]):
       here = np.flatnonzero(found == cluster)
       if not len(here):
         continue
       number, num_epochs = map(int, memory[_ROUND][split])
-      ids = tuple(new_client_ids[i] for i in here)
+      followers = clients[here]
       model = memory[_MODEL][split]
-      starts = np.broadcast_to(model, (len(ids), len(model)))
-      own, _ = engine.train_each(starts, ids, participation.Round(number, ids, num_epochs))
+      starts = np.broadcast_to(model, (len(followers), len(model)))
+      own, _ = engine.train_each(
+          starts, followers, participation.Round(number, followers, num_epochs)
+      )
       is_second = (own - model) @ memory[_DIRECTION][split] < 0
       found[here[is_second]] = memory[_APPENDED][split]
     return new_clients.in_cluster(state.vectors, found)

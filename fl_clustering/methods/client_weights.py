@@ -73,25 +73,29 @@ class ClientWeights:
   """Every client's own weights after its last local training; not private.
 
   Attributes:
-    vectors: One flat weight vector per client, aligned with `client_ids`; float32 of
-      shape (num_clients, num_parameters).
+    clients: The clients, each once, int64 of shape (num_clients,).
+    vectors: One flat weight vector per client, in the same order; float32 of shape
+      (num_clients, num_parameters).
     global_vector: The global model from which the clients started that training; float32
       of shape (num_parameters,).
   """
 
-  client_ids: tuple[str, ...]
+  clients: np.ndarray
   vectors: np.ndarray
   global_vector: np.ndarray
 
   def __post_init__(self) -> None:
-    object.__setattr__(self, "client_ids", tuple(self.client_ids))
-    self._check_ids()
+    object.__setattr__(self, "clients", np.asarray(self.clients, np.int64))
+    if not len(self.clients):
+      raise validate.error("clients", "hold at least one client", self.clients)
+    if len(np.unique(self.clients)) != len(self.clients):
+      raise validate.error("clients", "hold every client once", self.clients)
     for name in ("vectors", "global_vector"):
       array = getattr(self, name)
       if not isinstance(array, np.ndarray) or array.dtype != np.float32:
         kind = getattr(array, "dtype", type(array).__name__)
         raise TypeError(f"`{name}` must be a float32 array, got {kind}.")
-    num_clients, shape = len(self.client_ids), self.vectors.shape
+    num_clients, shape = len(self.clients), self.vectors.shape
     if len(shape) != 2 or shape[0] != num_clients or not shape[1]:
       raise validate.error(
           "vectors", f"have shape (num_clients={num_clients}, num_parameters)", shape
@@ -104,66 +108,58 @@ class ClientWeights:
       )
     self._check_finite()
 
-  def _check_ids(self) -> None:
-    if not self.client_ids:
-      raise validate.error("client_ids", "name at least one client", self.client_ids)
-    seen: set[str] = set()
-    for client_id in self.client_ids:
-      if not isinstance(client_id, str):
-        raise TypeError(f"`client_ids` must be strings, got {client_id!r}.")
-      if client_id in seen:
-        raise validate.error("client_ids", "name every client once", client_id)
-      seen.add(client_id)
-
   def _check_finite(self) -> None:
-    for client_id, vector in zip(self.client_ids, self.vectors):
+    for client, vector in zip(self.clients, self.vectors):
       if not np.isfinite(vector).all():
         raise validate.error(
             "vectors",
-            f"be finite for client {client_id!r}",
+            f"be finite for client {client}",
             float(vector[~np.isfinite(vector)][0]),
         )
     if not np.isfinite(self.global_vector).all():
       raise validate.error("global_vector", "be finite", self.global_vector)
 
-  def represented(self, kind: str, client_ids: Sequence[str] | None = None) -> Represented:
+  def represented(self, kind: str, clients: np.ndarray | None = None) -> Represented:
     """Returns what of the weights is grouped, without a copy.
 
     Args:
       kind: One of `REPRESENTATIONS`: `weights` as they are, the `update` since the global
         model, or the `normalized_update` of unit L2 norm. A client whose update is zero
         has no direction; its normalized update stays zero.
-      client_ids: The clients whose rows are wanted, in this order; all of them by default.
+      clients: The clients whose rows are wanted, in this order; all of them by default.
     """
     validate.one_of(REPRESENTATIONS, representation=kind)
-    rows = None if client_ids is None else self._rows_of(client_ids)
+    rows = None if clients is None else self._rows_of(clients)
     if kind == "weights":
       return Represented(self.vectors, rows=rows)
     updates = Represented(self.vectors, self.global_vector, rows=rows)
     if kind == "update":
       return updates
-    scales = np.ones(len(self.client_ids), np.float32)
-    for row in range(len(self.client_ids)) if rows is None else rows:
+    scales = np.ones(len(self.clients), np.float32)
+    for row in range(len(self.clients)) if rows is None else rows:
       # In float64: the squares of small float32 numbers underflow.
       update = np.subtract(self.vectors[row], self.global_vector).astype(np.float64)
       scales[row] = np.linalg.norm(update) or 1.0
     return Represented(self.vectors, self.global_vector, scales, rows)
 
-  def _rows_of(self, client_ids: Sequence[str]) -> list[int]:
-    position = {client_id: row for row, client_id in enumerate(self.client_ids)}
-    for client_id in client_ids:
-      if client_id not in position:
-        raise validate.error("client_ids", "be among the clients with weights", client_id)
-    return [position[client_id] for client_id in client_ids]
+  def _rows_of(self, clients: np.ndarray) -> np.ndarray:
+    order = np.argsort(self.clients)
+    found = np.searchsorted(self.clients, clients, sorter=order)
+    rows = order[np.minimum(found, len(order) - 1)]
+    is_unknown = self.clients[rows] != clients
+    if np.any(is_unknown):
+      unknown = np.asarray(clients)[is_unknown][0]
+      raise validate.error("clients", "be among the clients with weights", unknown)
+    return rows
 
-  def mean_of(self, client_ids: Sequence[str]) -> np.ndarray:
+  def mean_of(self, clients: np.ndarray) -> np.ndarray:
     """Returns the mean of these clients' weights, the start of their cluster's model.
 
     All count alike, whatever the size of their data, as in the article.
     """
-    rows = self._rows_of(client_ids)
-    if not rows:
-      raise validate.error("client_ids", "name at least one client", client_ids)
+    rows = self._rows_of(clients)
+    if not len(rows):
+      raise validate.error("clients", "hold at least one client", clients)
     total = np.zeros_like(self.global_vector, np.float64)
     # One at a time: all of them in float64 are gigabytes for large models.
     for row in rows:
@@ -176,26 +172,13 @@ class ClientWeights:
     object.__setattr__(moved, "vectors", atomic_file.array_in_file(path, self.vectors))
     return moved
 
-  def save(self, path: str) -> None:
-    """Writes an .npz file, wholly or not at all; it is replaced if it exists."""
+  def save(self, path: str, client_ids: Sequence[str]) -> None:
+    """Writes an .npz file, wholly or not at all, given all clients' ids.
+
+    It is replaced if it exists.
+    """
     atomic_file.write_arrays(path, {
-        "client_ids": np.array(self.client_ids),
+        "client_ids": np.array([client_ids[client] for client in self.clients]),
         "vectors": self.vectors,
         "global_vector": self.global_vector,
     })
-
-  @classmethod
-  def load(cls, path: str) -> ClientWeights:
-    """Returns the weights that `save` wrote.
-
-    Raises:
-      FileNotFoundError: If there is no such file.
-      ValueError: If the file is damaged, or not one of these.
-    """
-    try:
-      arrays = atomic_file.read_arrays(path)
-      return cls(
-          tuple(arrays["client_ids"].tolist()), arrays["vectors"], arrays["global_vector"]
-      )
-    except (ValueError, TypeError, KeyError) as e:
-      raise ValueError(f"the client weights in {path} can't be read: {e}") from e

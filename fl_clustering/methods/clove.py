@@ -25,12 +25,13 @@ Where this differs:
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import options
 from clustering_basics import single_thread_kmeans
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
@@ -74,31 +75,29 @@ def clove(settings: Clove, engine: engine_lib.Engine) -> method.Method:
   """Returns CLoVE, which starts from random models and doesn't use phase 1."""
 
   def group(
-      vectors: np.ndarray, client_ids: Sequence[str], state: method.ClusterState
+      vectors: np.ndarray, clients: np.ndarray, state: method.ClusterState
   ) -> method.ClusterState:
     """Returns the state in which these clients are grouped anew by their losses."""
-    # In an order of its own, so that the groups don't depend on the clients' order.
-    client_ids = sorted(client_ids)
-    losses = engine.losses(vectors, client_ids).T
-    model_of = {c: k for k, members in enumerate(state.members) for c in members}
-    model_of.update(zip(client_ids, models_of(losses, int(state.memory["random_state"]))))
-    members = tuple(
-        tuple(c for c in engine.client_ids if model_of[c] == k) for k in range(len(vectors))
-    )
+    model_of = cluster_assignment.labels_of(state.members)
+    losses = engine.losses(vectors, clients).T
+    model_of[clients] = models_of(losses, int(state.memory["random_state"]))
+    members = cluster_assignment.of_labels(model_of, len(vectors))
     return dataclasses.replace(state, members=members)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del pretrained  # The paper has no phase before.
-    grouping.check_num_clusters(settings.num_clusters, engine.client_ids)
+    grouping.check_num_clusters(settings.num_clusters, len(engine.clients))
     vectors = engine.initial_vectors(settings.num_clusters, rng)
     memory = {"random_state": np.array(rng.integers(2**32))}
-    nobody = method.ClusterState(vectors, ((),) * len(vectors), memory)
-    return group(vectors, engine.client_ids, nobody)
+    # All are grouped at once, so it doesn't matter where they are before.
+    nobody = (engine.clients[:0],) * (len(vectors) - 1)
+    state = method.ClusterState(vectors, (engine.clients, *nobody), memory)
+    return group(vectors, engine.clients, state)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
-    grouped = group(state.vectors, round_.client_ids, state)
+    grouped = group(state.vectors, round_.clients, state)
     # Whoever takes part got all models with the request for its losses.
     vectors, losses = engine.train(
         grouped.vectors, grouped.members, round_, already_sent=True

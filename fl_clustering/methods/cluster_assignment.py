@@ -1,12 +1,13 @@
-"""Clusters of clients, as what groups clients returns them."""
+"""Clusters of clients, as what groups clients returns them.
+
+A client is its place among all clients of the task.
+"""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
-import numbers
-from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,37 +17,69 @@ from clustering_basics import validate
 SETS_AT_A_TIME = 512
 
 
-def clusters_of(clusters: Iterable[Sequence[str]]) -> dict[str, tuple[int, ...]]:
-  """Returns the indices, ascending, of the clusters that each client is in, by client id.
+def as_arrays(clusters: Iterable[Any]) -> tuple[np.ndarray, ...]:
+  """Returns clusters, sequences of clients, as int64 arrays."""
+  found = []
+  for members in clusters:
+    array = np.asarray(members)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+      raise TypeError(f"`clusters` must be sequences of clients, which are ints, got {members!r}.")
+    found.append(array.astype(np.int64, copy=False))
+  return tuple(found)
+
+
+def of_labels(labels: np.ndarray, num_clusters: int) -> tuple[np.ndarray, ...]:
+  """Returns the clients with each of the labels 0 to num_clusters - 1, given every client's."""
+  order = np.argsort(labels, kind="stable")
+  sizes = np.bincount(labels, minlength=num_clusters)
+  return tuple(np.split(order, np.cumsum(sizes)[:-1]))
+
+
+def labels_of(clusters: Sequence[np.ndarray]) -> np.ndarray:
+  """Returns every client's cluster, given clusters that together are 0 to N - 1."""
+  labels = np.empty(sum(map(len, clusters)), np.int64)
+  for k, members in enumerate(clusters):
+    labels[members] = k
+  return labels
+
+
+def clusters_of(clusters: Iterable[np.ndarray]) -> dict[int, tuple[int, ...]]:
+  """Returns the indices, ascending, of the clusters that each client is in, by client.
 
   The clusters may overlap or be empty.
   """
   indices = collections.defaultdict(list)
   for k, members in enumerate(clusters):
-    for client_id in members:
-      indices[client_id].append(k)
-  return {client_id: tuple(of_client) for client_id, of_client in indices.items()}
+    for client in members.tolist():
+      indices[client].append(k)
+  return {client: tuple(of_client) for client, of_client in indices.items()}
+
+
+def are_disjoint(clusters: Sequence[np.ndarray]) -> bool:
+  """Returns whether no client is in two clusters, nor twice in one."""
+  clients = np.concatenate(clusters)
+  return len(np.unique(clients)) == len(clients)
 
 
 def clients_alike(
-    clusters: Iterable[Sequence[str]], client_ids: Sequence[str]
-) -> Iterator[dict[tuple[int, ...], tuple[str, ...]]]:
+    clusters: Iterable[np.ndarray], clients: np.ndarray
+) -> Iterator[dict[tuple[int, ...], np.ndarray]]:
   """Yields the clients by the set of clusters that they are in, some sets at a time.
 
   The models of all sets at once are gigabytes for large models and thousands of clients.
 
   Args:
-    clusters: Client ids; the clusters may overlap or be empty.
-    client_ids: Every client's id, the order that the sets and their clients follow.
+    clusters: The clusters, which may overlap or be empty.
+    clients: The clients, the order that the sets and their clients follow.
 
   Yields:
-    Dicts of at most 512 items from indices of clusters to client ids.
+    Dicts of at most 512 items from indices of clusters to clients.
   """
   found = clusters_of(clusters)
-  alike: dict[tuple[int, ...], list[str]] = {}
-  for client_id in client_ids:
-    alike.setdefault(found[client_id], []).append(client_id)
-  items = [(indices, tuple(clients)) for indices, clients in alike.items()]
+  alike: dict[tuple[int, ...], list[int]] = {}
+  for client in clients.tolist():
+    alike.setdefault(found[client], []).append(client)
+  items = [(indices, np.array(of_set)) for indices, of_set in alike.items()]
   for start in range(0, len(items), SETS_AT_A_TIME):
     yield dict(items[start : start + SETS_AT_A_TIME])
 
@@ -67,156 +100,125 @@ def mean_vectors(vectors: Any, sets: Sequence[tuple[int, ...]]) -> np.ndarray:
   return means
 
 
-def check_covers(found: Collection[str], client_ids: Sequence[str]) -> None:
+def check_covers(clusters: Sequence[np.ndarray], clients: np.ndarray) -> None:
   """Checks that clusters hold all of these clients and nobody else.
-
-  Args:
-    found: The ids of the clusters' members, a set or a dict's keys.
 
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
-  missing = [c for c in client_ids if c not in found]
-  if missing:
-    raise ValueError(f"`clusters` must hold every client, got none with {missing[0]!r}.")
-  unknown = sorted(set(found).difference(client_ids))
-  if unknown:
+  found = np.concatenate(clusters)
+  missing = np.setdiff1d(clients, found)
+  if len(missing):
+    raise ValueError(f"`clusters` must hold every client, got none with {missing[0]}.")
+  unknown = np.setdiff1d(found, clients)
+  if len(unknown):
     raise validate.error("clusters", "hold only known clients", unknown[0])
 
 
-def _names_a_cluster(label: Any) -> bool:
-  """Returns whether a label is neither missing nor a number that numbers no cluster."""
-  if isinstance(label, numbers.Real):
-    return not label < 0 and label % 1 == 0
-  return label is not None
+def _name_no_cluster(labels: np.ndarray) -> np.ndarray:
+  """Returns which labels are neither text nor numbers of clusters, of shape (n,)."""
+  if labels.dtype.kind in "biuf":
+    with np.errstate(invalid="ignore"):
+      return ~(labels >= 0) | (labels % 1 != 0)
+  return np.full(len(labels), labels.dtype.kind not in "US")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ClusterAssignment:
-  """Clusters of clients, by their ids; a client may be in several.
+  """Clusters of clients, int64 arrays; a client may be in several.
 
   No cluster is empty or part of another one.  A `warning` says what a reader of the clusters
   should know about them.
   """
 
-  clusters: tuple[tuple[str, ...], ...]
+  clusters: tuple[np.ndarray, ...]
   warning: str | None = None
 
   def __post_init__(self) -> None:
-    for members in self.clusters:
-      if isinstance(members, str):
-        raise TypeError(f"`clusters` must be tuples of client ids, got {members!r}.")
-    object.__setattr__(self, "clusters", tuple(map(tuple, self.clusters)))
+    object.__setattr__(self, "clusters", as_arrays(self.clusters))
     if not self.clusters:
       raise validate.error("clusters", "hold at least one cluster", self.clusters)
     for members in self.clusters:
-      if not members:
+      if not len(members):
         raise validate.error("clusters", "hold no empty cluster", self.clusters)
-      if len(set(members)) != len(members):
-        raise validate.error("clusters", "name a client once per cluster", members)
+    if are_disjoint(self.clusters):
+      return
+    for members in self.clusters:
+      if not are_disjoint([members]):
+        raise validate.error("clusters", "hold a client once per cluster", members.tolist())
     self._check_no_subsets()
 
   def _check_no_subsets(self) -> None:
-    sets = list(map(frozenset, self.clusters))
+    sets = [frozenset(members.tolist()) for members in self.clusters]
+    indices = clusters_of(self.clusters)
     for k, members in enumerate(self.clusters):
       # Few other clusters hold the first member, so this is quick for many clusters.
-      for other in self.clusters_of(members[0]):
+      for other in indices[members[0]]:
         if other != k and sets[k] <= sets[other]:
-          raise validate.error(
-              "clusters", f"hold no part of the cluster {self.clusters[other]}", members
-          )
+          whole = self.clusters[other].tolist()
+          raise validate.error("clusters", f"hold no part of the cluster {whole}", members.tolist())
 
   @classmethod
   def from_clusters(
-      cls, client_ids: Sequence[str], clusters: Iterable[Iterable[str]], warning: str | None = None
+      cls, clusters: Iterable[Any], warning: str | None = None
   ) -> ClusterAssignment:
     """Returns an assignment in a canonical order.
 
-    Args:
-      client_ids: Every client's id. Members follow this order; clusters follow
-        the order of their first members, then of their second ones, and so on.
-      clusters: Client ids, in any order.
+    Members are in ascending order; clusters follow the order of their first members, then of
+    their second ones, and so on.
 
-    Raises:
-      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
+    Args:
+      clusters: Sequences of clients, in any order.
     """
-    clusters = [tuple(members) for members in clusters]
-    check_covers({client_id for members in clusters for client_id in members}, client_ids)
-    rank = {client_id: i for i, client_id in enumerate(client_ids)}
-    ordered = sorted(sorted(rank[member] for member in members) for members in clusters)
-    return cls(tuple(tuple(client_ids[i] for i in ranks) for ranks in ordered), warning)
+    ordered = sorted((np.sort(members) for members in as_arrays(clusters)), key=np.ndarray.tolist)
+    return cls(tuple(ordered), warning)
 
   @classmethod
   def from_labels(
-      cls, client_ids: Sequence[str], label_of: Mapping[str, Any], warning: str | None = None
+      cls, clients: np.ndarray, labels: Any, warning: str | None = None
   ) -> ClusterAssignment:
     """Returns clusters of clients with equal labels, in the order of `from_clusters`.
 
     Args:
-      client_ids: Every client's id.
-      label_of: Its label: a whole number >= 0, or text or any other key.
+      clients: The clients, of shape (n,).
+      labels: Their labels, of shape (n,): whole numbers >= 0, or text.
 
     Raises:
-      ValueError: If a client has no such label, or there are labels of others.
+      ValueError: If a client has no such label.
     """
-    others = sorted(set(label_of).symmetric_difference(client_ids), key=str)
-    if others:
-      raise validate.error("label_of", "have a label per client and no others", others[0])
-    members = collections.defaultdict(list)
-    for client_id in client_ids:
-      label = label_of[client_id]
-      if not _names_a_cluster(label):
-        raise validate.error(
-            "label_of", "hold whole numbers >= 0 or other keys (who is in no cluster, as DBSCAN's "
-            f"label -1 says, needs one: the nearest, or one alone) for {client_id!r}", label,
-        )
-      members[label].append(client_id)
-    return cls.from_clusters(client_ids, members.values(), warning)
-
-  @functools.cached_property
-  def _clusters_of(self) -> dict[str, tuple[int, ...]]:
-    return clusters_of(self.clusters)
+    labels = np.asarray(labels)
+    if labels.dtype == object and all(isinstance(label, str) for label in labels):
+      labels = labels.astype(str)
+    if labels.shape != (len(clients),):
+      raise validate.error("labels", f"have shape (num_clients={len(clients)},)", labels.shape)
+    is_bad = _name_no_cluster(labels)
+    if is_bad.any():
+      raise validate.error(
+          "labels", "be whole numbers >= 0 or text (who is in no cluster, as DBSCAN's label -1 "
+          "says, needs one: the nearest, or one alone)", labels[is_bad][0],
+      )
+    names, found = np.unique(labels, return_inverse=True)
+    clusters = [np.asarray(clients)[places] for places in of_labels(found, len(names))]
+    return cls.from_clusters(clusters, warning)
 
   @property
   def overlapping(self) -> bool:
     """Whether a client is in several clusters."""
-    return any(len(indices) > 1 for indices in self._clusters_of.values())
+    return not are_disjoint(self.clusters)
 
-  def clusters_of(self, client_id: str) -> tuple[int, ...]:
-    """Returns the indices of the clusters that the client is in, ascending."""
-    if client_id not in self._clusters_of:
-      raise validate.error("client_id", "be in a cluster", client_id)
-    return self._clusters_of[client_id]
-
-  def check_covers(self, client_ids: Sequence[str]) -> None:
-    """Checks that the clusters hold all of these clients and nobody else.
-
-    Raises:
-      ValueError: If a client is in no cluster, or a cluster holds an unknown one.
-    """
-    check_covers(self._clusters_of, client_ids)
-
-  def _true_groups_of(self, true_groups: Mapping[str, Any]) -> list[list[Any]]:
-    """Returns the true groups of every cluster's members."""
-    for members in self.clusters:
-      for client_id in members:
-        if client_id not in true_groups:
-          raise validate.error("true_groups", "hold every client", client_id)
-    return [[true_groups[c] for c in members] for members in self.clusters]
-
-  def adjusted_rand_index(self, true_groups: Mapping[str, Any]) -> float | None:
-    """Returns how well the clients' true groups are found: 1 = exactly, about 0 = chance.
+  def adjusted_rand_index(self, true_groups: np.ndarray) -> float | None:
+    """Returns how well the true groups of all clients are found: 1 = exactly, about 0 = chance.
 
     Hubert, Arabie: "Comparing partitions", Journal of Classification, 1985.  It is not defined
     for overlapping clusters (`None`).
     """
     if self.overlapping:
       return None
-    groups = self._true_groups_of(true_groups)
-    labels = [k for k, members in enumerate(groups) for _ in members]
-    return agreement.adjusted_rand_index(np.concatenate(groups), np.array(labels))
+    groups = [true_groups[members] for members in self.clusters]
+    labels = np.repeat(np.arange(len(groups)), list(map(len, groups)))
+    return agreement.adjusted_rand_index(np.concatenate(groups), labels)
 
-  def purity(self, true_groups: Mapping[str, Any]) -> float | None:
+  def purity(self, true_groups: np.ndarray) -> float | None:
     """Returns the share of clients that are of their cluster's most frequent true group.
 
     Manning, Raghavan, Schütze: "Introduction to Information Retrieval", 2008, section 16.3.  It
@@ -224,6 +226,6 @@ class ClusterAssignment:
     """
     if self.overlapping:
       return None
-    groups = self._true_groups_of(true_groups)
-    num_clients = sum(map(len, groups))
-    return sum(max(collections.Counter(g).values()) for g in groups) / num_clients
+    groups = [true_groups[members] for members in self.clusters]
+    num_right = sum(np.unique(group, return_counts=True)[1].max() for group in groups)
+    return float(num_right) / sum(map(len, groups))

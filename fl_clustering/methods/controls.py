@@ -35,22 +35,20 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
-    return method.ClusterState(
-        weights.mean_of(weights.client_ids)[None], (weights.client_ids,)
-    )
+    return method.ClusterState(weights.mean_of(weights.clients)[None], (engine.clients,))
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained
-    return new_clients.in_cluster(state.vectors, [0] * len(new_client_ids))
+    return new_clients.in_cluster(state.vectors, np.zeros(len(clients), int))
 
   return method.Method(initialize, method.TrainClusters(engine), place)
 
 
-def _same(start: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
+def _same(start: np.ndarray, clients: np.ndarray) -> np.ndarray:
   # A view: for large models, a copy per client would be gigabytes.
-  return np.broadcast_to(start, (len(client_ids), len(start)))
+  return np.broadcast_to(start, (len(clients), len(start)))
 
 
 def _alone(
@@ -60,8 +58,8 @@ def _alone(
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     return method.ClusterState(
-        starts_of(pretrained, pretrained.client_weights, engine.client_ids),
-        tuple((client_id,) for client_id in engine.client_ids),
+        starts_of(pretrained, pretrained.client_weights, engine.clients),
+        tuple(engine.clients[:, None]),
     )
 
   def next_rounds(
@@ -71,7 +69,7 @@ def _alone(
     return dataclasses.replace(state, vectors=vectors), made
 
   numbers = participation.numbers_of(config, from_start)
-  rounds = [participation.round_of(config, engine.client_ids, number) for number in numbers]
+  rounds = [participation.round_of(config, len(engine.clients), number) for number in numbers]
   return method.Method(
       initialize,
       method.TrainClusters(engine),
@@ -87,13 +85,12 @@ def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> meth
 
   def starts_of(
       pretrained: method.Pretrained, weights: client_weights_lib.ClientWeights | None,
-      client_ids: Sequence[str],
+      clients: np.ndarray,
   ) -> np.ndarray:
     if config.grouping_epochs is None:
-      return _same(pretrained.vector, client_ids)
+      return _same(pretrained.vector, clients)
     assert weights is not None  # There are none only where there are no such clients.
-    row = {client_id: i for i, client_id in enumerate(weights.client_ids)}
-    vectors = weights.vectors[[row[client_id] for client_id in client_ids]]
+    vectors = weights.represented("weights", clients)[:]
     vectors.flags.writeable = False  # The rounds write into what they can.
     return vectors
 
@@ -106,8 +103,8 @@ def local(config: participation.Schedule, engine: engine_lib.Engine) -> method.M
 
   def starts_of(
       pretrained: method.Pretrained, unused_weights: client_weights_lib.ClientWeights | None,
-      client_ids: Sequence[str],
+      clients: np.ndarray,
   ) -> np.ndarray:
-    return _same(pretrained.initial_vector, client_ids)
+    return _same(pretrained.initial_vector, clients)
 
   return _alone(config, engine, starts_of, from_start=True)

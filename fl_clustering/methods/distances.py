@@ -196,8 +196,8 @@ METRICS = {"l1": _l1, "l2": _l2, "cosine": _cosine}
 
 def client_distances(
     client_weights: client_weights_lib.ClientWeights, representation: str, metric: str
-) -> tuple[tuple[str, ...], np.ndarray]:
-  """Returns the clients' ids, sorted, and their condensed distances in that order.
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the clients, sorted, and their condensed distances in that order.
 
   What is computed from them does not depend on the order of the clients in
   `client_weights`, not even where ties are broken by position.
@@ -207,8 +207,8 @@ def client_distances(
     metric: `l1`, `l2` or `cosine` (1 minus the cosine of the angle; between a
       zero vector and any other it is 1, between two zero vectors 0).
   """
-  client_ids = tuple(sorted(client_weights.client_ids))
-  return client_ids, METRICS[metric](client_weights.represented(representation, client_ids))
+  clients = np.sort(client_weights.clients)
+  return clients, METRICS[metric](client_weights.represented(representation, clients))
 
 
 def euclidean_points(distances: np.ndarray) -> np.ndarray:

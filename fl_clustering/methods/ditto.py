@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,26 +58,26 @@ def ditto(settings: Ditto, engine: engine_lib.Engine) -> method.Method:
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    vectors = personal.for_each(pretrained.vector, engine.client_ids)
-    return personal.state(vectors, engine.client_ids, common=pretrained.vector)
+    vectors = personal.for_each(pretrained.vector, engine.clients)
+    return personal.state(vectors, common=pretrained.vector)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     sent = state.memory["common"]
-    (common,), _ = engine.train(sent[None], (engine.client_ids,), round_)
-    vectors, _, losses = engine.train_own(state.vectors, engine.client_ids, round_, sent, how)
+    (common,), _ = engine.train(sent[None], (engine.clients,), round_)
+    vectors, _, losses = engine.train_own(state.vectors, engine.clients, round_, sent, how)
     return (
-        personal.state(vectors, engine.client_ids, common=common),
-        personal.losses_by_client(engine.client_ids, losses),
+        personal.state(vectors, common=common),
+        personal.losses_by_client(engine.clients, losses),
     )
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The common model went on from it.
     common = state.memory["common"]
-    vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
+    vectors, _ = personal.train_new(engine, common, clients, common, how)
     return personal.placement(vectors)
 
   return method.Method(initialize, next_state, place, uses_own_weights=False)

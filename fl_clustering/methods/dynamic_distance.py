@@ -238,12 +238,12 @@ class DynamicDistance:
   ) -> cluster_assignment.ClusterAssignment:
     """Groups the clients; warns if each is alone or all are in one cluster."""
     del rng  # Nothing here is random.
-    ids, distances = distances_lib.client_distances(
+    clients, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
     )
     within = distances <= grouping.largest_distance_within(self.distance_threshold, distances)
-    clusters, warning = cluster_neighbours(distances_lib.square(within), self.max_clusters)
+    places, warning = cluster_neighbours(distances_lib.square(within), self.max_clusters)
     assignment = cluster_assignment.ClusterAssignment.from_clusters(
-        client_weights.client_ids, [[ids[i] for i in members] for members in clusters], warning
+        [clients[of_cluster] for of_cluster in places], warning
     )
     return grouping.with_threshold_warning(assignment, self.distance_threshold)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,34 +75,30 @@ def fedrep(settings: FedRep, engine: engine_lib.Engine) -> method.Method:
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    vectors = personal.for_each(pretrained.vector, engine.client_ids)
-    return personal.state(vectors, engine.client_ids)
+    vectors = personal.for_each(pretrained.vector, engine.clients)
+    return personal.state(vectors)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
-    client_ids = engine.client_ids
     vectors, _, losses = engine.train_own(
-        state.vectors, client_ids, round_, state.vectors[0], how, num_shared=int(shared.sum())
+        state.vectors, engine.clients, round_, state.vectors[0], how, num_shared=int(shared.sum())
     )
     total, num_examples = np.zeros(shared.sum()), 0
-    for vector, client_id in zip(vectors, client_ids):
-      if client_id in losses:
-        total += engine.num_examples[client_id] * vector[shared].astype(np.float64)
-        num_examples += engine.num_examples[client_id]
+    for client in losses.clients:
+      total += engine.num_examples[client] * vectors[client, shared].astype(np.float64)
+      num_examples += engine.num_examples[client]
     representation = total / num_examples
     for vector in vectors:
       vector[shared] = representation
-    return (
-        personal.state(vectors, client_ids), personal.losses_by_client(client_ids, losses)
-    )
+    return personal.state(vectors), personal.losses_by_client(engine.clients, losses)
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     start = np.where(shared, state.vectors[0], pretrained.vector)
     # No passes but those of the head.
-    vectors, _ = personal.train_new(engine, start, new_client_ids, start, how, num_epochs=0)
+    vectors, _ = personal.train_new(engine, start, clients, start, how, num_epochs=0)
     return personal.placement(vectors)
 
   return method.Method(initialize, next_state, place, uses_own_weights=False)

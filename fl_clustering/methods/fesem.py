@@ -22,11 +22,12 @@ Where this differs:
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import options
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
@@ -48,11 +49,11 @@ class Fesem:
     options.check(self)
 
 
-def nearest(vectors: Iterable[np.ndarray], centers: np.ndarray) -> list[int]:
+def nearest(vectors: np.ndarray, centers: np.ndarray) -> list[int]:
   """Returns the index of the center nearest each vector; of equal ones, the first.
 
   Args:
-    vectors: N vectors of shape (P,).
+    vectors: float32 of shape (N, P).
     centers: float32 of shape (K, P).
   """
   # One client at a time: all differences in float64 are gigabytes for large models.
@@ -75,12 +76,10 @@ def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
-    center_of = {c: k for k, members in enumerate(state.members) for c in members}
-    trained = {c: vector for of_center in own for c, vector in of_center.items()}
-    center_of.update(zip(trained, nearest(trained.values(), vectors)))
-    members = tuple(
-        tuple(c for c in engine.client_ids if center_of[c] == k) for k in range(len(vectors))
-    )
+    center_of = cluster_assignment.labels_of(state.members)
+    for trained, of_center in zip(own, losses):
+      center_of[of_center.clients] = nearest(trained, vectors)
+    members = cluster_assignment.of_labels(center_of, len(vectors))
     return dataclasses.replace(state, vectors=vectors, members=members), losses
 
   return grouped._replace(next=next_state)

@@ -84,22 +84,20 @@ class FlexCfl:
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
   ) -> cluster_assignment.ClusterAssignment:
     """Groups the clients."""
-    grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
-    ids, condensed = distances_lib.client_distances(
+    grouping.check_num_clusters(self.num_clusters, len(client_weights.clients))
+    clients, condensed = distances_lib.client_distances(
         client_weights, self.representation, "cosine"
     )
     distances = distances_lib.square(condensed)
-    updates = client_weights.represented(self.representation, ids)
-    norms = np.array([np.linalg.norm(updates[i].astype(np.float64)) for i in range(len(ids))])
+    updates = client_weights.represented(self.representation, clients)
+    norms = np.array([np.linalg.norm(updates[i].astype(np.float64)) for i in range(len(clients))])
     points = cosines_with_directions(1 - distances, norms, self.num_clusters)
     labels = single_thread_kmeans.fit(
         # Rounding must not tell equal clients apart.
         points[np.argmax(distances == 0, axis=1)],
         self.num_clusters, n_init=10, random_state=int(rng.integers(2**32)),
     ).labels_
-    return kmeans.assignment(
-        client_weights.client_ids, dict(zip(ids, labels)), self.num_clusters, "update"
-    )
+    return kmeans.assignment(clients, labels, self.num_clusters, "update")
 
 
 def flexcfl(settings: FlexCfl, engine: engine_lib.Engine) -> method.Method:

@@ -28,7 +28,7 @@ Where this differs:
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -111,50 +111,47 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
   shape = _last_kernel_shape(engine.model)
 
   def moments_of(
-      pretrained: method.Pretrained, kernel: np.ndarray, client_ids: Sequence[str], by_label: bool
+      pretrained: method.Pretrained, kernel: np.ndarray, clients: np.ndarray, by_label: bool
   ) -> np.ndarray:
     # The outputs of the model whose last layer is this kernel, without a bias.
     bias = np.zeros(shape[1])
     before = pretrained.vector[: -(kernel.size + bias.size)]
     vector = np.concatenate([before, kernel.ravel(), bias]).astype(np.float32)
-    return engine.moments(vector, client_ids, by_label).astype(np.float64)
+    return engine.moments(vector, clients, by_label).astype(np.float64)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    client_ids, weights = engine.client_ids, pretrained.client_weights
+    weights = pretrained.client_weights
     kernel = rng.normal(size=shape) / np.sqrt(shape[0])
-    moments = moments_of(pretrained, kernel, client_ids, by_label=True)
+    moments = moments_of(pretrained, kernel, engine.clients, by_label=True)
     # Of means and of standard deviations, overall and of each label; none if nobody has it.
     largest = np.nanmax(moments, axis=(0, 3), initial=-np.inf)
     ranges = largest - np.nanmin(moments, axis=(0, 3), initial=np.inf)
     ranges = np.where(ranges > 0, ranges, 1)[..., None]
     labels = group(moments / ranges, settings)
     assignment = grouping.with_threshold_warning(
-        cluster_assignment.ClusterAssignment.from_labels(
-            client_ids, dict(zip(client_ids, labels))
-        ),
+        cluster_assignment.ClusterAssignment.from_labels(engine.clients, labels),
         "the knee" if settings.flux_radius is None else settings.flux_radius, "flux_radius",
     )
-    overall = dict(zip(client_ids, moments[:, :1] / ranges[:1]))
+    overall = moments[:, :1] / ranges[:1]
     clusters = assignment.clusters
     return method.ClusterState(
         np.stack([weights.mean_of(members) for members in clusters]),
         clusters,
         {
             "kernel": kernel, "ranges": ranges[:1],
-            "centers": np.stack([np.mean([overall[c] for c in one], axis=0) for one in clusters]),
+            "centers": np.stack([overall[members].mean(axis=0) for members in clusters]),
         },
         assignment.warning,
     )
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     memory = state.memory
-    moments = moments_of(pretrained, memory["kernel"], new_client_ids, by_label=False)
+    moments = moments_of(pretrained, memory["kernel"], clients, by_label=False)
     nearest = [
-        int(distances_between(one, memory["centers"]).argmin())
-        for one in moments / memory["ranges"]
+        distances_between(one, memory["centers"]).argmin() for one in moments / memory["ranges"]
     ]
-    return new_clients.in_cluster(state.vectors, nearest)
+    return new_clients.in_cluster(state.vectors, np.array(nearest))
 
   return method.Method(initialize, method.TrainClusters(engine), place)

@@ -1,7 +1,7 @@
 """What a grouping is, and the options that several have.
 
-A grouping is a frozen dataclass: its fields are its options.  It refers to clients by id
-throughout; its result does not depend on the order in which the clients come.
+A grouping is a frozen dataclass: its fields are its options.  Its result does not depend on the
+order in which the clients come.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 import numbers
-from typing import Any, Callable, Protocol, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Protocol, TYPE_CHECKING
 
 import numpy as np
 
@@ -63,12 +63,10 @@ def num_clusters_option(about: str, **details: Any) -> Any:
   )
 
 
-def check_num_clusters(num_clusters: int, client_ids: Sequence[str]) -> None:
+def check_num_clusters(num_clusters: int, num_clients: int) -> None:
   """Checks that there are at most as many clusters as clients."""
-  if num_clusters > len(client_ids):
-    raise validate.error(
-        "num_clusters", f"be in [1, num_clients={len(client_ids)}]", num_clusters
-    )
+  if num_clusters > num_clients:
+    raise validate.error("num_clusters", f"be in [1, num_clients={num_clients}]", num_clusters)
 
 
 def representation_option() -> Any:

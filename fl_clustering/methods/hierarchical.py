@@ -117,13 +117,13 @@ class Hierarchical:
   ) -> cluster_assignment.ClusterAssignment:
     """Groups the clients; warns if a distance leaves each alone or puts all into one cluster."""
     del rng  # Nothing here is random.
-    client_ids = client_weights.client_ids
+    num_clients = len(client_weights.clients)
     if self.num_clusters is not None:
-      grouping.check_num_clusters(self.num_clusters, client_ids)
-    if len(client_ids) == 1:
+      grouping.check_num_clusters(self.num_clusters, num_clients)
+    if num_clients == 1:
       # scikit-learn asks for two.
-      return cluster_assignment.ClusterAssignment((client_ids,))
-    ids, distances = distances_lib.client_distances(
+      return cluster_assignment.ClusterAssignment((client_weights.clients,))
+    clients, distances = distances_lib.client_distances(
         client_weights, self.representation, self.metric
     )
     largest = None
@@ -136,9 +136,7 @@ class Hierarchical:
     else:
       square = distances_lib.square(distances)
       labels = agglomerate(square, self.linkage, self.num_clusters, largest)
-    assignment = cluster_assignment.ClusterAssignment.from_labels(
-        client_ids, dict(zip(ids, labels))
-    )
+    assignment = cluster_assignment.ClusterAssignment.from_labels(clients, labels)
     if self.distance_threshold is None:
       return assignment
     return grouping.with_threshold_warning(assignment, self.distance_threshold)

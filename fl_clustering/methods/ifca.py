@@ -28,12 +28,13 @@ choice that they made last, and choose anew when they take part again.
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import Callable, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import options
 from clustering_basics import validate
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
@@ -60,7 +61,7 @@ def _perturbed(
 ) -> np.ndarray:
   del engine  # All clients have trained.
   weights = pretrained.client_weights
-  mean = weights.mean_of(weights.client_ids)
+  mean = weights.mean_of(weights.clients)
   squares = np.zeros(len(mean))
   # One at a time: all of them in float64 are gigabytes for large models.
   for vector in weights.vectors:
@@ -147,54 +148,51 @@ class _Choices:
     """Returns where a set's models stand."""
     return slice(index * self.num_models, (index + 1) * self.num_models)
 
-  def members(self, client_ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Returns the ids of the clients that chose each model, per model of all sets."""
+  def members(self) -> tuple[np.ndarray, ...]:
+    """Returns the clients that chose each model, per model of all sets."""
     return tuple(
-        tuple(c for c, of_client in zip(client_ids, chosen) if of_client == k)
-        for chosen in self.chosen
-        for k in range(self.num_models)
+        members for chosen in self.chosen
+        for members in cluster_assignment.of_labels(chosen, self.num_models)
     )
 
 
-def _choose(choices: _Choices, client_ids: Sequence[str], engine: engine_lib.Engine) -> _Choices:
+def _choose(choices: _Choices, clients: np.ndarray, engine: engine_lib.Engine) -> _Choices:
   """Lets clients choose the model with the least training loss, in every set."""
-  if not client_ids:
+  if not len(clients):
     return choices
-  losses = engine.losses(choices.vectors, client_ids)
-  by_set = losses.reshape(len(choices.chosen), choices.num_models, len(client_ids))
-  row_of = {client_id: row for row, client_id in enumerate(engine.client_ids)}
-  rows = [row_of[client_id] for client_id in client_ids]
+  losses = engine.losses(choices.vectors, clients)
+  by_set = losses.reshape(len(choices.chosen), choices.num_models, len(clients))
   chosen, least, is_current = (
       array.copy() for array in (choices.chosen, choices.losses, choices.is_current)
   )
-  chosen[:, rows] = by_set.argmin(axis=1)
-  least[:, rows] = by_set.min(axis=1)
-  is_current[rows] = True
+  chosen[:, clients] = by_set.argmin(axis=1)
+  least[:, clients] = by_set.min(axis=1)
+  is_current[clients] = True
   return _Choices(choices.vectors, chosen, least, is_current)
 
 
 def _begin(vectors: np.ndarray, num_sets: int, engine: engine_lib.Engine) -> _Choices:
   """Returns the choices of all clients between the models to start from."""
-  num_clients = len(engine.client_ids)
+  num_clients = len(engine.clients)
   nothing_chosen = _Choices(
       vectors,
       np.zeros((num_sets, num_clients), np.int64),
       np.zeros((num_sets, num_clients), np.float32),
       np.zeros(num_clients, bool),
   )
-  return _choose(nothing_chosen, engine.client_ids, engine)
+  return _choose(nothing_chosen, engine.clients, engine)
 
 
-def _to_state(choices: _Choices, settings: Ifca, client_ids: Sequence[str]) -> method.ClusterState:
+def _to_state(choices: _Choices, settings: Ifca) -> method.ClusterState:
   """Returns the state that shows the best set and remembers the others."""
   shown = choices.of_set(choices.best_set())
-  members = choices.members(client_ids)[shown]
+  members = choices.members()[shown]
   memory = {
       "chosen": choices.chosen, "losses": choices.losses, "is_current": choices.is_current
   }
   if len(choices.chosen) > 1:
     memory["vectors"] = choices.vectors
-  num_used = sum(map(bool, members))
+  num_used = sum(len(of_model) > 0 for of_model in members)
   warning = None
   if num_used < settings.num_clusters:
     warning = (
@@ -223,32 +221,27 @@ def ifca(settings: Ifca, engine: engine_lib.Engine) -> method.Method:
   """
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    grouping.check_num_clusters(settings.num_clusters, engine.client_ids)
+    grouping.check_num_clusters(settings.num_clusters, len(engine.clients))
     vectors = _STARTS[settings.ifca_start](settings, engine, pretrained, rng)
     choices = _begin(vectors, settings.ifca_restarts, engine)
-    return _to_state(choices, settings, engine.client_ids)
+    return _to_state(choices, settings)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     before = _from_state(state)
-    taking_part = set(round_.client_ids)
-    late = tuple(
-        client_id
-        for client_id, is_current in zip(engine.client_ids, before.is_current)
-        if client_id in taking_part and not is_current
-    )
+    late = round_.clients[~before.is_current[round_.clients]]
     choices = _choose(before, late, engine)
     # Whoever takes part got all models when it chose.
     vectors, losses = engine.train(
-        choices.vectors, choices.members(engine.client_ids), round_, already_sent=True
+        choices.vectors, choices.members(), round_, already_sent=True
     )
     trained = dataclasses.replace(
         choices, vectors=vectors, is_current=np.zeros_like(choices.is_current)
     )
-    after = _choose(trained, round_.client_ids, engine)
+    after = _choose(trained, round_.clients, engine)
     shown = after.of_set(after.best_set())
-    return _to_state(after, settings, engine.client_ids), losses[shown]
+    return _to_state(after, settings), losses[shown]
 
   return method.Method(
       initialize,

@@ -7,7 +7,7 @@ Theory, 1982; started by K-means++ (Arthur, Vassilvitskii, SODA 2007).
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,8 +45,8 @@ class KMeans:
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
   ) -> cluster_assignment.ClusterAssignment:
     """Groups the clients."""
-    grouping.check_num_clusters(self.num_clusters, client_weights.client_ids)
-    ids, distances = distances_lib.client_distances(
+    grouping.check_num_clusters(self.num_clusters, len(client_weights.clients))
+    clients, distances = distances_lib.client_distances(
         client_weights, self.representation, "l2"
     )
     labels = single_thread_kmeans.fit(
@@ -58,27 +58,25 @@ class KMeans:
         tol=0,
         random_state=int(rng.integers(2**32)),
     ).labels_
-    return assignment(
-        client_weights.client_ids, dict(zip(ids, labels)), self.num_clusters, self.representation
-    )
+    return assignment(clients, labels, self.num_clusters, self.representation)
 
 
 def assignment(
-    client_ids: Sequence[str], label_of: Mapping[str, int], num_clusters: int, grouped: str
+    clients: np.ndarray, labels: np.ndarray, num_clusters: int, grouped: str
 ) -> cluster_assignment.ClusterAssignment:
   """Returns the clusters that K-means found; they have a warning if they are too few.
 
   Args:
-    client_ids: Every client's id.
-    label_of: Its label.
+    clients: The clients.
+    labels: Their labels.
     num_clusters: The number of clusters that was asked for.
     grouped: What of the clients was grouped, in words.
   """
-  num_found = len(set(label_of.values()))
+  num_found = len(np.unique(labels))
   warning = None
   if num_found < num_clusters:
     warning = (
         f"K-means found {num_found} clusters instead of `num_clusters`={num_clusters}: too "
         f"many clients have identical vectors ({grouped})."
     )
-  return cluster_assignment.ClusterAssignment.from_labels(client_ids, label_of, warning)
+  return cluster_assignment.ClusterAssignment.from_labels(clients, labels, warning)

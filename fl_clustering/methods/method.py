@@ -57,19 +57,19 @@ class ClusterState:
 
   Attributes:
     vectors: One model per cluster, float32 of shape (K, P).
-    members: The client ids per cluster.  Clusters may overlap or be empty, but every
-      client is in at least one.
+    members: The clients per cluster, int64 arrays.  Clusters may overlap or be empty, but every
+      client that trains is in at least one.
     memory: Whatever else the method must remember.  Checkpoints hold it as it is.
     warning: What a reader of the clusters should know about them, or `None`.
   """
 
   vectors: np.ndarray
-  members: tuple[tuple[str, ...], ...]
+  members: tuple[np.ndarray, ...]
   memory: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
   warning: str | None = None
 
   def __post_init__(self) -> None:
-    object.__setattr__(self, "members", tuple(map(tuple, self.members)))
+    object.__setattr__(self, "members", cluster_assignment.as_arrays(self.members))
     if self.vectors.ndim != 2 or len(self.vectors) != len(self.members):
       raise validate.error(
           "vectors",
@@ -85,25 +85,25 @@ class ClusterState:
     Empty clusters are left out, and so are clusters that are part of another one; of
     equal clusters the first is kept.
     """
-    sets = list(map(frozenset, self.members))
-    clusters_of = cluster_assignment.clusters_of(self.members)
-
-    def is_reported(k: int) -> bool:
-      # Few other clusters hold the first member, so this is quick for many clusters.
-      others = clusters_of[self.members[k][0]] if self.members[k] else ()
-      return bool(sets[k]) and not any(
-          sets[k] < sets[other] or (sets[k] == sets[other] and other < k)
-          for other in others
-      )
-
-    places = [k for k in range(len(self.members)) if is_reported(k)]
+    places = [k for k, members in enumerate(self.members) if len(members)]
+    if not cluster_assignment.are_disjoint(self.members):
+      sets = [frozenset(members.tolist()) for members in self.members]
+      clusters_of = cluster_assignment.clusters_of(self.members)
+      places = [
+          k for k in places
+          # Few other clusters hold the first member, so this is quick for many clusters.
+          if not any(
+              sets[k] < sets[other] or (sets[k] == sets[other] and other < k)
+              for other in clusters_of[self.members[k][0]]
+          )
+      ]
     clusters = tuple(self.members[k] for k in places)
     return places, cluster_assignment.ClusterAssignment(clusters, self.warning)
 
 
-# Training losses: per cluster the mean loss of each member that trained its model, by
-# client id.  A client that trained several clusters' models has a loss in each.
-Losses = Sequence[Mapping[str, float]]
+# Per cluster the training losses of the members that trained its model.  A client that trained
+# several clusters' models has a loss in each.
+Losses = Sequence["participation.ClientLosses"]
 
 
 class Placement(NamedTuple):
@@ -125,7 +125,7 @@ NextRounds = Callable[
     [ClusterState, Sequence["participation.Round"]],
     tuple[ClusterState, "list[engine_lib.AloneRound]"],
 ]
-Place = Callable[[Pretrained, ClusterState, Sequence[str]], Placement]
+Place = Callable[[Pretrained, ClusterState, np.ndarray], Placement]
 
 
 class Method(NamedTuple):
@@ -137,7 +137,7 @@ class Method(NamedTuple):
       before and on the round alone, so a run can go on from any saved state.  It may write
       into the arrays of the state before the round, but not into those that `initialize`
       returned.
-    place: Places clients, by their ids, that were not there in training, after the last round.
+    place: Places clients that were not there in training, after the last round.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
       `Pretrained.initial_vector`: for as many rounds as both phases have.
     next_rounds: What `next` does, for several rounds in one call.  Only where every client is a
@@ -154,14 +154,14 @@ class Method(NamedTuple):
   uses_own_weights: bool = True
 
   def place_new(
-      self, pretrained: Pretrained, state: ClusterState, client_ids: Sequence[str]
+      self, pretrained: Pretrained, state: ClusterState, clients: np.ndarray
   ) -> Placement | None:
     """Returns what `place` returns, checked; `None` without clients."""
-    if not client_ids:
+    if not len(clients):
       return None
-    placement = self.place(pretrained, state, client_ids)
-    if len(placement.clusters) != len(client_ids):
-      rule = f"have an item for each of {len(client_ids)} new clients"
+    placement = self.place(pretrained, state, clients)
+    if len(placement.clusters) != len(clients):
+      rule = f"have an item for each of {len(clients)} new clients"
       raise validate.error("clusters", rule, placement.clusters)
     for clusters in placement.clusters:
       for k in clusters:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,28 +62,25 @@ def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    vectors = personal.for_each(pretrained.vector, engine.client_ids)
-    return personal.state(vectors, engine.client_ids)
+    vectors = personal.for_each(pretrained.vector, engine.clients)
+    return personal.state(vectors)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round
   ) -> tuple[method.ClusterState, method.Losses]:
     # A client is sent the mean, and sends its own model.
     vectors, _, losses = engine.train_own(
-        state.vectors, engine.client_ids, round_, mean(state), how,
+        state.vectors, engine.clients, round_, mean(state), how,
         num_shared=state.vectors.shape[1],
     )
-    return (
-        personal.state(vectors, engine.client_ids),
-        personal.losses_by_client(engine.client_ids, losses),
-    )
+    return personal.state(vectors), personal.losses_by_client(engine.clients, losses)
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The mean is of what went on from it.
     common = mean(state)
-    vectors, _ = personal.train_new(engine, common, new_client_ids, common, how)
+    vectors, _ = personal.train_new(engine, common, clients, common, how)
     return personal.placement(vectors)
 
   return method.Method(initialize, next_state, place, uses_own_weights=False)

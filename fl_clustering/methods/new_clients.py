@@ -14,18 +14,17 @@ if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
 
   StartsOf = Callable[
-      [method.Pretrained, client_weights_lib.ClientWeights | None, Sequence[str]], np.ndarray
+      [method.Pretrained, client_weights_lib.ClientWeights | None, np.ndarray], np.ndarray
   ]
 
 
-def in_cluster(vectors: np.ndarray, clusters: Sequence[int] | np.ndarray) -> method.Placement:
+def in_cluster(vectors: np.ndarray, clusters: np.ndarray) -> method.Placement:
   """Returns the placement of clients that use their cluster's model as it is.
 
   Args:
     vectors: The clusters' models, float32 of shape (K, P).
-    clusters: Each client's cluster.
+    clusters: Each client's cluster, integers of shape (n,).
   """
-  clusters = np.asarray(clusters, int)
   return method.Placement(tuple((int(k),) for k in clusters), vectors[clusters])
 
 
@@ -37,11 +36,11 @@ def by_loss(engine: engine_lib.Engine) -> method.Place:
   """
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The models' losses decide.
     used = np.flatnonzero(list(map(len, state.members)))
-    losses = engine.losses(state.vectors[used], new_client_ids)
+    losses = engine.losses(state.vectors[used], clients)
     return in_cluster(state.vectors, used[losses.argmin(axis=0)])
 
   return place
@@ -87,13 +86,13 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
   distance = DISTANCES[metric]
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     weights, new_weights = pretrained.client_weights, pretrained.new_client_weights
     assert new_weights is not None  # There are new clients.
     used = np.flatnonzero(list(map(len, state.members)))
     means = [mean_of(weights.represented(representation, state.members[k])) for k in used]
-    own = new_weights.represented(representation, new_client_ids)
+    own = new_weights.represented(representation, clients)
     distances = [
         [distance(own[i], mean) for i in range(len(own))] for mean in means
     ]
@@ -110,18 +109,18 @@ def train_alone(
 
   Args:
     starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
-      came to, the clients' own weights after it, and the clients' ids.
+      came to, the clients' own weights after it, and the clients.
     rounds_of: The rounds, in all of which the clients train; who takes part in them doesn't
       count.
   """
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del state  # No other client's model is used.
-    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, new_client_ids))
+    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, clients))
     for round_ in rounds_of:
-      vectors, _ = engine.train_each(vectors, tuple(new_client_ids), round_)
-    return method.Placement(((),) * len(new_client_ids), vectors)
+      vectors, _ = engine.train_each(vectors, clients, round_)
+    return method.Placement(((),) * len(clients), vectors)
 
   return place

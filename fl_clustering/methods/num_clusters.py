@@ -103,12 +103,11 @@ def choose(
   validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
   validate.one_of(CRITERIA, criterion=criterion)
   validate.integer(1, max_k=max_k)
-  client_ids = tuple(sorted(client_weights.client_ids))
-  if len(client_ids) > MOST_CLIENTS:
-    places = np.sort(rng.choice(len(client_ids), MOST_CLIENTS, replace=False))
-    client_ids = tuple(client_ids[i] for i in places)
-  distances = distances_lib.METRICS["l2"](client_weights.represented(representation, client_ids))
-  cosines = distances_lib.METRICS["cosine"](client_weights.represented("update", client_ids))
+  clients = np.sort(client_weights.clients)
+  if len(clients) > MOST_CLIENTS:
+    clients = clients[np.sort(rng.choice(len(clients), MOST_CLIENTS, replace=False))]
+  distances = distances_lib.METRICS["l2"](client_weights.represented(representation, clients))
+  cosines = distances_lib.METRICS["cosine"](client_weights.represented("update", clients))
   return from_distances(distances, cosines, rng, criterion, max_k)
 
 

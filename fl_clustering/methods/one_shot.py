@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import participation
   from fl_clustering.methods import dynamic_distance
   from fl_clustering.methods import grouping as grouping_lib
   from fl_clustering.methods import hierarchical
@@ -38,7 +38,7 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     weights = pretrained.client_weights
     assignment = grouping(weights, rng)
-    assignment.check_covers(weights.client_ids)
+    cluster_assignment.check_covers(assignment.clusters, weights.clients)
     return method.ClusterState(
         vectors=np.stack([weights.mean_of(members) for members in assignment.clusters]),
         members=assignment.clusters,
@@ -72,20 +72,20 @@ def _train_shared(engine: engine_lib.Engine) -> method.Next:
   ) -> tuple[method.ClusterState, method.Losses]:
     sums = np.zeros(state.vectors.shape, np.float64)
     totals = np.zeros(len(state.vectors))
-    losses_of: list[dict[str, float]] = [{} for _ in state.members]
+    losses_of: list[list[participation.ClientLosses]] = [[] for _ in state.members]
     # Clients of the same clusters start from the same model.
-    for alike in cluster_assignment.clients_alike(state.members, engine.client_ids):
+    for alike in cluster_assignment.clients_alike(state.members, engine.clients):
       starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
       trained, losses = engine.train(starts, list(alike.values()), round_)
       for clusters, vector, of_clients in zip(alike, trained, losses):
-        num_examples = sum(engine.num_examples[c] for c in of_clients)
+        num_examples = engine.num_examples[of_clients.clients].sum()
         for k in clusters:
           sums[k] += np.multiply(num_examples, vector, dtype=np.float64)
           totals[k] += num_examples
-          losses_of[k].update(of_clients)
+          losses_of[k].append(of_clients)
     vectors = state.vectors.copy()
     for k in np.flatnonzero(totals):
       vectors[k] = sums[k] / totals[k]
-    return dataclasses.replace(state, vectors=vectors), losses_of
+    return dataclasses.replace(state, vectors=vectors), list(map(participation.joined, losses_of))
 
   return next_state

@@ -219,29 +219,23 @@ def pacfl(settings: Pacfl, engine: engine_lib.Engine) -> method.Method:
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    client_ids = engine.client_ids
+    clients = engine.clients
     if settings.num_clusters is not None:
-      grouping.check_num_clusters(settings.num_clusters, client_ids)
-    labels = group(engine.subspaces(client_ids, settings.pacfl_vectors), settings)
-    clusters = cluster_assignment.ClusterAssignment.from_labels(
-        client_ids, dict(zip(client_ids, labels))
-    ).clusters
+      grouping.check_num_clusters(settings.num_clusters, len(clients))
+    labels = group(engine.subspaces(clients, settings.pacfl_vectors), settings)
+    clusters = cluster_assignment.ClusterAssignment.from_labels(clients, labels).clusters
     vectors = np.tile(pretrained.initial_vector, (len(clusters), 1))
     return method.ClusterState(vectors, clusters)
 
   def place(
-      pretrained: method.Pretrained, state: method.ClusterState, new_client_ids: Sequence[str]
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained  # The clients' data decide.
     old, new = (
-        engine.subspaces(client_ids, settings.pacfl_vectors)
-        for client_ids in (engine.client_ids, tuple(new_client_ids))
+        engine.subspaces(of, settings.pacfl_vectors) for of in (engine.clients, clients)
     )
     angles = PROXIMITIES[settings.pacfl_proximity](new, old)
-    column_of = {client_id: i for i, client_id in enumerate(engine.client_ids)}
-    to_clusters = [
-        angles[:, [column_of[c] for c in members]].mean(axis=1) for members in state.members
-    ]
+    to_clusters = [angles[:, members].mean(axis=1) for members in state.members]
     return new_clients.in_cluster(state.vectors, np.argmin(to_clusters, axis=0))
 
   return method.Method(

@@ -6,7 +6,7 @@ own model starts from the global one, where the papers start from models before 
 
 from __future__ import annotations
 
-from typing import Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
   from fl_clustering.engine import personalization
 
 
-def for_each(vector: np.ndarray, client_ids: Sequence[str]) -> np.ndarray:
+def for_each(vector: np.ndarray, clients: np.ndarray) -> np.ndarray:
   """Returns the same model for every client, as a read-only view: copies may be gigabytes."""
-  return np.broadcast_to(vector, (len(client_ids), len(vector)))
+  return np.broadcast_to(vector, (len(clients), len(vector)))
 
 
-def state(
-    vectors: np.ndarray, client_ids: Sequence[str], **memory: np.ndarray
-) -> method.ClusterState:
+def state(vectors: np.ndarray, **memory: np.ndarray) -> method.ClusterState:
   """Returns the state in which every client has a model of its own, of shape (N, P)."""
-  return method.ClusterState(vectors, tuple((client_id,) for client_id in client_ids), memory)
+  return method.ClusterState(vectors, tuple(np.arange(len(vectors))[:, None]), memory)
 
 
 def losses_by_client(
-    client_ids: Sequence[str], losses: dict[str, float]
-) -> list[dict[str, float]]:
-  """Returns the losses of clients that took part as `method.Losses`, in the clients' order."""
-  return [{c: losses[c]} if c in losses else {} for c in client_ids]
+    clients: np.ndarray, losses: participation.ClientLosses
+) -> list[participation.ClientLosses]:
+  """Returns the losses of clients that took part as `method.Losses`, both in their order."""
+  ends = np.cumsum(np.isin(clients, losses.clients))[:-1]
+  parts = (np.split(of_all, ends) for of_all in losses)
+  return [participation.ClientLosses(*of_client) for of_client in zip(*parts)]
 
 
 def writable(array: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def writable(array: np.ndarray) -> np.ndarray:
 
 
 def train_new(
-    engine: engine_lib.Engine, start: np.ndarray, new_client_ids: Sequence[str],
+    engine: engine_lib.Engine, start: np.ndarray, clients: np.ndarray,
     common: np.ndarray, how: personalization.Personalization, shares: np.ndarray | None = None,
     num_epochs: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ def train_new(
   Args:
     engine: The engine, with the run's rounds.
     start: The model that each starts from, of shape (P,).
-    new_client_ids: The clients.
+    clients: The clients.
     common: The common model, which stays as it is.
     how: How the own models depend on it.
     shares: The own models' shares in a mixture at first.
@@ -67,10 +67,10 @@ def train_new(
   assert engine.schedule is not None  # Runs have one.
   if num_epochs is None:
     num_epochs = engine.schedule.client_epochs_per_round
-  vectors = for_each(start, new_client_ids)
+  vectors = for_each(start, clients)
   for number in participation.cluster_numbers(engine.schedule):
-    round_ = participation.Round(number, tuple(new_client_ids), num_epochs)
-    vectors, shares, _ = engine.train_own(vectors, new_client_ids, round_, common, how, shares)
+    round_ = participation.Round(number, clients, num_epochs)
+    vectors, shares, _ = engine.train_own(vectors, clients, round_, common, how, shares)
   assert shares is not None  # There is a round.
   return vectors, shares
 

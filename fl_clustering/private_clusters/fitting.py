@@ -195,10 +195,10 @@ class Run:
     folder = os.path.abspath(folder)
     clients = {
         client_id: collections.OrderedDict(
-            train=file.path, test=files.test[client_id].path,
+            train=files.train[index].path, test=files.test[index].path,
             sketch=os.fsencode(os.path.join(folder, f"client_{index:05d}.sketch")),
         )
-        for index, (client_id, file) in enumerate(files.train.items())
+        for index, client_id in enumerate(files.client_ids)
     }
     self.clients = list(clients.values())
     self._grouping = grouping.Grouping(settings, model, _CLIENT_TYPE, clients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
 from typing import Any, Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
@@ -97,18 +99,34 @@ class Coordinator:
     self.log: list[Exchanged] = []
     self._exchange = exchange
     self._num_rounds = self._num_asked = 0
-    # The requests with noise, which have a cost, and what came of them.
-    self._paid: list[tuple[bytes, np.ndarray]] = []
+    # The settings of the last fit, its requests with noise, what came of them, and their costs.
+    self._config: Any = None
+    self._paid: list[tuple[bytes, np.ndarray, float]] = []
 
-  def start(self) -> None:
-    """Begins a session: the sites exchange keys."""
+  def start(self, config: Any = None) -> None:
+    """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them.
+
+    Args:
+      config: The fit's.
+    """
+    if config != self._config:
+      self._config, self._paid = config, []
     session = os.urandom(site_lib.SESSION_BYTES).hex()
-    found = self._sent("hello", wire.pack(
-        {"do": "hello", "session": session, "federation": self.federation.hash.hex()}
-    ))
+    found = self._sent("hello", wire.pack({
+        "do": "hello", "session": session, "federation": self.federation.hash.hex(),
+        "mu_squared": self._mu_squared_to_pay(),
+    }))
     hellos = {name: header.get("hello") for name, (header, _) in found.items()}
     self._sent("keys", wire.pack({"do": "keys", "hellos": hellos}))
     self._num_rounds = self._num_asked = 0
+
+  def _mu_squared_to_pay(self) -> float:
+    """Returns the cost of the fit, without what is paid."""
+    if self._config is None or self._config.privacy is None:
+      return 0.0
+    privacy = self._config.privacy
+    cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
+    return max(0.0, cost - math.fsum(paid for _, _, paid in self._paid))
 
   def _answers(self, message: bytes) -> dict[str, bytes]:
     answers: dict[str, bytes] = {}
@@ -160,8 +178,9 @@ class Coordinator:
       if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
         raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
       total = total + masked  # Wraps around.
-    if asked.scales is not None:
-      self._paid[place:] = [(request, total.view(np.int64).copy())]
+    if self.federation.privacy is not None:
+      cost = questions.mu_squared(asked, self.federation.privacy)
+      self._paid[place:] = [(request, total.view(np.int64).copy(), cost)]
     return total.view(np.int64)
 
   def points(self) -> SitePoints:
@@ -189,11 +208,24 @@ class SitePoints(secure_sums.ClientPoints):
     return self.coordinator.total(questions.Asked(question, sent, scales=scales))
 
 
-def _with_privacy(
-    config: Any, coordinator: Coordinator, epsilon: float | None, kinds: Any, key: str
+def with_privacy(
+    config: Any, federation: federation_lib.Federation, epsilon: float | None = None
 ) -> Any:
-  """Returns a configuration with the privacy of the federation file, which must be of `kinds`."""
-  privacy = coordinator.federation.privacy
+  """Returns a fit's settings with the privacy of the federation file.
+
+  Args:
+    config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    epsilon: As in `fit_kmeans`.
+
+  Raises:
+    ValueError: If the settings need more than sums, or don't go with the federation file.
+  """
+  kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
+  key, privacy = "radius", federation.privacy
+  if isinstance(config, multiview_config.MultiViewConfig):
+    kinds, key = multiview_config.PointPrivacy, "view_norms"
+  if config.needs_tff:
+    raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
   if privacy is not None and not isinstance(privacy, kinds):
@@ -220,11 +252,8 @@ def fit_kmeans(
     ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
-  kinds = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
-  config = _with_privacy(config, coordinator, epsilon, kinds, "radius")
-  if config.needs_tff:
-    raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
-  coordinator.start()
+  config = with_privacy(config, coordinator.federation, epsilon)
+  coordinator.start(config)
   if config.privacy is None:
     return sums_fit.fit(config, coordinator.points())
   return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
@@ -235,9 +264,8 @@ def fit_views(
     epsilon: float | None = None,
 ) -> federated_clusterer.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
-  kinds = multiview_config.PointPrivacy
-  config = _with_privacy(config, coordinator, epsilon, kinds, "view_norms")
-  coordinator.start()
+  config = with_privacy(config, coordinator.federation, epsilon)
+  coordinator.start(config)
   points, widths = coordinator.points(), coordinator.federation.widths
   if config.privacy is None:
     return fitting.fit(config, points, widths)

@@ -26,6 +26,7 @@ from typing import Any, Collection
 import zipfile
 
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
 
@@ -43,10 +44,12 @@ try:
   from nvflare.fuel.f3 import message as message_lib
   from nvflare.fuel.f3.cellnet import defs
   from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
+  from nvflare.fuel.f3.cellnet import net_agent
   from nvflare.fuel.f3.cellnet import utils as cell_utils
   from nvflare.private import defs as defs_lib
   from nvflare.private.fed.client import admin_commands
   from nvflare.private.fed.client import client_req_processors
+  from nvflare.private.fed.client import fed_client_base
   from nvflare.private.fed.utils.app_deployer import AppDeployer
 except ModuleNotFoundError:
   raise ModuleNotFoundError(
@@ -54,12 +57,14 @@ except ModuleNotFoundError:
       'in the project\'s folder: uv pip install ".[sites]"'
   ) from None
 
+_MANAGER = "_net_manager"
 _CHANNEL, _TOPIC = "federated_clustering", "sites"
 # Where the operator's program listens, and a password; in the server's environment.
 RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
 _CONFIG = "config/config_fed_client.json"
 # What NVFlare adds to a job that is submitted.
 _SIGNATURES = re.compile(r"(.*/)?\.__nvfl_(sig\.json|submitter\.crt)")
+_JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
 _POLL = 0.2
 
@@ -94,8 +99,22 @@ _JOB_COMMANDS = (
 )
 
 
+class _NoAgent(net_agent.NetAgent):
+  """Answers no request about this process, such as how much memory it takes, and none to stop it.
+
+  Nobody asks whether the sender may do that.
+  """
+
+  def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
+    super().__init__(cell, *args, **kwargs)
+    answered = self.cell.req_reg.reg
+    for key in [key for key in answered if key.startswith(f"{_MANAGER}:")]:
+      del answered[key]
+
+
 def close_commands() -> None:
   """Takes all other commands from this process."""
+  fed_client_base.NetAgent = _NoAgent
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
   processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
@@ -115,7 +134,8 @@ class OneJob(AppDeployer):
       self, workspace: Any, job_id: str, job_meta: dict, app_name: str, app_data: bytes, fl_ctx: Any
   ) -> str:
     """Returns why a job is refused; nothing if it is deployed."""
-    if not is_our_job(app_data):
+    # Its folder is made anew, beside those of the policy and the keys.
+    if not (_JOB_ID.fullmatch(job_id) and is_our_job(app_data)):
       return "this site runs one job, that of federated-clustering, without a change"
     return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
 
@@ -144,10 +164,15 @@ class RelayLauncher(_Quoting, ServerProcessJobLauncher):
 class SiteExecutor(Executor):
   """Answers the server's messages; takes nothing from the job."""
 
+  def __init__(self) -> None:
+    super().__init__()
+    self._site: site_lib.Site | None = None
+    self._has_begun = False
+
   def handle_event(self, event_type: str, fl_ctx: Any) -> None:
-    """Opens the site when the job begins, and closes it at its end."""
-    if event_type == EventType.START_RUN:
-      self._site = None
+    """Opens the site when the job begins, once, and closes it at its end, for good."""
+    if event_type == EventType.START_RUN and not self._has_begun:
+      self._has_begun = True
       try:
         folder = site_folder.SiteFolder.of_environment()
         nvflare_kit.check_locked(folder.workspace)
@@ -165,7 +190,9 @@ class SiteExecutor(Executor):
   def _answer(self, request: Any) -> Any:
     # The server checks that messages of other sites, which it passes on, say whose they are.
     origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
-    if not origin or fqcn_lib.FqcnInfo(origin).root != fqcn_lib.FQCN.ROOT_SERVER:
+    is_servers = origin and fqcn_lib.FqcnInfo(origin).root == fqcn_lib.FQCN.ROOT_SERVER
+    # Of a number, `bytes` would make as many.
+    if not is_servers or not isinstance(request.payload, (bytes, bytearray, memoryview)):
       return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
     if self._site is None:
       answer = wire.pack({"refused": "it can't be opened, and its own log says why"})

@@ -29,6 +29,8 @@ from fl_clustering.sites import wire
 # no row changes to which center another one goes.
 _FARTHEST = 1.5 * point_grid.POINT_STEPS
 _LARGEST_FACTOR = 1e150
+# Where scaled coordinates end: beyond those of a fit, and with squares that can still be added up.
+_LARGEST_COORDINATE = 1e120
 
 _PLAIN = {
     question.__name__: question for question in (
@@ -68,7 +70,8 @@ _ARRAYS: Mapping[str, tuple[str, Callable[[np.ndarray], bool]]] = {
     "centers": ("column", _short(_FARTHEST)),
     "directions": ("column", _short(2 * sum_kinds.DIRECTION_STEPS)),
     "thresholds": ("center", _within(-(2.0**53), 2.0**53)),
-    "cells": ("column", _within(0, _LARGEST_FACTOR)),
+    # The steps of columns are finer than the grid's.
+    "cells": ("column", _within(0, 2**20)),
     # Below one step a residual could be divided by nothing; a negative radius bounds nothing.
     "clip_radii": ("center", _within(1, 4 * point_grid.POINT_STEPS)),
     "rates": ("view", _within(0, 1)),
@@ -83,6 +86,16 @@ _ARRAYS_OF: Mapping[str, tuple[str, ...]] = {
     "FineKernelSums": ("centers", "rates", "factors", "cells"),
     "ClippedResiduals": ("centers", "clip_radii"),
 }
+
+
+class _HostileScaling(secure_sums.Scaling):
+  """A scaling in whose coordinates no sum is infinite or NaN.
+
+  What fails because of a row would tell of it, and of whose it is.
+  """
+
+  def apply(self, points: np.ndarray) -> np.ndarray:
+    return np.clip(super().apply(points), -_LARGEST_COORDINATE, _LARGEST_COORDINATE)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,7 +190,7 @@ def _scaling(sent: dict[str, np.ndarray], num_columns: int) -> secure_sums.Scali
   for array, low, high in ((shift, -1e101, 1e101), (factor, 0, _LARGEST_FACTOR)):
     if array is None or array.shape != (num_columns,) or not _within(low, high)(array):
       raise wire.Refused("shift and factor must be finite numbers, one for every column")
-  return secure_sums.Scaling(np.array(shift), np.array(factor))
+  return _HostileScaling(np.array(shift), np.array(factor))
 
 
 def _query(

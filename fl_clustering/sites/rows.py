@@ -38,20 +38,12 @@ def read(
     raise validate.error("widths", f"be {list(widths)}, as the schema says", federation.widths)
   if federation.privacy is None and any(one.missing != "error" for one in by_view.values()):
     raise validate.error("schema.missing", "be 'error' at sites with exact sums", "mean")
+  is_private = federation.privacy is not None
+  features = encode.private_features if is_private else encode.numbers
   if isinstance(schema, schema_lib.Schema):
-    return _tables(directory, schema, federation.privacy is not None)
-  if federation.privacy is not None:
-    raise validate.error("privacy", "be left out for folders of views", federation.privacy)
-  tables = views_lib.open_folder(directory, schema)
+    clients = clients_lib.open_folder(directory, schema, private=is_private)
+    return {client_id: features(table, schema) for client_id, table in clients.items()}
   return {
-      client_id: np.concatenate(
-          [encode.numbers(views[view], one) for view, one in tables.schemas.items()], axis=1
-      )
-      for client_id, views in tables.items()
+      client_id: np.concatenate([features(views[view], schema[view]) for view in schema], axis=1)
+      for client_id, views in views_lib.open_folder(directory, schema, private=is_private).items()
   }
-
-
-def _tables(directory: str, schema: schema_lib.Schema, private: bool) -> dict[str, np.ndarray]:
-  features = encode.private_features if private else encode.numbers
-  tables = clients_lib.open_folder(directory, schema, private=private)
-  return {client_id: features(table, schema) for client_id, table in tables.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import threading
 from typing import Any, Mapping
 
@@ -119,7 +120,7 @@ class Site:
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
-    self._lock = threading.Lock()
+    self._lock, self._is_closed = threading.Lock(), False
 
   @property
   def budget(self) -> tuple[float, float]:
@@ -127,13 +128,17 @@ class Site:
     return self._ledger.spent(self._unit), self._budget**2
 
   def close(self) -> None:
-    """Lets another program open the ledger."""
-    self._ledger.close()
+    """Answers no more, and lets another program open the ledger."""
+    with self._lock:
+      self._is_closed = True
+      self._ledger.close()
 
   def handle(self, message: bytes) -> bytes:
     """Returns the answer to a message, which may be of anyone and anything."""
     # Two requests at the same time would both be the next round.
     with self._lock:
+      if self._is_closed:
+        return wire.pack({"refused": "it is closed"})
       try:
         header, arrays = wire.unpack(message, self._federation.most_bytes)
         digest = hashlib.sha256(message).digest()
@@ -156,13 +161,13 @@ class Site:
       return self._ask(header, arrays, digest)
     if arrays:
       raise wire.Refused("only a question comes with numbers")
-    if do == "hello" and set(header) == {"session", "federation"}:
-      return self._hello(header["session"], header["federation"])
+    if do == "hello" and set(header) == {"session", "federation", "mu_squared"}:
+      return self._hello(**header)
     if do == "keys" and set(header) == {"hellos"}:
       return self._keys(header["hellos"])
     raise wire.Refused("a request must be hello, keys or ask, with nothing but its own")
 
-  def _hello(self, session: Any, federation: Any) -> bytes:
+  def _hello(self, session: Any, federation: Any, mu_squared: Any) -> bytes:
     own = self._federation.hash.hex()
     if federation != own:
       raise wire.Refused(
@@ -177,6 +182,7 @@ class Site:
     limit = self._federation.limits["sessions"]
     if self._ledger.num_sessions(own) >= limit:
       raise wire.Refused(f"it has taken part in all of {limit} sessions")
+    self._check_left(mu_squared)
     self._session = self._last = None
     self._ledger.begin(nonce.hex(), own, self._unit)
     handshake = masking.Handshake(
@@ -184,6 +190,19 @@ class Site:
     )
     self._session = _Session(handshake)
     return wire.pack({"hello": handshake.hello()})
+
+  def _check_left(self, mu_squared: Any) -> None:
+    """Refuses a fit that would end in the middle; what an answer costs is entered all the same."""
+    privacy = self._federation.privacy
+    if type(mu_squared) is not float or not 0 <= mu_squared < math.inf:
+      raise wire.Refused("a session must say what its fit costs, a number")
+    if privacy is not None and not self._ledger.allows(self._unit, mu_squared, self._budget):
+      left = math.sqrt(max(0.0, self._budget**2 - self._ledger.spent(self._unit)))
+      epsilon = privacy_calculator.gaussian_epsilon(left, privacy.delta)
+      raise wire.Refused(
+          "less is left of the privacy budget than the fit costs, an epsilon of "
+          f"{math.floor(1000 * epsilon) / 1000:g}"
+      )
 
   def _keys(self, hellos: Any) -> bytes:
     session = self._session

@@ -77,6 +77,10 @@ class SiteLedger:
         for session in self._sessions if session["mu_squared"] or session["unit"] == EXACT
     )
 
+  def allows(self, unit: str, mu_squared: float, budget: float) -> bool:
+    """Returns whether answers of this cost may be given; False for NaN."""
+    return self.spent(unit) + mu_squared <= budget**2 * (1 + _SLACK)
+
   def num_sessions(self, federation: str) -> int:
     return sum(session["federation"] == federation for session in self._sessions)
 
@@ -103,11 +107,10 @@ class SiteLedger:
       Refused: If the budget is not enough; nothing is entered then.
     """
     last = self._sessions[-1]
-    spent, most = self.spent(last["unit"]), budget**2
-    if not (0 < mu_squared < math.inf and spent + mu_squared <= most * (1 + _SLACK)):
+    if not (0 < mu_squared and self.allows(last["unit"], mu_squared, budget)):
       raise wire.Refused(
-          f"the privacy budget is spent: mu^2 is {spent:.6g} so far, {mu_squared:.6g} is asked, "
-          f"{most:.6g} is all"
+          f"the privacy budget is spent: mu^2 is {self.spent(last['unit']):.6g} so far, "
+          f"{mu_squared:.6g} is asked, {budget**2:.6g} is all"
       )
     # Rounded up, so that no cost is so small that it is none.
     total = math.nextafter(last["mu_squared"] + mu_squared, math.inf)
@@ -115,7 +118,7 @@ class SiteLedger:
 
   def _write(self, sessions: list[dict[str, Any]]) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
-    if self._read() != self._sessions:
+    if not self.close.alive or self._read() != self._sessions:
       raise wire.Refused("another program has changed its ledger")
     document = {"format": _FORMAT, "sessions": sessions}
     atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))

@@ -153,8 +153,17 @@ class Views(collections.abc.Mapping):
     schemas: What the views hold.
   """
 
-  def __init__(self, paths: Mapping[str, Mapping[str, str]], schemas: Schemas) -> None:
-    self.schemas = dict(schemas)
+  def __init__(
+      self, paths: Mapping[str, Mapping[str, str]], schemas: Schemas, private: bool = False
+  ) -> None:
+    """Opens files.
+
+    Args:
+      paths: Those of `client_files`.
+      schemas: Of the views; in private reading without a key.
+      private: Whether no row may be an error, or change how another one is read.
+    """
+    self.schemas, self._private = dict(schemas), private
     self._paths = {client_id: dict(files) for client_id, files in paths.items()}
 
   @property
@@ -164,9 +173,20 @@ class Views(collections.abc.Mapping):
   def __getitem__(self, client_id: str) -> dict[str, pd.DataFrame]:
     """Returns a client's rows by view, aligned."""
     paths = self._paths[client_id]
+    if self._private:
+      return self._private_rows(paths)
     tables = {view: read_lib.read(paths[view], one) for view, one in self.schemas.items()}
     first = next(iter(tables.values()))
     return {view: self._aligned(table, first, paths[view]) for view, table in tables.items()}
+
+  def _private_rows(self, paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """Returns rows by view; what some view has no line for is none."""
+    tables = {
+        view: clients_lib.Clients({view: paths[view]}, one, private=True)[view]
+        for view, one in self.schemas.items()
+    }
+    num_rows = min(map(len, tables.values()))
+    return {view: table[:num_rows] for view, table in tables.items()}
 
   def _aligned(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
     """Returns a table's rows in the order of the first view's keys, if there are keys."""
@@ -237,13 +257,22 @@ class Views(collections.abc.Mapping):
     })
 
 
-def open_folder(directory: str, schemas: Schemas) -> Views:
-  """Returns the clients of a folder, all of whose files have been read once.
+def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> Views:
+  """Returns the clients of a folder.
+
+  Without `private`, all files are read once, so that what is wrong is said before anything else.
+  With it, a row is the same line in all views: a key could change which rows others are joined to.
 
   Raises:
-    ValueError: If the folder can't be used, or a client has other views.
+    ValueError: If the folder can't be used, a client has other views, or in a private run the
+      schemas have a key or do not say enough.
     BadTable: If a file can't be used.
   """
+  if private:
+    for one in schemas.values():
+      one.check_private()
+      if one.key is not None:
+        raise validate.error("primaryKey", "be left out of views in a private run", one.key)
   paths = client_files(directory)
   clients_lib.check_ids(directory, paths)
   has_labels = LABELS in next(iter(paths.values()))
@@ -252,6 +281,7 @@ def open_folder(directory: str, schemas: Schemas) -> Views:
     if set(files) != wanted:
       rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
       raise validate.error("data_dir", rule, ", ".join(sorted(files)))
-  views = Views(paths, schemas)
-  _ = views.num_rows  # Reads all files.
+  views = Views(paths, schemas, private)
+  if not private:
+    _ = views.num_rows  # Reads all files.
   return views

@@ -151,12 +151,10 @@ class FederatedTask:
     return (*self.clients, *self.new_clients)
 
   @property
-  def true_groups(self) -> dict[str, int] | None:
-    """The number of every client's true group by client id; None if unknown."""
-    groups = {
-        client.client_id: client.group for client in self.clients if client.group is not None
-    }
-    return groups or None
+  def true_groups(self) -> np.ndarray | None:
+    """The numbers of the true groups of the clients that train, int64; None if unknown."""
+    groups = [client.group for client in self.clients if client.group is not None]
+    return np.array(groups, np.int64) if groups else None
 
   @property
   def train_label_counts(self) -> np.ndarray:

@@ -37,7 +37,7 @@ def numbers(
   while steps < most_steps:
     number += 1
     # Rounds differ in their clients, and so in their steps.
-    round_ = participation.round_of(config, engine.client_ids, number)
-    steps += engine.training_cost(round_.client_ids, round_.num_epochs).client_steps
+    round_ = participation.round_of(config, len(engine.clients), number)
+    steps += engine.training_cost(round_.clients, round_.num_epochs).client_steps
     found.append(number)
   return found

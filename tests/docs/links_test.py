@@ -40,12 +40,12 @@ class LinksTest(absltest.TestCase):
     self.assertCountEqual(listed, [os.path.relpath(path, "docs") for path in there])
 
   def test_front_page_links_every_page(self):
-    linked = pages.links(pages.read("docs/index.md"))
+    linked = [one for one in pages.links(pages.read("docs/index.md")) if one.endswith(".md")]
     there = {os.path.relpath(path, "docs") for path in glob.glob("docs/*.md")} - {"index.md"}
     self.assertCountEqual(linked, there)
 
   def test_front_doors_are_short(self):
-    for path, most in [("README.md", 150), *((p, 30) for p in pages.paths() if "/README" in p)]:
+    for path, most in [("README.md", 125), *((p, 30) for p in pages.paths() if "/README" in p)]:
       self.assertLessEqual(len(pages.read(path).splitlines()), most, path)
 
 

@@ -20,29 +20,18 @@ class DifferentialPrivacyParamTest(parameterized.TestCase):
     self.assertEqual((param.epsilon, param.delta), (1.0, 1e-6))
     self.assertIs(param.privacy_model, clustering_params.PrivacyModel.CENTRAL)
 
-  @parameterized.named_parameters(
-      ("zero", 0.0), ("negative", -1), ("nan", _NAN), ("text", "1"), ("bool", True),
-      ("none", None), ("minus_infinity", -_INF), ("tiny", 5e-324), ("too_little", 0.99e-8),
-      ("too_much", 1.01e100), ("huge", 1e300),
+  @parameterized.parameters(
+      *(("epsilon", value) for value in
+        (0.0, -1, _NAN, "1", True, None, -_INF, 5e-324, 0.99e-8, 1.01e100, 1e300)),
+      *(("delta", value) for value in (0, 1, _NAN, -1e-6, "0.1")), ("privacy_model", "local"),
   )
-  def test_refuses_epsilon(self, epsilon):
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be a number .*, or inf, got"):
-      clustering_params.DifferentialPrivacyParam(epsilon=epsilon)
-
-  @parameterized.named_parameters(
-      ("zero", 0), ("one", 1), ("nan", _NAN), ("negative", -1e-6), ("text", "0.1"),
-  )
-  def test_refuses_delta(self, delta):
-    with self.assertRaisesRegex(ValueError, r"`delta` must be a number in \(0, 1\), got"):
-      clustering_params.DifferentialPrivacyParam(delta=delta)
+  def test_refuses(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      clustering_params.DifferentialPrivacyParam(**{name: value})
 
   def test_narrow_numbers_become_floats(self):
     param = clustering_params.DifferentialPrivacyParam(np.float32(0.1), np.float16(1e-4))
     self.assertEqual((type(param.epsilon), type(param.delta)), (float, float))
-
-  def test_refuses_another_model(self):
-    with self.assertRaisesRegex(ValueError, "`privacy_model` must be .*CENTRAL, got 'local'"):
-      clustering_params.DifferentialPrivacyParam(privacy_model="local")
 
   def test_accepts_infinity(self):
     self.assertEqual(clustering_params.DifferentialPrivacyParam(_INF).epsilon, _INF)
@@ -148,33 +137,24 @@ class DataTest(parameterized.TestCase):
   def test_no_points_are_data(self):
     self.assertEqual(clustering_params.Data(np.zeros((0, 3)), 1.0).num_points, 0)
 
-  @parameterized.named_parameters(
-      ("one_dimension", [1.0, 2.0], ValueError, "array of 2 dimensions"),
-      ("three_dimensions", np.zeros((2, 2, 2)), ValueError, "array of 2 dimensions"),
-      ("number", 3.0, ValueError, "array of 2 dimensions"),
-      ("ragged", [[1.0], [1.0, 2.0]], ValueError, "rows of one length"),
-      ("no_columns", np.zeros((3, 0)), ValueError, "at least one column"),
-      ("text", [["a", "b"]], TypeError, "real numbers"),
-      ("text_that_reads_as_a_number", [["1", "2"]], TypeError, "real numbers"),
-      ("text_among_numbers", np.array([[1.0, "2"]], object), TypeError, "real numbers.*text"),
-      ("bytes", np.array([[1.0, b"2"]], object), TypeError, "real numbers.*text"),
-      ("dictionary", [[{}, 1.0]], TypeError, "real numbers.*dict"),
-      ("complex", [[1j, 1.0]], TypeError, "real numbers"),
-      ("complex_object", np.array([[1j, 1.0]], object), TypeError, "real numbers.*complex"),
+  @parameterized.parameters(
+      *((points, ValueError) for points in (
+          [1.0, 2.0], np.zeros((2, 2, 2)), 3.0, [[1.0], [1.0, 2.0]], np.zeros((3, 0)))),
+      *((points, TypeError) for points in (
+          [["a", "b"]], [["1", "2"]], np.array([[1.0, "2"]], object),
+          np.array([[1.0, b"2"]], object), [[{}, 1.0]], [[1j, 1.0]],
+          np.array([[1j, 1.0]], object), np.array([[np.timedelta64("NaT", "ns"), 1.0]], object),
+          np.array([[np.timedelta64(5, "ns"), 1.0]], object))),
   )
-  def test_refuses_points(self, points, error, rule):
-    with self.assertRaisesRegex(error, f"`datapoints` must .*{rule}"):
+  def test_refuses_points(self, points, error):
+    with self.assertRaisesRegex(error, "`datapoints`"):
       clustering_params.Data(points, 1.0)
 
-  @parameterized.named_parameters(
-      ("zero", 0.0), ("negative", -1.0), ("nan", _NAN), ("infinity", _INF), ("text", "1"),
-      ("subnormal", 5e-324), ("square_vanishes", 1e-163), ("too_small", 0.9e-100),
-      ("too_large", 1.1e100), ("integer_beyond_floats", 10**400),
+  @parameterized.parameters(
+      0.0, -1.0, _NAN, _INF, "1", 5e-324, 1e-163, 0.9e-100, 1.1e100, 10**400
   )
   def test_refuses_radius(self, radius):
-    with self.assertRaisesRegex(
-        ValueError, r"^`radius` must be a number in \[1e-100, 1e\+100\], got"
-    ):
+    with self.assertRaisesRegex(ValueError, "^`radius`"):
       clustering_params.Data(np.zeros((2, 2)), radius)
 
   @parameterized.named_parameters(
@@ -184,23 +164,17 @@ class DataTest(parameterized.TestCase):
     data = clustering_params.Data(np.array([[100.0 * float(radius), 0.0]]), radius)
     np.testing.assert_allclose(data.clip_by_radius(), [[float(radius), 0.0]])
 
-  @parameterized.named_parameters(
-      ("zero", 0), ("negative", -1), ("part", 1.5), ("boolean", True), ("text", "many"),
-  )
+  @parameterized.parameters(0, -1, 1.5, True, "many")
   def test_refuses_public_num_points(self, number):
-    with self.assertRaisesRegex(ValueError, "^`public_num_points` must be an integer >= 1, got"):
+    with self.assertRaisesRegex(ValueError, "^`public_num_points`"):
       clustering_params.Data(np.zeros((2, 2)), 1.0, public_num_points=number)
 
-  @parameterized.named_parameters(
-      ("too_few", [1], ValueError, "one label for each of 2 points"),
-      ("two_dimensions", [[1], [2]], ValueError, "one label for each of 2 points"),
-      ("objects", [None, 1], TypeError, "numbers or strings"),
-      ("part_of_a_label", [1.0, 1.5], ValueError, "integers or strings, got 1.5"),
-      ("label_nan", [1.0, _NAN], ValueError, "integers or strings, got nan"),
-      ("label_infinite", [_INF, 1.0], ValueError, "integers or strings, got inf"),
+  @parameterized.parameters(
+      ([1], ValueError), ([[1], [2]], ValueError), ([None, 1], TypeError), ([1.0, 1.5], ValueError),
+      ([1.0, _NAN], ValueError), ([_INF, 1.0], ValueError),
   )
-  def test_refuses_labels(self, labels, error, rule):
-    with self.assertRaisesRegex(error, f"`labels` must .*{rule}"):
+  def test_refuses_labels(self, labels, error):
+    with self.assertRaisesRegex(error, "`labels`"):
       clustering_params.Data(np.zeros((2, 2)), 1.0, labels)
 
   @parameterized.named_parameters(
@@ -218,12 +192,6 @@ class DataTest(parameterized.TestCase):
       data = clustering_params.Data(points, 1.0)
     np.testing.assert_array_equal(data.datapoints, [[expected, 0.25], [0.5, 1]])
     self.assertIs(points[0, 0], entry)
-
-  @parameterized.parameters("NaT", 5)
-  def test_a_duration_is_no_number_missing_or_not(self, duration):
-    points = np.array([[np.timedelta64(duration, "ns"), 0.25]], object)
-    with self.assertRaisesRegex(TypeError, "`datapoints` must hold real numbers, got other"):
-      clustering_params.Data(points, 1.0)
 
   def test_the_number_of_rows_is_no_part_of_a_message(self):
     for points in (np.zeros(57), [[1.0, 2.0], *[[1.0]] * 56]):
@@ -268,15 +236,12 @@ class ClipByRadiusTest(parameterized.TestCase):
 
 class TreeParamTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("node_without_points", (3, 0, 5), "`min_num_points_in_node` must be an integer >= 1"),
-      ("node_of_a_part", (3, 1.5, 5), "`min_num_points_in_node` must be an integer >= 1"),
-      ("branching_below_node", (2, 3, 5),
-       "`min_num_points_in_branching_node` must be an integer >= 3, got 2"),
-      ("negative_depth", (3, 1, -1), "`max_depth` must be an integer >= 0, got -1"),
+  @parameterized.parameters(
+      ((3, 0, 5), "min_num_points_in_node"), ((3, 1.5, 5), "min_num_points_in_node"),
+      ((2, 3, 5), "min_num_points_in_branching_node"), ((3, 1, -1), "max_depth"),
   )
-  def test_refuses(self, values, message):
-    with self.assertRaisesRegex(ValueError, message):
+  def test_refuses(self, values, name):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
       clustering_params.TreeParam(*values)
 
   def test_accepts_the_bounds(self):
@@ -295,42 +260,32 @@ class BudgetTest(parameterized.TestCase):
     self.assertEqual(multiplier.gaussian_std_dev_multiplier, 1.0)
     self.assertEqual(multiplier.dlaplace_param_multiplier, 20.0)
 
-  @parameterized.named_parameters(
-      ("no_sums", (0.0, 0.2), "frac_sum"),
-      ("only_sums", (1.0, 0.2), "frac_sum"),
-      ("no_counts", (0.8, 0.0), "frac_group_count"),
-      ("nan", (0.8, _NAN), "frac_group_count"),
-      ("more_than_all", (0.8, 0.21), "frac_group_count"),
+  @parameterized.parameters(
+      ((0.0, 0.2), "frac_sum"), ((1.0, 0.2), "frac_sum"), ((0.8, 0.0), "frac_group_count"),
+      ((0.8, _NAN), "frac_group_count"), ((0.8, 0.21), "frac_group_count"),
   )
   def test_refuses_split(self, fractions, name):
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+    for accepted in ((1 / 3, 2 / 3), (0.1, 0.9), (0.3, 0.3)):
+      clustering_params.PrivacyBudgetSplit(*accepted)
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
       clustering_params.PrivacyBudgetSplit(*fractions)
 
-  @parameterized.named_parameters(
-      ("thirds", 1 / 3, 2 / 3), ("tenths", 0.1, 0.9), ("not_all", 0.3, 0.3),
-  )
-  def test_accepts_split(self, frac_sum, frac_group_count):
-    clustering_params.PrivacyBudgetSplit(frac_sum, frac_group_count)
-
-  @parameterized.named_parameters(
-      ("zero", (0.0, 20.0), "gaussian_std_dev_multiplier"),
-      ("infinite", (1.0, _INF), "dlaplace_param_multiplier"),
+  @parameterized.parameters(
+      ((0.0, 20.0), "gaussian_std_dev_multiplier"), ((1.0, _INF), "dlaplace_param_multiplier")
   )
   def test_refuses_multiplier(self, values, name):
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be a finite number > 0"):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
       clustering_params.PrivacyCalculatorMultiplier(*values)
 
   @parameterized.named_parameters(
       ("a_good_budget", (20.0, 1e-4), ()),
       ("no_noise", (_INF, 1e-6), ()),
-      ("much_epsilon", (20.5, 1e-6), ("`epsilon` should be at most 20, got 20.5: .*e\\^20.5",)),
-      ("much_delta", (1.0, 1.1e-4),
-       ("`delta` should .*number of points, got 0.00011: .*That number is private, so every",)),
+      ("much_epsilon", (20.5, 1e-6), ("`epsilon`.*20.5",)),
+      ("much_delta", (1.0, 1.1e-4), ("`delta`.*points, got 0.00011",)),
       ("much_of_both", (30.0, 0.5), ("`epsilon`", "`delta`")),
       ("delta_for_few_clients", (1.0, 0.2, "client", 4), ()),
-      ("delta_for_clients", (1.0, 0.25, "client", 4),
-       ("`delta` should .*number of clients, 4, got 0.25: .*a client, and its data",)),
-      ("small_delta_for_clients", (1.0, 1e-5, "client", 100_000), ("number of clients, 100000",)),
+      ("delta_for_clients", (1.0, 0.25, "client", 4), ("`delta`.*clients, 4, got 0.25",)),
+      ("small_delta_for_clients", (1.0, 1e-5, "client", 100_000), ("`delta`.*clients, 100000",)),
   )
   def test_warns_of_a_budget(self, arguments, expected):
     found = clustering_params.budget_warnings(*arguments)

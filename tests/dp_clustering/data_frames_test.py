@@ -40,17 +40,15 @@ class ColumnNamesTest(parameterized.TestCase):
   def test_names(self, table, expected):
     self.assertEqual(data_frames.column_names(table, "`X`"), expected)
 
-  @parameterized.named_parameters(
-      ("twice", ["a", "b", "a"], "different names, got 'a' twice"),
-      ("years_twice", [2019, 2020, np.int64(2019)], "different names, got 2019 twice"),
-      ("zeros", [0, 0, 1], "different names, got 0 twice"),
+  @parameterized.parameters(
+      (["a", "b", "a"], "'a'"), ([2019, 2020, np.int64(2019)], "2019"), ([0, 0, 1], "0")
   )
-  def test_refuses(self, columns, message):
-    with self.assertRaisesRegex(ValueError, f"`X` must have .*{message}"):
+  def test_refuses_names_that_are_there_twice(self, columns, name):
+    with self.assertRaisesRegex(ValueError, f"`X`.* {name} "):
       data_frames.column_names(pd.DataFrame([[1, 2, 3]], columns=columns), "`X`")
 
   def test_frames_of_other_libraries_are_refused(self):
-    with self.assertRaisesRegex(TypeError, "`X` must be an array or a frame of pandas"):
+    with self.assertRaisesRegex(TypeError, "`X`"):
       data_frames.column_names(_OtherFrame(), "`X`")
 
 
@@ -59,10 +57,9 @@ class CheckOrderTest(parameterized.TestCase):
   def test_same_columns(self):
     data_frames.check_order(_FRAME, np.array(["a", "b"], object), "`X`")
     data_frames.check_order(np.ones((2, 2)), None, "`X`")
-    with self.assertWarnsRegex(UserWarning, "only `X` has column names"):
-      data_frames.check_order(_FRAME, None, "`X`")
-    with self.assertWarnsRegex(UserWarning, "only the fit has column names"):
-      data_frames.check_order(np.ones((2, 2)), ["b", "c"], "`X`")
+    for table, fitted, who in ((_FRAME, None, "`X`"), (np.ones((2, 2)), ["b", "c"], "the fit")):
+      with self.assertWarnsRegex(UserWarning, f"only {who} has"):
+        data_frames.check_order(table, fitted, "`X`")
 
   def test_names_without_order_are_those_of_the_fit(self):
     names = data_frames.name_array(list(_LEVELS))
@@ -81,17 +78,15 @@ class CheckOrderTest(parameterized.TestCase):
   )
   def test_refuses_names_of_any_kind(self, fitted, columns):
     frame = pd.DataFrame([[1, 2, 3]], columns=pd.Index(columns))
-    with self.assertRaisesRegex(ValueError, "`X` must have .* of the fit"):
+    with self.assertRaisesRegex(ValueError, "`X`"):
       data_frames.check_order(frame, data_frames.name_array(fitted), "`X`")
 
-  @parameterized.named_parameters(
-      ("order", ["b", "a"], "in the order of the fit, got 'a' in the place of 'b'."),
-      ("more", ["a"], r"the columns of the fit, but has \['b'\] besides."),
-      ("fewer", ["a", "b", "c", "d"], r"the columns of the fit, but lacks \['c', 'd'\]\."),
-      ("other", ["a", "c"], r"but lacks \['c'\] and has \['b'\] besides\."),
+  @parameterized.parameters(
+      (["b", "a"], "'a'.*'b'"), (["a"], r"\['b'\]"), (["a", "b", "c", "d"], r"\['c', 'd'\]"),
+      (["a", "c"], r"\['c'\].*\['b'\]"),
   )
-  def test_refuses(self, fitted, message):
-    with self.assertRaisesRegex(ValueError, f"`X` must have .*{message}"):
+  def test_says_which_columns_are_others(self, fitted, which):
+    with self.assertRaisesRegex(ValueError, f"`X`.*{which}"):
       data_frames.check_order(_FRAME, fitted, "`X`")
 
 

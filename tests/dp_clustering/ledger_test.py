@@ -1,4 +1,3 @@
-import dataclasses
 import math
 import pickle
 from unittest import mock
@@ -33,14 +32,11 @@ class LedgerTest(parameterized.TestCase):
 
   def test_squares_of_mu_add_up(self):
     account = _ledger()
+    self.assertEqual((account.mu_spent, account.mu_left), (0.0, account.mu))
     account.record("count", 0.03, 1.0, 1 / 0.03)
     account.record("sum", 0.04, 1.0, 1 / 0.04)
     self.assertAlmostEqual(account.mu_spent, 0.05)
     self.assertAlmostEqual(math.hypot(account.mu_left, 0.05), account.mu)
-
-  def test_nothing_spent(self):
-    self.assertEqual(_ledger().mu_spent, 0.0)
-    self.assertEqual(_ledger().mu_left, _ledger().mu)
 
   def test_the_whole_budget_in_many_parts(self):
     account = _ledger()
@@ -147,12 +143,6 @@ class LedgerTest(parameterized.TestCase):
     self.assertEqual(
         lines[3], "budget: mu 0.2367, which is epsilon 1 at delta 1e-06")
     self.assertIn("exact discrete Gaussian", lines[4])
-
-  def test_releases_cannot_be_changed(self):
-    account = _ledger()
-    _spend(account, 0.5)
-    with self.assertRaises(dataclasses.FrozenInstanceError):
-      account.releases[0].std = 100.0
 
 
 class FreezeTest(absltest.TestCase):

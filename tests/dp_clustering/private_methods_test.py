@@ -58,14 +58,12 @@ def _cluster(method, points, k=5, param=_PARAM, radius=20.0, random_state=1, **a
 class BothMethodsTest(parameterized.TestCase):
 
   @parameterized.product(
-      method=list(private_methods.METHODS),
-      data=list(_ODD_DATA),
-      epsilon=[0.01, 1.0, math.inf],
+      method=list(private_methods.METHODS), data=list(_ODD_DATA), epsilon=[0.01, 1.0, math.inf]
   )
   def test_always_gives_k_finite_centers_in_the_ball(self, method, data, epsilon):
     points, k = _ODD_DATA[data]
     param = clustering_params.DifferentialPrivacyParam(epsilon, 1e-6)
-    for radius in (1.0, 1e-3, 1e6):
+    for radius in (1e-3, 1e6):
       result = _cluster(method, points, k, param, radius)
       self.assertEqual(result.centers.shape, (k, points.shape[1]))
       self.assertTrue(np.isfinite(result.centers).all())
@@ -120,19 +118,16 @@ class BothMethodsTest(parameterized.TestCase):
     np.testing.assert_array_equal(result.centers, _cluster(method, seen).centers)
 
   @parameterized.named_parameters(*_METHODS)
-  def test_the_input_is_not_changed(self, method):
+  def test_the_random_state_decides_and_the_input_is_not_changed(self, method):
     points = 10.0 * _points()
     points[0, 0] = math.nan
     before = points.copy()
-    _cluster(method, points)
+    first, again, other = (_cluster(method, points, random_state=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(points, before)
-
-  @parameterized.named_parameters(*_METHODS)
-  def test_the_random_state_decides(self, method):
-    first, again = _cluster(method, _points()), _cluster(method, _points())
-    other = _cluster(method, _points(), random_state=2)
     np.testing.assert_array_equal(first.centers, again.centers)
     self.assertGreater(abs(first.centers - other.centers).max(), 1e-3)
+    self.assertFalse(first.ledger.is_private)
+    self.assertIn("NOT private", str(first.ledger))
 
   @parameterized.named_parameters(*_METHODS)
   def test_secure_noise_does_not_repeat_and_leaves_global_state_alone(self, method):
@@ -141,22 +136,12 @@ class BothMethodsTest(parameterized.TestCase):
     _, after, *_ = np.random.get_state()
     np.testing.assert_array_equal(after, before)
     self.assertGreater(abs(first.centers - second.centers).max(), 1e-6)
-
-  @parameterized.named_parameters(*_METHODS)
-  def test_ledger(self, method):
-    result = _cluster(method, _points(), random_state=None)
-    self.assertTrue(result.ledger.is_private)
-    self.assertAlmostEqual(result.ledger.mu_spent / result.ledger.mu, 1, places=9)
-    self.assertEqual(result.ledger.epsilon_spent, 1.0)
-    self.assertEqual((result.ledger.epsilon, result.ledger.delta), (1.0, 1e-6))
+    self.assertTrue(first.ledger.is_private)
+    self.assertAlmostEqual(first.ledger.mu_spent / first.ledger.mu, 1, places=9)
+    self.assertEqual(first.ledger.epsilon_spent, 1.0)
+    self.assertEqual((first.ledger.epsilon, first.ledger.delta), (1.0, 1e-6))
     with self.assertRaisesRegex(RuntimeError, "closed"):
-      result.ledger.record("one more", mu=1e-9, sensitivity=1.0, std=1e9)
-
-  @parameterized.named_parameters(*_METHODS)
-  def test_seeded_noise_is_named_as_not_private(self, method):
-    ledger = _cluster(method, _points(), random_state=4).ledger
-    self.assertFalse(ledger.is_private)
-    self.assertIn("NOT private", str(ledger))
+      first.ledger.record("one more", mu=1e-9, sensitivity=1.0, std=1e9)
 
   @parameterized.named_parameters(*_METHODS)
   def test_infinite_epsilon_warns(self, method):
@@ -189,7 +174,7 @@ class BothMethodsTest(parameterized.TestCase):
       private_methods.METHODS[method](**arguments)
 
 
-class PrivateLshClusteringTest(parameterized.TestCase):
+class OptionsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("split", {"privacy_budget_split": clustering_params.PrivacyBudgetSplit(0.5, 0.5)}),
@@ -209,36 +194,19 @@ class PrivateLshClusteringTest(parameterized.TestCase):
     result = _cluster("lsh", points, k=1, param=_NO_NOISE)
     np.testing.assert_allclose(result.centers, [clipped.mean(axis=0)], atol=20 * 2**-19)
 
-  def test_refuses_both_budget_arguments(self):
-    with self.assertRaisesRegex(
-        ValueError, "`multipliers` must not be given together with `privacy_budget_split`"
-    ):
-      _cluster(
-          "lsh", _points(),
-          privacy_budget_split=clustering_params.PrivacyBudgetSplit(),
-          multipliers=clustering_params.PrivacyCalculatorMultiplier(),
-      )
-
-  @parameterized.named_parameters(
-      ("split", "privacy_budget_split", (0.8, 0.2)),
-      ("tree", "tree_param", 20),
-      ("multipliers", "multipliers", {"gaussian": 1.0}),
+  @parameterized.parameters(
+      ("lsh", "multipliers", clustering_params.PrivacyCalculatorMultiplier(), ValueError,
+       {"privacy_budget_split": clustering_params.PrivacyBudgetSplit()}),
+      ("lsh", "privacy_budget_split", (0.8, 0.2), TypeError), ("lsh", "tree_param", 20, TypeError),
+      ("lsh", "multipliers", {"gaussian": 1.0}, TypeError),
+      # What belongs to the tree.
+      ("refine", "privacy_budget_split", clustering_params.PrivacyBudgetSplit(), ValueError),
+      ("refine", "tree_param", clustering_params.TreeParam(3, 1, 20), ValueError),
+      ("refine", "multipliers", clustering_params.PrivacyCalculatorMultiplier(), ValueError),
   )
-  def test_refuses_other_types(self, name, value):
-    with self.assertRaisesRegex(TypeError, f"`{name}` must be a "):
-      _cluster("lsh", _points(), **{name: value})
-
-
-class PrivateClusteringTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(
-      ("split", "privacy_budget_split", clustering_params.PrivacyBudgetSplit()),
-      ("tree", "tree_param", clustering_params.TreeParam(3, 1, 20)),
-      ("multipliers", "multipliers", clustering_params.PrivacyCalculatorMultiplier()),
-  )
-  def test_refuses_what_belongs_to_the_tree(self, name, value):
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be None for private_clustering"):
-      _cluster("refine", _points(), **{name: value})
+  def test_refuses_options(self, method, name, value, error, others=None):
+    with self.assertRaisesRegex(error, f"`{name}`"):
+      _cluster(method, _points(), **{name: value}, **(others or {}))
 
 
 class ClusteringResultTest(parameterized.TestCase):
@@ -258,29 +226,22 @@ class ClusteringResultTest(parameterized.TestCase):
     result = private_methods.ClusteringResult(self.data, self.centers, [1, 1, 1], 5.0)
     self.assertEqual((result.labels.tolist(), result.loss), ([1, 1, 1], 5.0))
 
-  @parameterized.named_parameters(
-      ("labels_alone", [0, 0, 0], None, ValueError, "`loss` must be given together with `labels`"),
-      ("loss_alone", None, 1.0, ValueError, "`labels` must be given together with `loss`"),
-      ("too_few", [0, 0], 1.0, ValueError, r"`labels` must be of shape .*=3,\), got \(2,\)"),
-      ("too_large", [0, 2, 1], 1.0, ValueError, r"`labels` must be in \[0, k=2\), got 2"),
-      ("negative", [0, -1, 1], 1.0, ValueError, r"`labels` must be in \[0, k=2\), got -1"),
-      ("not_integers", [0.0, 1.0, 1.0], 1.0, TypeError, "`labels` must be integers"),
-      ("text_as_loss", [0, 0, 0], "5", TypeError, "`loss` must be a number, got '5'"),
+  @parameterized.parameters(
+      ("loss", [0, 0, 0], None, ValueError), ("labels", None, 1.0, ValueError),
+      ("labels", [0, 0], 1.0, ValueError), ("labels", [0, 2, 1], 1.0, ValueError),
+      ("labels", [0, -1, 1], 1.0, ValueError), ("labels", [0.0, 1.0, 1.0], 1.0, TypeError),
+      ("loss", [0, 0, 0], "5", TypeError),
   )
-  def test_refuses_labels_and_loss(self, labels, loss, error, message):
-    with self.assertRaisesRegex(error, message):
+  def test_refuses_labels_and_loss(self, name, labels, loss, error):
+    with self.assertRaisesRegex(error, f"^`{name}`"):
       private_methods.ClusteringResult(self.data, self.centers, labels, loss)
 
-  @parameterized.named_parameters(
-      ("other_dimension", np.zeros((2, 3))), ("none", np.zeros((0, 2))), ("one", np.zeros(2)),
-  )
-  def test_refuses_centers(self, centers):
-    with self.assertRaisesRegex(ValueError, "`centers` must"):
-      private_methods.ClusteringResult(self.data, centers)
-
-  def test_refuses_what_is_no_data(self):
-    with self.assertRaisesRegex(TypeError, "`data` must be a Data, got ndarray"):
-      private_methods.ClusteringResult(np.zeros((2, 2)), self.centers)
+  @parameterized.parameters(((2, 3),), ((0, 2),), ((2,),))
+  def test_refuses_centers_of_other_shapes(self, shape):
+    with self.assertRaisesRegex(ValueError, "`centers`"):
+      private_methods.ClusteringResult(self.data, np.zeros(shape))
+    with self.assertRaisesRegex(TypeError, "`data`"):
+      private_methods.ClusteringResult(np.zeros(shape), self.centers)
 
   def test_histogram_has_a_row_for_each_cluster(self):
     data = clustering_params.Data([[0.0, 0], [0, 3], [4, 0]], 1.0, [7, 7, -1])
@@ -303,11 +264,6 @@ class ClusteringResultTest(parameterized.TestCase):
     for call in (result.cross_label_histogram, result.get_clustering_metrics):
       with self.assertRaisesRegex(ValueError, "`data.labels` must be given"):
         call()
-
-  def test_metrics_of_no_points(self):
-    data = clustering_params.Data(np.zeros((0, 2)), 1.0, labels=[])
-    metrics = private_methods.ClusteringResult(data, self.centers).get_clustering_metrics()
-    self.assertEqual(metrics.num_points, 0)
 
 
 if __name__ == "__main__":

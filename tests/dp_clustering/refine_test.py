@@ -50,7 +50,7 @@ def _loss(points, centers):
 class PrivateCentersTest(parameterized.TestCase):
 
   @parameterized.product(
-      k=[1, 2, 16, 64], epsilon=[0.1, 1.0, 30.0], public_num_points=[None, 1, 200]
+      k=[1, 16, 64], epsilon=[0.1, 30.0], public_num_points=[None, 1, 200]
   )
   def test_spends_all_of_the_budget_and_no_more(self, k, epsilon, public_num_points):
     _, ledger = _private_centers(
@@ -105,30 +105,20 @@ class PrivateCentersTest(parameterized.TestCase):
       ("far_outside_the_ball", 1e6 * np.eye(3)),
   )
   def test_always_gives_k_centers_in_the_ball(self, points):
-    for epsilon, number in itertools.product((0.01, 1.0, math.inf), (None, 3)):
+    for epsilon, number in itertools.product((0.01, math.inf), (None, 3)):
       centers, _ = _private_centers(points, 7, epsilon, radius=2.0, public_num_points=number)
       self.assertEqual(centers.shape, (7, 3))
       self.assertTrue(np.isfinite(centers).all())
       self.assertLessEqual(np.linalg.norm(centers, axis=1).max(), 2.0 * (1 + 1e-12))
 
-  def test_one_dimension(self):
-    points = np.repeat([[-0.5], [0.5]], 500, axis=0)
-    centers, _ = _private_centers(points, 2, epsilon=10.0)
-    np.testing.assert_allclose(np.sort(centers.ravel()), [-0.5, 0.5], atol=0.02)
-
-  def test_the_unit_of_length_does_not_matter(self):
+  def test_the_unit_of_length_does_not_matter_and_the_seed_decides(self):
     points = _gaussians(500, 4, 3, seed=4)
-    ones, _ = _private_centers(points, 4, 1.0)
+    ones, again = (_private_centers(points, 4, 1.0)[0] for _ in range(2))
     thousands, _ = _private_centers(1000 * points, 4, 1.0, radius=1000.0)
+    np.testing.assert_array_equal(ones, again)
     np.testing.assert_allclose(thousands, 1000 * ones, rtol=1e-6)
-
-  def test_the_seed_decides(self):
-    points = _gaussians(500, 4, 3, seed=5)
-    first, _ = _private_centers(points, 4, 1.0, seed=6)
-    again, _ = _private_centers(points, 4, 1.0, seed=6)
     other, _ = _private_centers(points, 4, 1.0, seed=7)
-    np.testing.assert_array_equal(first, again)
-    self.assertGreater(abs(first - other).max(), 1e-3)
+    self.assertGreater(abs(ones - other).max(), 1e-3)
 
 
 class MovedTest(absltest.TestCase):

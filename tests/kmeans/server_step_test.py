@@ -24,24 +24,17 @@ def _sorted(centroids):
 
 class CombinedMeansTest(absltest.TestCase):
 
-  def test_weights_are_repetitions(self):
+  def test_weights_are_repetitions_and_the_generator_decides(self):
     means = _means()
-    weights = np.random.default_rng(1).integers(1, 5, len(means))
-    weighted = server_step.combined_means(means, weights.astype(np.float32), 9, _rng())
+    before, weights = means.copy(), np.random.default_rng(1).integers(1, 5, len(means))
+    weighted, again = (
+        server_step.combined_means(means, weights.astype(np.float32), 9, _rng()) for _ in range(2)
+    )
+    np.testing.assert_array_equal(weighted, again)
+    np.testing.assert_array_equal(means, before)
     repeated = np.repeat(means, weights, axis=0)
     plain = server_step.combined_means(repeated, np.ones(len(repeated), np.float32), 9, _rng())
     np.testing.assert_allclose(_sorted(weighted), _sorted(plain), atol=1e-5)
-
-  def test_is_a_minimum_for_the_weights(self):
-    means = _means()
-    weights = np.linspace(1, 50, len(means)).astype(np.float32)
-    found = server_step.combined_means(means, weights, 9, _rng())
-    clusters, _ = numpy_reference.nearest(means, found)
-    for k in range(9):
-      own = clusters == k
-      np.testing.assert_allclose(
-          found[k], np.average(means[own], axis=0, weights=weights[own]), atol=1e-4
-      )
 
   def test_starts_are_greedy(self):
     # From plain k-means++ it ends 6 to 12% above scikit-learn, in three draws of the means.
@@ -51,11 +44,11 @@ class CombinedMeansTest(absltest.TestCase):
     weights = np.ones(400, np.float32)
     ours = [
         numpy_reference.inertia(means, server_step.combined_means(means, weights, 40, rng))
-        for _ in range(10)
+        for _ in range(5)
     ]
     peers = [
         single_thread_kmeans.fit(means, 40, n_init=10, random_state=seed).inertia_
-        for seed in range(10)
+        for seed in range(5)
     ]
     self.assertLess(np.mean(ours), 1.03 * np.mean(peers))
 
@@ -75,17 +68,6 @@ class CombinedMeansTest(absltest.TestCase):
     self.assertLen(np.unique(found, axis=0), 5)
     _, distances = numpy_reference.nearest(found, means)
     self.assertLess(distances.max(), 0.1)
-
-  def test_means_are_left_as_they_are(self):
-    means = _means()
-    before = means.copy()
-    server_step.combined_means(means, np.ones(60, np.float32), 9, _rng())
-    np.testing.assert_array_equal(means, before)
-
-  def test_the_generator_decides(self):
-    means, weights = _means(), np.ones(60, np.float32)
-    again = [server_step.combined_means(means, weights, 9, _rng()) for _ in range(2)]
-    np.testing.assert_array_equal(*again)
 
 
 class CombinedFromFarthestTest(absltest.TestCase):

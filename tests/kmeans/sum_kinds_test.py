@@ -138,7 +138,7 @@ class TiesTest(parameterized.TestCase):
   @parameterized.named_parameters(
       # With one center, there is no second nearest.
       ("one_center", [[3.0]], [[0.0]]),
-      # Either may go without a loss.
+      # Either may go without a loss, and no point between them is nearer to one.
       ("equal_centers", [[3.0], [3.0]], [[0.0], [0.0]]),
       ("in_the_middle", [[0.0], [2.0], [9.0]], [[0.0], [0.0], [0.0]]),
       # The nearest is one step away, the next three.
@@ -165,13 +165,6 @@ class TiesTest(parameterized.TestCase):
     _, values = sum_kinds.ChildSums(False).contributions(np, points, arrays)
     np.testing.assert_array_equal(values, [[1, 0, 2, 0], [1, 1, 3, 3]])
 
-  def test_silhouette_of_a_point_on_two_centers(self):
-    points = np.array([[7.0]])
-    _, values = sum_kinds.Scores().contributions(
-        np, points, {"centers": np.array([[7.0], [7.0]])}
-    )
-    np.testing.assert_array_equal(values, [[1.0, 0.0, 0.0]])
-
 
 class ExactTest(parameterized.TestCase):
 
@@ -189,7 +182,7 @@ class ExactTest(parameterized.TestCase):
              for part in np.split(points, [10, 11, 250])]
     np.testing.assert_array_equal(sum(parts), expected)
 
-  @parameterized.product(name=list(_queries(_centers())), dim=[1, 3, 64])
+  @parameterized.product(name=list(_queries(_centers())), dim=[1, 64])
   def test_contributions_are_small_integers_even_at_the_border(self, name, dim):
     # Points and centers at opposite ends of the ball, where residuals are the longest.
     border = _points(100, dim, seed=4)
@@ -202,7 +195,7 @@ class ExactTest(parameterized.TestCase):
     np.testing.assert_array_equal(values, np.rint(values))
     self.assertLess(np.abs(values).max(), 2**31)
 
-  @parameterized.product(name=list(_queries(_centers())), dim=[1, 3, 64])
+  @parameterized.product(name=list(_queries(_centers())), dim=[1, 64])
   def test_tensorflow_computes_the_same_bits(self, name, dim):
     query = _queries(_centers(dim))[name]
     points = _on_grid(_points(dim=dim))

@@ -105,16 +105,15 @@ class SavedMultiViewTest(absltest.TestCase):
         np.abs(centroids).mean(axis=0)[[0, 4, 7]], [10, 1000, 0.1], rtol=0.3
     )
 
-  def test_no_rows_have_no_clusters(self):
-    none = {name: frame[:0] for name, frame in self.frames["a"].items()}
-    self.assertEqual(self.loaded.predict(none).shape, (0,))
-
-  def test_refuses_frames_that_do_not_fit(self):
+  def test_frames_that_do_not_fit_are_refused_and_none_has_no_clusters(self):
     frames = self.frames["a"]
-    with self.assertRaisesRegex(ValueError, "'c0'"):
-      self.loaded.predict({**frames, "x": pd.DataFrame({"c1": [1.0]})})
-    for wrong in ([frames["x"]], {"x": frames["x"]}, {**frames, "x": frames["x"][:2]}):
-      with self.assertRaisesRegex(ValueError, "frames"):
+    none = {name: frame[:0] for name, frame in frames.items()}
+    self.assertEqual(self.loaded.predict(none).shape, (0,))
+    for wrong, name in (
+        ({**frames, "x": pd.DataFrame({"c1": [1.0]})}, "'c0'"), ([frames["x"]], "frames"),
+        ({"x": frames["x"]}, "frames"), ({**frames, "x": frames["x"][:2]}, "frames"),
+    ):
+      with self.assertRaisesRegex(ValueError, name):
         self.loaded.predict(wrong)
 
 

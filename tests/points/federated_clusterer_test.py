@@ -1,6 +1,6 @@
 """Tests for what the federated estimators share, each by both of them."""
 
-import pickle
+import inspect
 import warnings
 
 from absl.testing import absltest
@@ -9,15 +9,11 @@ import numpy as np
 import pandas as pd
 from sklearn import base
 from sklearn import config_context
-from sklearn import exceptions
-from sklearn import pipeline
-from sklearn import preprocessing
 from sklearn.utils import estimator_checks
 
 from fl_clustering import kmeans
 from fl_clustering import multiview
-from fl_clustering import runtime
-from tests import nightly
+from tests.kmeans import in_process
 
 # What `check_estimator` asks for and can't hold, by estimator, with the reason.
 _CANNOT_HOLD = {
@@ -63,20 +59,20 @@ def _frame(seed=0, columns=("height", "weight"), **kwargs):
 
 class RulesOfScikitLearnTest(parameterized.TestCase):
 
-  def _check(self, estimator, cannot_hold):
-    outcomes = estimator_checks.check_estimator(
-        estimator, expected_failed_checks=cannot_hold, on_skip=None
-    )
-    failed = {
-        outcome["check_name"] for outcome in outcomes if outcome["status"] == "xfail"
-    }
-    self.assertGreater(len(outcomes), 40)
-    self.assertEqual(failed, set(cannot_hold))
-
-  @nightly.only
   @parameterized.named_parameters(*_BOTH)
   def test_all_but_the_exceptions_hold(self, name):
-    self._check(_estimator(name), _CANNOT_HOLD[name])
+    outcomes = estimator_checks.check_estimator(
+        _estimator(name), expected_failed_checks=_CANNOT_HOLD[name], on_skip=None
+    )
+    failed = {outcome["check_name"] for outcome in outcomes if outcome["status"] == "xfail"}
+    self.assertGreater(len(outcomes), 40)
+    self.assertEqual(failed, set(_CANNOT_HOLD[name]))
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_every_argument_is_documented_where_it_is_typed(self, name):
+    kind = type(_estimator(name))
+    for argument in inspect.signature(kind).parameters:
+      self.assertIn(f"\n      {argument}: ", kind.__init__.__doc__)
 
 
 class FormsTest(parameterized.TestCase):
@@ -94,13 +90,13 @@ class FormsTest(parameterized.TestCase):
     np.testing.assert_array_equal(alone.labels_, np.concatenate(as_list.labels_))
     for model, given in ((by_id, clients), (as_list, _listed(name, clients.values()))):
       for method in (model.predict, model.transform):
-        found = method(given)
-        self.assertIs(type(found), type(given))
+        self.assertIs(type(method(given)), type(given))
+    predicted, distances = by_id.fit_predict(clients), by_id.fit_transform(clients)
     for client_id, labels in by_id.labels_.items():
       np.testing.assert_array_equal(labels, by_id.predict(clients[client_id]))
-      np.testing.assert_array_equal(
-          labels, by_id.transform(clients)[client_id].argmin(axis=1)
-      )
+      np.testing.assert_array_equal(labels, predicted[client_id])
+      np.testing.assert_array_equal(labels, distances[client_id].argmin(axis=1))
+      np.testing.assert_array_equal(distances[client_id], by_id.transform(clients[client_id]))
     np.testing.assert_allclose(
         by_id.score(clients), sum(by_id.score(table) for table in clients.values())
     )
@@ -108,41 +104,23 @@ class FormsTest(parameterized.TestCase):
   @parameterized.named_parameters(*_BOTH)
   def test_names_and_containers_of_distances(self, name):
     tables = [_frame(seed).set_index(pd.RangeIndex(7, 67)) for seed in (0, 1)]
-    model = _estimator(name)
-    with self.assertRaises(exceptions.NotFittedError):
-      model.get_feature_names_out()
     clients = _listed(name, tables)
+    model = _estimator(name)
     expected = model.fit(clients).transform(clients)
     names = [f"{type(model).__name__.lower()}{k}" for k in range(3)]
-    self.assertEqual(list(model.get_feature_names_out()), names)
     self.assertIsInstance(expected[1], np.ndarray)
-
-    model = base.clone(model.set_output(transform="pandas"))
-
+    model.set_output(transform="pandas")
     for found in (model.fit_transform(clients), model.transform(clients)):
       for i in (0, 1):
         pd.testing.assert_frame_equal(
             found[i].reset_index(drop=True), pd.DataFrame(expected[i], columns=names)
         )
     alone = model.transform(clients[0])
-    by_id = model.transform({"u": clients[0]})
-    pd.testing.assert_frame_equal(alone, by_id["u"])
+    pd.testing.assert_frame_equal(alone, model.transform({"u": clients[0]})["u"])
     if name == "kmeans":  # A client of several views has several indices.
       self.assertEqual(alone.index[0], 7)
     with config_context(transform_output="pandas"):
       self.assertIsInstance(_estimator(name).fit(clients).transform(clients)[1], pd.DataFrame)
-
-  @parameterized.named_parameters(*_BOTH)
-  def test_fit_with_another_method(self, name):
-    clients = {1: _points(1), 2: _points(2)}
-    model = _estimator(name)
-    transformed, labels = model.fit_transform(clients), model.fit_predict(clients)
-    self.assertEqual(list(labels), [1, 2])
-    for client_id in clients:
-      np.testing.assert_array_equal(labels[client_id], model.labels_[client_id])
-      np.testing.assert_array_equal(
-          transformed[client_id], model.transform(clients[client_id])
-      )
 
   def test_the_score_is_minus_the_loss(self):
     clients = [_points(seed) for seed in range(3)]
@@ -153,58 +131,37 @@ class FormsTest(parameterized.TestCase):
     model = _estimator("multiview", view_weights="mvkm").fit(views)
     np.testing.assert_allclose(model.score(views), -model.objective_, rtol=1e-5)
 
-  @parameterized.parameters("sums", "fkm_lloyd")
+  @parameterized.parameters("sums", "lloyd")
   def test_transform_measures_in_the_data_s_units(self, algorithm):
-    # In the first fit one column is constant, and a later point may differ in it.
+    # In the fit one column is constant, and a later point may differ in it.
     points = np.insert(_points(), 1, 5.0, axis=1)
-    model = _estimator("kmeans", algorithm=algorithm).fit(points)
+    with in_process.without_tff():
+      model = _estimator("kmeans", algorithm=algorithm).fit(points)
     points[:, 1] = 9.0
     expected = np.linalg.norm(points[:, np.newaxis] - model.cluster_centers_, axis=2)
     np.testing.assert_allclose(model.transform(points), expected, rtol=1e-6)
 
-  @parameterized.named_parameters(*_BOTH)
-  def test_bad_ids_are_refused(self, name):
-    with self.assertRaisesRegex(ValueError, "ids that look different, got .1, '1'"):
-      _estimator(name).fit({1: _points(), "1": _points()})
-    with self.assertRaisesRegex(TypeError, "integers or text as ids, got 1.5"):
-      _estimator(name).fit({1.5: _points()})
-
-  @parameterized.parameters(kmeans.FkmLloyd(n_init=1), kmeans.KFed())
-  def test_algorithms_that_gather_take_integers_as_ids(self, algorithm):
-    self.enter_context(runtime.LocalRuntime())
+  def test_algorithms_that_gather_take_integers_as_ids(self):
     clients = {10: _points(1), 9: _points(2)}
-    model = _estimator("kmeans", algorithm=algorithm).fit(clients)
+    with in_process.without_tff():
+      model = _estimator("kmeans", algorithm="kfed").fit(clients)
+      other = base.clone(model).fit({"10": clients[10], "9": clients[9]})
     self.assertEqual(list(model.labels_), [10, 9])
-    other = base.clone(model).fit({"10": clients[10], "9": clients[9]})
     np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
 
 
 class SettingsTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(*_BOTH)
-  def test_copies(self, name):
-    model = _private(name, random_state=3).fit(_points())
-    clone = base.clone(model)
-    self.assertEqual(clone.get_params(), model.get_params())
-    self.assertIn("random_state=3", repr(model))
-    with self.assertRaises(exceptions.NotFittedError):
-      clone.predict(_points())
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.predict(_points()), model.predict(_points()))
-
-  @parameterized.named_parameters(*_BOTH)
-  def test_only_fit_refuses_settings(self, name):
-    wrong = [
-        ("n_clusters", 0), ("random_state", -1), ("random_state", None), ("compute_labels", 1),
-        ("standardize", None),
-    ]
-    if name != "kmeans":  # There, it is an option of the algorithm.
-      wrong.append(("num_rounds", 0))
-    for setting, value in wrong:
-      model = _estimator(name).set_params(**{setting: value})
-      with self.assertRaisesRegex(ValueError, f"`{setting}` must be"):
-        model.fit(_points())
-      self.assertFalse(hasattr(model, "cluster_centers_"))
+  @parameterized.product(
+      name=("kmeans", "multiview"),
+      wrong=(("n_clusters", 0), ("random_state", None), ("compute_labels", 1)),
+  )
+  def test_only_fit_refuses_settings(self, name, wrong):
+    setting, value = wrong
+    model = _estimator(name).set_params(**{setting: value})
+    with self.assertRaisesRegex(ValueError, f"`{setting}`"):
+      model.fit(_points())
+    self.assertFalse(hasattr(model, "cluster_centers_"))
 
   @parameterized.named_parameters(*_BOTH)
   def test_labels_are_secret_with_privacy(self, name):
@@ -218,21 +175,15 @@ class SettingsTest(parameterized.TestCase):
     self.assertFalse(hasattr(model, "labels_"))
     self.assertEqual([len(labels[c]) for c in clients], [60, 3, 0])
 
-  def test_in_a_pipeline(self):
-    steps = pipeline.make_pipeline(preprocessing.StandardScaler(), _estimator("kmeans"))
-    self.assertEqual(len(set(steps.fit_predict(_points()))), 3)
-
 
 class ColumnNamesTest(parameterized.TestCase):
 
   @parameterized.product(name=("kmeans", "multiview"), names=(
-      ("height", "weight"), (2019, 2020), (2, 0), (("cm", 1), ("kg", 1)), ("height", 2),
-      (pd.Timestamp(2019, 1, 1), pd.Timestamp(2020, 1, 1)), (True, False), (0.5, float),
+      ("height", "weight"), (2, 0), (("cm", 1), ("kg", 1)), (True, False),
   ))
   def test_columns_go_by_name(self, name, names):
     clients = {"a": _frame(1, names), "b": _frame(2, names)}
     plain = _estimator(name).fit({c: table.to_numpy() for c, table in clients.items()})
-    self.assertFalse(hasattr(plain, "feature_names_in_"))
     clients["b"] = clients["b"].iloc[:, ::-1]
     model = _estimator(name).fit(clients)
     fitted = model.feature_names_in_ if name == "kmeans" else model.feature_names_in_[0]
@@ -244,52 +195,21 @@ class ColumnNamesTest(parameterized.TestCase):
     np.testing.assert_array_equal(model.labels_["b"], plain.labels_["b"])
     np.testing.assert_array_equal(model.fit_predict(clients)["b"], plain.labels_["b"])
     for method in (model.predict, model.transform, model.score):
-      with self.assertRaisesRegex(ValueError, r"`X`\['b'\].* in the order of the fit"):
+      with self.assertRaisesRegex(ValueError, r"`X`\['b'\]"):
         method(clients)
+    with self.assertRaisesRegex(ValueError, r"`clients`\['b'\]"):
+      model.fit({"a": _frame(1, names), "b": _points()})
 
   @parameterized.named_parameters(*_BOTH)
-  def test_clients_with_other_columns_are_refused(self, name):
-    fit = _estimator(name).fit
-    with self.assertRaisesRegex(
-        ValueError, r"`clients`\['b'\].* must have the columns of `clients`\['a'\].* lacks "
-        r"\['weight'\] and has \['age'\] besides"
-    ):
-      fit({"a": _frame(), "b": _frame(columns=("height", "age"))})
-    with self.assertRaisesRegex(ValueError, r"`clients`\['b'\].* names of columns if"):
-      fit({"a": _frame(), "b": _points()})
-    with self.assertRaisesRegex(ValueError, "different names, got 'height' twice"):
-      fit(_frame(columns=("height", "height")))
-    with self.assertRaisesRegex(ValueError, r"`clients`\['b'\].* names of columns if"):
-      fit({"a": _frame(columns=(0, 1)), "b": _frame(columns=(1, 0))})
-
-  @parameterized.named_parameters(*_BOTH)
-  def test_predict_refuses_other_columns(self, name):
+  def test_numbered_columns_have_no_names_nor_has_a_fit_after_one_with_them(self, name):
     model = _estimator(name).fit(_frame())
-    for method in (model.predict, model.transform, model.score):
-      with self.assertRaisesRegex(
-          ValueError, "`X`.* in the order of the fit, got 'weight' in the place of 'height'"
-      ):
-        method(_frame()[["weight", "height"]])
-      with self.assertRaisesRegex(ValueError, r"lacks \['weight'\]\."):
-        method(_frame()[["height"]])
-      with self.assertRaisesRegex(ValueError, r"`X`\['b'\].* has \['age'\] besides\."):
-        method({"a": _frame(), "b": _frame().assign(age=1)})
-    np.testing.assert_array_equal(model.predict(_frame()), model.labels_)
-
-  @parameterized.named_parameters(*_BOTH)
-  def test_numbered_columns_have_no_names(self, name):
-    model = _estimator(name).fit({"a": _frame(columns=(0, 1)), "b": _points()})
+    model.fit({"a": _frame(columns=(0, 1)), "b": _points()})
     self.assertFalse(hasattr(model, "feature_names_in_"))
     np.testing.assert_array_equal(
         model.labels_["a"], _estimator(name).fit({"a": _points(), "b": _points()}).labels_["a"]
     )
-    with self.assertRaisesRegex(ValueError, "`X`.* in the order of the fit"):
+    with self.assertRaisesRegex(ValueError, "`X`"):
       model.predict(_frame(columns=(1, 0)))
-
-  @parameterized.named_parameters(*_BOTH)
-  def test_names_are_those_of_the_last_fit(self, name):
-    model = _estimator(name).fit(_frame()).fit(_points())
-    self.assertFalse(hasattr(model, "feature_names_in_"))
 
   @parameterized.named_parameters(*_BOTH)
   def test_kinds_of_columns(self, name):
@@ -297,23 +217,23 @@ class ColumnNamesTest(parameterized.TestCase):
     mixed = frame.astype({"height": "Int64", "weight": object})
     model = _estimator(name).fit(frame)
     np.testing.assert_array_equal(model.predict(mixed), model.labels_)
-    with self.assertRaisesRegex(ValueError, "`clients`.*Delft"):
+    with self.assertRaisesRegex(ValueError, "`clients`"):
       _estimator(name).fit(frame.assign(city="Delft"))
     mixed.loc[3, "height"] = pd.NA
-    with self.assertRaisesRegex((TypeError, ValueError), "`X`.*(NaN|NA)"):
+    with self.assertRaisesRegex((TypeError, ValueError), "`X`"):
       model.predict(mixed)
     _private(name).fit({"a": mixed, "b": []} if name == "kmeans" else mixed)
 
   @parameterized.named_parameters(*_BOTH)
-  def test_a_warning_says_that_names_can_t_be_compared(self, name):
+  def test_a_warning_at_the_caller_s_line_says_that_names_can_t_be_compared(self, name):
     model = _estimator(name).fit(_frame())
     with warnings.catch_warnings():
       warnings.simplefilter("error")
       model.predict(_frame())
-    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only the fit has") as told:
+    with self.assertWarnsRegex(UserWarning, "`X`") as told:
       model.predict(_points())
     self.assertEqual(told.filename, __file__)
-    with self.assertWarnsRegex(UserWarning, "`X`.* can't be compared: only `X`.* has"):
+    with self.assertWarnsRegex(UserWarning, "`X`"):
       model.fit(_points()).predict(_frame())
 
   def test_views_have_names_of_their_own(self):
@@ -323,7 +243,7 @@ class ColumnNamesTest(parameterized.TestCase):
     names = [None if own is None else list(own) for own in model.feature_names_in_]
     self.assertEqual(names, [["a", "b"], None, ["a", "c"]])
     self.assertEqual(model.n_features_in_, 6)
-    with self.assertRaisesRegex(ValueError, r"`X`, view 2, .* got 'c' in the place of 'a'"):
+    with self.assertRaisesRegex(ValueError, "`X`, view 2"):
       model.predict(clients[2])
     np.testing.assert_array_equal(model.predict(clients[1]), model.labels_[1])
 
@@ -331,16 +251,14 @@ class ColumnNamesTest(parameterized.TestCase):
 class BudgetTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
-      ("points_and_epsilon", "kmeans", kmeans.PointPrivacy(21.0, 1e-6, 1.0), "`epsilon` .*got 21"),
-      ("points_and_delta", "kmeans", kmeans.PointPrivacy(1.0, 1e-3, 1.0),
-       "number of points, got 0.001"),
+      ("points_and_epsilon", "kmeans", kmeans.PointPrivacy(21.0, 1e-6, 1.0), "`epsilon`"),
+      ("points_and_delta", "kmeans", kmeans.PointPrivacy(1.0, 1e-3, 1.0), "`delta`"),
       ("views_and_epsilon", "multiview", multiview.PointPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
       ("views_and_delta", "multiview", multiview.PointPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
       ("public_points_and_delta", "kmeans",
-       kmeans.PointPrivacy(1.0, 1e-4, 1.0, public_num_points=20_000),
-       "number of points, 20000, got 0.0001"),
+       kmeans.PointPrivacy(1.0, 1e-4, 1.0, public_num_points=20_000), "`delta`.*20000"),
       ("clients_and_delta", "kmeans", kmeans.ClientPrivacy(1.0, 0.5, 1.0, max_points=2),
-       "number of clients, 2, got 0.5"),
+       "`delta`.*clients, 2,"),
   )
   def test_one_that_protects_little_is_told_once(self, name, privacy, message):
     estimator = _estimator(name, privacy=privacy)

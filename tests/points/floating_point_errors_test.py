@@ -57,50 +57,62 @@ def _as_function(rows, method):
   return [result.centers, result.labels, result.loss]
 
 
-def _federated(rows, privacy):
+def _federated(privacy):
+  """Returns the ends of a fit of clients of all contents."""
   model = kmeans.FederatedKMeans(3, privacy=privacy, compute_labels=True)
-  return _ends(model, [_POINTS, rows])
+  return _ends(model, [_POINTS, *_CONTENTS.values()])
 
 
-def _multi_view(rows):
+def _views(rows):
+  if isinstance(rows, pd.DataFrame):
+    return [rows[[column]].set_axis([0], axis=1) for column in rows]  # Without names.
+  return [rows[:, :1], rows[:, 1:]]
+
+
+def _multi_view():
   privacy = multiview.PointPrivacy(1.0, 1e-6, (1.0, 0.7))
   model = multiview.FederatedMultiViewKMeans(
       3, standardize=False, privacy=privacy, compute_labels=True
   )
-  if isinstance(rows, pd.DataFrame):
-    views = [rows[[column]].set_axis([0], axis=1) for column in rows]  # Without names.
-  else:
-    views = [rows[:, :1], rows[:, 1:]]
-  return _ends(model, [[_POINTS[:, :1], _POINTS[:, 1:]], views])
+  return _ends(model, list(map(_views, [_POINTS, *_CONTENTS.values()])))
 
 
-_FITS = {
+# Of all contents, one after the other.
+_POOLED_FITS = {
     "refine": lambda rows: _private_kmeans(rows, "refine"),
     "lsh": lambda rows: _private_kmeans(rows, "lsh"),
     "refine_as_function": lambda rows: _as_function(rows, "refine"),
     "lsh_as_function": lambda rows: _as_function(rows, "lsh"),
-    "points": lambda rows: _federated(rows, kmeans.PointPrivacy(1.0, 1e-6, 1.0)),
-    "points_with_shares": lambda rows: _federated(
-        rows, kmeans.PointPrivacy(1.0, 1e-6, 1.0, trust="none")
-    ),
-    "clients": lambda rows: _federated(rows, kmeans.ClientPrivacy(1.0, 1e-6, 1.0, max_points=5)),
+}
+# Of clients that hold one each.
+_FEDERATED_FITS = {
+    "points": lambda: _federated(kmeans.PointPrivacy(1.0, 1e-6, 1.0)),
+    "points_with_shares": lambda: _federated(kmeans.PointPrivacy(1.0, 1e-6, 1.0, trust="none")),
+    "clients": lambda: _federated(kmeans.ClientPrivacy(1.0, 1e-6, 1.0, max_points=5)),
     "views": _multi_view,
 }
 
 
 class FloatingPointErrorsTest(parameterized.TestCase):
 
-  @parameterized.product(fit=list(_FITS), content=list(_CONTENTS))
-  def test_a_private_fit_ends_alike(self, fit, content):
+  def _check(self, fit):
     found = []
     for setting in ("ignore", "raise"):
       # Noise that repeats.
       with mock.patch.object(noise, "SecureNoise", lambda: noise.SeededNoise(5)):
         with np.errstate(all=setting):
-          found.append(_FITS[fit](_CONTENTS[content]))
+          found.append(fit())
           self.assertEqual(set(np.geterr().values()), {setting})
     for usual, raising in zip(*found, strict=True):
       np.testing.assert_array_equal(usual, raising)
+
+  @parameterized.product(fit=list(_POOLED_FITS), content=list(_CONTENTS))
+  def test_a_private_fit_ends_alike(self, fit, content):
+    self._check(lambda: _POOLED_FITS[fit](_CONTENTS[content]))
+
+  @parameterized.parameters(*_FEDERATED_FITS)
+  def test_a_private_fit_of_clients_ends_alike(self, fit):
+    self._check(_FEDERATED_FITS[fit])
 
 
 if __name__ == "__main__":

@@ -52,17 +52,13 @@ class ClientsOfTest(parameterized.TestCase):
     self.assertEqual(list(clients.map(len)), [10, "b", 9, 3])
     self.assertEqual(clients.label(9), "`clients`[9]")
 
-  @parameterized.named_parameters(
-      ("no_clients", {}, ValueError, "at least one client, got none"),
-      ("empty_list", [], ValueError, "at least one client, got none"),
-      ("look_alike", {"7": _ROWS, 7: _ROWS}, ValueError, "look different, got .'7', 7"),
-      ("truth", {True: _ROWS}, TypeError, "integers or text as ids, got True"),
-      ("nothing", {None: _ROWS}, TypeError, "integers or text as ids, got None"),
-      ("text", "abc", TypeError, "one client, a list of clients or a mapping .* got str"),
-      ("a_number", 3, TypeError, "got int"),
+  @parameterized.parameters(
+      ({}, ValueError), ([], ValueError), ({"7": _ROWS, 7: _ROWS}, ValueError),
+      ({True: _ROWS}, TypeError), ({None: _ROWS}, TypeError), ({1.5: _ROWS}, TypeError),
+      ("abc", TypeError), (3, TypeError),
   )
-  def test_refuses(self, given, error, message):
-    with self.assertRaisesRegex(error, f"`X` must .*{message}"):
+  def test_refuses(self, given, error):
+    with self.assertRaisesRegex(error, "`X`"):
       given_clients.clients_of(given, "X")
 
 
@@ -82,34 +78,31 @@ class AlignedTest(parameterized.TestCase):
     for (array,) in arrays.by_id.values():
       np.testing.assert_array_equal(array, _ARRAY)
 
-  def test_arrays_stay(self):
-    clients = given_clients.tables_of([_ARRAY, _ROWS])
-    arrays, names = given_clients.aligned(clients)
-    self.assertEqual(names, [None])
-    self.assertIs(arrays.by_id["0"][0], _ARRAY)
-
   def test_no_rows_need_no_names(self):
     clients = given_clients.tables_of([[], pd.DataFrame({"a": [1.0]}), np.zeros((0, 1))])
     _, names = given_clients.aligned(clients)
     self.assertEqual(names, [["a"]])
 
-  def test_tables_with_other_columns_or_none_are_refused(self):
+  def test_arrays_stay_and_tables_with_other_columns_or_none_are_refused(self):
+    arrays, names = given_clients.aligned(given_clients.tables_of([_ARRAY, _ROWS]))
+    self.assertEqual(names, [None])
+    self.assertIs(arrays.by_id["0"][0], _ARRAY)
     frame = pd.DataFrame(_ARRAY, columns=["a", "b"])
-    for other, message in (
-        (frame.rename(columns={"b": "c"}), r"lacks \['b'\] and has \['c'\] besides"),
-        (_ARRAY, "names of columns"),
-    ):
-      with self.assertRaisesRegex(ValueError, rf"`clients`\[2\] must have .*{message}"):
+    for other, missing in ((frame.rename(columns={"b": "c"}), "'b'"), (_ARRAY, "names")):
+      with self.assertRaisesRegex(ValueError, rf"`clients`\[2\].*{missing}"):
         given_clients.aligned(given_clients.tables_of({1: frame, 2: other}))
 
 
 class CheckedClientsTest(parameterized.TestCase):
 
-  def test_every_client_keeps_its_points_as_float64(self):
-    checked, _ = _checked({"b": _GOOD, "a": [[1, 2]]})
-    np.testing.assert_array_equal(checked["b"], _GOOD)
+  def test_every_client_keeps_a_copy_of_its_points_as_float64(self):
+    points = _GOOD.copy()
+    checked, _ = _checked({"b": points, "a": [[1, 2]]})
     np.testing.assert_array_equal(checked["a"], [[1, 2]])
     self.assertEqual(checked["a"].dtype, np.float64)
+    np.testing.assert_array_equal(checked["b"], _GOOD)
+    checked["b"][0, 0] = 7
+    np.testing.assert_array_equal(points, _GOOD)
 
   def test_ids_are_sorted_with_numbers_by_value(self):
     expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "b"]
@@ -119,18 +112,8 @@ class CheckedClientsTest(parameterized.TestCase):
 
   def test_an_id_that_no_file_can_hold(self):
     given_clients.sorted_by_id({"größer 中文": 0, 3: 1})
-    with self.assertRaisesRegex(ValueError, r"`client_id` must .*UTF-8, got 'caf.udce9'"):
+    with self.assertRaisesRegex(ValueError, "`client_id`"):
       given_clients.sorted_by_id({"a": 0, os.fsdecode(b"caf\xe9"): 1})
-
-  def test_a_list_gets_numbers_as_ids(self):
-    checked, _ = _checked([np.full((1, 2), index) for index in range(12)])
-    self.assertEqual(list(checked), [str(index) for index in range(12)])
-    self.assertEqual([points[0, 0] for points in checked.values()], list(range(12)))
-
-  def test_the_users_arrays_are_copied(self):
-    points = _GOOD.copy()
-    _checked([points])[0]["0"][0, 0] = 7
-    self.assertEqual(points[0, 0], 1)
 
   @parameterized.named_parameters(
       ("no client", {}, "`clients`"),
@@ -140,14 +123,14 @@ class CheckedClientsTest(parameterized.TestCase):
       ("no columns", {"a": np.ones((3, 0))}, r"`clients`\['a'\]"),
       ("a vector", {"a": np.ones(3)}, r"`clients`\['a'\]"),
       ("ragged", {"a": [[1, 2], [3]]}, r"`clients`\['a'\]"),
-      ("clients of one column, or rows", [[1, 2, 3], [4, 5]], "`clients` .*list or a dict of"),
+      ("clients of one column, or rows", [[1, 2, 3], [4, 5]], "`clients`"),
       ("a table beside a row", [_GOOD, [1, 2]], r"`clients`\['1'\]"),
       ("a list of numbers", [1, 2], r"`clients`\['0'\]"),
-      ("other columns", {"a": _GOOD, "b": np.ones((3, 5))}, r"`clients`\['b'\] .* 2 columns .*5"),
+      ("other columns", {"a": _GOOD, "b": np.ones((3, 5))}, r"`clients`\['b'\]"),
       ("nan", {"a": _GOOD, "b": [[1, 2], [3, np.nan]]}, r"`clients`\['b'\]"),
       ("nan in a frame", {"a": _GOOD, "b": pd.DataFrame({0: [1.0], 1: [pd.NA]})}, r"\['b'\]"),
       ("infinity", {"a": [[-np.inf, 2]]}, r"`clients`\['a'\]"),
-      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]}, r"`clients`\['a'\] .*1e\+100"),
+      ("squares that overflow", {"a": [[1, 2], [-3e160, 2]]}, r"`clients`\['a'\]"),
       ("text", {"a": [["1", "2"]]}, r"`clients`\['a'\]"),
       ("complex numbers", {"a": [[1j]]}, r"`clients`\['a'\]"),
       ("sparse", {"a": sparse.csr_matrix(_ARRAY)}, r"`clients`\['a'\]"),
@@ -161,7 +144,7 @@ class CheckedClientsTest(parameterized.TestCase):
   def test_masked_numbers_are_refused(self, points):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
-      with self.assertRaisesRegex(ValueError, r"`clients`\['b'\] must be .*finite.*NaN"):
+      with self.assertRaisesRegex(ValueError, r"`clients`\['b'\]"):
         _checked({"a": _GOOD, "b": points})
 
   def test_a_mask_of_nothing_changes_nothing(self):
@@ -190,6 +173,22 @@ def _views():
   }
 
 
+# What makes clients' views not fit together, and what the error names.
+_OTHER_SHAPES = {
+    "fewer_views": (lambda c: c["b"].pop(), r"`clients`\['b'\]"),
+    "a_missing_view": (lambda c: c["b"].__setitem__(1, None), r"clients`?\['b'\], view 1,"),
+    "no_views": (lambda c: c["a"].clear(), r"`clients`\['a'\]"),
+    "no_list_of_views": (lambda c: c.__setitem__("a", 1), r"`clients`\['a'\]"),
+    "another_width": (lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
+                      r"`clients`\['b'\], view 1,"),
+    "other_rows": (lambda c: c["b"].__setitem__(1, np.zeros((4, 2))), r"`clients`\['b'\]"),
+    "one_axis": (lambda c: c["b"].__setitem__(1, np.zeros(5)), r"clients`?\['b'\], view 1,"),
+    "no_columns": (lambda c: [v.__setitem__(1, v[1][:, :0]) for v in c.values()], "view 1,"),
+    "no_rows_at_all": (lambda c: [v.__setitem__(1, []) for v in c.values()], "view 1|`clients`"),
+    "no_clients": (lambda c: c.clear(), "`clients`"),
+}
+
+
 class ViewsTest(parameterized.TestCase):
 
   def test_views_are_side_by_side(self):
@@ -202,31 +201,25 @@ class ViewsTest(parameterized.TestCase):
 
   def test_the_users_arrays_are_not_changed_and_need_not_be_floats(self):
     clients = {"a": [np.arange(6).reshape(3, 2), np.eye(3, dtype=bool)]}
-    points, widths = _checked(clients, has_views=True)
+    points, _ = _checked(clients, has_views=True)
     points["a"][:] = -1
     np.testing.assert_array_equal(clients["a"][0], np.arange(6).reshape(3, 2))
 
+  @parameterized.product(change=list(_OTHER_SHAPES), is_private=[False, True])
+  def test_views_of_other_shapes_are_refused(self, change, is_private):
+    clients, (make, where) = _views(), _OTHER_SHAPES[change]
+    make(clients)
+    with self.assertRaisesRegex((TypeError, ValueError), where):
+      _checked(clients, has_views=True, is_private=is_private)
+
   @parameterized.named_parameters(
-      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
-      ("a_missing_view", lambda c: c["b"].__setitem__(1, None), r"`clients`\['b'\], view 1,"),
-      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have .* views"),
-      ("no_list_of_views", lambda c: c.__setitem__("a", 1), r"`clients`\['a'\] must be a list"),
-      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
-       r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
-      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
-       r"`clients`\['b'\] must have the same number of rows in every view"),
-      ("one_axis", lambda c: c["b"].__setitem__(1, np.zeros(5)), r"`clients`\['b'\], view 1,"),
-      ("no_columns", lambda c: c["a"].__setitem__(0, np.zeros((4, 0))),
-       r"`clients`\['a'\], view 0,"),
       ("nan", lambda c: c["b"][0].__setitem__((2, 1), np.nan), r"`clients`\['b'\], view 0,"),
       ("no_points", lambda c: c.__setitem__("b", [np.zeros((0, 3)), np.zeros((0, 2))]),
        r"`clients`\['b'\], view 0,"),
       ("overflowing_squares", lambda c: c["b"][0].__setitem__((2, 1), 1e101), r"\['b'\], view 0,"),
       ("text", lambda c: c["a"].__setitem__(1, [["x", "y"]] * 4), r"`clients`\['a'\], view 1,"),
-      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
-      ("ids_of_a_wrong_type", lambda c: c.__setitem__(1.5, c["a"]), "integers or text as ids"),
   )
-  def test_views_that_do_not_fit_are_refused(self, change, where):
+  def test_what_no_view_may_hold_is_refused(self, change, where):
     clients = _views()
     change(clients)
     with self.assertRaisesRegex((TypeError, ValueError), where):
@@ -267,32 +260,13 @@ class PrivateViewsTest(parameterized.TestCase):
     np.testing.assert_array_equal(points["a"], [[1, np.nan, np.nan, 4]])
 
   @parameterized.named_parameters(
-      ("fewer_views", lambda c: c["b"].pop(), r"`clients`\['b'\] must have 2 views .* got 1"),
-      ("no_views", lambda c: c["a"].clear(), r"`clients`\['a'\] must have .* views"),
-      ("a_missing_view", lambda c: c["b"].__setitem__(1, None), r"clients\['b'\], view 1,"),
-      ("another_width", lambda c: c["b"].__setitem__(1, np.zeros((5, 7))),
-       r"`clients`\['b'\], view 1, must have 2 columns as the others, got 7"),
-      ("no_columns", lambda c: [v.__setitem__(1, v[1][:, :0]) for v in c.values()],
-       "view 1, must have at least one column, got 0"),
-      ("no_rows_at_all", lambda c: [v.__setitem__(1, []) for v in c.values()], "must have columns"),
-      ("other_rows", lambda c: c["b"].__setitem__(1, np.zeros((4, 2))),
-       r"`clients`\['b'\] must have the same number of rows in every view\.$"),
-      ("no_clients", lambda c: c.clear(), "`clients` must have at least one client"),
-  )
-  def test_views_that_do_not_fit_are_refused(self, change, message):
-    clients = _views()
-    change(clients)
-    with self.assertRaisesRegex(ValueError, message):
-      _checked(clients, has_views=True, is_private=True)
-
-  @parameterized.named_parameters(
       ("text", np.array([["x", "1"]] * 4)), ("text_objects", np.array([["x", 1]] * 4, object)),
       ("complex", np.full((4, 2), 1j)),
   )
   def test_other_types_are_refused(self, view):
     clients = _views()
     clients["a"][1] = view
-    with self.assertRaisesRegex(TypeError, r"`clients\['a'\], view 1,` must hold real numbers"):
+    with self.assertRaisesRegex(TypeError, r"`clients\['a'\], view 1,`"):
       _checked(clients, has_views=True, is_private=True)
 
   @parameterized.parameters("a", "b")
@@ -308,7 +282,7 @@ class PrivateViewsTest(parameterized.TestCase):
   def test_ragged_rows_are_refused_by_name(self):
     clients = _views()
     clients["a"][1] = [[1.0, 2.0], [3.0]]
-    with self.assertRaisesRegex(ValueError, r"^`clients\['a'\], view 1,` must have rows of one"):
+    with self.assertRaisesRegex(ValueError, r"^`clients\['a'\], view 1,`"):
       _checked(clients, has_views=True, is_private=True)
 
   def test_a_signaling_nan_warns_of_nothing(self):

@@ -70,7 +70,6 @@ class ReportMessageTest(absltest.TestCase):
       ))
     np.testing.assert_allclose(message, [0, 0, 0.25, 0.5])
 
-
   def test_outputs_that_are_not_finite_name_no_class(self):
     features = np.diag([1e30, 1e8, 1, 1]).astype(np.float32)
     vector = np.zeros(15, np.float32)

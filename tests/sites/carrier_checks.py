@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from unittest import mock
+import uuid
 import zipfile
 
 from absl.testing import absltest
@@ -13,9 +14,11 @@ from absl.testing import parameterized
 from nvflare.apis.event_type import EventType
 from nvflare.fuel.f3 import message as message_lib
 from nvflare.fuel.f3.cellnet import defs
+from nvflare.fuel.f3.cellnet import registry
 from nvflare.private import defs as private_defs
 from nvflare.private.fed.client import admin_commands
 from nvflare.private.fed.client import client_req_processors
+from nvflare.private.fed.client import fed_client_base
 
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
@@ -71,10 +74,14 @@ class OneJobTest(parameterized.TestCase):
       self.assertFalse(nvflare_carrier.is_our_job(app))
 
   def test_a_site_refuses_another_job_before_it_unpacks_it(self):
-    reason = nvflare_carrier.OneJob().deploy(
-        None, "job", {}, "app", _job(**{"custom/evil.py": "print()"}), None
-    )
-    self.assertIn("one job", reason)
+    own = _job()
+    for job_id, app in (
+        (f"{uuid.uuid4()}", _job(**{"custom/evil.py": "print()"})),
+        # Folders that are there.
+        ("local", own), ("startup", own), ("..", own), (f"{uuid.uuid4()}/../local", own),
+    ):
+      reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
+      self.assertIn("one job", reason)
 
 
 class KitTest(parameterized.TestCase):
@@ -194,13 +201,26 @@ class CommandsTest(absltest.TestCase):
       self.assertIsNone(admin_commands.AdminCommands.get_command(name))
 
 
+  def test_no_process_tells_of_itself(self):
+    self.enterContext(mock.patch.object(fed_client_base, "NetAgent", fed_client_base.NetAgent))
+    nvflare_carrier.OneJob()
+    cell = mock.MagicMock()
+    cell.req_reg = registry.Registry()
+    cell.register_request_cb = lambda channel, topic, cb: cell.req_reg.set(channel, topic, cb)
+    cell.req_reg.set("others", "topic", print)
+    agent = fed_client_base.NetAgent(cell)
+    self.addCleanup(agent.close)
+    self.assertEqual([*cell.req_reg.reg], ["others:topic"])
+
+
 class SiteExecutorTest(absltest.TestCase):
 
   def _started(self, path):
-    """Returns an executor of a site's folder whose job has begun, and how it is asked."""
+    """Returns how an executor of a site's folder is asked whose job has begun."""
     executor, context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
-    with mock.patch.dict(os.environ, {site_folder.VARIABLE: path}):
-      executor.handle_event(EventType.START_RUN, context)
+    self._fire = lambda event: executor.handle_event(event, context)
+    self.enterContext(mock.patch.dict(os.environ, {site_folder.VARIABLE: path}))
+    self._fire(EventType.START_RUN)
     register = context.get_engine().get_cell().register_request_cb
     self.addCleanup(executor.handle_event, EventType.END_RUN, context)
     return register.call_args.kwargs["cb"]
@@ -221,7 +241,9 @@ class SiteExecutorTest(absltest.TestCase):
     return own.path, sites.federation
 
   def _asked(self, answer, federation, origin="server.job"):
-    message = wire.pack({"do": "hello", "session": "0" * 32, "federation": federation.hash.hex()})
+    message = wire.pack({
+        "do": "hello", "session": "0" * 32, "federation": federation.hash.hex(), "mu_squared": 0.0,
+    })
     return answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, message))
 
   def test_it_answers_the_server_and_nobody_else(self):
@@ -235,6 +257,28 @@ class SiteExecutorTest(absltest.TestCase):
       self.assertIsNone(reply.payload)
     header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
     self.assertIn("hello", header)
+
+  def test_what_is_no_bytes_is_no_message(self):
+    path, _ = self._site()
+    answer = self._started(path)
+    for payload in (2**62, 10, None, "text", [1], {}):
+      reply = answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: "server.job"}, payload))
+      self.assertIsNone(reply.payload)
+
+  def test_it_opens_once_and_closes_for_good(self):
+    # A server can fire any event at any time.
+    path, federation = self._site()
+    answer = self._started(path)
+    before = self._asked(answer, federation).payload
+    self._fire(EventType.START_RUN)
+    self.assertEqual(self._asked(answer, federation).payload, before)
+    self._fire(EventType.END_RUN)
+    other = site_folder.SiteFolder(path).open()
+    self.addCleanup(other.close)
+    for _ in range(2):
+      header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
+      self.assertEqual(set(header), {"refused"})
+      self._fire(EventType.START_RUN)
 
   def test_a_site_without_the_locked_policy_is_shut(self):
     path, federation = self._site(is_locked=False)

@@ -20,7 +20,9 @@ from fl_clustering.sites import rows as rows_lib
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
 from tests.sites import sample_sites
 
 _IDENTITIES = {
@@ -202,7 +204,11 @@ class SiteLedgerTest(absltest.TestCase):
     ledger = site_ledger.SiteLedger.create(self.path)
     with self.assertRaisesRegex(ValueError, "`ledger` must be used by one program at a time"):
       site_ledger.SiteLedger(self.path)
+    ledger.begin("s1", "f1", unit="row")
     ledger.close()
+    for enter in (lambda: ledger.begin("s2", "f1", unit="row"), lambda: ledger.spend(0.1, 1.0)):
+      with self.assertRaises(wire.Refused):
+        enter()
     site_ledger.SiteLedger(self.path)
 
   def test_a_ledger_that_was_changed_takes_no_entry(self):
@@ -232,6 +238,71 @@ class SiteLedgerTest(absltest.TestCase):
         site_ledger.SiteLedger(self.path)
       with self.assertRaises(FileExistsError):
         site_ledger.SiteLedger.create(self.path)
+
+
+class ViewRowsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    rng = np.random.default_rng(0)
+    self.rows = {name: rng.integers(0, 100, (40, 3)).astype(float) for name in "ab"}
+    for name, rows in self.rows.items():
+      os.mkdir(os.path.join(self.folder, name))
+      for view, columns, own in (("near", "xy", rows[:, :2]), ("far", "z", rows[:, 2:])):
+        lines = [",".join(columns), *(",".join(f"{x:g}" for x in row) for row in own)]
+        self._write(name, view, lines)
+
+  def _path(self, name, view):
+    return os.path.join(self.folder, name, f"{view}.csv")
+
+  def _write(self, name, view, lines):
+    with open(self._path(name, view), "w", encoding="utf-8") as file:
+      file.write("".join(f"{line}\n" for line in lines))
+
+  def _read(self, privacy, **changes):
+    """Returns the rows of a folder by a federation file with this privacy."""
+    def number(name):
+      return {"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": 100}}
+
+    schemas = views_lib.from_json({"resources": [
+        {"name": "near", "schema": {"fields": [number("x"), number("y")], **changes}},
+        {"name": "far", "schema": {"fields": [number("z")]}},
+    ]})
+    document = _document(
+        schema=federation_lib.schema_hash(schemas), widths=[1, 2],
+        **({} if privacy is None else {"exact": None, "privacy": privacy}),
+    )
+    return rows_lib.read(self.folder, schemas, federation_lib.Federation(document))
+
+  def test_views_are_side_by_side_in_the_order_of_their_names(self):
+    for privacy in (None, sample_sites.VIEWS):
+      found = self._read(privacy)
+      for name, rows in self.rows.items():
+        expected = rows[:, [2, 0, 1]]
+        np.testing.assert_allclose(found[name], expected if privacy is None else expected / 50 - 1)
+
+  def test_no_private_row_changes_how_another_one_is_read(self):
+    before = self._read(sample_sites.VIEWS)
+    with open(self._path("a", "near"), encoding="utf-8") as file:
+      lines = file.read().splitlines()
+    for bad in ("", '"', "1", "1,2,3", "x,\0", "1e999,nan"):
+      self._write("a", "near", [*lines[:6], bad, *lines[7:]])
+      found = self._read(sample_sites.VIEWS)
+      self.assertEqual(len(found["a"]), 40)
+      np.testing.assert_array_equal(np.delete(found["a"], 5, 0), np.delete(before["a"], 5, 0))
+      np.testing.assert_array_equal(found["a"][5, :1], before["a"][5, :1])
+      np.testing.assert_array_equal(found["b"], before["b"])
+      with self.assertRaises(bad_table.BadTable):
+        self._read(None)
+    self._write("a", "near", lines[:11])
+    np.testing.assert_array_equal(self._read(sample_sites.VIEWS)["a"], before["a"][:10])
+    self._write("a", "near", lines[:1])
+    self.assertEmpty(self._read(sample_sites.VIEWS)["a"])
+
+  def test_a_key_could_change_what_others_are_joined_to(self):
+    with self.assertRaisesRegex(ValueError, "primaryKey"):
+      self._read(sample_sites.VIEWS, primaryKey="x")
 
 
 class RowsTest(absltest.TestCase):

@@ -1,21 +1,27 @@
 """Tests for experiments.sites.fit, with sites of this process in the place of the network."""
 
 import contextlib
+import itertools
 import json
 import os
+import signal
+import subprocess
 import sys
 import types
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import finished_run
+from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.sites import fit as fit_lib
 from fl_clustering import load_model
 from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
@@ -23,46 +29,85 @@ from tests.sites import sample_sites
 
 # It takes NVFlare.
 _OPERATOR = "fl_clustering.sites.nvflare_operator"
+_PRIVATE = {**sample_sites.PRIVATE, "radius": 0.5}
 _BOUNDS = {"minimum": -40, "maximum": 40}
 
 
-class FitTest(absltest.TestCase):
+def _schema(widths):
+  """Returns the document of a schema: of tables, or of several views."""
+  names, schemas = iter("abcde"), []
+  for width in widths:
+    schemas.append({"fields": [
+        {"name": name, "type": "number", "constraints": _BOUNDS}
+        for name in itertools.islice(names, width)
+    ]})
+  if len(schemas) == 1:
+    return schemas[0]
+  return {"resources": [
+      {"name": f"view{place}", "schema": one} for place, one in enumerate(schemas)
+  ]}
 
-  def _run(self, privacy, **settings):
-    """Runs the experiment; returns the sites and the finished run."""
-    folder = self.create_tempdir().full_path
-    schema, path = os.path.join(folder, "schema.json"), os.path.join(folder, "federation.json")
-    with open(schema, "w", encoding="utf-8") as file:
-      json.dump({"fields": [
-          {"name": name, "type": "number", "constraints": _BOUNDS} for name in "abcde"
-      ]}, file)
-    rows = sample_sites.rows_of(3)
-    if privacy is not None:  # In the schema's units.
-      rows = {name: own / _BOUNDS["maximum"] for name, own in rows.items()}
-    sites = sample_sites.make(folder, privacy=privacy, rows=rows)
-    sites.federation = federation_lib.Federation({
-        **sites.federation.document,
-        "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
-    })
-    for name in sites.by_name.copy():
-      sites.open(name)
-    sites.federation.write(path)
-    operator = types.SimpleNamespace(exchange=sites.exchange)
-    carrier = types.SimpleNamespace(
-        open_operator=lambda *unused_arguments: contextlib.nullcontext(operator)
-    )
-    output = os.path.join(folder, "out")
-    # Not by `patch.dict`, which would take away what is imported meanwhile.
-    sys.modules[_OPERATOR] = carrier
-    self.addCleanup(sys.modules.pop, _OPERATOR, None)
+
+def _sites(folder, privacy, num_sites=3, widths=(5,)):
+  """Returns the sites of a folder, with the files of their federation; they may be there."""
+  schema = os.path.join(folder, "schema.json")
+  with open(schema, "w", encoding="utf-8") as file:
+    json.dump(_schema(widths), file)
+  rows = sample_sites.rows_of(num_sites)
+  if privacy is not None:  # In the schema's units.
+    rows = {name: own / _BOUNDS["maximum"] for name, own in rows.items()}
+  sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
+  sites.federation = federation_lib.Federation({
+      **sites.federation.document,
+      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
+  })
+  for name in sites.by_name.copy():
+    sites.open(name)
+  sites.federation.write(os.path.join(folder, "federation.json"))
+  return sites
+
+
+def _fit(sites, exchange=None, resume=False, **settings):
+  """Runs the experiment; returns the finished run."""
+  folder = sites.folder
+  operator = types.SimpleNamespace(exchange=exchange or sites.exchange)
+  # Not by `patch.dict`, which would take away what is imported meanwhile.
+  sys.modules[_OPERATOR] = types.SimpleNamespace(
+      open_operator=lambda *unused_arguments: contextlib.nullcontext(operator)
+  )
+  try:
     with mock.patch.object(nvflare_kit, "check_operator"):
       tidy_experiment.run(
-          fit_lib.EXPERIMENT, fit_lib.Config(4, **settings), output, federation=path,
-          schema=schema, kit="kit", seconds=1.0, seconds_to_join=1.0,
+          fit_lib.EXPERIMENT, fit_lib.Config(**{"num_clusters": 4, **settings}),
+          os.path.join(folder, "out"), resume=resume,
+          federation=os.path.join(folder, "federation.json"),
+          schema=os.path.join(folder, "schema.json"), kit="kit", seconds=1.0, seconds_to_join=1.0,
       )
-    finished = finished_run.FinishedRun(output)
-    tidy_report.report(fit_lib.EXPERIMENT, finished)
-    return sites, finished
+  finally:
+    del sys.modules[_OPERATOR]
+  finished = finished_run.FinishedRun(os.path.join(folder, "out"))
+  tidy_report.report(fit_lib.EXPERIMENT, finished)
+  return finished
+
+
+def fit_until_killed(folder, num_exchanges):
+  """Runs a private fit of a folder in which the operator is killed."""
+  sites, left = _sites(folder, _PRIVATE), iter(range(num_exchanges))
+
+  def exchange(requests):
+    if next(left, None) is None:
+      os.kill(os.getpid(), signal.SIGKILL)
+    return sites.exchange(requests)
+
+  _fit(sites, exchange, epsilon=1.0)
+
+
+class FitTest(parameterized.TestCase):
+
+  def _run(self, privacy, num_sites=3, widths=(5,), **settings):
+    """Returns the sites and the finished run."""
+    sites = _sites(self.create_tempdir().full_path, privacy, num_sites, widths)
+    return sites, _fit(sites, **settings)
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
     sites, finished = self._run(None)
@@ -78,9 +123,31 @@ class FitTest(absltest.TestCase):
     for what in ("hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
 
+  @parameterized.parameters((3, "equal", None), (5, "mvkm", 4.0))
+  def test_views_have_the_bits_of_one_process_and_their_model_predicts(self, num, rule, alpha):
+    widths = sample_sites.WIDTHS
+    sites, finished = self._run(
+        None, num, widths, view_weights=rule, alpha=alpha, standardize=True
+    )
+    views = {name: np.split(own, [widths[0]], axis=1) for name, own in sites.rows.items()}
+    one = FederatedMultiViewKMeans(4, view_weights=rule, alpha=alpha or 2.0).fit(views)
+    model = load_model.load_model(finished.path)
+
+    np.testing.assert_array_equal(model.centroids, np.concatenate(one.cluster_centers_, axis=1))
+    np.testing.assert_array_equal(
+        model.model.assign(sites.rows["east"]), one.predict({"east": views["east"]})["east"]
+    )
+    scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
+    self.assertEqual(scores["objective"], one.objective_)
+    self.assertEqual(
+        [scores["weight of view0"], scores["weight of view1"]], one.view_weights_.tolist()
+    )
+    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
+    self.assertRegex(text, "EXACT.*Objective")
+    self.assertIn("KernelSums", text)
+
   def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_schemas_units(self):
-    privacy = {**sample_sites.PRIVATE, "radius": 0.5}
-    sites, finished = self._run(privacy)
+    sites, finished = self._run(_PRIVATE)
     model = load_model.load_model(finished.path)
     text = tidy_report.text(fit_lib.EXPERIMENT, finished)
 
@@ -92,11 +159,57 @@ class FitTest(absltest.TestCase):
     spent, budget = sites.by_name["east"].budget
     self.assertBetween(spent / budget, 0.2, 0.5)
 
+  def test_a_private_fit_of_views_says_so_and_its_model_predicts(self):
+    privacy = {**sample_sites.VIEWS, "view_norms": [0.4, 0.5]}
+    sites, finished = self._run(privacy, widths=sample_sites.WIDTHS, view_weights="mvkm")
+    model, rows = load_model.load_model(finished.path), sites.rows["east"]
+    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
+
+    self.assertIn("(2, 1e-06)-differential privacy", text)
+    self.assertIn("KernelSums", text)
+    self.assertEqual([*model.model.view_norms], privacy["view_norms"])
+    self.assertGreater(len(set(model.model.assign(rows).tolist())), 1)
+    # Beyond a norm, a row is moved.
+    np.testing.assert_array_equal(model.model.assign(100 * rows), model.model.assign(200 * rows))
+    spent, budget = sites.by_name["east"].budget
+    self.assertBetween(spent / budget, 0.2, 0.5)
+
+  def test_kill_9_of_the_operator(self):
+    folder = self.create_tempdir().full_path
+    program = f"from tests.sites import fit_test; fit_test.fit_until_killed({folder!r}, 6)"
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
+    )
+    self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+    sites = _sites(folder, _PRIVATE)
+    before = {name: site.budget[0] for name, site in sites.by_name.items()}
+    finished = _fit(sites, resume=True, epsilon=1.0)
+
+    scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
+    for name, site in sites.by_name.items():
+      self.assertGreater(before[name], 0)
+      self.assertAlmostEqual((site.budget[0] - before[name]) / scores["mu spent"] ** 2, 1)
+    load_model.load_model(finished.path)
+    with open(finished.join("report.html"), encoding="utf-8") as file:
+      self.assertIn("(1, 1e-06)-differential privacy", file.read())
+    # What the report says left a site is what left it in the fit that is reported.
+    num_exchanges = len(sites.sent) // len(sites.by_name)
+    self.assertLen(finished.rows("exchanges.csv", ()), 3 * num_exchanges)  # Three numbers of each.
+
+  def test_a_fit_that_rows_can_not_have_is_bad_input(self):
+    with self.assertRaisesRegex(launch.InputError, "`num_clusters`|`n_clusters`"):
+      self._run(None, num_clusters=10**4)
+
   def test_settings_that_do_not_fit_the_file_are_refused_before_anyone_is_asked(self):
     for privacy, settings, name in (
         (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),
+        (sample_sites.PRIVATE, {"standardize": True}, "standardize"),
+        (None, {"view_weights": "mvkm"}, "view_weights"),
+        (None, {"widths": (2, 3), "alpha": 2.0}, "alpha"),
+        (None, {"widths": (2, 3), "view_weights": "mvkm", "alpha": 1.0}, "alpha"),
     ):
-      with self.assertRaisesRegex(Exception, f"`{name}` must"):
+      with self.assertRaisesRegex((ValueError, launch.InputError), f"`{name}` must"):
         self._run(privacy, **settings)
 
 

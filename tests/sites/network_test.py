@@ -5,6 +5,7 @@ The programs run with a Python that has NVFlare, which can't be beside TensorFlo
 
 import csv
 import datetime
+import itertools
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ import psutil
 
 from experiment_shell import child_process
 from fl_clustering.kmeans import FederatedKMeans
+from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
@@ -78,20 +80,28 @@ class NetworkTest(absltest.TestCase):
   def _path(self, *names):
     return os.path.join(self.folder, *names)
 
-  def _write_tables(self):
-    """Writes the sites' tables and their schema; returns the rows by site."""
+  def _write_tables(self, **views):
+    """Writes the sites' tables, or those of views with so many columns, and their schema.
+
+    Returns:
+      The rows by site.
+    """
     rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
-    for name, own in rows.items():
-      os.mkdir(self._path(f"ward_{name}"))
-      np.savetxt(
-          self._path(f"ward_{name}", f"{name}.csv"), own, "%.4f", ",", header=",".join(_COLUMNS),
-          comments="",
-      )
-    with open(self._path("schema.json"), "w", encoding="utf-8") as file:
-      json.dump({"fields": [
+    columns, schemas = iter(range(len(_COLUMNS))), {}
+    for view, width in (views or {"": len(_COLUMNS)}).items():
+      places = [*itertools.islice(columns, width)]
+      names = [_COLUMNS[place] for place in places]
+      schemas[view] = {"fields": [
           {"name": name, "type": "number", "constraints": {"minimum": -40, "maximum": 40}}
-          for name in _COLUMNS
-      ]}, file)
+          for name in names
+      ]}
+      for name, own in rows.items():
+        path = self._path(f"ward_{name}", *([name, view] if view else [name])) + ".csv"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        np.savetxt(path, own[:, places], "%.4f", ",", header=",".join(names), comments="")
+    self._write_json("schema.json", schemas[""] if not views else {
+        "resources": [{"name": view, "schema": schema} for view, schema in schemas.items()]
+    })
     return rows
 
   def _make_sites(self, *privacy):
@@ -180,6 +190,21 @@ class NetworkTest(absltest.TestCase):
     self.assertStartsWith(asked[True], b"HTTP/1.1 ")
     self.assertEmpty(asked[False])
 
+  @nightly.only
+  def test_views_have_the_bits_of_one_process(self):
+    rows = self._write_tables(far=2, near=3)
+    _, fingerprint = self._make_sites("--exact")
+    self._join_all(fingerprint)
+    self._ended(self._fit("--output_dir=out", "--view_weights=mvkm", "--standardize"))
+    output = self._run(
+        "experiments.predict", "--run=out", "--data_dir=ward_north", "--output=clusters.csv"
+    )
+
+    views = {name: np.split(own, [2], axis=1) for name, own in rows.items()}
+    one = FederatedMultiViewKMeans(_K, view_weights="mvkm").fit(views)
+    np.testing.assert_array_equal(self._centroids(), np.concatenate(one.cluster_centers_, axis=1))
+    self.assertIn(f"{len(rows['north'])} rows", output)
+
   def test_bad_input_is_one_line(self):
     self._write_tables()
     _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
@@ -189,10 +214,14 @@ class NetworkTest(absltest.TestCase):
         **federation["sites"], "north": federation["sites"]["south"][::-1]
     }})
     other = federation_lib.Federation.load(self._path("other.json")).fingerprint
-    self._write_json("short.json", {"fields": [{"name": "a", "type": "number"}]})
+    fields = {"fields": [{"name": "a", "type": "number"}]}
+    self._write_json("short.json", fields)
     self._write_json("east/rows.json", {
         "data_dir": self._path("ward_east"), "schema": self._path("short.json")
     })
+    self._write_json("views.json", {"resources": [
+        {"name": view, "schema": fields} for view in ("far", "near")
+    ]})
     self._write_expired_kit("north", "expired.zip")
     ledger = site_ledger.SiteLedger(self._path("south", "ledger.json"))
     self.addCleanup(ledger.close)
@@ -200,6 +229,8 @@ class NetworkTest(absltest.TestCase):
     north, kit = "--site_dir=north", "--kit=kits/north.zip"
     fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3")
     keys = ("federation", "--new=trial", "--schema=schema.json", "--output=new.json")
+    views = ("federation", "--new=trial", "--schema=views.json", "--output=new.json", "--epsilon=4",
+             "--delta=1e-6")
     # One after the other: only one program at a time may open a site.
     for module, *arguments, message in (
         ("site", "`new` must be given, or else `join`"),
@@ -216,6 +247,13 @@ class NetworkTest(absltest.TestCase):
         (*join, north, "--kit=expired.zip", "`kit` must hold a certificate of north .*2020"),
         (*keys, "--exact", "--sites=north.pub,south.pub", "`sites` must have 3 to"),
         (*keys, "--sites=north.pub,south.pub,east.pub", "`epsilon` must be given"),
+        (*keys, "--sites=north.pub,south.pub,east.pub", "--epsilon=4", "--view_norms=1",
+         "`view_norms` must be left out"),
+        (*views, "--sites=north.pub,south.pub,east.pub", "--view_norms=1,x",
+         "`view_norms` must be numbers"),
+        (*views, "--sites=north.pub,south.pub,east.pub", "--view_norms=1",
+         "`view_norms` must have one norm for each"),
+        (*views, "--sites=north.pub,south.pub,east.pub", "--radius=1", "`radius` must be left out"),
         (*keys, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
         ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
         (*fit, "--schema=short.json", "--kit=kits/operator", "--output_dir=a",
@@ -251,24 +289,47 @@ class NetworkTest(absltest.TestCase):
     self._run("tests.sites.carrier_checks")
 
   @nightly.only
-  def test_a_site_that_is_killed_is_named_and_a_new_fit_goes_on(self):
+  def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
     self._write_tables()
     _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
-    fit = self._fit("--output_dir=out", "--seconds=10")
+    fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
     while "the site is open" not in self._log("north"):
       self.assertIsNone(fit.poll())
-    north = psutil.Process(joined["north"].pid)
-    for process in (north, *north.children(recursive=True)):
-      process.kill()
+    self._kill(joined["north"])
     output = self._ended(fit, 1)
     self.assertRegex(output, "(?m)^error: north: no answer")
     joined["north"] = self._join("north", fingerprint)
     self.assertTrue(any(line.startswith("ready") for line in joined["north"].stdout))
-    self._ended(self._fit("--output_dir=out2", "--epsilon=1"))
+    before = self._spent()
+    fit = self._fit("--output_dir=out2", "--epsilon=1")
+    while self._spent()["north"] == before["north"]:
+      self.assertIsNone(fit.poll())
+    fit.kill()
+    between = self._spent()
+    self._ended(self._fit("--output_dir=out2", "--epsilon=1", "--resume"))
+
+    for name, spent in self._spent().items():
+      self.assertBetween(between[name], before[name], spent - 1e-9)
+    with open(self._path("out2", "report.html"), encoding="utf-8") as file:
+      self.assertIn("(1, 1e-06)-differential privacy", file.read())
     # The file's epsilon is that of all fits.
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
-    self.assertRegex(output, "(?m)^error: .* refused ClippedResiduals: the privacy budget is spent")
+    self.assertRegex(output, "(?m)^error: .* refused hello: less is left of the privacy budget")
+
+  def _kill(self, process):
+    """Kills a process and all those that it has started."""
+    found = psutil.Process(process.pid)
+    for one in (found, *found.children(recursive=True)):
+      one.kill()
+
+  def _spent(self):
+    """Returns what is in the sites' ledgers."""
+    spent = {}
+    for name in _NAMES:
+      with open(self._path(name, "ledger.json"), encoding="utf-8") as file:
+        spent[name] = sum(entry["mu_squared"] for entry in json.load(file)["sessions"])
+    return spent
 
   @nightly.only
   def test_sites_refuse_a_job_with_code_of_its_own(self):

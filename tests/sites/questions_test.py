@@ -113,6 +113,38 @@ class SensitivityTest(parameterized.TestCase):
     self.assertBetween(num_refused, 300, 2400)
 
 
+class FailureTest(absltest.TestCase):
+
+  def test_no_exact_request_fails_whatever_the_rows_are(self):
+    # A failure would tell the operator of the rows, and whose they are.
+    federation, rng = _federation((2, 3), None), np.random.default_rng(0)
+    extremes = {
+        "origin": [0], "centers": [0, 1, 2**24], "directions": [0, 1, 2**24],
+        "thresholds": [-(2**53), 0, 2**53], "cells": [0, 1e-300, 1, 2**20], "rates": [0, 1e-300, 1],
+        "factors": [0, 1e-300, 1], "clip_radii": [1, 2**27],
+    }
+    rows = rng.choice([0, 1e-320, 1e-100, 1, 3, 2**30, 1e50, 1e100], (50, 5))
+    rows *= rng.choice([-1, 1], rows.shape)
+    widths = {"column": 5, "view": 2, "center": 1}
+    for place in range(2000):
+      names = [*questions._PLAIN, *questions._KINDS]
+      name = names[place % len(names)]
+      arrays = {
+          key: rng.choice(extremes[key], (2, widths[questions._ARRAYS[key][0]])).astype(float)
+          for key in questions._ARRAYS_OF.get(name, ())
+      }
+      arrays["shift"] = rng.choice([-1e101, -1.0, 0.0, 1e-300, 1e100], 5)
+      arrays["factor"] = rng.choice([0, 1e-300, 1.0, 2.0**300, 1e150], 5)
+      header = {"question": name}
+      if name in questions._KINDS:
+        fields = {key: kind(1) for key, kind in questions._KINDS[name][1].items()}
+        header |= {"fields": fields, "capacity": 2, "num_groups": int(rng.integers(1, 3))}
+      asked = questions.read(header, arrays, federation)
+      with clustering_params.content_raises_nothing():
+        held = site_lib.held({"x": rows}, federation).scaled(asked.scaling)
+        held.total(asked.question, asked.sent)
+
+
 class ReadTest(parameterized.TestCase):
 
   @parameterized.parameters(

@@ -84,7 +84,8 @@ def document_of(identities, widths=(5,), privacy=None, limits=None):
 
 def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_source=None, rows=None):
   rows = rows_of(num_sites) if rows is None else rows
-  identities = {name: identity_lib.Identity.create(name) for name in rows}
+  # So that another process can make the same sites.
+  identities = {name: identity_lib.Identity(name, name.encode().ljust(32)) for name in rows}
   federation = federation_lib.Federation(document_of(identities, widths, privacy, limits))
   sites = Sites(folder, federation, identities, rows)
   for name in rows:

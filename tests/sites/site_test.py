@@ -2,6 +2,7 @@
 
 from concurrent import futures
 import json
+import math
 import pickle
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 
 from dp_clustering import cluster_statistics
 from dp_clustering import noise
+from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
@@ -91,7 +93,7 @@ class SiteTest(parameterized.TestCase):
     # The same site has signed both, in one session's name.
     sites = self._make()
     session = "00" * 16
-    hello = wire.pack({"do": "hello", "session": session,
+    hello = wire.pack({"do": "hello", "session": session, "mu_squared": 0.0,
                        "federation": sites.federation.hash.hex()})
     first = {n: wire.unpack(a, _MOST)[0]["hello"]
              for n, a in sites.exchange(dict.fromkeys(sites.rows, hello)).items()}
@@ -137,6 +139,16 @@ class SiteTest(parameterized.TestCase):
     with futures.ThreadPoolExecutor(len(requests)) as pool:
       answers = list(pool.map(site.handle, requests))
     self.assertLen([a for a in answers if wire.unpack(a, _MOST)[1]], 1)
+
+  def test_a_closed_site_answers_nothing(self):
+    for privacy in (None, sample_sites.PRIVATE):
+      sites = self._started(privacy=privacy)
+      site = sites.by_name["east"]
+      asked = _moments() if privacy is None else _residuals()
+      site.handle(_ask(1, asked))
+      site.close()
+      for message in (_ask(1, asked), _ask(2, asked), sites.sent[0][1]):
+        self.assert_refused(site.handle(message), "closed")
 
   def test_another_federation_file_is_refused(self):
     sites = self._make()
@@ -192,8 +204,10 @@ class SiteTest(parameterized.TestCase):
         "num_groups": 1}, "capacity"),
       ({"do": "ask", "round": 1, "question": "Scores", "fields": {"a": 1}, "capacity": 1,
         "num_groups": 1}, "fields"),
-      ({"do": "hello", "session": "00" * 16, "federation": "", "more": 1}, "hello, keys or ask"),
-      ({"do": "hello", "session": "00", "federation": ""}, "another federation file"),
+      ({"do": "hello", "session": "00" * 16, "federation": "", "mu_squared": 0.0, "more": 1},
+       "hello, keys or ask"),
+      ({"do": "hello", "session": "00", "federation": "", "mu_squared": 0.0},
+       "another federation file"),
       ({"do": ["hello"]}, "hello, keys or ask"),
       ({}, "hello, keys or ask"),
   )
@@ -269,7 +283,7 @@ class SiteTest(parameterized.TestCase):
     for name in sites.rows:
       sites.open(name)
     self.assertEqual({n: site._ledger.spent("row") for n, site in sites.by_name.items()}, spent)
-    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused .*budget is spent"):
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*epsilon of 0"):
       coordinator_lib.fit_kmeans(config, sites.coordinator())
     # Nor does another file refill it, but a larger budget has a rest.
     document = sites.federation.document
@@ -284,6 +298,31 @@ class SiteTest(parameterized.TestCase):
         self.assert_refused(answer, reason)
       else:
         _masked(answer)
+
+  def test_a_fit_that_one_site_can_not_pay_is_refused_before_anyone_pays(self):
+    sites, config = self._make(privacy=sample_sites.PRIVATE), kmeans_config.KMeansConfig(2)
+    coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=1.0)
+    (spent, budget), south = sites.by_name["east"].budget, sites.by_name["south"]
+    left = privacy_calculator.gaussian_epsilon(math.sqrt(budget - spent), 1e-6)
+    south._ledger.spend(0.1 * (budget - spent), budget)
+    before = {name: site.budget for name, site in sites.by_name.items()}
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^south refused hello: ") as caught:
+      coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=left)
+
+    self.assertEqual({name: site.budget for name, site in sites.by_name.items()}, before)
+    # South says what is left to it, and a fit can have all of that.
+    said = float(f"{caught.exception}".rstrip(".").split()[-1])
+    self.assertBetween(said, 0.9 * left, left - 1e-3)
+    coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=said)
+    self.assertBetween(south._ledger.spent("row") / budget, 0.998, 1 + 1e-9)
+
+  def test_a_session_must_say_what_its_fit_costs(self):
+    site = self._make(privacy=sample_sites.PRIVATE).by_name["east"]
+    federation = site._federation.hash.hex()
+    for cost in (-1.0, True, 1, "0", None, [0.0]):
+      message = {"do": "hello", "session": "00" * 16, "federation": federation, "mu_squared": cost}
+      self.assert_refused(site.handle(wire.pack(message)), "costs")
+    self.assertEqual(site._ledger.num_sessions(federation), 0)
 
   def test_the_cost_is_on_the_disk_before_noise_is_drawn(self):
     seen = []
@@ -316,27 +355,41 @@ class SiteTest(parameterized.TestCase):
     self.assertFalse(np.any(_masked(sites.by_name["east"].handle(message)) == _masked(answer)))
     self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / spent, 2)
 
-  def test_kill_9_while_the_noise_is_drawn(self):
+  @parameterized.named_parameters(
+      ("before_the_cost_is_entered", "site_ledger.SiteLedger.spend = kill", 0),
+      ("while_it_is_entered", "atomic_file.os.replace = kill", 0),
+      ("while_noise_is_drawn", "noise.SecureNoise.discrete_gaussian = kill", 1),
+      ("before_the_answer_is_sent", "wire.pack = kill", 1),
+  )
+  def test_kill_9(self, fault, num_paid):
     folder = self.create_tempdir().full_path
     program = textwrap.dedent(f"""
-        import os, signal, sys
+        import os, signal
+        from clustering_basics import atomic_file
         from dp_clustering import noise
+        from fl_clustering.sites import site_ledger, wire
         from tests.sites import sample_sites, site_test
-        class Killing(noise.SecureNoise):
-          def discrete_gaussian(self, shape, scale):
-            os.kill(os.getpid(), signal.SIGKILL)
-        sites = sample_sites.make({folder!r}, privacy=sample_sites.PRIVATE, noise_source=Killing())
+        def kill(*args, **kwargs):
+          os.kill(os.getpid(), signal.SIGKILL)
+        sites = sample_sites.make({folder!r}, privacy=sample_sites.PRIVATE)
         sites.coordinator().start()
-        sites.by_name["east"].handle(site_test._ask(1, site_test._residuals()))
+        message = site_test._ask(1, site_test._residuals())
+        {fault}
+        sites.by_name["east"].handle(message)
     """)
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
     self.assertEqual(done.returncode, -signal.SIGKILL)
-    sites = self._make(privacy=sample_sites.PRIVATE)
-    expected = questions.mu_squared(_residuals(), sites.federation.privacy)
-    sites.folder = folder
-    sites.open("east")
-    self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / expected, 1)
+    sites = sample_sites.make(folder, privacy=sample_sites.PRIVATE)
+    cost = questions.mu_squared(_residuals(), sites.federation.privacy)
+    spent, _ = sites.by_name["east"].budget
+    self.assertAlmostEqual(spent / cost, num_paid)
+    # A new fit goes on from there.
+    config = kmeans_config.KMeansConfig(2)
+    fit = coordinator_lib.fit_kmeans(config, sites.coordinator(), epsilon=1.0)
+    for name, before in (("east", spent), ("north", 0.0)):
+      after, _ = sites.by_name[name].budget
+      self.assertAlmostEqual((after - before) / fit.ledger.mu_spent**2, 1)
 
   def test_a_failure_ends_the_session_and_says_nothing(self):
     class Failing(noise.SecureNoise):

@@ -1,5 +1,3 @@
-import functools
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -7,62 +5,40 @@ import tensorflow as tf
 
 from fl_clustering.tasks import models
 
-
-def _keras_cnn_small():
-  return tf.keras.Sequential([
-      tf.keras.layers.Conv2D(16, 3, activation="relu"),
-      tf.keras.layers.MaxPool2D(),
-      tf.keras.layers.Conv2D(32, 3, activation="relu"),
-      tf.keras.layers.MaxPool2D(),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(64, activation="relu"),
-      tf.keras.layers.Dense(10),
-  ])
-
-
-def _keras_mlp():
-  return tf.keras.Sequential([
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(200, activation="relu"),
-      tf.keras.layers.Dense(10),
-  ])
-
-
-def _keras_logistic():
-  return tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
-
-
-def _keras_cnn():
-  return tf.keras.Sequential([
-      tf.keras.layers.Conv2D(32, 3, activation="relu"),
-      tf.keras.layers.Conv2D(64, 3, activation="relu"),
-      tf.keras.layers.MaxPool2D(),
-      tf.keras.layers.Dropout(0.25),
-      tf.keras.layers.Flatten(),
-      tf.keras.layers.Dense(128, activation="relu"),
-      tf.keras.layers.Dropout(0.5),
-      tf.keras.layers.Dense(10),
-  ])
+_layers = tf.keras.layers
+# From a model's name to its layers in Keras.
+_KERAS = {
+    "cnn_small": lambda: [
+        _layers.Conv2D(16, 3, activation="relu"), _layers.MaxPool2D(),
+        _layers.Conv2D(32, 3, activation="relu"), _layers.MaxPool2D(), _layers.Flatten(),
+        _layers.Dense(64, activation="relu"), _layers.Dense(10),
+    ],
+    "cnn": lambda: [
+        _layers.Conv2D(32, 3, activation="relu"), _layers.Conv2D(64, 3, activation="relu"),
+        _layers.MaxPool2D(), _layers.Dropout(0.25), _layers.Flatten(),
+        _layers.Dense(128, activation="relu"), _layers.Dropout(0.5), _layers.Dense(10),
+    ],
+    "mlp": lambda: [
+        _layers.Flatten(), _layers.Dense(200, activation="relu"), _layers.Dense(10)
+    ],
+    "logistic": lambda: [_layers.Flatten(), _layers.Dense(10)],
+}
 
 
 class ModelsTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("cnn_small", _keras_cnn_small, 56_714),
-      ("cnn", _keras_cnn, 1_199_882),
-      ("mlp", _keras_mlp, 159_010),
-      ("logistic", _keras_logistic, 7_850),
-  )
-  def test_is_the_keras_model_on_the_same_weights(self, build_keras, num_parameters):
+  @parameterized.parameters(*models.MODELS)
+  def test_is_the_keras_model_on_the_same_weights(self, name):
     rng = np.random.default_rng(0)
-    model = models.build(self._testMethodName.rpartition("weights_")[2], (28, 28, 1), 10)
-    self.assertEqual(model.num_parameters, num_parameters)
-    parameters = model.initial_parameters(rng)
+    model = models.build(name, (28, 28, 1), 10)
     # Biases that are not zero, so that a forgotten one shows.
-    parameters = [p + rng.normal(0, 0.1, p.shape).astype(np.float32) for p in parameters]
+    parameters = [
+        p + rng.normal(0, 0.1, p.shape).astype(np.float32) for p in model.initial_parameters(rng)
+    ]
     images = rng.random((5, 28, 28, 1), np.float32)
-    keras_model = build_keras()
+    keras_model = tf.keras.Sequential(_KERAS[name]())
     keras_model.build((None, 28, 28, 1))
+    self.assertEqual(model.num_parameters, keras_model.count_params())
     keras_model.set_weights(parameters)
     np.testing.assert_allclose(
         model.logits(parameters, images), keras_model(images, training=False), atol=1e-4
@@ -112,34 +88,25 @@ class ModelsTest(parameterized.TestCase):
 
   @parameterized.parameters(("cnn_small", 10), ("cnn", 6))
   def test_smallest_image(self, name, size):
-    build = functools.partial(models.build, name)
-    model = build((size, size, 3), 4)
+    model = models.build(name, (size, size, 3), 4)
     parameters = model.initial_parameters(np.random.default_rng(0))
     self.assertEqual(model.logits(parameters, np.zeros((2, size, size, 3), "f")).shape, (2, 4))
     for too_small in ((size - 1, size, 1), (size, size - 1, 1), (size, size, 0)):
-      with self.assertRaisesRegex(ValueError, f"`input_shape` .*{size}x{size}x1 .*{name}, got"):
-        build(too_small, 4)
+      with self.assertRaisesRegex(ValueError, "^`input_shape`"):
+        models.build(name, too_small, 4)
 
   @parameterized.parameters(*models.MODELS)
   def test_refuses_a_single_class(self, name):
-    with self.assertRaisesRegex(ValueError, "`num_classes` must be an integer >= 2, got 1"):
+    with self.assertRaisesRegex(ValueError, "^`num_classes`"):
       models.build(name, (28, 28, 1), 1)
-
-  @parameterized.parameters("cnn", "cnn_small")
-  def test_networks_for_images_refuse_the_rest(self, name):
-    for shape, dtype in (((13,), "float32"), ((28, 28), "uint8"), ((28, 28, 1), "int32")):
-      message = f"`model` must be .*mlp.* for features of shape .* {dtype}, got '{name}'"
-      with self.assertRaisesRegex(ValueError, message):
-        models.build(name, shape, 3, dtype)
 
   def test_hidden_units(self):
     shapes = models.build("mlp", (5, 2), 3, "float32", hidden_units="7, 4").parameter_shapes
     self.assertEqual(list(shapes.values()), [(10, 7), (7,), (7, 4), (4,), (4, 3), (3,)])
-    for wrong in ("", "0", "3,,4", "-2", "1.5", "many", "100001"):
-      with self.assertRaisesRegex(ValueError, f"`hidden_units` must be .*, got '{wrong}'"):
-        models.choose("mlp", hidden_units=wrong)
-    with self.assertRaisesRegex(ValueError, "`hidden_units` must be left out unless .*mlp"):
-      models.choose("cnn", hidden_units="3")
+    wrong = ("", "0", "3,,4", "-2", "1.5", "many", "100001")
+    for name, hidden_units in (("cnn", "3"), *(("mlp", value) for value in wrong)):
+      with self.assertRaisesRegex(ValueError, "^`hidden_units`"):
+        models.choose(name, hidden_units=hidden_units)
 
   def test_integers_count_as_numbers(self):
     model = models.build("mlp", (3,), 2, "int32")

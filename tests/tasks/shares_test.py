@@ -1,4 +1,5 @@
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import shares as shares_lib
@@ -7,34 +8,70 @@ from fl_clustering.tasks import shares as shares_lib
 _LABELS = np.array([0] * 5 + [1] * 3 + [2] * 2, np.uint8)
 
 
+class SharesTest(absltest.TestCase):
+
+  def test_dirichlet_follows_its_proportions(self):
+    # The same generator, asked the same questions, tells what the sizes must be.
+    labels = np.repeat([3, 8], [100, 50])
+    shares = shares_lib.dirichlet_shares(labels, 4, np.random.default_rng(5), 0.7)
+    rng = np.random.default_rng(5)
+    for label, size in ((3, 100), (8, 50)):
+      rng.permutation(size)
+      ends = np.cumsum(rng.dirichlet([0.7] * 4)) * size
+      expected = np.diff(np.floor(ends[:-1]), prepend=0, append=size)
+      counts = [np.sum(labels[share] == label) for share in shares]
+      np.testing.assert_array_equal(counts, expected)
+
+  def test_dirichlet_of_the_smallest_alpha_gives_a_class_to_one_client(self):
+    labels = np.arange(2000) % 10
+    shares = shares_lib.dirichlet_shares(labels, 5, np.random.default_rng(0), 1e-4)
+    self.assertCountEqual(np.concatenate([np.unique(labels[s]) for s in shares]), range(10))
+
+  def test_shards_hold_neighbours_of_the_sorted_labels_and_are_dealt_at_random(self):
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 40))
+    shares = shares_lib.shard_shares(labels, 20, np.random.default_rng(1))
+    # 40 shards of 10 examples: each shard lies within one class of 40.
+    for share in shares:
+      self.assertLen(share, 20)
+      for shard in (share[:10], share[10:]):
+        self.assertLen(set(labels[shard]), 1)
+    # Dealt in their order, two shards of a client would mostly be of one class; at random they are
+    # so with probability 3/39.
+    self.assertLess(sum(len(set(labels[share])) == 1 for share in shares), 6)
+
+  def test_which_examples_a_shard_holds_is_drawn(self):
+    shares = shares_lib.shard_shares(np.zeros(40, int), 2, np.random.default_rng(1))
+    self.assertNotEqual(sorted(np.diff(np.sort(shares[0]))), [1] * 19)
+
+
 def _top_up(*shares, minimum=2, labels=_LABELS, seed=0):
   arrays = [np.array(share, int) for share in shares]
   full = shares_lib.top_up(arrays, labels, minimum, np.random.default_rng(seed))
+  # Its arguments are as they were.
+  assert [share.tolist() for share in arrays] == [list(share) for share in shares]
   return [share.tolist() for share in full]
 
 
-class TopUpTest(absltest.TestCase):
+class TopUpTest(parameterized.TestCase):
 
-  def test_leaves_alone_what_is_large_enough(self):
-    shares = [[0, 1], [2, 3, 4, 5, 6], [7, 8, 9]]
+  @parameterized.named_parameters(
+      ("enough", ([0, 1], [2, 3, 4, 5, 6], [7, 8, 9]), ([0, 1], [2, 3, 4, 5, 6], [7, 8, 9])),
+      ("more_of_its_label", ([8], [0, 1, 2, 3, 4, 5, 6, 7, 9]), ([8, 9], None)),
+      ("of_who_has_most", ([7], [5, 0, 1, 2, 3, 4, 6], [8, 9]), ([7, 6], None, [8, 9])),
+      # The only other holders of label 2 have no more than they need.
+      ("nobody_has_less", ([8], [9, 0], [1, 2, 3, 4, 5, 6, 7]), (None, [9, 0], None)),
+  )
+  def test_gives(self, shares, expected):
+    for seed in range(5):
+      full = _top_up(*shares, seed=seed)
+      self.assertCountEqual(sum(full, []), range(10))
+      for found, share in zip(full, expected):
+        self.assertIn(share, (None, found))
 
-    self.assertEqual(_top_up(*shares), shares)
-
-  def test_gives_a_client_more_of_the_label_it_has(self):
-    for seed in range(10):
-      full = _top_up([8], [0, 1, 2, 3, 4, 5, 6, 7, 9], seed=seed)
-
-      self.assertEqual(full[0], [8, 9])
-
-  def test_gives_an_empty_client_one_label(self):
-    given = set()
-    for seed in range(30):
-      full = _top_up([], [0, 1, 2, 3], [4, 5, 6, 7, 8, 9], seed=seed)
-      (label,) = set(_LABELS[full[0]])
-      given.add(label)
-
-    # Which label is drawn.
-    self.assertEqual(given, {0, 1, 2})
+  def test_as_few_examples_as_there_may_be(self):
+    full = _top_up([], [], list(range(10)), [], [])
+    self.assertEqual([len(share) for share in full], [2] * 5)
+    self.assertCountEqual(sum(full, []), range(10))
 
   def test_draws_the_label_by_what_there_is_to_spare(self):
     # Nine of ten spare examples have label 1.  Over 400 seeds, its count is within
@@ -44,36 +81,12 @@ class TopUpTest(absltest.TestCase):
         labels[_top_up([], range(10), minimum=1, labels=labels, seed=seed)[0][0]]
         for seed in range(400)
     )
-
     self.assertBetween(count, 330, 390)
 
-  def test_the_one_with_most_of_the_label_gives_it(self):
-    full = _top_up([9], [8, 0, 1, 2], [3, 4, 5, 6, 7])
-    self.assertEqual(full[0], [9, 8])
-
-    full = _top_up([7], [5, 0, 1, 2, 3, 4, 6], [8, 9])
-    self.assertEqual(full[0], [7, 6])
-    self.assertEqual(full[2], [8, 9])
-
-  def test_nobody_is_left_with_less_than_the_minimum(self):
-    # The only other holders of label 2 have no more than they need.
-    full = _top_up([8], [9, 0], [1, 2, 3, 4, 5, 6, 7])
-
-    self.assertEqual(full[1], [9, 0])
-    self.assertCountEqual(sum(full, []), range(10))
-
-  def test_as_few_examples_as_there_may_be(self):
-    full = _top_up([], [], list(range(10)), [], [])
-
-    self.assertEqual([len(share) for share in full], [2] * 5)
-    self.assertCountEqual(sum(full, []), range(10))
-
-  def test_does_not_change_its_arguments(self):
-    shares = [np.array([8]), np.arange(8)]
-
-    shares_lib.top_up(shares, _LABELS, 2, np.random.default_rng(0))
-
-    self.assertEqual([share.tolist() for share in shares], [[8], list(range(8))])
+  def test_gives_an_empty_client_one_label(self):
+    for seed in range(10):
+      full = _top_up([], [0, 1, 2, 3], [4, 5, 6, 7, 8, 9], seed=seed)
+      self.assertLen(set(_LABELS[full[0]]), 1)
 
 
 if __name__ == "__main__":

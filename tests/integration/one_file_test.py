@@ -1,0 +1,93 @@
+"""The example in one file finds what the engine finds.
+
+With batches of all of a client's examples their order makes no difference.  Then both do the same
+arithmetic from the same first model, and every cell of the table is the same but for rounding: an
+example or two of a client may change its class.
+"""
+
+import dataclasses
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+from sklearn import metrics as sklearn_metrics
+
+from clustering_basics import randomness
+from examples import three_phases_in_one_file as example
+from fl_clustering import local_run
+from fl_clustering.engine import metrics
+from fl_clustering.tasks import registry
+from fl_clustering.three_phase import config as config_lib
+from tests import nightly
+
+_METHODS = {
+    "phase 1": "pretrain", "K-means": "kmeans", "local": "local", "fine-tuned": "finetuned",
+    "FedAvg": "fedavg",
+}
+
+
+def _clients(task):
+  return [
+      example.Client(
+          *((part.features.astype(np.float32) / 255, part.labels.astype(np.int64))
+            for part in (client.train, client.test)),
+          client.group,
+      )
+      for client in task.clients
+  ]
+
+
+def _of_the_engine(task, **settings):
+  """Returns a run's accuracies at the clients by method, and K-means' clusters."""
+  config = config_lib.ThreePhaseConfig.for_task(
+      task, methods=("kmeans",), num_clusters=4, representation="normalized_update",
+      learning_rate=example.LEARNING_RATE, pretrain_rounds=example.PRETRAIN_ROUNDS,
+      cluster_rounds=example.CLUSTER_ROUNDS, client_epochs_per_round=example.EPOCHS,
+      control_repeats=0, **settings,
+  )
+  found = local_run.run(config, task)
+  accuracies = {name: metrics.accuracy(one.clients) for name, one in found.methods.items()}
+  accuracies["pretrain"] = metrics.accuracy(found.pretrain.clients)
+  return accuracies, found
+
+
+class OneFileTest(absltest.TestCase):
+
+  def test_the_engine_finds_the_same(self):
+    task = registry.load_task(
+        dataset="digits", num_clients=40, partition="rotated", dirichlet_alpha=None, seed=0
+    )
+    task = dataclasses.replace(task, clients=task.clients[:8])  # Fewer, of 80 images.
+    small = dict(PRETRAIN_ROUNDS=4, CLUSTER_ROUNDS=2, EPOCHS=1, BATCH_SIZE=1000)
+    with mock.patch.multiple(example, **small):
+      expected, run = _of_the_engine(task, batch_size=1000)
+      # The engine's seed draws its first model; the example draws it in the same way.
+      start = example.initial_model(randomness.generator(0, "initial_parameters"))
+      with mock.patch.object(example, "initial_model", lambda rng: start):
+        found, labels = example.three_phases(_clients(task), np.random.default_rng(0))
+
+    of_kmeans = np.empty(len(labels), int)
+    for k, members in enumerate(run.methods["kmeans"].assignment.clusters):
+      of_kmeans[[task.client_ids.index(member) for member in members]] = k
+    self.assertEqual(sklearn_metrics.adjusted_rand_score(of_kmeans, labels), 1)
+    for name, of_engine in _METHODS.items():
+      np.testing.assert_allclose(found[name], expected[of_engine], atol=0.03, err_msg=name)
+
+  @nightly.only
+  def test_the_table_of_the_first_run(self):
+    task = registry.load_task(
+        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5, seed=0
+    )
+    ours, theirs = [], []
+    for seed in range(3):
+      found, _ = example.three_phases(_clients(task), np.random.default_rng(seed))
+      accuracies, _ = _of_the_engine(task, batch_size=example.BATCH_SIZE, seed=seed)
+      ours.append([found[name].mean() for name in _METHODS])
+      theirs.append([accuracies[name].mean() for name in _METHODS.values()])
+
+    # Phase 1 and FedAvg differ by a few points from seed to seed.
+    np.testing.assert_allclose(np.mean(ours, 0), np.mean(theirs, 0), atol=0.08)
+
+
+if __name__ == "__main__":
+  absltest.main()
