@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -18,6 +19,7 @@ from experiments import federated_kmeans
 from experiments import report
 from experiments.kmeans import data
 from experiments.kmeans import methods
+from experiments.kmeans import papers
 from fl_clustering import load_model
 from fl_clustering import runtime
 from fl_clustering.kmeans import estimator
@@ -335,7 +337,8 @@ class PaperTest(_ProgramTest):
     }
     central = methods.METHODS["central"]
     self.enter_context(mock.patch.dict(methods.FIGURES, figures))
-    self.enter_context(mock.patch.object(runtime, "LocalRuntime", contextlib.nullcontext))
+    no_tff = types.SimpleNamespace(LocalRuntime=contextlib.nullcontext)
+    self.enter_context(mock.patch.object(papers, "runtime", no_tff))
     fkm = self.enter_context(mock.patch.dict(methods.METHODS, {"fkm": central}))
     printed = _run(*flags, f"--output_dir={self.out}")
     self.assertEndsWith(printed, f"report: {self.out}/report.html\n")
