@@ -145,8 +145,8 @@ class SitesTest(absltest.TestCase):
     np.testing.assert_allclose([float(row["y: pay"]) for row in rows], means, atol=2e3)
     self.assertEqual({row["y: flat"] for row in rows}, {"5.0"})
     profiles = {
-        int(row["cluster"]): float(row["mean"]) for row in run_folder.rows(self.output, "profiles.csv")
-        if row["feature"] == "y: pay"
+        int(row["cluster"]): float(row["mean"])
+        for row in run_folder.rows(self.output, "profiles.csv") if row["feature"] == "y: pay"
     }
     np.testing.assert_allclose([profiles[k] for k in range(3)], means, rtol=1e-9)
 
@@ -158,7 +158,8 @@ class SitesTest(absltest.TestCase):
 
   def test_predictions_are_the_clusters(self):
     self.assertStartsWith(self._predict(self.sites), "50 rows of 2 clients: ")
-    self.assertEqual(run_folder.read(self.base, "predictions.csv"), run_folder.read(self.output, "clusters.csv"))
+    found, expected = ((self.base, "predictions.csv"), (self.output, "clusters.csv"))
+    self.assertEqual(run_folder.read(*found), run_folder.read(*expected))
     south = os.path.join(self.sites, "south")
     found = load_model.load_model(self.output).predict({
         "x": pd.read_parquet(os.path.join(south, "x.parquet")),
@@ -185,7 +186,8 @@ class SitesTest(absltest.TestCase):
     self.assertIn("finished", _run(copy, *self.flags, "--resume"))
     os.remove(os.path.join(copy, "report.html"))
     in_process.run_main(report.main, f"--run={copy}")
-    self.assertEqual(run_folder.read(copy, "report.html"), run_folder.read(self.output, "report.html"))
+    pages = [run_folder.read(one, "report.html") for one in (copy, self.output)]
+    self.assertEqual(*pages)
 
   def test_a_run_on_other_ids_is_not_resumed(self):
     other = shutil.copytree(self.sites, os.path.join(self.base, "renamed"))
