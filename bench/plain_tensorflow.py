@@ -99,7 +99,7 @@ class PlainTensorFlow:
       self,
       parameters: Parameters,
       clients: Mapping[Any, Client],
-      clusters: Sequence[Sequence[Any]],
+      clusters: Any,
       seeds: Mapping[Any, Any] | None = None,
   ) -> list[list[np.ndarray]]:
     """Trains every member of every cluster; returns each cluster's average.

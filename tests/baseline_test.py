@@ -26,7 +26,7 @@ class BaselineTest(absltest.TestCase):
   def test_a_client_s_most_frequent_class(self):
     rng = np.random.default_rng(1)
     task = _task([rng.choice(3, n, p=(0.2, 0.5, 0.3)) for n in (40, 60)])
-    accuracy = metrics_lib.accuracy(baseline.of_task(task))
+    accuracy = metrics_lib.accuracy(baseline.of_task(task, np.arange(2)))
     for i, client in enumerate(task.clients):
       expected = dummy.DummyClassifier().fit(client.train.features, client.train.labels)
       predicted = expected.predict(client.test.features)
@@ -34,7 +34,7 @@ class BaselineTest(absltest.TestCase):
 
   def test_none_of_other_data_than_tables(self):
     task = _task([[0, 1] * 5])
-    self.assertIsNone(baseline.of_task(dataclasses.replace(task, tables=None)))
+    self.assertIsNone(baseline.of_task(dataclasses.replace(task, tables=None), np.arange(1)))
 
 
 if __name__ == "__main__":

@@ -3,116 +3,114 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from fl_clustering.methods import cluster_assignment
+from tests import letters
 
 # The article's example of overlapping clusters.
 _ARTICLE = cluster_assignment.ClusterAssignment((
-    ("5", "9"), ("1", "9"), ("1", "10"), ("2", "9"),
-    ("0",), ("3",), ("4",), ("6",), ("7",), ("8",),
+    (5, 9), (1, 9), (1, 10), (2, 9), (0,), (3,), (4,), (6,), (7,), (8,),
 ))  # pyformat: disable
-_ARTICLE_IDS = tuple(map(str, range(11)))
 
 
 class ClusterAssignmentTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("no_cluster", (), "least one cluster, got"),
-      ("empty_cluster", (("a",), ()), "empty cluster, got"),
-      ("client_twice", (("a", "b", "a"),), r"a client once per cluster, got \('a', 'b', 'a'\)"),
-      ("subset", (("a", "b", "c"), ("c", "b")),
-       r"part of the cluster \('a', 'b', 'c'\), got \('c', 'b'\)"),
-      ("subset_before", (("b",), ("a", "b")), r"part of the cluster \('a', 'b'\)"),
-      ("same_twice", (("a", "b"), ("c",), ("b", "a")), "part of the cluster"),
+      ("empty_cluster", ((0,), ()), "empty cluster, got"),
+      ("client_twice", ((0, 1, 0),), r"a client once per cluster, got \[0, 1, 0\]"),
+      ("subset", ((0, 1, 2), (2, 1)), r"part of the cluster \[0, 1, 2\], got \[2, 1\]"),
+      ("subset_before", ((1,), (0, 1)), r"part of the cluster \[0, 1\]"),
+      ("same_twice", ((0, 1), (2,), (1, 0)), "part of the cluster"),
   )
   def test_refuses(self, clusters, message):
     with self.assertRaisesRegex(ValueError, "^`clusters` must .*" + message):
       cluster_assignment.ClusterAssignment(clusters)
 
-  def test_refuses_ids_for_clusters(self):
-    # A comma forgotten in (("client_1", "client_2"),).
-    with self.assertRaisesRegex(TypeError, "`clusters`.*got 'client_1'"):
-      cluster_assignment.ClusterAssignment(("client_1", "client_2"))
-
-  def test_lists_become_tuples(self):
-    assignment = cluster_assignment.ClusterAssignment([["a", "b"], ["c"]])
-    self.assertEqual(assignment, cluster_assignment.ClusterAssignment((("a", "b"), ("c",))))
+  @parameterized.parameters(
+      ((0, 1), "0"),  # A comma forgotten in ((0, 1),).
+      ((("client_1", "client_2"),), "client_1"), (((0.0, 1.0),), "0.0"),
+  )
+  def test_refuses_what_is_no_cluster(self, clusters, found):
+    with self.assertRaisesRegex(TypeError, f"`clusters`.*got .*{found}"):
+      cluster_assignment.ClusterAssignment(clusters)
 
   def test_given_order_is_kept(self):
-    clusters = (("c",), ("b", "a"))
-    self.assertEqual(cluster_assignment.ClusterAssignment(clusters).clusters, clusters)
+    assignment = cluster_assignment.ClusterAssignment(([2], [1, 0]))
+    self.assertEqual(letters.names(assignment.clusters), ("c", "ba"))
+    for members in assignment.clusters:
+      self.assertEqual(members.dtype, np.int64)
 
   def test_every_client_of_many_alone(self):
     # A check of all pairs of clusters would make 400 million comparisons.
-    assignment = cluster_assignment.ClusterAssignment(tuple((str(i),) for i in range(20_000)))
+    assignment = cluster_assignment.ClusterAssignment(np.arange(20_000)[:, None])
     self.assertLen(assignment.clusters, 20_000)
 
   def test_overlapping(self):
     self.assertTrue(_ARTICLE.overlapping)
-    self.assertFalse(cluster_assignment.ClusterAssignment((("a", "b"), ("c",))).overlapping)
+    self.assertFalse(cluster_assignment.ClusterAssignment(((0, 1), (2,))).overlapping)
 
   def test_clusters_of_any_clusters(self):
-    self.assertEqual(
-        cluster_assignment.clusters_of((("a", "b"), (), ("b",))), {"a": (0,), "b": (0, 2)}
-    )
+    found = cluster_assignment.clusters_of(letters.clusters("ab", "", "b"))
+    self.assertEqual(found, {0: (0,), 1: (0, 2)})
+    found = cluster_assignment.clusters_of(_ARTICLE.clusters)
+    self.assertEqual((found[9], found[10]), ((0, 1, 3), (2,)))
 
-  def test_clusters_of(self):
-    self.assertEqual(_ARTICLE.clusters_of("9"), (0, 1, 3))
-    self.assertEqual(_ARTICLE.clusters_of("10"), (2,))
-    with self.assertRaisesRegex(ValueError, "`client_id` must be in a cluster, got '11'"):
-      _ARTICLE.clusters_of("11")
+  def test_clusters_from_labels_and_back(self):
+    labels = np.array([2, 0, 2, 3, 0])
+    clusters = cluster_assignment.of_labels(labels, 4)
+    self.assertEqual(letters.names(clusters), ("be", "", "ac", "d"))
+    np.testing.assert_array_equal(cluster_assignment.labels_of(clusters), labels)
 
 
 class CanonicalOrderTest(parameterized.TestCase):
 
   def test_from_clusters(self):
     assignment = cluster_assignment.ClusterAssignment.from_clusters(
-        ("d", "c", "b", "a"), [{"b", "a"}, {"a", "d"}, {"c", "d"}], "a warning"
+        [(2, 3), (3, 0), (1, 0)], "a warning"
     )
-    self.assertEqual(assignment.clusters, (("d", "c"), ("d", "a"), ("b", "a")))
+    self.assertEqual(letters.names(assignment.clusters), ("ab", "ad", "cd"))
     self.assertEqual(assignment.warning, "a warning")
-    for clusters in (["ab"], ["ab", "cx"]):
-      with self.assertRaisesRegex(ValueError, "`clusters` must hold"):
-        cluster_assignment.ClusterAssignment.from_clusters(("a", "b", "c"), clusters)
 
   def test_from_labels(self):
     assignment = cluster_assignment.ClusterAssignment.from_labels(
-        ("d", "c", "b", "a"), {"a": 0, "b": 7, "c": 7, "d": 1}
+        letters.clients("dbca"), np.array([1, 7, 7, 0])
     )
-    self.assertEqual(assignment.clusters, (("d",), ("c", "b"), ("a",)))
+    self.assertEqual(letters.names(assignment.clusters), ("a", "bc", "d"))
     self.assertIsNone(assignment.warning)
 
   @parameterized.parameters(
       ((np.int64(0), np.int32(2), np.float32(2.0)),), ((np.True_, np.False_, False),),
-      (("north", "-1", "-1"),), (((0, 1), (0, -1), (0, -1)),),
+      (("north", "-1", "-1"),), (pd.Series(["north", "-1", "-1"]),),
   )
   def test_labels_of_many_kinds(self, labels):
-    assignment = cluster_assignment.ClusterAssignment.from_labels("abc", dict(zip("abc", labels)))
-    self.assertEqual(assignment.clusters, (("a",), ("b", "c")))
+    assignment = cluster_assignment.ClusterAssignment.from_labels(np.arange(3), labels)
+    self.assertEqual(letters.names(assignment.clusters), ("a", "bc"))
 
   @parameterized.parameters(-1, np.int64(-1), -1.0, 0.5, np.nan, np.float32(np.nan), np.inf, None)
   def test_refuses_labels_of_no_cluster(self, label):
-    with self.assertRaisesRegex(ValueError, "`label_of` must .* for 'b'"):
-      cluster_assignment.ClusterAssignment.from_labels("abc", {"a": 0, "b": label, "c": 0})
+    with self.assertRaisesRegex(ValueError, "`labels` must be whole numbers"):
+      cluster_assignment.ClusterAssignment.from_labels(np.arange(3), [0, label, 0])
 
-  @parameterized.parameters("ac", "abcd")
-  def test_refuses_labels_of_other_clients(self, client_ids):
-    with self.assertRaisesRegex(ValueError, "`label_of` must .* '[bd]'"):
-      cluster_assignment.ClusterAssignment.from_labels("abc", dict.fromkeys(client_ids, 0))
+  @parameterized.parameters(((0, 0),), (((0, 1), (0, 2), (0, 3)),))
+  def test_refuses_another_number_of_labels(self, labels):
+    with self.assertRaisesRegex(ValueError, r"`labels` must have shape \(num_clients=3,\)"):
+      cluster_assignment.ClusterAssignment.from_labels(np.arange(3), labels)
 
 
 class CheckCoversTest(parameterized.TestCase):
 
   def test_accepts(self):
-    _ARTICLE.check_covers(_ARTICLE_IDS)
+    cluster_assignment.check_covers(_ARTICLE.clusters, np.arange(11))
 
   def test_client_without_cluster(self):
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every.*'11'"):
-      _ARTICLE.check_covers((*_ARTICLE_IDS, "11"))
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every.* 11"):
+      cluster_assignment.check_covers(_ARTICLE.clusters, np.arange(12))
 
   def test_unknown_client(self):
-    with self.assertRaisesRegex(ValueError, "`clusters`.*only known clients, got '10'"):
-      _ARTICLE.check_covers(_ARTICLE_IDS[:10])
+    with self.assertRaisesRegex(ValueError, "`clusters`.*only known clients, got 10"):
+      cluster_assignment.check_covers(_ARTICLE.clusters, np.arange(10))
 
 
 class MeanVectorsTest(absltest.TestCase):
@@ -143,13 +141,14 @@ class MeanVectorsTest(absltest.TestCase):
 class ClientsAlikeTest(absltest.TestCase):
 
   def test_some_sets_at_a_time(self):
-    clusters = (("c", "a"), (), ("a", "b", "d"), ("e",))
+    clusters, clients = letters.clusters("ca", "", "abd", "e"), np.arange(5)
     with mock.patch.object(cluster_assignment, "SETS_AT_A_TIME", 2):
-      found = list(cluster_assignment.clients_alike(clusters, "abcde"))
-    self.assertEqual(found, [
-        {(0, 2): ("a",), (2,): ("b", "d")}, {(0,): ("c",), (3,): ("e",)},
-    ])
-    (found,) = cluster_assignment.clients_alike(clusters, "abcde")
+      found = list(cluster_assignment.clients_alike(clusters, clients))
+    self.assertEqual(
+        [{indices: letters.name(alike) for indices, alike in part.items()} for part in found],
+        [{(0, 2): "a", (2,): "bd"}, {(0,): "c", (3,): "e"}],
+    )
+    (found,) = cluster_assignment.clients_alike(clusters, clients)
     self.assertLen(found, 4)
 
 

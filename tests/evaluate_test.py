@@ -1,5 +1,4 @@
 import tracemalloc
-import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -9,6 +8,7 @@ from fl_clustering.engine import cost
 from fl_clustering.methods import method
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
+from tests import letters
 
 _VECTORS = np.array([[1, 10, 0], [2, 30, 0], [6, 20, 3]], np.float32)
 
@@ -69,29 +69,33 @@ class _Engine:
   """A model has as many right answers of ten as its number says."""
 
   def __init__(self, clusters):
-    self.client_ids = tuple(sorted({c for members in clusters for c in members}))
-    test = {client_id: None for client_id in self.client_ids}
-    self.files = types.SimpleNamespace(test=test, global_test=(None,), validation={})
+    self.clients = np.unique(np.concatenate(clusters))
+    self.new_clients = self.validated = self.clients[:0]
+    self.rights = {}
 
-  def confusions(self, vectors, requests):
+  def confusions(self, vectors, members, part="test"):
     return [
         np.array([
             [[r, 10 - r], [0, 0]]
-            for file in request.files
-            for r in [vectors[request.vector][0] if file is None else int(file[0])]
+            for client in clients
+            for r in [self.rights[client] if part == "validation" else vectors[k][0]]
         ]).reshape(-1, 2, 2)
-        for request in requests
+        for k, clients in enumerate(members)
     ]
+
+  def global_confusions(self, vectors):
+    return np.array([[[r, 10 - r], [0, 0]] for r in vectors[:, 0]])
 
 
 class EvaluateTest(parameterized.TestCase):
 
   def test_a_cluster_within_another_counts_for_its_clients_alone(self):
-    members = (("a", "b"), ("b",), ())
+    members = letters.clusters("ab", "b", "")
     state = method.ClusterState(np.array([[2], [6], [9]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.3, 0.5, 0.0]), cost.Cost())
-    result = scoring.evaluate(_Engine(members), outcome, None)
-    self.assertEqual(result.assignment.clusters, (("a", "b"),))
+    engine = _Engine(members)
+    result = scoring.evaluate(engine, outcome, None, engine.clients)
+    self.assertEqual(letters.names(result.assignment.clusters), ("ab",))
     self.assertEqual(result.global_mean[0, 0], 2)
     self.assertEqual(result.clients_blended[:, 0, 0].tolist(), [2, 2])
     # As after the last round: "b" has the mean of both models.
@@ -99,12 +103,14 @@ class EvaluateTest(parameterized.TestCase):
 
   @parameterized.parameters((False, (2 * 4 + 6 * 1) / 5), (True, (2 * 1 + 6 * 3) / 4))
   def test_validation_examples_decide_what_clusters_weigh(self, article_weights, expected):
-    members = ((), ("a", "b"), ("c",))  # The first cluster is left out.
+    members = letters.clusters("", "ab", "c")  # The first cluster is left out.
     engine = _Engine(members)
-    engine.files.validation = {"b": "4 right", "c": "1 right"}
+    engine.validated, engine.rights = letters.clients("bc"), {1: 4, 2: 1}
     state = method.ClusterState(np.array([[9], [2], [6]], np.float32), members)
     outcome = result_lib.Outcome(state, np.array([0.0, 0.1, 0.3]), cost.Cost())
-    result = scoring.evaluate(engine, outcome, None, article_weights=article_weights)
+    result = scoring.evaluate(
+        engine, outcome, None, engine.clients, article_weights=article_weights
+    )
     np.testing.assert_allclose(result.validation_accuracy, [0.4, 0.1])
     self.assertLen(result.validation, 2)
     self.assertAlmostEqual(result.global_weighted[0, 0], expected, places=5)
@@ -115,11 +121,12 @@ class EvaluateTest(parameterized.TestCase):
 
   def test_of_many_clusters_few_are_tested_globally(self):
     vectors = np.arange(300, dtype=np.float32)[:, None]
-    members = tuple((f"{k:03d}",) for k in range(300))
+    members = np.arange(300)[:, None]
     outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(300), cost.Cost()
     )
-    result = scoring.evaluate(_Engine(members), outcome, None)
+    engine = _Engine(members)
+    result = scoring.evaluate(engine, outcome, None, engine.clients)
     mean = 149.5
     tested = scoring.blended_on_global_test(300)
     np.testing.assert_allclose(
@@ -131,12 +138,13 @@ class EvaluateTest(parameterized.TestCase):
 
   def test_many_models_are_not_copied(self):
     vectors = np.ones((1000, 2000), np.float32)
-    members = tuple((f"{k:03d}",) for k in range(1000))
+    members = np.arange(1000)[:, None]
     outcome = result_lib.Outcome(
         method.ClusterState(vectors, members), np.ones(1000), cost.Cost()
     )
+    engine = _Engine(members)
     tracemalloc.start()
-    scoring.evaluate(_Engine(members), outcome, None)
+    scoring.evaluate(engine, outcome, None, engine.clients)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # The global test set takes copies of a tenth.

@@ -4,20 +4,21 @@ import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import matched_control
 
-_STEPS = {"a": 1, "b": 2, "c": 30}
+_STEPS = np.array([1, 2, 30])
 
 
 class _Engine:
-  client_ids = tuple(_STEPS)
+  clients = np.arange(3)
 
-  def training_cost(self, client_ids, num_epochs):
-    return cost.Cost(num_epochs * sum(_STEPS[c] for c in client_ids))
+  def training_cost(self, clients, num_epochs):
+    return cost.Cost(num_epochs * int(_STEPS[clients].sum()))
 
 
 def _config(**settings):
@@ -57,7 +58,7 @@ class NumbersTest(parameterized.TestCase):
     numbers = _numbers(config, 100, 300)
     engine = _Engine()
     steps = [
-        engine.training_cost(participation.round_of(config, engine.client_ids, n).client_ids, 2)
+        engine.training_cost(participation.round_of(config, 3, n).clients, 2)
         .client_steps
         for n in numbers
     ]

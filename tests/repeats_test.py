@@ -1,6 +1,5 @@
 """Tests of training again; the rounds are a stand-in that trains nothing."""
 
-import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -8,6 +7,7 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.methods import method
+from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import repeats
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import rounds
@@ -16,28 +16,27 @@ from fl_clustering.three_phase import rounds
 class _Engine:
   """Of a client's 4 examples of the rarer class, a model has as many right as its number says."""
 
-  client_ids = ("a", "b")
-  files = types.SimpleNamespace(test={"a": None, "b": None})
+  clients = np.arange(2)
 
-  def confusions(self, vectors, requests):
-    rights = [vectors[request.vector][0] for request in requests]
-    return [np.array([[[r, 4 - r], [0, 16]]] * len(q.files)) for r, q in zip(rights, requests)]
+  def confusions(self, vectors, members, part):
+    del part  # They are the same on all data.
+    return [np.array([[[r, 4 - r], [0, 16]]] * len(m)) for (r,), m in zip(vectors, members)]
 
 
 class RepeatsTest(absltest.TestCase):
 
   def test_are_judged_by_the_metric_that_is_asked_for(self):
-    trained = []
+    trained, config = [], config_lib.ThreePhaseConfig(num_clients=2)
 
     def run(start, numbers, *unused_arguments, is_scored):
       self.assertFalse(is_scored)
       trained.append(numbers)
-      state = method.ClusterState(np.array([[start]], np.float32), (("a", "b"),))
+      state = method.ClusterState(np.array([[start]], np.float32), ([0, 1],))
       return result.Outcome(state, np.zeros(1), cost.Cost())
 
     with mock.patch.object(rounds, "run", run):
       accuracy, recall = (
-          repeats.run(lambda repeat: repeat, 2, (4, 5), None, _Engine(), None, metric)
+          repeats.run(lambda repeat: repeat, 2, (4, 5), config, _Engine(), None, metric)
           for metric in ("accuracy", "balanced_accuracy")
       )
     np.testing.assert_allclose(accuracy, [[17 / 20] * 2, [18 / 20] * 2])

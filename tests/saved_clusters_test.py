@@ -69,7 +69,7 @@ class SavedClustersTest(absltest.TestCase):
   def _saved(self, task, vectors):
     """Returns what is saved of the clusters of a and of b and c."""
     found = types.SimpleNamespace(
-        assignment=cluster_assignment.ClusterAssignment((("a",), ("b", "c"))),
+        assignment=cluster_assignment.ClusterAssignment(([0], [1, 2])),
         vectors=vectors, new_client_clusters=None,
     )
     result = types.SimpleNamespace(methods={"kmeans": found})

@@ -1,3 +1,4 @@
+import dataclasses
 import tempfile
 import unittest
 from unittest import mock
@@ -17,6 +18,7 @@ from fl_clustering.methods import method
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import scoring
+from tests import letters
 from tests import small_task
 
 _task = None
@@ -56,28 +58,50 @@ def _confusion(vector, examples):
   )
 
 
-def _client_test(client_id):
-  return _task.clients[_task.client_ids.index(client_id)].test
+def _client_test(name):
+  return _task.clients[_client(name)].test
+
+
+def _client(name):
+  return letters.clients(name)[0]
 
 
 class ScoringTest(absltest.TestCase):
 
-  def test_on_files_of_some_of_the_clients(self):
-    members_of = (("a", "c"), ("b", "c", "e"), ("d",))
-    some = {c: _engine.files.train[c] for c in _task.client_ids if c in "bcd"}
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of, some)
-    train = {client.client_id: client.train for client in _task.clients}
+  def test_on_other_data_of_some_of_the_clients(self):
+    members_of = letters.clusters("ac", "bce", "d")
+    validation = {client.client_id: client.train for client in _task.clients}
+    task = dataclasses.replace(_task, clients=tuple(
+        dataclasses.replace(client, validation=client.train) if client.client_id in "bcd" else client
+        for client in _task.clients
+    ))
+    with tempfile.TemporaryDirectory() as folder:
+      engine_ = _make_engine(folder, task)
+      self.assertEqual(letters.name(engine_.validated), "bcd")
+      clients, clusters = scoring.on_clients_and_clusters(
+          engine_, _vectors, members_of, engine_.validated, "validation"
+      )
     models = {"b": _vectors[1], "c": _vectors[:2].mean(axis=0), "d": _vectors[2]}
     self.assertLen(clients, 3)
-    for client_id, confusion in zip(some, clients):
-      np.testing.assert_array_equal(confusion, _confusion(models[client_id], train[client_id]))
-    np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], train["c"]))
+    for name, confusion in zip("bcd", clients):
+      np.testing.assert_array_equal(confusion, _confusion(models[name], validation[name]))
+    np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], validation["c"]))
     np.testing.assert_array_equal(
-        clusters[1], _confusion(_vectors[1], train["b"]) + _confusion(_vectors[1], train["c"])
+        clusters[1],
+        _confusion(_vectors[1], validation["b"]) + _confusion(_vectors[1], validation["c"]),
     )
 
+  def test_on_some_of_the_clients(self):
+    members_of = letters.clusters("ac", "bcde", "")
+    every, _ = scoring.on_clients_and_clusters(_engine, _vectors, members_of, _engine.clients)
+    some = letters.clients("ce")
+    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of, some)
+    np.testing.assert_array_equal(clients, every[some])
+    np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], _client_test("c")))
+    np.testing.assert_array_equal(clusters[2], np.zeros((10, 10)))
+
   def test_on_global_test(self):
-    confusions = scoring.on_global_test(_engine, _vectors)
+    confusions = _engine.global_confusions(_vectors)
     for vector, confusion in zip(_vectors, confusions):
       np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
 
@@ -85,30 +109,32 @@ class ScoringTest(absltest.TestCase):
     with mock.patch.object(evaluation, "JOB_EXAMPLES", 100), mock.patch.object(
         client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
-      confusions = scoring.on_global_test(_make_engine(folder), _vectors)
-    np.testing.assert_array_equal(confusions, scoring.on_global_test(_engine, _vectors))
+      confusions = _make_engine(folder).global_confusions(_vectors)
+    np.testing.assert_array_equal(confusions, _engine.global_confusions(_vectors))
 
   def test_a_client_is_judged_by_its_clusters_model(self):
-    members_of = (("a", "c"), ("b", "e"), ("d",))
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
-    for client_id, confusion in zip(_task.client_ids, clients):
-      (k,) = [k for k, members in enumerate(members_of) if client_id in members]
-      np.testing.assert_array_equal(
-          confusion, _confusion(_vectors[k], _client_test(client_id))
-      )
+    members_of = ("ac", "be", "d")
+    clients, clusters = scoring.on_clients_and_clusters(
+        _engine, _vectors, letters.clusters(*members_of), _engine.clients
+    )
+    for name, confusion in zip("abcde", clients):
+      (k,) = [k for k, members in enumerate(members_of) if name in members]
+      np.testing.assert_array_equal(confusion, _confusion(_vectors[k], _client_test(name)))
     for k, members in enumerate(members_of):
       expected = sum(_confusion(_vectors[k], _client_test(c)) for c in members)
       np.testing.assert_array_equal(clusters[k], expected)
 
   def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
-    members_of = (("a", "c", "e"), ("b", "c"), ("c", "d"))
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
+    members_of = letters.clusters("ace", "bc", "cd")
+    clients, clusters = scoring.on_clients_and_clusters(
+        _engine, _vectors, members_of, _engine.clients
+    )
     np.testing.assert_array_equal(
-        clients[_task.client_ids.index("c")],
+        clients[_client("c")],
         _confusion(_vectors.mean(axis=0), _client_test("c")),
     )
     np.testing.assert_array_equal(
-        clients[_task.client_ids.index("e")], _confusion(_vectors[0], _client_test("e"))
+        clients[_client("e")], _confusion(_vectors[0], _client_test("e"))
     )
     np.testing.assert_array_equal(
         clusters[2],
@@ -117,8 +143,10 @@ class ScoringTest(absltest.TestCase):
     )
 
   def test_empty_clusters_and_parts_of_others(self):
-    members_of = (("a", "b", "c", "d", "e"), (), ("b",))
-    clients, clusters = scoring.on_clients_and_clusters(_engine, _vectors, members_of)
+    members_of = letters.clusters("abcde", "", "b")
+    clients, clusters = scoring.on_clients_and_clusters(
+        _engine, _vectors, members_of, _engine.clients
+    )
     np.testing.assert_array_equal(clusters[1], np.zeros((10, 10)))
     np.testing.assert_array_equal(clusters[2], _confusion(_vectors[2], _client_test("b")))
     np.testing.assert_array_equal(clients[0], _confusion(_vectors[0], _client_test("a")))
@@ -128,21 +156,25 @@ class ScoringTest(absltest.TestCase):
     )
 
   def test_every_client_must_be_in_a_cluster(self):
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'d'"):
-      scoring.on_clients_and_clusters(_engine, _vectors[:2], (("a", "b"), ("c", "e")))
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 3"):
+      scoring.on_clients_and_clusters(
+          _engine, _vectors[:2], letters.clusters("ab", "ce"), _engine.clients
+      )
 
   def test_what_is_of_a_cluster_stays_with_it_where_others_are_left_out(self):
     with tempfile.TemporaryDirectory() as folder:
       with_new_client = _make_engine(folder, held_out.hold_out(_task, 1, seed=0))
-      one, *others = with_new_client.client_ids
+      self.assertEqual(letters.name(with_new_client.clients), "abcd")
       outcome = result.Outcome(
           # The first cluster is empty.
-          method.ClusterState(_vectors, ((), (one,), tuple(others))), np.array([0.9, 0.2, 0.6]),
+          method.ClusterState(_vectors, letters.clusters("", "a", "bcd")), np.array([0.9, 0.2, 0.6]),
           cost.Cost(),
       )
       placement = method.Placement(((2,),), _vectors[[2]])
-      found = scoring.evaluate(with_new_client, outcome, placement)
-    self.assertEqual(found.assignment.clusters, ((one,), tuple(others)))
+      found = scoring.evaluate(
+          with_new_client, outcome, placement, with_new_client.clients
+      )
+    self.assertEqual(letters.names(found.assignment.clusters), ("a", "bcd"))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
     np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])
     self.assertEqual(found.new_client_clusters, ((1,),))

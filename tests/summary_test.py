@@ -42,7 +42,7 @@ _TASK = types.SimpleNamespace(
 
 def _method(clients, **changes):
   values = {
-      "assignment": cluster_assignment.ClusterAssignment((("a", "b"), ("c", "d"))),
+      "assignment": cluster_assignment.ClusterAssignment(([0, 1], [2, 3])),
       "vectors": np.zeros((2, 3), np.float32),
       "best_accuracy": np.array([0.25, 0.5]),
       "clients": clients,
@@ -66,7 +66,7 @@ def _summary(methods, task=_TASK, **changes):
       cost=cost_lib.Cost(1, 2, 3),
   )
   values = {
-      "pretrain": pretrain, "client_weights": None, "methods": methods, "repeats": {},
+      "pretrain": pretrain, "evaluated": np.arange(4), "client_weights": None, "methods": methods, "repeats": {},
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(

@@ -12,11 +12,11 @@ import numpy as np
 
 from fl_clustering import runtime
 from fl_clustering.engine import aggregation
-from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import engine
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.methods import controls
@@ -30,6 +30,7 @@ from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
+from tests import letters
 from tests import run_recorder
 from tests import small_task
 
@@ -131,7 +132,7 @@ class ThreePhaseTest(parameterized.TestCase):
     sizes = [len(client.train) for client in _task.clients]
     mean = np.average(result.client_weights.vectors, axis=0, weights=sizes)
     np.testing.assert_allclose(mean, result.pretrain.vector, atol=1e-6)
-    self.assertEqual(result.client_weights.client_ids, _task.client_ids)
+    self.assertEqual(letters.name(result.client_weights.clients), "abcde")
     moved = result.client_weights.vectors - result.client_weights.global_vector
     self.assertTrue(np.all(np.abs(moved).max(axis=1) > 1e-4))
 
@@ -146,7 +147,7 @@ class ThreePhaseTest(parameterized.TestCase):
       result = run_lib.run(_config(**_GROUPING_EPOCHS), _task, folder)
       again, fewer = result.local_weights(2), result.local_weights(1)
     np.testing.assert_array_equal(again.vectors, result.client_weights.vectors)
-    self.assertEqual(again.client_ids, _task.client_ids)
+    self.assertEqual(letters.name(again.clients), "abcde")
     self.assertGreater(np.abs(fewer.vectors - again.vectors).max(), 1e-4)
 
   @parameterized.named_parameters(
@@ -168,19 +169,14 @@ class ThreePhaseTest(parameterized.TestCase):
     result, _ = _recorded_run(settings)
     config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
-      fedavg = federated_training.FedAvg(
-          _task,
-          client_files.write_client_files(_task, folder),
-          client_update.LocalTraining(config.batch_size, config.learning_rate),
-          None,
-          config.seed,
-      )
+      options = client_update.LocalTraining(config.batch_size, config.learning_rate)
+      fedavg = fedavg_lib.FedAvg(engine.Engine(_task, folder, options, config.seed))
       weights = result.client_weights
-      state = federated_training.FedAvgState(weights.mean_of(weights.client_ids), ())
+      state = fedavg_lib.FedAvgState(weights.mean_of(weights.clients))
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
       for round_num in (4, 5):
         round_ = participation.Round(
-            round_num, _task.client_ids, config.client_epochs_per_round
+            round_num, weights.clients, config.client_epochs_per_round
         )
         state, _ = fedavg.next(state, round_)
     np.testing.assert_allclose(
@@ -231,9 +227,8 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertGreaterEqual([len(members) for members in clusters].count(1), 3)
     for k, members in enumerate(clusters):
       if len(members) == 1:
-        position = _task.client_ids.index(members[0])
         np.testing.assert_array_equal(
-            four.methods["kmeans"].vectors[k], five.methods["kmeans"].vectors[position]
+            four.methods["kmeans"].vectors[k], five.methods["kmeans"].vectors[members[0]]
         )
 
   def test_repeats_differ_in_their_random_numbers(self):
@@ -462,7 +457,7 @@ class ThreePhaseTest(parameterized.TestCase):
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
     with tempfile.TemporaryDirectory() as folder:
       result = run_lib.run(config, task, folder)
-    self.assertEqual(result.client_weights.client_ids, task.client_ids)
+    self.assertEqual(letters.name(result.client_weights.clients), "abc")
     self.assertLen(task.client_ids, 3)
     for name, found in result.methods.items():
       self.assertEqual(found.clients.shape, (3, 10, 10), name)
@@ -492,7 +487,7 @@ class ThreePhaseTest(parameterized.TestCase):
     for model, members, accuracies in zip(
         models, clusters, (recorder.values(name, k, "accuracy") for k in range(3))
     ):
-      own = [_confusion(model, c.test) for c in _task.clients if c.client_id in members]
+      own = [_confusion(model, _task.clients[client].test) for client in members]
       self.assertLen(accuracies, 5)
       self.assertAlmostEqual(accuracies[-1], metrics.accuracy(sum(own)))
     best = [max(recorder.values(name, k, "accuracy")) for k in range(3)]
@@ -509,10 +504,45 @@ class ThreePhaseTest(parameterized.TestCase):
 
     for found, of_cluster in ((result.clients, models), (result.clients_blended, blended)):
       for position, client in enumerate(_task.clients):
-        own = [m for m, ids in zip(of_cluster, clusters) if client.client_id in ids]
+        own = [m for m, members in zip(of_cluster, clusters) if position in members]
         np.testing.assert_array_equal(
             found[position], _confusion(np.mean(own, axis=0), client.test)
         )
+
+  def test_sketches_of_all_and_evaluations_of_some(self):
+    settings = {
+        "methods": ("kmeans", "ifca"), "num_clusters": 2, "representation": "sketch",
+        "controls": ("fedavg",), "evaluated_clients": 3, "control_repeats": 2,
+    }
+    result, recorder = _recorded_run(settings)
+    self.assertIsNone(result.client_weights)
+    self.assertEqual(list(result.methods)[:3], ["kmeans", "ifca", "fedavg"])
+    self.assertLen(result.evaluated, 3)
+    self.assertIsNone(result.pretrain.own_weights)
+    fedavg = result.methods["fedavg"]
+    expected = [
+        _confusion(fedavg.vectors[0], _task.clients[client].test) for client in result.evaluated
+    ]
+    np.testing.assert_array_equal(fedavg.clients, expected)
+    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 2)
+    self.assertAlmostEqual(accuracy, metrics.accuracy(fedavg.clients).mean())
+    self.assertEqual(result.repeats["fedavg"].shape, (2, 3))
+    found = summary.summarize(_config(**settings), _task, result)
+    sizes = [len(_task.clients[client].test) for client in result.evaluated]
+    self.assertEqual(found["num_test_examples"]["clients"], sum(sizes))
+
+  @parameterized.parameters(
+      ({}, "`methods` must group by a sketch .* of weights"),
+      ({"representation": "sketch"}, "`controls` must be without .* got finetuned with"),
+      ({"representation": "sketch", "controls": ("fedavg",), "personal": ("ditto",)},
+       "`personal` must be without .* got ditto with"),
+  )
+  def test_models_of_all_clients_must_fit_into_memory(self, settings, message):
+    config = _config(methods=("kmeans",), num_clusters=2, **settings)
+    with mock.patch.object(run_lib.psutil, "virtual_memory") as memory:
+      memory.return_value.available = 4 * 5 * _task.num_parameters - 1
+      with self.assertRaisesRegex(run_lib.TooLarge, message):
+        _run(config)
 
   def test_stopped_again_and_again_gives_the_same(self):
     settings = {

@@ -62,6 +62,10 @@ class StudyConfig:
       raise validate.error(
           "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats
       )
+    if self.run.controls != tuple(method_registry.CONTROLS):
+      raise validate.error(
+          "controls", "be left out in a study, which runs all", ",".join(self.run.controls)
+      )
     for name in self.settings:
       self.run_config(name, self.run.seed)
 

@@ -23,6 +23,7 @@ from experiments.private_training import released
 from experiments.private_training import summary
 from fl_clustering import runtime
 from fl_clustering.engine import client_files
+from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan as plan_lib
@@ -71,7 +72,7 @@ def _client_scores(model: model_lib.Model, settings: plan_lib.PrivateClusters) -
     slot = client_messages.least_loss(model, vectors, examples)
     vector = vectors[slot]
     weights = tf.fill(tf.shape(train_labels), 1 / tf.cast(tf.size(train_labels), tf.float32))
-    tuned = vector + client_messages.descended(
+    tuned = vector + client_sketches.descended(
         model, vector, examples, weights, _FINETUNING_STEPS, settings.learning_rate,
         own_labels=False,
     )

@@ -7,6 +7,7 @@ from typing import Any, Mapping
 
 from clustering_basics import validate
 from experiment_shell import finished_run
+from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
@@ -21,6 +22,33 @@ _AGGREGATOR = (
     "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
     "it, so the aggregator is one reason why they differ from phase 1."
 )
+
+
+def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the settings with an engine that is installed, if none is given.
+
+  Raises:
+    ValueError: If JAX is asked for and not installed.
+  """
+  engine = settings.get("engine")
+  if engine is None:
+    usual, other = engines.TFF, engines.JAX
+    is_other = not engines.is_installed(usual) and engines.is_installed(other)
+    return {**settings, "engine": other if is_other else usual}
+  if engine == engines.JAX and not engines.is_installed(engine):
+    raise validate.error(
+        "engine", "be tff where the extra `accelerator` is not installed", engine
+    )
+  return dict(settings)
+
+
+def engine_line(engine: str) -> str | None:
+  """Returns a line on the engine of a run; None for the usual one."""
+  if engine == engines.TFF:
+    return None
+  if engines.is_installed(engines.TFF):
+    return f"engine: {engine}"
+  return f"engine: {engine}, as TensorFlow Federated is not installed"
 
 
 def config_of(
@@ -213,7 +241,16 @@ def warnings(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> tuple[str, ...]:
   """Returns what the reader of the report must not overlook."""
-  return (*task.warnings, *([_AGGREGATOR] if config.aggregator != "mean" else ()))
+  found = list(task.warnings)
+  if config.aggregator != "mean":
+    found.append(_AGGREGATOR)
+  if config.evaluated_clients is not None:
+    found.append(
+        f"Models were evaluated on the data of {config.evaluated_clients:,} of "
+        f"{len(task.clients):,} clients, drawn at random (--evaluated_clients); tables and figures "
+        "of clients and of the members of clusters are of these alone."
+    )
+  return tuple(found)
 
 
 def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
@@ -242,7 +279,8 @@ def stages_in_common(
           (config.chosen_methods, before.chosen_methods), (config.personal, before.personal)
       )
   )
-  return ["pretrain", *methods, *method_registry.CONTROLS, *personal]
+  controls = [name for name in config.controls if name in before.controls]
+  return ["pretrain", *methods, *controls, *personal]
 
 
 def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:

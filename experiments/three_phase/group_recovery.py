@@ -25,11 +25,11 @@ def recovery_rows(
 
   Returns:
     Two rows for each grouping without overlap and each setting; none where no true groups are
-    known.
+    known, or no weights.
   """
   true_groups = task.true_groups
   names = [name for name in config.methods if name in registry.GROUPINGS]
-  if true_groups is None or not names:
+  if true_groups is None or not names or result.client_weights is None:
     return []
   if result.num_clusters_choice is not None:
     config = config.with_num_clusters(result.num_clusters_choice.num_clusters)

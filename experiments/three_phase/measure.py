@@ -19,6 +19,7 @@ from experiments.three_phase import profiles
 from experiments.three_phase import tables
 from fl_clustering import runtime
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # Of more clients, so many are shown by their weights and by their distances, evenly spaced.
 _MOST_POINTS, _MOST_IN_MATRIX = 1000, 100
+_DEVICE_IS_FULL = "RESOURCE_EXHAUSTED"
 
 
 class Recorder(stages.RunObserver):
@@ -58,29 +60,45 @@ class Recorder(stages.RunObserver):
     ]
 
   def clients_grouped(
-      self, client_weights: "client_weights_lib.ClientWeights", assignments: Mapping[str, Any]
+      self, client_weights: "client_weights_lib.ClientWeights | None", assignments: Mapping[str, Any]
   ) -> None:
-    client_weights.save(os.path.join(self._folder, tables.WEIGHTS), self._client_ids)
+    if client_weights is not None:
+      client_weights.save(os.path.join(self._folder, tables.WEIGHTS), self._client_ids)
 
 
 @contextlib.contextmanager
-def _ends(folder: str) -> Iterator[None]:
-  """Says what can be done about errors that end a run."""
+def _tff(kept: str) -> Iterator[None]:
+  """Has TFF compute here."""
+  with runtime.LocalRuntime():
+    try:
+      yield
+    except runtime.ClientFileUnreadable as e:
+      raise launch.RunFailed(
+          f"{e} {kept} --resume writes the clients' data again and continues from there."
+      ) from e
+
+
+@contextlib.contextmanager
+def _ends(folder: str, engine: str) -> Iterator[None]:
+  """Makes an engine ready, and says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder};"
   try:
     with launch.run_errors(folder, runtime.WorkerLost):
-      try:
+      with _tff(kept) if engine == engines.TFF else contextlib.nullcontext():
         yield
-      except runtime.ClientFileUnreadable as e:
-        raise launch.RunFailed(
-            f"{e} {kept} --resume writes the clients' data again and continues from there."
-        ) from e
-  except checkpoint.DamagedCheckpoint as e:
+  except (checkpoint.DamagedCheckpoint, run_lib.TooLarge) as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
     # The same run would end the same way, and it can't be resumed with other settings.
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
+    ) from e
+  except RuntimeError as e:  # The class is another one in every version of JAX.
+    if not str(e).startswith(_DEVICE_IS_FULL):
+      raise
+    raise launch.RunFailed(
+        f"The memory of the device is full. {kept} --resume continues from there, with a smaller "
+        "--clients_per_block."
     ) from e
 
 
@@ -141,11 +159,14 @@ def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult
 def client_rows(
     task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult"
 ) -> Iterator[Row]:
-  """Yields what every client has of every model that it gets, and the clusters that it is in."""
+  """Yields what every client has of every model that it gets, and the clusters that it is in.
+
+  Of the clients that train, these are the ones that were evaluated.
+  """
 
   def rows(
       phase: str, method: str, clients: Sequence["federated_task.ClientData"],
-      confusions: np.ndarray | None, clusters: Mapping[int, Sequence[int]] | None = None,
+      confusions: np.ndarray | None, clusters: Sequence[Sequence[int]] | None = None,
   ) -> Iterator[Row]:
     if confusions is None:
       return
@@ -159,11 +180,13 @@ def client_rows(
       )
       yield from _rows(own, phase=phase, method=method, client=client.client_id)
 
-  first, all_clients, new_clients = method_names.PRETRAIN, task.clients, task.new_clients
+  first, new_clients = method_names.PRETRAIN, task.new_clients
+  all_clients = [task.clients[client] for client in result.evaluated]
   yield from rows(first, first, all_clients, result.pretrain.clients)
   yield from rows(first, "own_weights", all_clients, result.pretrain.own_weights)
   for method, found in result.methods.items():
-    clusters = cluster_assignment.clusters_of(found.assignment.clusters)
+    clusters_of = cluster_assignment.clusters_of(found.assignment.clusters)
+    clusters = [clusters_of[client] for client in result.evaluated]
     yield from rows(tables.CLUSTER, method, all_clients, found.clients, clusters)
     yield from rows(tables.EVALUATE, method, all_clients, found.clients_blended)
   baseline = method_names.BASELINE
@@ -172,14 +195,14 @@ def client_rows(
   for method, found in result.methods.items():
     yield from rows(
         tables.NEW_CLIENTS, method, new_clients, found.new_clients,
-        dict(enumerate(found.new_client_clusters or ())),
+        found.new_client_clusters,
     )
 
 
-def example_rows(task: "federated_task.FederatedTask") -> Iterator[Row]:
-  """Yields how many examples of each label every client has."""
+def example_rows(task: "federated_task.FederatedTask", evaluated: np.ndarray) -> Iterator[Row]:
+  """Yields how many examples of each label the clients have that are evaluated or new."""
   new = set(task.new_client_ids)
-  for client in task.all_clients:
+  for client in (*(task.clients[client] for client in evaluated), *task.new_clients):
     for part in ("train", "validation", "test"):
       examples = getattr(client, part)
       counts = np.bincount(() if examples is None else examples.labels)
@@ -209,12 +232,15 @@ def _components(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weight_rows(
-    weights: "client_weights_lib.ClientWeights", client_ids: Sequence[str], representation: str
+    weights: "client_weights_lib.ClientWeights | None", client_ids: Sequence[str],
+    representation: str,
 ) -> dict[str, list[Row]]:
-  """Returns the clients' weights in two dimensions, and the distances between them."""
+  """Returns the clients' weights, if any, in two dimensions, and the distances between them."""
+  if weights is None:
+    return {tables.POINTS: [], tables.DISTANCES: []}
 
   def evenly_spaced(most: int) -> tuple[np.ndarray, list[str]]:
-    clients = np.array(figure_style.evenly_spaced(weights.clients, most))
+    clients = np.array(figure_style.evenly_spaced(weights.clients.tolist(), most))
     return weights.represented(representation, clients)[:], [client_ids[c] for c in clients]
 
   vectors, ids = evenly_spaced(_MOST_POINTS)
@@ -244,7 +270,7 @@ def tidy_rows(
   return {
       tidy_experiment.RESULTS: result_rows(summary_lib.summarize(config, task, result), result),
       tables.CLIENTS: client_rows(task, result),
-      tables.EXAMPLES: example_rows(task),
+      tables.EXAMPLES: example_rows(task, result.evaluated),
       tables.WARNINGS: [
           {"method": name, "warning": found.assignment.warning, "metric": "num_clusters",
            "value": len(found.assignment.clusters)}
@@ -262,13 +288,14 @@ def tidy_rows(
 
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
-    reuse: str | None = None,
+    reuse: str | None = None, clients_per_block: int | None = None,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
     reuse: The folder of another run whose stages are used where they fit.
+    clients_per_block: As of `run.run`.
   """
   checkpoints = checkpoint.Checkpoints(
       os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
@@ -276,8 +303,11 @@ def measure(
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)
-  with _ends(folder), runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
-    result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
+  with _ends(folder, config.engine), progress_bar.ProgressBar() as bar:
+    result = run_lib.run(
+        config, task, client_data, checkpoints, [recorder, bar],
+        clients_per_block=clients_per_block,
+    )
     recovery = group_recovery.recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)
   if task.tables is not None:

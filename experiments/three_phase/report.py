@@ -18,16 +18,18 @@ def _relation(verdict: str, control: str, words: str) -> str:
   return f"{_RELATIONS[verdict]} {words}: {{{control}_gain:+.1f}} points ({interval})"
 
 
-HEADLINES = {
-    "none": "This run has no methods that group clients, only controls.",
-    **{
-        f"{over_fedavg}, {over_finetuned}":
-            "{method}, the best of the methods that group clients (mean {metric}: {score:.3f}), "
-            + _relation(over_fedavg, "fedavg", "training everyone together (FedAvg)") + ". It "
-            + _relation(over_finetuned, "finetuned", "fine-tuning at every client") + "."
-        for over_fedavg in _RELATIONS for over_finetuned in _RELATIONS
-    },
-}
+# By the verdicts over the controls that there are.
+HEADLINES = {"none": "This run has no methods that group clients, only controls."}
+for _fedavg in _RELATIONS:
+  HEADLINES[_fedavg] = (
+      "{method}, the best of the methods that group clients (mean {metric}: {score:.3f}), "
+      + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
+  )
+  for _finetuned in _RELATIONS:
+    HEADLINES[f"{_fedavg}, {_finetuned}"] = (
+        f"{HEADLINES[_fedavg]} It "
+        + _relation(_finetuned, "finetuned", "fine-tuning at every client") + "."
+    )
 
 _SCORE = "{:.3f}"
 _ACCURACIES = {

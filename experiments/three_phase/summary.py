@@ -27,9 +27,15 @@ _OVER = {
 _ALL = "all runs"
 # Frames whose methods have their own names, for their looks.
 _DRAWN = ("headline", "learning_curves", "accuracy_by_cost", "client_accuracy")
+_SEEN_WEIGHTS = (
+    "When phase 1 ends, every client's own model weights in the clear; weights can reveal a "
+    "client's data."
+)
+_SEEN_SKETCHES = (
+    "When phase 1 ends, a sketch of every client in the clear: numbers that say how its features "
+    "and labels go together."
+)
 _SEEN = {
-    _ALL: "When phase 1 ends, every client's own model weights in the clear; weights can reveal a "
-    "client's data.",
     "ifca": "Also which model fits each client best.",
     "cfl": "Also every client's update in every round.",
     "fesem": "Also every client's own weights in every round.",
@@ -123,7 +129,10 @@ def _headline(wide: pd.DataFrame, gains: pd.DataFrame, metric: str) -> pd.DataFr
   }
   verdicts = []
   for over, name in zip(_OVER.values(), ("fedavg", "finetuned")):
-    gain = gains[(gains["method"] == best) & (gains["over"] == over)].iloc[0]
+    of_best = gains[(gains["method"] == best) & (gains["over"] == over)]
+    if of_best.empty:  # The run is without this control.
+      continue
+    gain = of_best.iloc[0]
     verdicts.append(report.UNKNOWN if math.isnan(gain["low"]) else gain["verdict"])
     row |= {f"{name}_{part}": gain[part] for part in ("gain", "low", "high")}
   return pd.DataFrame([{"verdict": ", ".join(verdicts), **row}])
@@ -274,6 +283,8 @@ def _colors(clusters: pd.Series, reference: pd.Series) -> dict[int, int]:
 
 def _client_weights(points: pd.DataFrame, main: pd.DataFrame) -> pd.DataFrame:
   """Returns the clients' places in two dimensions, for each panel of clusters."""
+  if points.empty:
+    return pd.DataFrame()
   places = points.assign(client=points["client"].fillna("")).pivot(
       index="client", columns="metric", values="value"
   ).rename(columns={"component_1": "x", "component_2": "y"})
@@ -288,6 +299,8 @@ def _client_weights(points: pd.DataFrame, main: pd.DataFrame) -> pd.DataFrame:
 
 def _distance_matrix(distances: pd.DataFrame, main: pd.DataFrame) -> pd.DataFrame:
   """Returns the distances of every two clients, for each panel of clusters."""
+  if distances.empty:
+    return pd.DataFrame()
   both = pd.concat([distances, distances.rename(columns={"client": "other", "other": "client"})])
   both = both[["client", "other", "value"]].rename(columns={"value": "distance"})
   names = pd.unique(pd.concat([distances["client"], distances["other"]]))
@@ -396,7 +409,8 @@ def summarise(
       **about["privacy"], "covers": "phase 1 alone",
       "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
   }]
-  seen = [{"method": name, "what": what} for name, what in _SEEN.items()
+  of_all = _SEEN_WEIGHTS if len(tidy[tables.POINTS]) else _SEEN_SKETCHES
+  seen = [{"method": name, "what": what} for name, what in {_ALL: of_all, **_SEEN}.items()
           if name == _ALL or name in wide.index]
   means = wide["global_mean_accuracy"].fillna(wide["global_accuracy"])
   global_models = _columns(wide.assign(global_mean_accuracy=means), {

@@ -73,9 +73,9 @@ class ClusterTraining:
     values = [np.empty(size) for size in sizes]
     # The members of a cluster come head after head.
     ends = np.zeros(len(vectors), int)
-    for cluster, members, trained, losses in self._own_models(heads, vectors, round_):
+    for cluster, members, trained, of_members in self._own_models(heads, vectors, round_):
       rows = slice(ends[cluster], ends[cluster] + len(members))
-      own[cluster][rows], values[cluster][rows] = trained, losses
+      own[cluster][rows], values[cluster][rows] = trained, of_members
       ends[cluster] = rows.stop
 
     def head_results() -> Iterator[_HeadResult]:
@@ -87,8 +87,8 @@ class ClusterTraining:
         for vector, number in zip(own[head.cluster][rows], self._files.num_examples[members]):
           weighted_sum += np.float32(number) * vector
           num_examples += number
-        losses = participation.ClientLosses(members, values[head.cluster][rows])
-        yield weighted_sum, num_examples, losses
+        of_head = participation.ClientLosses(members, values[head.cluster][rows])
+        yield weighted_sum, num_examples, of_head
 
     new_vectors, losses = self._new_models(vectors, heads, head_results(), round_.number)
     return new_vectors, own, losses
@@ -97,7 +97,8 @@ class ClusterTraining:
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
     """Does what `Engine.train_each` does."""
-    clusters = [clients] if vectors.strides[0] == 0 else clients[:, None]
+    is_one_model = vectors.strides[0] == 0
+    clusters = clients[None] if is_one_model else clients[:, None]
     heads = heads_lib.plan_heads(clusters, self._files.num_examples)
     everyone = dataclasses.replace(round_, clients=clients)
     row = np.empty(len(self._files.train), int)

@@ -9,7 +9,7 @@ what all of it costs.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fl_clustering.engine import alone_training
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_losses
 from fl_clustering.engine import client_moments
+from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
 from fl_clustering.engine import cost as cost_lib
@@ -31,22 +32,6 @@ if TYPE_CHECKING:
 
 # Numbers travel as float32.
 _BYTES_PER_NUMBER = 4
-
-
-class AloneRound(NamedTuple):
-  """A round in which clients trained alone.
-
-  Attributes:
-    losses: The clients' mean training losses, of shape (num_clients,); NaN for who did not take
-      part.
-    confusions: Confusion matrices of all clients' models after the round on their own test data, of
-      shape (num_clients, C, C).
-    cost: What the clients did.
-  """
-
-  losses: np.ndarray
-  confusions: np.ndarray
-  cost: cost_lib.Cost
 
 
 class Engine:
@@ -198,7 +183,7 @@ class Engine:
 
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[AloneRound]]:
+  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
     """Trains every client's own model for some rounds, in one call, and evaluates it after each.
 
     A client needs nobody else for this, so it costs steps and no bytes.
@@ -221,7 +206,7 @@ class Engine:
       cost = self.training_cost(round_.clients, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
-      made.append(AloneRound(of_round, matrices, cost))
+      made.append(participation.AloneRound(of_round, matrices, cost))
     return vectors, made
 
   def train_own(
@@ -284,7 +269,7 @@ class Engine:
     Raises:
       divergence.TrainingDiverged: If an output is not finite.
     """
-    files = {"test": self.files.test, "validation": self.files.validation}[part]
+    files: Any = {"test": self.files.test, "validation": self.files.validation}[part]
     requests = [
         evaluation.Request(k, tuple(files[client] for client in clients))
         for k, clients in enumerate(members)
@@ -338,6 +323,21 @@ class Engine:
         down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
     )
     return found
+
+  def sketches(self, vector: np.ndarray, clients: np.ndarray, size: int) -> np.ndarray:
+    """Returns what a linear probe learns of the clients' training data, projected at random.
+
+    Args:
+      vector: The model, which plays no part: the probe starts from zero.
+      clients: The clients, whether they were in training or not.
+      size: How many numbers a client sends.
+
+    Returns:
+      Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
+    """
+    del vector
+    self._count_bytes(up=len(clients) * size)
+    return client_sketches.sketches(self.model, self.files, clients, size)
 
   def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
     """Returns the first left singular vectors of the clients' examples of each label.

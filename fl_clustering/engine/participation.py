@@ -9,11 +9,12 @@ the run's files.  So whoever reads those knows who took part in which round.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, Protocol, Sequence
+from typing import NamedTuple, Protocol, Sequence, Union
 
 import numpy as np
 
 from clustering_basics import randomness
+from fl_clustering.engine import cost as cost_lib
 
 
 class Schedule(Protocol):
@@ -32,14 +33,18 @@ class Schedule(Protocol):
   def clients_per_round(self) -> int | None: ...
 
   @property
+  def evaluated_clients(self) -> int | None: ...
+
+  @property
   def client_epochs_per_round(self) -> int: ...
 
   @property
   def grouping_epochs(self) -> int | None: ...
 
 
-# Per model, the clients that train it, int64 arrays.  A client may train several, or none.
-Clusters = Sequence[np.ndarray]
+# Per model, the clients that train it: int64 arrays, or one of shape (num_models, n).  A client may
+# train several, or none.
+Clusters = Union[Sequence[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,6 +84,22 @@ def joined(parts: Sequence[ClientLosses]) -> ClientLosses:
       np.concatenate([np.zeros(0, np.int64), *(part.clients for part in parts)]),
       np.concatenate([np.zeros(0), *(part.values for part in parts)]),
   )
+
+
+class AloneRound(NamedTuple):
+  """A round in which clients trained alone.
+
+  Attributes:
+    losses: The clients' mean training losses, of shape (num_clients,); NaN for who did not take
+      part.
+    confusions: Confusion matrices of all clients' models after the round on their own test data, of
+      shape (num_clients, C, C).
+    cost: What the clients did.
+  """
+
+  losses: np.ndarray
+  confusions: np.ndarray
+  cost: cost_lib.Cost
 
 
 def grouping_round(config: Schedule) -> int:
@@ -124,6 +145,14 @@ def participants(
     return np.arange(num_clients)
   rng = randomness.generator(seed, "participants", round_num)
   return np.sort(rng.choice(num_clients, clients_per_round, replace=False))
+
+
+def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
+  """Returns the clients on whose data a run evaluates models, as an increasing array."""
+  if config.evaluated_clients is None:
+    return np.arange(num_clients)
+  rng = randomness.generator(config.seed, "evaluated clients")
+  return np.sort(rng.choice(num_clients, config.evaluated_clients, replace=False))
 
 
 def most_rounds_of_a_client(

@@ -185,7 +185,7 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    weights = pretrained.client_weights
+    weights = pretrained.used_weights
     start = weights.mean_of(weights.clients)
     return method.ClusterState(start[None], (engine.clients,), _first_memory(len(start)))
 

@@ -34,7 +34,7 @@ class Represented:
 
   def __init__(
       self, vectors: np.ndarray, offset: np.ndarray | None = None, scales: np.ndarray | None = None,
-      rows: Sequence[int] | None = None,
+      rows: np.ndarray | None = None,
   ):
     """Keeps the arrays, and copies none.
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Any, Iterable, Iterator, Sequence
+from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import agreement
 from clustering_basics import validate
+
+if TYPE_CHECKING:
+  from fl_clustering.engine import participation
 
 SETS_AT_A_TIME = 512
 
@@ -35,7 +38,7 @@ def of_labels(labels: np.ndarray, num_clusters: int) -> tuple[np.ndarray, ...]:
   return tuple(np.split(order, np.cumsum(sizes)[:-1]))
 
 
-def labels_of(clusters: Sequence[np.ndarray]) -> np.ndarray:
+def labels_of(clusters: participation.Clusters) -> np.ndarray:
   """Returns every client's cluster, given clusters that together are 0 to N - 1."""
   labels = np.empty(sum(map(len, clusters)), np.int64)
   for k, members in enumerate(clusters):
@@ -43,7 +46,7 @@ def labels_of(clusters: Sequence[np.ndarray]) -> np.ndarray:
   return labels
 
 
-def clusters_of(clusters: Iterable[np.ndarray]) -> dict[int, tuple[int, ...]]:
+def clusters_of(clusters: participation.Clusters) -> dict[int, tuple[int, ...]]:
   """Returns the indices, ascending, of the clusters that each client is in, by client.
 
   The clusters may overlap or be empty.
@@ -55,14 +58,14 @@ def clusters_of(clusters: Iterable[np.ndarray]) -> dict[int, tuple[int, ...]]:
   return {client: tuple(of_client) for client, of_client in indices.items()}
 
 
-def are_disjoint(clusters: Sequence[np.ndarray]) -> bool:
+def are_disjoint(clusters: participation.Clusters) -> bool:
   """Returns whether no client is in two clusters, nor twice in one."""
   clients = np.concatenate(clusters)
   return len(np.unique(clients)) == len(clients)
 
 
 def clients_alike(
-    clusters: Iterable[np.ndarray], clients: np.ndarray
+    clusters: participation.Clusters, clients: np.ndarray
 ) -> Iterator[dict[tuple[int, ...], np.ndarray]]:
   """Yields the clients by the set of clusters that they are in, some sets at a time.
 
@@ -100,7 +103,7 @@ def mean_vectors(vectors: Any, sets: Sequence[tuple[int, ...]]) -> np.ndarray:
   return means
 
 
-def check_covers(clusters: Sequence[np.ndarray], clients: np.ndarray) -> None:
+def check_covers(clusters: participation.Clusters, clients: np.ndarray) -> None:
   """Checks that clusters hold all of these clients and nobody else.
 
   Raises:

@@ -35,7 +35,9 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     weights = pretrained.client_weights
-    return method.ClusterState(weights.mean_of(weights.clients)[None], (engine.clients,))
+    # Clusters start from their clients' weights, or all from the last global model.
+    start = pretrained.vector if weights is None else weights.mean_of(weights.clients)
+    return method.ClusterState(start[None], (engine.clients,))
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
@@ -64,7 +66,7 @@ def _alone(
 
   def next_rounds(
       state: method.ClusterState, rounds: Sequence[participation.Round]
-  ) -> tuple[method.ClusterState, list[engine_lib.AloneRound]]:
+  ) -> tuple[method.ClusterState, list[participation.AloneRound]]:
     vectors, made = engine.train_alone(state.vectors, rounds)
     return dataclasses.replace(state, vectors=vectors), made
 

@@ -232,6 +232,7 @@ class DynamicDistance:
 
   def __post_init__(self) -> None:
     options.check(self)
+    grouping.check_is_of_weights(self.representation)
 
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator

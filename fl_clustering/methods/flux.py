@@ -120,7 +120,7 @@ def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
     return engine.moments(vector, clients, by_label).astype(np.float64)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    weights = pretrained.client_weights
+    weights = pretrained.used_weights
     kernel = rng.normal(size=shape) / np.sqrt(shape[0])
     moments = moments_of(pretrained, kernel, engine.clients, by_label=True)
     # Of means and of standard deviations, overall and of each label; none if nobody has it.

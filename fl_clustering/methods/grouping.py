@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DEFAULT_NUM_CLUSTERS = 8
 # Stands for the number that `num_clusters.choose` finds.
 AUTO = "auto"
+# What is grouped in place of the clients' weights, and how many numbers of each.
+SKETCH, SKETCH_SIZE = "sketch", 256
 
 # The rule of options that count something.
 AT_LEAST_ONE = functools.partial(validate.integer, 1)
@@ -38,7 +40,7 @@ class Grouping(Protocol):
 
   @property
   def representation(self) -> str:
-    """What of the weights is grouped, one of `client_weights.REPRESENTATIONS`."""
+    """What is grouped: `SKETCH`, or of the weights one of `client_weights.REPRESENTATIONS`."""
 
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
@@ -70,17 +72,29 @@ def check_num_clusters(num_clusters: int, num_clients: int) -> None:
 
 
 def representation_option() -> Any:
-  """Returns the option `representation`: what of the clients' weights is grouped.
+  """Returns the option `representation`: what of the clients is grouped.
 
   All updates are from one model, so by L2 distance they are grouped as the weights are.
   """
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
-      "model, or the `normalized_update`.",
+      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a linear "
+      "probe learns of a client's data. No models of all clients are kept then, and the clusters "
+      "start from the last global model.",
       default="update",
-      values=client_weights_lib.REPRESENTATIONS,
+      values=(*client_weights_lib.REPRESENTATIONS, SKETCH),
   )
+
+
+def check_is_of_weights(representation: str) -> None:
+  """Checks that it is weights that are grouped, for what compares all pairs of clients."""
+  known = client_weights_lib.REPRESENTATIONS
+  if representation not in known:
+    raise validate.error(
+        "representation", f"be one of {', '.join(known)} but for kmeans, ifca and fesem",
+        representation,
+    )
 
 
 def distance_threshold_option(about: str, default: str | None) -> Any:

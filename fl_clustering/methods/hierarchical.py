@@ -109,6 +109,7 @@ class Hierarchical:
     if self.hierarchical_cut not in (None, cut):
       raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
     options.check(self)
+    grouping.check_is_of_weights(self.representation)
     if self.linkage == "ward" and self.metric != "l2":
       raise validate.error("metric", "be l2 with linkage=ward", self.metric)
 

@@ -10,7 +10,8 @@ models often end with all clients in few of them, since whichever is a little be
 first is trained by everyone.  So two other starts are offered, and one is the default:
 
 *   `grouped` (ours): the means of the clusters that K-means finds in the clients' own
-    weights, as the method `kmeans` starts.
+    weights, as the method `kmeans` starts.  Of sketches, it finds clusters without weights: then
+    each trains the last global model for one round.
 *   `perturbed` (ours): the mean of all clients' own weights, and K - 1 copies of it with
     Gaussian noise.  In every parameter the noise has the standard deviation of the clients'
     own weights: so a copy is about as far from the mean as a client is.
@@ -34,24 +35,33 @@ import numpy as np
 
 from clustering_basics import options
 from clustering_basics import validate
+from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
+from fl_clustering.methods import one_shot
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import participation
 
 
 def _grouped(
     settings: Ifca, engine: engine_lib.Engine, pretrained: method.Pretrained,
     rng: np.random.Generator,
 ) -> np.ndarray:
-  del engine  # All clients have trained.
-  weights = pretrained.client_weights
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
+  if settings.representation == grouping.SKETCH:
+    clusters = group(one_shot.sketches(engine, pretrained, engine.clients), rng).clusters
+    assert engine.schedule is not None  # Runs have one.
+    round_ = participation.round_of(
+        engine.schedule, len(engine.clients), participation.grouping_round(engine.schedule)
+    )
+    starts = np.tile(pretrained.vector, (len(clusters), 1))
+    vectors, _ = engine.train(starts, clusters, round_)
+    return vectors
+  weights = pretrained.used_weights
   return np.stack([weights.mean_of(members) for members in group(weights, rng).clusters])
 
 
@@ -60,7 +70,7 @@ def _perturbed(
     rng: np.random.Generator,
 ) -> np.ndarray:
   del engine  # All clients have trained.
-  weights = pretrained.client_weights
+  weights = pretrained.used_weights
   mean = weights.mean_of(weights.clients)
   squares = np.zeros(len(mean))
   # One at a time: all of them in float64 are gigabytes for large models.
@@ -243,9 +253,11 @@ def ifca(settings: Ifca, engine: engine_lib.Engine) -> method.Method:
     shown = after.of_set(after.best_set())
     return _to_state(after, settings), losses[shown]
 
+  by_sketches = (settings.ifca_start, settings.representation) == ("grouped", grouping.SKETCH)
   return method.Method(
       initialize,
       next_state,
       new_clients.by_loss(engine),
       from_start=settings.ifca_start == "random",
+      uses_own_weights=not by_sketches,
   )

@@ -44,13 +44,21 @@ class KMeans:
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
   ) -> cluster_assignment.ClusterAssignment:
-    """Groups the clients."""
+    """Groups the clients; of sketches, the vectors are these."""
     grouping.check_num_clusters(self.num_clusters, len(client_weights.clients))
-    clients, distances = distances_lib.client_distances(
-        client_weights, self.representation, "l2"
-    )
+    if self.representation == grouping.SKETCH:
+      # As they are: there are few numbers of each client, and may be many clients.
+      clients, points = client_weights.clients, client_weights.vectors
+      if np.any(np.diff(clients) < 0):
+        order = np.argsort(clients)
+        clients, points = clients[order], points[order]
+    else:
+      clients, distances = distances_lib.client_distances(
+          client_weights, self.representation, "l2"
+      )
+      points = distances_lib.euclidean_points(distances)
     labels = single_thread_kmeans.fit(
-        distances_lib.euclidean_points(distances),
+        points,
         self.num_clusters,
         n_init=self.n_init,
         # Until no client changes its cluster: the default depends on the number of

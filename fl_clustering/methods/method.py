@@ -33,7 +33,8 @@ class Pretrained:
   Attributes:
     initial_vector: The model before any training, float32 of shape (P,).
     vector: The global model after the last round, float32 of shape (P,).
-    client_weights: Every client's own weights; not private.
+    client_weights: Every client's own weights, not private; `None` where no method of the run uses
+      them.
     new_client_weights: The same of the clients that did not take part, as if they had
       trained last; `None` without such clients.
     cost: What phase 1 asked of the clients.
@@ -42,10 +43,16 @@ class Pretrained:
 
   initial_vector: np.ndarray
   vector: np.ndarray
-  client_weights: client_weights_lib.ClientWeights
+  client_weights: client_weights_lib.ClientWeights | None
   new_client_weights: client_weights_lib.ClientWeights | None = None
   cost: cost_lib.Cost = cost_lib.Cost()
   own_weights_cost: cost_lib.Cost = cost_lib.Cost()
+
+  @property
+  def used_weights(self) -> client_weights_lib.ClientWeights:
+    """The `client_weights`, for methods that say that they use them."""
+    assert self.client_weights is not None
+    return self.client_weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,7 +130,7 @@ Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
 Next = Callable[[ClusterState, "participation.Round"], tuple[ClusterState, Losses]]
 NextRounds = Callable[
     [ClusterState, Sequence["participation.Round"]],
-    tuple[ClusterState, "list[engine_lib.AloneRound]"],
+    tuple[ClusterState, "list[participation.AloneRound]"],
 ]
 Place = Callable[[Pretrained, ClusterState, np.ndarray], Placement]
 

@@ -6,6 +6,7 @@ from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 
 if TYPE_CHECKING:
@@ -83,12 +84,13 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
     representation: What of the weights was grouped.
     metric: The distance, a key of `DISTANCES`.
   """
+  grouping.check_is_of_weights(representation)
   distance = DISTANCES[metric]
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
-    weights, new_weights = pretrained.client_weights, pretrained.new_client_weights
+    weights, new_weights = pretrained.used_weights, pretrained.new_client_weights
     assert new_weights is not None  # There are new clients.
     used = np.flatnonzero(list(map(len, state.members)))
     means = [mean_of(weights.represented(representation, state.members[k])) for k in used]

@@ -11,6 +11,9 @@ from then on.  Clusters that overlap can train in two ways:
     each of them alone.
 
 Without overlap, the two are the same.
+
+Where sketches of the clients' data are grouped, no client's weights are known, and every cluster
+starts from the last global model.
 """
 
 from __future__ import annotations
@@ -21,22 +24,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
+from fl_clustering.methods import grouping as grouping_lib
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import dynamic_distance
-  from fl_clustering.methods import grouping as grouping_lib
   from fl_clustering.methods import hierarchical
 
 
 def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
   """Returns the method that groups once with a grouping."""
+  if grouping.representation == grouping_lib.SKETCH:
+    return _by_sketches(grouping, engine)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    weights = pretrained.client_weights
+    weights = pretrained.used_weights
     assignment = grouping(weights, rng)
     cluster_assignment.check_covers(assignment.clusters, weights.clients)
     return method.ClusterState(
@@ -47,6 +53,42 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
 
   place = new_clients.by_weights(grouping.representation)
   return method.Method(initialize, method.TrainClusters(engine), place)
+
+
+def sketches(
+    engine: engine_lib.Engine, pretrained: method.Pretrained, clients: np.ndarray
+) -> client_weights.ClientWeights:
+  """Returns the clients' sketches in place of their weights; not private."""
+  found = engine.sketches(pretrained.vector, clients, grouping_lib.SKETCH_SIZE)
+  return client_weights.ClientWeights(clients, found, np.zeros(found.shape[1], np.float32))
+
+
+def _by_sketches(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
+  """Returns the method that groups once by sketches; a new client joins the nearest mean."""
+
+  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
+    of_clients = sketches(engine, pretrained, engine.clients)
+    assignment = grouping(of_clients, rng)
+    cluster_assignment.check_covers(assignment.clusters, engine.clients)
+    return method.ClusterState(
+        vectors=np.tile(pretrained.vector, (len(assignment.clusters), 1)),
+        members=assignment.clusters,
+        memory={
+            "centers": np.stack([of_clients.mean_of(members) for members in assignment.clusters])
+        },
+        warning=assignment.warning,
+    )
+
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
+  ) -> method.Placement:
+    found = sketches(engine, pretrained, clients).vectors
+    distances = np.linalg.norm(found[:, None] - state.memory["centers"], axis=2)
+    return new_clients.in_cluster(state.vectors, distances.argmin(axis=1))
+
+  return method.Method(
+      initialize, method.TrainClusters(engine), place, uses_own_weights=False
+  )
 
 
 def by_metric(grouping: hierarchical.Hierarchical, engine: engine_lib.Engine) -> method.Method:

@@ -13,29 +13,21 @@ a client lacks then drives neither its update nor its choice of a model.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 import tensorflow as tf
 
+from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_update
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import model as model_lib
-from fl_clustering.tasks import networks
 
 # Integer steps to one.  Truncation makes no number larger; the factor has room for the rounding
 # of a float64 norm.
 STEPS = 2**20
 _INSIDE = 1 - 2e-6
-SKETCH_DIM = 256
-_SKETCH_STEPS = 20
-_SKETCH_RATE = 0.05
-# Of the public projection of sketches.
-_PROJECTION_SEED = (20, 23)
-_FAR_BELOW = -1e9
-_LEAST_NORM = 1e-12
 
-# Features, and labels as int32 of shape (n,).
-_Examples = tuple[tf.Tensor, tf.Tensor]
+_Examples = client_sketches.Examples
 
 
 def in_steps(message: tf.Tensor) -> tf.Tensor:
@@ -49,78 +41,9 @@ def read(model: model_lib.Model, path: tf.Tensor) -> _Examples:
   return client_update.model_inputs(features), labels
 
 
-def _unit(vector: tf.Tensor) -> tf.Tensor:
-  """Returns float64 of norm 1, or zeros for a vector that is not finite or has no direction."""
-  wide = tf.cast(vector, tf.float64)
-  wide = tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
-  norm = tf.norm(wide)
-  return tf.where(norm > _LEAST_NORM, wide / tf.maximum(norm, _LEAST_NORM), tf.zeros_like(wide))
-
-
-def _own_logits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-  """Returns the logits with those of labels that the client lacks far below."""
-  num_classes = logits.shape[1]
-  is_own = tf.reduce_any(tf.one_hot(labels, num_classes, True, False), axis=0)
-  return tf.where(is_own, logits, _FAR_BELOW)
-
-
-def _losses(
-    model: model_lib.Model, parameters: Sequence[tf.Tensor], examples: _Examples,
-    own_labels: bool = True,
-) -> tf.Tensor:
-  """Returns the loss of every example, of shape (n,)."""
-  features, labels = examples
-  logits = model.logits(parameters, features, None)
-  if own_labels:
-    logits = _own_logits(logits, labels)
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-
-
-def descended(
-    model: model_lib.Model, vector: tf.Tensor, examples: _Examples, weights: tf.Tensor,
-    num_steps: int, rate: float, own_labels: bool = True,
-) -> tf.Tensor:
-  """Returns the update (P,) of so many gradient steps on all examples, with weights (n,)."""
-
-  def step(number: tf.Tensor, trained: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    with tf.GradientTape() as tape:
-      tape.watch(trained)
-      losses = _losses(
-          model, client_update.unflatten(model, trained), examples, own_labels
-      )
-      loss = tf.reduce_sum(weights * losses)
-    return number + 1, trained - rate * tf.convert_to_tensor(tape.gradient(loss, trained))
-
-  _, trained = tf.while_loop(lambda number, _: number < num_steps, step, (0, vector))
-  return trained - vector
-
-
-def sketch(model: model_lib.Model, examples: _Examples) -> tf.Tensor:
-  """Returns the client's sketch: what a linear probe learns of its data, float64 of norm 1.
-
-  The probe is softmax regression from zero, whatever the model, and its loss weighs all of the
-  client's labels alike.  So the sketch tells how features and labels go together, and little of
-  how often each label occurs.  Its rate fits features of size 1, so the client divides its own by
-  their root mean square.  A public random projection makes the update short.
-  """
-  features, labels = tf.cast(examples[0], tf.float32), examples[1]
-  probe = networks.Logistic()(model.input_shape, model.num_classes, "float32")
-  counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
-  num_labels = tf.math.count_nonzero(counts, dtype=tf.float32)
-  weights = 1 / (tf.gather(counts, labels) * num_labels)
-  squares = tf.reduce_mean(features**2, axis=list(range(1, features.shape.rank)))
-  features = tf.math.divide_no_nan(features, tf.sqrt(tf.reduce_sum(weights * squares)))
-  update = descended(
-      probe, tf.zeros([probe.num_parameters]), (features, labels), weights,
-      _SKETCH_STEPS, _SKETCH_RATE,
-  )
-  projection = tf.random.stateless_normal((probe.num_parameters, SKETCH_DIM), _PROJECTION_SEED)
-  return _unit(tf.linalg.matvec(projection, update, transpose_a=True))
-
-
 def centered_sketch(own: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
   """Returns a client's sketch about a released mean, float64 of norm 1 whatever the mean is."""
-  return _unit(own - mean)
+  return client_sketches.unit(own - mean)
 
 
 def _nearest(own: tf.Tensor, centers: tf.Tensor) -> tf.Tensor:
@@ -132,7 +55,7 @@ def least_loss(model: model_lib.Model, vectors: tf.Tensor, examples: _Examples) 
   """Returns the index of the model of least loss; a loss that is not a number is infinite."""
   losses = tf.map_fn(
       lambda vector: tf.reduce_mean(
-          _losses(model, client_update.unflatten(model, vector), examples)
+          client_sketches.losses(model, client_update.unflatten(model, vector), examples)
       ),
       vectors,
   )
@@ -171,7 +94,7 @@ def update_of(
   """
   num_examples = tf.shape(examples[1])[0]
   weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
-  update = descended(model, vector, examples, weights, local_steps, learning_rate, own_labels)
+  update = client_sketches.descended(model, vector, examples, weights, local_steps, learning_rate, own_labels)
   wide = tf.cast(update, tf.float64)
   return tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
 

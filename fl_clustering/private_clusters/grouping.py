@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from dp_clustering import point_grid
+from fl_clustering.engine import client_sketches
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
   from fl_clustering.tasks import model as model_lib
 
-_DIM = client_messages.SKETCH_DIM
+_DIM = client_sketches.SIZE
 _MEAN_TYPE = tff.TensorType(np.float64, [_DIM])
 
 
@@ -41,7 +42,7 @@ def build_sum_of_sketches(model: model_lib.Model, client_type: Any) -> Any:
   def message(unused_public: Any, client: Any) -> tf.Tensor:
     examples = client_messages.read(model, client["train"])
     return client_messages.or_zeros(
-        lambda: client_messages.sketch(model, examples), _DIM, examples
+        lambda: client_sketches.sketch(model, examples), _DIM, examples
     )
 
   return slot_sums.build_question(tff.TensorType(np.int32), client_type, tf.function(message))
@@ -56,7 +57,7 @@ def _build_writing(model: model_lib.Model, client_type: Any) -> Any:
     examples = client_messages.read(model, client["train"])
     own = tf.cond(
         tf.size(examples[1]) > 0,
-        lambda: client_messages.centered_sketch(client_messages.sketch(model, examples), mean),
+        lambda: client_messages.centered_sketch(client_sketches.sketch(model, examples), mean),
         lambda: tf.zeros([_DIM], tf.float64),
     )
     # The message ends with the numbers themselves, as `point_files` reads them.

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
 
 
-def of_task(task: federated_task.FederatedTask) -> np.ndarray | None:
+def of_task(task: federated_task.FederatedTask, clients: np.ndarray) -> np.ndarray | None:
   """Returns who always predicts that of a client's training rows, on its test rows.
 
   Returns:
-    The confusion matrices of the clients that train, (N, C, C); None of other data than tables.
+    The confusion matrices of the clients, (n, C, C); None of other data than tables.
   """
   if task.tables is None:
     return None
-  confusions = np.zeros((len(task.clients), task.num_classes, task.num_classes), np.int64)
-  for confusion, client in zip(confusions, task.clients):
+  confusions = np.zeros((len(clients), task.num_classes, task.num_classes), np.int64)
+  for confusion, client in zip(confusions, [task.clients[i] for i in clients]):
     predicted = np.bincount(client.train.labels).argmax()
     confusion[:, predicted] = np.bincount(client.test.labels, minlength=task.num_classes)
   return confusions

@@ -12,6 +12,7 @@ from typing import Any, Mapping, TYPE_CHECKING
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import aggregation
+from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
@@ -119,11 +120,24 @@ class ThreePhaseConfig(options.WithChoices):
       int, "How many clients take part in each round of both phases, drawn at random.", None,
       default_text="all",
   )
+  evaluated_clients: int | None = options.option(
+      int,
+      "On how many clients' data models are evaluated, after every round and at the end, drawn at "
+      "random once.",
+      None, default_text="all",
+  )
   batch_size: int = options.option(
       int, "Examples per step of SGD.", 20, rule=_positive(_MAX_BATCH_SIZE)
   )
   learning_rate: float = options.option(
       float, "Step size of SGD.", 0.1, rule=validate.float32
+  )
+  engine: str = options.option(
+      str,
+      "What trains the clients' models. " + options.listed(engines.ENGINES) + " Each draws its own "
+      "random numbers, so their runs differ as those of two seeds do.",
+      engines.TFF, values=engines.ENGINES,
+      default_text="tff; jax where TensorFlow Federated is not installed",
   )
   aggregator: str = options.option(
       str,
@@ -139,9 +153,16 @@ class ThreePhaseConfig(options.WithChoices):
   methods: tuple[str, ...] = options.option(
       str,
       "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
-      "share it. The controls " + ", ".join(method_registry.CONTROLS) + " always run.",
+      "share it.",
       ("kmeans", "dynamic_distance", "hierarchical"), several=True,
       choices=method_registry.METHODS,
+  )
+  controls: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(method_registry.CONTROLS) + ". What runs beside the "
+      "methods; fedavg, with which all are compared, must be among them. The others keep a model "
+      "per client.",
+      tuple(method_registry.CONTROLS), several=True, values=method_registry.CONTROLS,
   )
   personal: tuple[str, ...] = options.option(
       str,
@@ -188,6 +209,7 @@ class ThreePhaseConfig(options.WithChoices):
   def __post_init__(self) -> None:
     self._set("methods", tuple(self.methods))
     self._set("personal", tuple(self.personal))
+    self._set("controls", tuple(self.controls))
     options.check(self)
     self._check_clients()
     self._check_task()
@@ -198,12 +220,15 @@ class ThreePhaseConfig(options.WithChoices):
           "aggregator", "not be private for tables, whose columns are scaled by unprotected sums "
           "(private_clusters scales them by a public schema)", self.aggregator,
       )
-    for setting in ("methods", "personal"):
+    for setting in ("methods", "controls", "personal"):
       names = getattr(self, setting)
       if len(set(names)) != len(names):
         raise validate.error(setting, "name everything once", ",".join(names))
+    if method_registry.FEDAVG not in self.controls:
+      raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()
     self._check_personal()
+    self._check_engine()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -223,8 +248,9 @@ class ThreePhaseConfig(options.WithChoices):
 
   def _check_clients(self) -> None:
     validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
-    if self.clients_per_round is not None:
-      validate.integer(1, self.num_training_clients, clients_per_round=self.clients_per_round)
+    for name in ("clients_per_round", "evaluated_clients"):
+      if getattr(self, name) is not None:
+        validate.integer(1, self.num_training_clients, **{name: getattr(self, name)})
 
   def _check_task(self) -> None:
     if self.dataset is None:
@@ -274,7 +300,7 @@ class ThreePhaseConfig(options.WithChoices):
 
   def _check_methods(self) -> None:
     for method in self.methods:
-      validate.one_of({**method_registry.METHODS, **method_registry.CONTROLS}, methods=method)
+      validate.one_of((*method_registry.METHODS, *self.controls), methods=method)
     own = {name: options.of(method_registry.METHODS[name]) for name in self.chosen_methods}
     for found in own.values():
       for option in found.values():
@@ -284,6 +310,7 @@ class ThreePhaseConfig(options.WithChoices):
     self._complete_options_of("methods")
     if self.num_clusters not in (None, grouping.AUTO):
       validate.integer(1, self.num_training_clients, num_clusters=self.num_clusters)
+    self._check_sketch()
     self._check_criterion()
     # They check their own options.
     checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
@@ -313,6 +340,31 @@ class ThreePhaseConfig(options.WithChoices):
         # What layers it has does not depend on the examples.
         built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
+
+  def _check_engine(self) -> None:
+    if self.engine == engines.TFF:
+      return
+    rule = f"be {{}} with engine={self.engine}"
+    if self.aggregator != "mean":
+      raise validate.error("aggregator", rule.format("mean"), self.aggregator)
+    for setting, rows in (
+        ("methods", method_registry.METHODS), ("personal", method_registry.PERSONAL)
+    ):
+      fitting = [name for name, row in rows.items() if not row.only_tff]
+      for name in getattr(self, setting):
+        if name in rows and name not in fitting:
+          raise validate.error(setting, rule.format(f"of {', '.join(fitting) or 'none'}"), name)
+
+  def _check_sketch(self) -> None:
+    if self.representation == grouping.SKETCH:
+      for name, is_bad in (
+          ("num_clusters", self.chooses_num_clusters),
+          ("grouping_epochs", self.grouping_epochs is not None),
+      ):
+        if is_bad:
+          raise validate.error(
+              name, f"need no weights with representation={grouping.SKETCH}", getattr(self, name)
+          )
 
   def _check_criterion(self) -> None:
     if self.chooses_num_clusters:
@@ -359,7 +411,7 @@ class ThreePhaseConfig(options.WithChoices):
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
-        "methods", "personal", "article_weights", "cluster_rounds", "control_repeats",
+        "methods", "controls", "personal", "article_weights", "cluster_rounds", "control_repeats",
         "method_repeats", "num_clusters_criterion", "target_accuracy",
         *self.of_choices["methods"], *self.of_choices["personal"],
     }

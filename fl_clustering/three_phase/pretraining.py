@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
@@ -38,7 +37,7 @@ class _State:
     cost: The cost of all rounds so far.
   """
 
-  fedavg: federated_training.FedAvgState
+  fedavg: fedavg_lib.FedAvgState
   broadcast: np.ndarray
   cost: cost_lib.Cost
 
@@ -46,22 +45,19 @@ class _State:
 def pretrain(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
     engine: engine_lib.Engine, stage_runner: stages.StageRunner, started_from: str,
+    keeps_weights: bool = True,
 ) -> method_lib.Pretrained:
   """Runs phase 1, from its checkpoint if there is one.
 
   Args:
     started_from: The `stages.digest` of what phase 1 starts from.
+    keeps_weights: Whether all clients' own weights are wanted.
   """
   aggregator = config.build_aggregator()
-  fedavg = federated_training.FedAvg(
-      task,
-      engine.files,
-      client_update.LocalTraining(config.batch_size, config.learning_rate),
-      aggregator.build(config.clients_per_round or config.num_training_clients),
-      config.seed,
-      aggregator.is_private,
-  )
+  fedavg = _fedavg(config, task, engine)
   initial = fedavg.initialize()
+
+  evaluated = participation.evaluated(config, len(engine.clients))
 
   def start() -> tuple[_State, list[stages.Row]]:
     return _State(initial, initial.vector, cost_lib.Cost()), []
@@ -73,7 +69,7 @@ def pretrain(
     cost = engine.training_cost(round_.clients, round_.num_epochs)
     vectors = after.vector[None]
     with divergence.told(f"after round {round_num}"):
-      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,))
+      clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,), evaluated)
       (global_test,) = engine.global_confusions(vectors)
     of_model = metrics_lib.model_metrics(global_test)
     rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
@@ -93,6 +89,8 @@ def pretrain(
       save_all=aggregator.is_private,
   ))
   vector = state.fedavg.vector
+  if not keeps_weights:
+    return method_lib.Pretrained(initial.vector, vector, None, cost=state.cost)
   last_round = participation.round_of(config, len(engine.clients), config.pretrain_rounds)
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.
@@ -110,6 +108,24 @@ def pretrain(
   cost_of_own = engine.training_cost(others, num_epochs)
   return method_lib.Pretrained(
       initial.vector, vector, grouped, of_new_clients, state.cost + cost_of_own, cost_of_own
+  )
+
+
+def _fedavg(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
+    engine: engine_lib.Engine,
+) -> Any:
+  """Returns phase 1's `fedavg.FedAvg`, or that of a TFF aggregator."""
+  aggregator = config.build_aggregator()
+  factory = aggregator.build(config.clients_per_round or config.num_training_clients)
+  if factory is None:
+    return fedavg_lib.FedAvg(engine)
+  from fl_clustering.engine import client_update  # Not on top: other engines need no TFF.
+  from fl_clustering.engine import federated_training
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  return federated_training.FedAvg(
+      task, engine.files, local_training, factory, config.seed, aggregator.is_private
   )
 
 
@@ -142,7 +158,7 @@ def _unpack(arrays: Mapping[str, np.ndarray], num_parameters: int) -> _State:
   num_leaves = sum(name.startswith(_LEAF) for name in arrays)
   leaves = tuple(arrays[f"{_LEAF}{i}"] for i in range(num_leaves))
   return _State(
-      federated_training.FedAvgState(arrays["vectors"][0], leaves),
+      fedavg_lib.FedAvgState(arrays["vectors"][0], leaves),
       arrays["broadcast"],
       cost_lib.Cost(*map(int, arrays["cost"])),
   )

@@ -14,6 +14,7 @@ from typing import Callable, Sequence, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import divergence
+from fl_clustering.engine import participation
 from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
@@ -51,11 +52,12 @@ def run(
     metric: What is returned, a name in `judging.METRICS`.
 
   Returns:
-    The metric at every client under each repeat, float64 of shape (count, N).
+    The metric at every client that is evaluated under each repeat, float64 of shape (count, n).
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or an output is not finite.
   """
+  evaluated = participation.evaluated(config, len(engine.clients))
   found = []
   for repeat in range(1, count + 1):
     own = [repeat * _NUMBERS_PER_REPEAT + number for number in numbers]
@@ -67,6 +69,6 @@ def run(
       raise divergence.TrainingDiverged(_in_words(e, repeat)) from e
     state = outcome.state
     with divergence.told(f"after repeat {repeat}"):
-      clients, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members)
+      clients, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members, evaluated)
       found.append(judging.client_scores(metric, clients))
   return np.stack(found)

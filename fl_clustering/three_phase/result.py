@@ -25,8 +25,8 @@ class PretrainResult:
   Attributes:
     vector: The global model, of shape (P,).
     global_test: Its confusion matrix on the global test set, of shape (C, C).
-    clients: Those on every client's test data, (N, C, C).
-    own_weights: The same for every client's own weights.
+    clients: Those on the test data of every client that is evaluated, (n, C, C).
+    own_weights: The same for every client's own weights; `None` where the run keeps none.
     new_clients: The same for the global model on the new clients' test data; `None`
       without new clients.
     cost: What phase 1 asked of the clients.
@@ -35,7 +35,7 @@ class PretrainResult:
   vector: np.ndarray
   global_test: np.ndarray
   clients: np.ndarray
-  own_weights: np.ndarray
+  own_weights: np.ndarray | None
   new_clients: np.ndarray | None
   cost: cost_lib.Cost
 
@@ -64,8 +64,8 @@ class MethodResult:
     vectors: The cluster models, (K, P).
     best_accuracy: The highest accuracy every cluster reached in any round on its own clients' test
       data, (K,).
-    clients: Confusion matrices of every client with its cluster's model, or with the mean of its
-      clusters' models, (N, C, C).
+    clients: Confusion matrices of every client that is evaluated with its cluster's model, or with
+      the mean of its clusters' models, (n, C, C).
     clients_blended: The same after every cluster's model was replaced by the mean
       of itself and the mean of all clusters' models.
     global_mean: That of the mean of the cluster models, of shape (C, C).
@@ -108,10 +108,11 @@ class ThreePhaseResult:
   """Everything a run found.
 
   Attributes:
-    client_weights: What was grouped.
+    evaluated: The clients on whose data models were evaluated, an increasing array.
+    client_weights: The clients' own weights; `None` where sketches of their data were grouped.
     methods: The results of the methods and controls, by name.
-    repeats: Every client's `metric` when a method or control was trained again, of shape (R, N),
-      by its name.
+    repeats: The `metric` of every client that is evaluated when a method or control was trained
+      again, of shape (R, n), by its name.
     num_clusters_choice: How the number of clusters was chosen; `None` if it was given.
     privacy: What the aggregator of phase 1 guarantees, or `None`.
     local_weights: A function from a number of local epochs to the weights that
@@ -123,7 +124,8 @@ class ThreePhaseResult:
   """
 
   pretrain: PretrainResult
-  client_weights: client_weights_lib.ClientWeights
+  evaluated: np.ndarray
+  client_weights: client_weights_lib.ClientWeights | None
   methods: Mapping[str, MethodResult]
   repeats: Mapping[str, np.ndarray]
   num_clusters_choice: num_clusters.NumClustersChoice | None

@@ -74,7 +74,9 @@ def start(
     name = f"{name}_repeat_{repeat}"
   if method.from_start:
     return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
-  parts += [pretrained.vector, pretrained.client_weights.global_vector]
+  parts.append(pretrained.vector)
+  if pretrained.client_weights is not None:
+    parts.append(pretrained.client_weights.global_vector)
   cost = pretrained.cost + own_cost
   if not method.uses_own_weights:
     cost -= pretrained.own_weights_cost
@@ -103,6 +105,7 @@ def run(
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
   """
   name, method = start_from.name, start_from.method
+  evaluated = participation.evaluated(config, len(engine.clients))
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
@@ -115,16 +118,16 @@ def run(
       where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
       with divergence.told(where):
         clients, of_clusters = scoring.on_clients_and_clusters(
-            engine, state.vectors, state.members
+            engine, state.vectors, state.members, evaluated
         )
     else:  # Every client is a cluster.
-      clients = of_clusters = confusions
+      clients, of_clusters = confusions[evaluated], confusions
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
-    for k, members in enumerate(state.members):
-      # What an empty or untrained cluster doesn't have is left out.
-      metrics = {"accuracy": accuracy[k]} if len(members) else {}
+    for k in range(len(state.members)):
+      # What a cluster that is empty, untrained or not evaluated doesn't have is left out.
+      metrics = {} if np.isnan(accuracy[k]) else {"accuracy": accuracy[k]}
       if k < len(losses) and not np.isnan(losses[k]):
         metrics["train_loss"] = losses[k]
       rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)

@@ -24,15 +24,17 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
+
+import psutil
 
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
-from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import engines
 from fl_clustering.engine import participation
+from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import baseline
@@ -49,10 +51,15 @@ from fl_clustering.three_phase import stages
 if TYPE_CHECKING:
   import numpy as np
 
+  from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
   from fl_clustering.three_phase import config as config_lib
+
+
+class TooLarge(ValueError):
+  """A run's models don't fit into memory."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,6 +86,11 @@ class Run:
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
+  @property
+  def evaluated(self) -> np.ndarray:
+    """The clients on whose data models are evaluated."""
+    return participation.evaluated(self.config, len(self.engine.clients))
+
   @contextlib.contextmanager
   def _failure_of(self, name: str) -> Iterator[None]:
     try:
@@ -99,6 +111,7 @@ class Run:
     )
     controls = {
         name: build(self.config, self.engine) for name, build in registry.CONTROLS.items()
+        if name in self.config.controls
     }
     return {**chosen, **controls, **personal}
 
@@ -140,7 +153,8 @@ class Run:
       )
       true_groups = self.task.true_groups if name in self.config.chosen_methods else None
       result = scoring.evaluate(
-          self.engine, outcome, placement, true_groups, self.config.article_weights
+          self.engine, outcome, placement, self.evaluated, true_groups,
+          self.config.article_weights,
       )
       if len(result.vectors) > rounds.MOST_MODELS_KEPT:
         path = os.path.join(self.data_dir, f"models_of_{name}.npy")
@@ -172,9 +186,9 @@ class Run:
 def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
-    tolerated: Sequence[type[BaseException]] = (),
+    tolerated: Sequence[type[BaseException]] = (), clients_per_block: int | None = None,
 ) -> result_lib.ThreePhaseResult:
-  """Runs all three phases. TFF's context must be set, see `runtime/`.
+  """Runs all three phases. For the TFF engine its context must be set, see `runtime/`.
 
   Args:
     task: The clients and their data, as `config` describes them.
@@ -183,33 +197,38 @@ def run(
     checkpoints: What to go on from and to save to.
     tolerated: Types of exceptions that end a method or control and not the run, unless they are
       raised where it is trained again (`repeats.py`).
+    clients_per_block: How many clients the engine jax trains side by side; None: it decides.
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
+    TooLarge: If models of all clients don't fit into memory.
     ValueError: If the settings are of another number of clients.
   """
   _check_number_of_clients(config, task)
   metric = judging.metric_of(task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  engine = engine_lib.Engine(task, data_dir, local_training, config.seed, config)
+  engine = _engine(config, task, data_dir, clients_per_block)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
   this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), metric)
-  # What a method can't work with is refused before anything is trained.
+  # What a method or this machine can't work with is refused before anything is trained.
+  methods = this.methods()
+  _check_memory(config, engine, methods)
   numbers = {
       name: participation.numbers_of(config, method.from_start)
-      for name, method in this.methods().items()
+      for name, method in methods.items()
   }
   planned = config.pretrain_rounds + sum(
       len(numbers[name]) * (1 + config.repeats_of(name)) for name in numbers
   )
   stage_runner.tell_planned(planned)
-  pretrained = pretraining.pretrain(config, task, engine, stage_runner, settings)
+  pretrained = pretraining.pretrain(
+      config, task, engine, stage_runner, settings, _uses_weights(config, methods)
+  )
   config, choice = _with_number_of_clusters(config, pretrained)
   this = dataclasses.replace(this, config=config)
   starts = this.start(pretrained, settings)
@@ -228,7 +247,8 @@ def run(
   for name, start in starts.items():
     this.repeat(start, numbers[name], pretrained, settings)
   return result_lib.ThreePhaseResult(
-      pretrain=scoring.evaluate_pretrained(engine, pretrained),
+      pretrain=scoring.evaluate_pretrained(engine, pretrained, this.evaluated),
+      evaluated=this.evaluated,
       client_weights=pretrained.client_weights,
       methods=this.results,
       repeats=this.repeats,
@@ -240,8 +260,27 @@ def run(
       ),
       failures=this.failures,
       metric=metric,
-      baseline=baseline.of_task(task),
+      baseline=baseline.of_task(task, this.evaluated),
   )
+
+
+def _engine(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
+    clients_per_block: int | None,
+) -> Any:
+  """Returns the engine that the settings name; each imports a library of its own."""
+  if config.engine == engines.JAX:
+    from fl_clustering.engine_jax import engine as jax_engine
+
+    return jax_engine.engine_of_task(
+        task, config.batch_size, config.learning_rate, config.seed, config,
+        clients_per_block=clients_per_block,
+    )
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as tff_engine
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  return tff_engine.Engine(task, data_dir, local_training, config.seed, config)
 
 
 def _with_weights_in_file(
@@ -249,7 +288,7 @@ def _with_weights_in_file(
 ) -> method_lib.Pretrained:
   """Returns it with the clients' weights in a file, if they are many."""
   weights = pretrained.client_weights
-  if len(weights.clients) <= rounds.MOST_MODELS_KEPT:
+  if weights is None or len(weights.clients) <= rounds.MOST_MODELS_KEPT:
     return pretrained
   moved = weights.moved_to(os.path.join(data_dir, "client_weights.npy"))
   return dataclasses.replace(pretrained, client_weights=moved)
@@ -265,6 +304,39 @@ def _check_number_of_clients(
       raise validate.error(name, f"be the task's {expected}", getattr(config, name))
 
 
+def _uses_weights(
+    config: config_lib.ThreePhaseConfig, methods: Mapping[str, method_lib.Method]
+) -> bool:
+  """Returns whether a run keeps all clients' own weights: unless sketches are grouped alone."""
+  return config.representation != grouping.SKETCH or any(
+      method.uses_own_weights and not method.from_start
+      for name, method in methods.items() if name != registry.FEDAVG
+  )
+
+
+def _check_memory(
+    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
+    methods: Mapping[str, method_lib.Method],
+) -> None:
+  """Raises `TooLarge` if the models of all clients, of what has them, can't fit into memory."""
+  needed = 4 * len(engine.clients) * engine.model.num_parameters  # They are float32.
+  available = psutil.virtual_memory().available
+  if needed <= available:
+    return
+  if _uses_weights(config, methods):
+    raise TooLarge(
+        "`methods` must group by a sketch if the weights of all clients don't fit into memory, of "
+        f"which {available / 1e9:.1f} GB are free, got {needed / 1e9:.1f} GB of weights."
+    )
+  for name, method in methods.items():
+    if method.next_rounds is not None or name in config.personal:
+      setting = "personal" if name in config.personal else "controls"
+      raise TooLarge(
+          f"`{setting}` must be without a model per client if these don't fit into memory, of which "
+          f"{available / 1e9:.1f} GB are free, got {name} with {needed / 1e9:.1f} GB of models."
+      )
+
+
 def _with_number_of_clusters(
     config: config_lib.ThreePhaseConfig, pretrained: method_lib.Pretrained
 ) -> tuple[config_lib.ThreePhaseConfig, num_clusters.NumClustersChoice | None]:
@@ -272,7 +344,7 @@ def _with_number_of_clusters(
   if not config.chooses_num_clusters:
     return config, None
   choice = num_clusters.choose(
-      pretrained.client_weights,
+      pretrained.used_weights,
       randomness.generator(config.seed, "number of clusters"),
       config.representation or "weights",
       config.num_clusters_criterion or num_clusters.DEFAULT_CRITERION,

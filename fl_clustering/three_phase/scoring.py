@@ -17,6 +17,7 @@ from fl_clustering.three_phase import result as result_lib
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
+  from fl_clustering.engine import participation
   from fl_clustering.methods import method as method_lib
 
 # Most blended models of a method that are evaluated on the global test set: with a cluster per
@@ -30,8 +31,8 @@ def on_new_clients(engine: engine_lib.Engine, vectors: np.ndarray) -> np.ndarray
 
 
 def on_clients_and_clusters(
-    engine: engine_lib.Engine, vectors: Any, clusters: Sequence[np.ndarray],
-    clients: np.ndarray | None = None, part: str = "test",
+    engine: engine_lib.Engine, vectors: Any, clusters: participation.Clusters,
+    clients: np.ndarray, part: str = "test",
 ) -> tuple[np.ndarray, np.ndarray]:
   """Evaluates cluster models for the clients, and for the clusters as a whole.
 
@@ -41,7 +42,7 @@ def on_clients_and_clusters(
     vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
     clusters: The clients per model.  Clusters may overlap or be empty, but every client that
       trains must be in one.
-    clients: On whose data, in ascending order; `None` for all that train.
+    clients: On whose data, in ascending order.
     part: On which of their data, as of `Engine.confusions`.
 
   Returns:
@@ -52,14 +53,12 @@ def on_clients_and_clusters(
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
   cluster_assignment.check_covers(clusters, engine.clients)
-  if clients is None:
-    clients = engine.clients
-  else:
+  if len(clients) < len(engine.clients):
     clusters = [members[np.isin(members, clients)] for members in clusters]
   by_cluster = engine.confusions(vectors, clusters, part)
-  found = np.empty((len(clients), *by_cluster[0].shape[1:]), np.int64)
+  found = np.empty((len(clients), *by_cluster[0].shape[1:]), by_cluster[0].dtype)
 
-  def keep(groups: Sequence[np.ndarray], by_group: Sequence[np.ndarray]) -> None:
+  def keep(groups: participation.Clusters, by_group: Sequence[np.ndarray]) -> None:
     found[np.searchsorted(clients, np.concatenate(groups))] = np.concatenate(by_group)
 
   if cluster_assignment.are_disjoint(clusters):
@@ -151,7 +150,7 @@ def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
 
 def evaluate(
     engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
-    true_groups: np.ndarray | None = None, article_weights: bool = False,
+    evaluated: np.ndarray, true_groups: np.ndarray | None = None, article_weights: bool = False,
 ) -> result_lib.MethodResult:
   """Evaluates what a method ended with.
 
@@ -160,6 +159,7 @@ def evaluate(
 
   Args:
     placement: What it gives to the new clients; `None` without new clients.
+    evaluated: The clients on whose data models are evaluated.
     true_groups: The groups of the clients that train; `None` = not to be compared.
     article_weights: Whether the clusters weigh in (b) by their best accuracy on test data, although
       there are validation data.
@@ -169,9 +169,10 @@ def evaluate(
   best_accuracy = outcome.best_accuracy[places]
   validation, validation_accuracy = None, None
   state = outcome.state
-  if len(engine.validated):
+  validated = np.intersect1d(engine.validated, evaluated)
+  if len(validated):
     validation, of_clusters = on_clients_and_clusters(
-        engine, state.vectors, state.members, engine.validated, "validation"
+        engine, state.vectors, state.members, validated, "validation"
     )
     validation_accuracy = metrics_lib.accuracy(of_clusters)[places]
   mixed = mix(
@@ -182,8 +183,10 @@ def evaluate(
   of_global_test = engine.global_confusions(
       np.concatenate([mixed.mean[None], mixed.weighted[None], mixed.blended[tested]])
   )
-  clients, _ = on_clients_and_clusters(engine, state.vectors, state.members)
-  clients_blended, _ = on_clients_and_clusters(engine, mixed.blended, assignment.clusters)
+  clients, _ = on_clients_and_clusters(engine, state.vectors, state.members, evaluated)
+  clients_blended, _ = on_clients_and_clusters(
+      engine, mixed.blended, assignment.clusters, evaluated
+  )
   new_clients, new_client_clusters = None, None
   if placement is not None:
     new_clients = on_new_clients(engine, placement.vectors)
@@ -213,14 +216,16 @@ def evaluate(
 
 
 def evaluate_pretrained(
-    engine: engine_lib.Engine, pretrained: method_lib.Pretrained
+    engine: engine_lib.Engine, pretrained: method_lib.Pretrained, evaluated: np.ndarray
 ) -> result_lib.PretrainResult:
   """Evaluates phase 1."""
   vectors = pretrained.vector[None]
-  clients, _ = on_clients_and_clusters(engine, vectors, (engine.clients,))
-  own_weights, _ = on_clients_and_clusters(
-      engine, pretrained.client_weights.vectors, engine.clients[:, None]
-  )
+  clients, _ = on_clients_and_clusters(engine, vectors, (engine.clients,), evaluated)
+  own_weights = None
+  if pretrained.client_weights is not None:
+    own_weights, _ = on_clients_and_clusters(
+        engine, pretrained.client_weights.vectors, engine.clients[:, None], evaluated
+    )
   new_clients = None
   if len(engine.new_clients):
     new_clients = on_new_clients(engine, np.repeat(vectors, len(engine.new_clients), axis=0))

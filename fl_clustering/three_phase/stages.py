@@ -137,7 +137,7 @@ class RunObserver:
     """A round of a stage ended; round 0 is before the first."""
 
   def clients_grouped(
-      self, client_weights: client_weights_lib.ClientWeights,
+      self, client_weights: client_weights_lib.ClientWeights | None,
       assignments: Mapping[str, cluster_assignment.ClusterAssignment],
   ) -> None:
     """The clients are grouped for the first time, by each chosen method."""
@@ -222,7 +222,7 @@ class StageRunner:
       observer.stage_begins(stage)
 
   def tell_grouped(
-      self, client_weights: client_weights_lib.ClientWeights,
+      self, client_weights: client_weights_lib.ClientWeights | None,
       assignments: Mapping[str, cluster_assignment.ClusterAssignment],
   ) -> None:
     """Tells the observers how each chosen method has grouped the clients."""

@@ -149,7 +149,7 @@ def summarize(
   summary: dict[str, Any] = {
       "dataset": task.name,
       "num_clients": len(task.clients),
-      "num_test_examples": _num_test_examples(task),
+      "num_test_examples": _num_test_examples(task, result.evaluated),
       "seed": config.seed,
       "pretrain": pretrain_summary(result.pretrain, config.target_accuracy),
       "methods": {
@@ -178,10 +178,12 @@ def summarize(
   return summary
 
 
-def _num_test_examples(task: federated_task.FederatedTask) -> dict[str, int]:
+def _num_test_examples(
+    task: federated_task.FederatedTask, evaluated: np.ndarray
+) -> dict[str, int]:
   """Returns how many test examples there are of each kind, by name."""
   counts = {
-      "clients": sum(len(client.test) for client in task.clients),
+      "clients": sum(len(task.clients[client].test) for client in evaluated),
       "new_clients": sum(len(client.test) for client in task.new_clients),
       "global": len(task.global_test),
   }

@@ -11,6 +11,7 @@ import numpy as np
 
 from clustering_basics import options as options_lib
 from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 
 _NUM_GROUPS = 4
@@ -22,6 +23,7 @@ _OPTIONS = {
         {"num_clusters": _NUM_GROUPS},
         {"num_clusters": 3, "representation": "update"},
         {"num_clusters": 1, "representation": "normalized_update"},
+        {"num_clusters": 3, "representation": "sketch"},
     ),
     "dynamic_distance": (
         {"distance_threshold": "mean"},
@@ -58,22 +60,16 @@ _BY_OPTIONS = tuple(
 )
 
 
-def _ids(num_clients):
-  # Neither sorted nor telling a position.
-  order = np.random.default_rng(5).permutation(num_clients)
-  return tuple(f"client_{i:03d}" for i in order)
-
-
-def _make(client_ids, vectors):
+def _make(vectors):
   return client_weights.ClientWeights(
-      client_ids, vectors.astype(np.float32), np.full(vectors.shape[1], 0.5, np.float32)
+      np.arange(len(vectors)), vectors.astype(np.float32),
+      np.full(vectors.shape[1], 0.5, np.float32),
   )
 
 
 def _unstructured(num_clients=30):
   """Clients of no clear groups, in which groupings have something to decide."""
-  vectors = np.random.default_rng(1).normal(size=(num_clients, 12))
-  return _make(_ids(num_clients), vectors)
+  return _make(np.random.default_rng(1).normal(size=(num_clients, 12)))
 
 
 def _planted(num_clients=40):
@@ -82,8 +78,7 @@ def _planted(num_clients=40):
   groups = rng.permutation(np.arange(num_clients) % _NUM_GROUPS)
   centers = 10 * np.eye(_NUM_GROUPS, 12)
   vectors = centers[groups] + 0.1 * rng.normal(size=(num_clients, 12))
-  ids = _ids(num_clients)
-  return _make(ids, vectors), {c: int(g) for c, g in zip(ids, groups)}
+  return _make(vectors), groups
 
 
 def _group(name, options, weights, seed=0):
@@ -91,8 +86,8 @@ def _group(name, options, weights, seed=0):
   return strategy(weights, np.random.default_rng(seed))
 
 
-def _sets(assignment):
-  return {frozenset(members) for members in assignment.clusters}
+def _lists(assignment):
+  return [members.tolist() for members in assignment.clusters]
 
 
 class EveryGroupingTest(parameterized.TestCase):
@@ -117,42 +112,35 @@ class EveryGroupingTest(parameterized.TestCase):
   def test_holds_every_client(self, name, options):
     weights = _unstructured()
     assignment = _group(name, options, weights)
-    assignment.check_covers(weights.client_ids)
+    cluster_assignment.check_covers(assignment.clusters, weights.clients)
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_no_cluster_is_empty_or_part_of_another(self, name, options):
-    clusters = _sets(_group(name, options, _unstructured()))
+    clusters = list(map(set, _lists(_group(name, options, _unstructured()))))
     for members in clusters:
       self.assertNotEmpty(members)
       self.assertFalse(any(members < other for other in clusters))
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_order_of_clusters_and_members_is_that_of_the_clients(self, name, options):
-    weights = _unstructured()
-    assignment = _group(name, options, weights)
-    positions = [
-        [weights.client_ids.index(client_id) for client_id in members]
-        for members in assignment.clusters
-    ]
-    self.assertEqual(positions, sorted(sorted(members) for members in positions))
+    found = _lists(_group(name, options, _unstructured()))
+    self.assertEqual(found, sorted(map(sorted, found)))
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_order_of_clients_does_not_matter(self, name, options):
     weights = _unstructured()
-    order = np.random.default_rng(3).permutation(len(weights.client_ids))
-    shuffled = client_weights.ClientWeights(
-        tuple(weights.client_ids[i] for i in order),
-        weights.vectors[order],
-        weights.global_vector,
-    )
+    order = np.random.default_rng(3).permutation(weights.clients)
+    shuffled = client_weights.ClientWeights(order, weights.vectors[order], weights.global_vector)
     self.assertEqual(
-        _sets(_group(name, options, weights)), _sets(_group(name, options, shuffled))
+        _lists(_group(name, options, weights)), _lists(_group(name, options, shuffled))
     )
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_same_seed_gives_the_same(self, name, options):
     weights = _unstructured()
-    self.assertEqual(_group(name, options, weights), _group(name, options, weights))
+    self.assertEqual(
+        _lists(_group(name, options, weights)), _lists(_group(name, options, weights))
+    )
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_arguments_are_not_changed(self, name, options):
@@ -174,29 +162,28 @@ class EveryGroupingTest(parameterized.TestCase):
     if "num_clusters" in options:
       options = {**options, "num_clusters": 1}
     assignment = _group(name, options, _unstructured(1))
-    self.assertEqual(assignment.clusters, (("client_000",),))
+    self.assertEqual(_lists(assignment), [[0]])
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_identical_clients(self, name, options):
-    ids = _ids(6)
-    assignment = _group(name, options, _make(ids, np.ones((6, 12))))
-    assignment.check_covers(ids)
+    assignment = _group(name, options, _make(np.ones((6, 12))))
+    cluster_assignment.check_covers(assignment.clusters, np.arange(6))
     if options.get("num_clusters", 1) == 1:
-      self.assertEqual(assignment.clusters, (ids,))
+      self.assertEqual(_lists(assignment), [list(range(6))])
 
   @parameterized.named_parameters(*_BY_OPTIONS)
   def test_clients_without_update(self, name, options):
     weights = _unstructured(8)
     vectors = weights.vectors.copy()
     vectors[[2, 5]] = weights.global_vector
-    assignment = _group(name, options, _make(weights.client_ids, vectors))
-    assignment.check_covers(weights.client_ids)
+    assignment = _group(name, options, _make(vectors))
+    cluster_assignment.check_covers(assignment.clusters, weights.clients)
 
 
 def print_clusters():
   """Prints the clusters that every grouping makes."""
   for test_name, name, options in _BY_OPTIONS:
-    print(test_name, _group(name, options, _unstructured()).clusters)
+    print(test_name, _lists(_group(name, options, _unstructured())))
 
 
 class OtherProcessTest(absltest.TestCase):
@@ -229,7 +216,7 @@ class NumClustersTest(parameterized.TestCase):
   def test_as_many_clusters_as_clients(self, name, options):
     weights = _unstructured(5)
     assignment = _group(name, {**options, "num_clusters": 5}, weights)
-    self.assertEqual(assignment.clusters, tuple((c,) for c in weights.client_ids))
+    self.assertEqual(_lists(assignment), [[client] for client in range(5)])
 
   @parameterized.named_parameters(
       row for row in _BY_OPTIONS if "num_clusters" in row[2]

@@ -13,7 +13,6 @@ import numpy as np
 
 from clustering_basics import options
 from fl_clustering.engine import aggregation
-from fl_clustering.engine import client_files
 from fl_clustering.engine import cost
 from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
@@ -22,101 +21,82 @@ from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
+from tests import letters
 
-_IDS = ("f", "a", "e", "b", "d", "c")
-_PLACES = (*_IDS, "new", "newer")
+_CLIENTS, _NEW = np.arange(6), np.array([6, 7])
 _ALL = (*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
+
+
+def _losses(clients):
+  return participation.ClientLosses(clients, np.full(len(clients), 0.5))
 
 
 class _Engine:
   """Works without data: what is trained grows by one, and no file is read."""
 
-  client_ids = _IDS
+  clients, new_clients = _CLIENTS, _NEW
   model = types.SimpleNamespace(
       name="small", num_parameters=5, num_classes=2, head=("kernel", "bias"),
       parameter_shapes={"scale": (1,), "kernel": (1, 2), "bias": (2,)},
   )
   schedule = config_lib.ThreePhaseConfig(num_clients=6)
-  num_examples = {client_id: 1 + i for i, client_id in enumerate(_IDS)}
-  files = client_files.ClientFiles(
-      train={c: client_files.ExampleFile(f"{c}.train", n) for c, n in num_examples.items()},
-      test={c: client_files.ExampleFile(f"{c}.test", n) for c, n in num_examples.items()},
-      global_test=(client_files.ExampleFile("global.test", 9),),
-  )
+  num_examples = 1 + np.arange(8)
 
   def train(self, vectors, members, round_, already_sent=False):
     del already_sent  # It counts no cost.
-    taking_part = [[c for c in ids if c in round_.client_ids] for ids in members]
-    trained = vectors + np.array(list(map(bool, taking_part)), np.float32)[:, None]
-    return trained, [{c: 0.5 for c in ids} for ids in taking_part]
+    losses = [_losses(round_.among(clients)) for clients in members]
+    is_trained = [len(one.clients) > 0 for one in losses]
+    return vectors + np.array(is_trained, np.float32)[:, None], losses
 
   def train_alone(self, vectors, rounds):
     made = []
     for round_ in rounds:
-      vectors, losses = self.train(vectors, [(c,) for c in self.client_ids], round_)
+      vectors, _ = self.train(vectors, self.clients[:, None], round_)
+      losses = np.where(np.isin(self.clients, round_.clients), 0.5, np.nan)
       made.append(engine_lib.AloneRound(losses, np.ones((6, 2, 2), int), cost.Cost()))
     return vectors, made
 
-  def train_each(self, vectors, client_ids, round_):
+  def train_each(self, vectors, clients, round_):
     del round_
-    return vectors + np.float32(1), {c: 0.5 for c in client_ids}
+    return vectors + np.float32(1), _losses(clients)
 
-  def train_own(self, vectors, client_ids, round_, common, how, shares=None, num_shared=0):
+  def train_own(self, vectors, clients, round_, common, how, shares=None, num_shared=0):
     del common, how, num_shared
     trained = vectors if vectors.flags.writeable else vectors.copy()
-    trained[np.isin(client_ids, round_.client_ids)] += np.float32(1)
-    losses = {c: 0.5 for c in client_ids if c in round_.client_ids}
-    return trained, np.ones(len(client_ids), np.float32) if shares is None else shares, losses
+    trained[np.isin(clients, round_.clients)] += np.float32(1)
+    shares = np.ones(len(clients), np.float32) if shares is None else shares
+    return trained, shares, _losses(round_.among(clients))
 
   def train_members(self, vectors, members, round_):
     trained, losses = self.train(vectors, members, round_)
-    own = [{c: vectors[k] + np.float32(1) for c in ids} for k, ids in enumerate(losses)]
+    own = [
+        np.tile(vector + np.float32(1), (len(one.clients), 1))
+        for vector, one in zip(vectors, losses)
+    ]
     return trained, own, losses
 
-  def losses(self, vectors, client_ids):
-    places = list(map(_PLACES.index, client_ids))
-    return np.abs(vectors[:, :1] - np.array(places, np.float32))
+  def losses(self, vectors, clients):
+    return np.abs(vectors[:, :1] - clients.astype(np.float32))
 
-  def subspaces(self, client_ids, num_vectors):
+  def subspaces(self, clients, num_vectors):
     del num_vectors
-    places = map(_PLACES.index, client_ids)
-    return [
-        {0: np.array([[np.cos(place)], [np.sin(place)]], np.float32)} for place in places
-    ]
+    return [{0: np.array([[np.cos(c)], [np.sin(c)]], np.float32)} for c in clients]
 
-  def moments(self, vector, client_ids, by_label):
+  def moments(self, vector, clients, by_label):
     del vector
-    places = np.array(list(map(_PLACES.index, client_ids)), np.float32)
-    return np.tile(places[:, None, None, None], (1, 1 + 2 * by_label, 2, 2))
+    moments = clients.astype(np.float32)[:, None, None, None]
+    return np.tile(moments, (1, 1 + 2 * by_label, 2, 2))
 
   def initial_vectors(self, num_models, rng):
     return rng.normal(size=(num_models, 5)).astype(np.float32)
 
-  def confusions(self, vectors, requests):
-    """A model's predictions follow from its first weight, and are the same on all files."""
-    found = []
-    for request in requests:
-      num_right = [f.num_examples * (vectors[request.vector, 0] > 0) for f in request.files]
-      found.append(np.array([
-          [[right, file.num_examples - right], [0, 0]]
-          for right, file in zip(num_right, request.files)
-      ]))
-    return found
 
-
-class _TurnedEngine(_Engine):
-  """The same clients in the opposite order."""
-
-  client_ids = _IDS[::-1]
-
-
-def _pretrained(client_ids=_IDS):
+def _pretrained(order=_CLIENTS):
   rng = np.random.default_rng(4)
   vectors = rng.normal(size=(6, 5)).astype(np.float32)
   start = rng.normal(size=5).astype(np.float32)
-  rows = list(map(_IDS.index, client_ids))
-  weights = client_weights.ClientWeights(client_ids, vectors[rows], start)
-  new = client_weights.ClientWeights(_PLACES[6:], vectors[:2] + np.float32(0.01), start)
+  weights = client_weights.ClientWeights(order, vectors[order], start)
+  new = client_weights.ClientWeights(_NEW, vectors[:2] + np.float32(0.01), start)
   return method.Pretrained(start, vectors.mean(axis=0), weights, new)
 
 
@@ -146,7 +126,8 @@ class MethodContractTest(parameterized.TestCase):
     return _build(name).initialize(_pretrained(), np.random.default_rng(0))
 
   def _assert_equal(self, one, other):
-    self.assertEqual((one.members, one.warning), (other.members, other.warning))
+    self.assertEqual(letters.names(one.members), letters.names(other.members))
+    self.assertEqual(one.warning, other.warning)
     np.testing.assert_array_equal(one.vectors, other.vectors)
     self.assertEqual(set(one.memory), set(other.memory))
     for key, array in one.memory.items():
@@ -154,19 +135,20 @@ class MethodContractTest(parameterized.TestCase):
 
   def test_starts_with_a_model_for_every_client(self, name):
     state = self._start(name)
-    cluster_assignment.check_covers(cluster_assignment.clusters_of(state.members), _IDS)
+    cluster_assignment.check_covers(state.members, _CLIENTS)
     self.assertEqual(state.vectors.shape, (len(state.members), 5))
     self.assertEqual(state.vectors.dtype, np.float32)
     self.assertTrue(np.all(np.isfinite(state.vectors)))
-    state.reported_clusters()[1].check_covers(_IDS)
+    cluster_assignment.check_covers(state.reported_clusters()[1].clusters, _CLIENTS)
 
   def test_who_does_not_pay_for_own_weights_starts_without_them(self, name):
     one, rng = _build(name), np.random.default_rng(0)
     without = dataclasses.replace(_pretrained(), client_weights=None)
-    if one.from_start or not one.uses_own_weights:
+    # FedAvg starts from the last global model where no method uses them.
+    if one.from_start or not one.uses_own_weights or name == registry.FEDAVG:
       one.initialize(without, rng)
       return
-    with self.assertRaises(AttributeError):
+    with self.assertRaises(AssertionError):
       one.initialize(without, rng)
 
   def test_same_seed_gives_the_same(self, name):
@@ -174,40 +156,46 @@ class MethodContractTest(parameterized.TestCase):
 
   def test_a_round_depends_on_state_and_round_alone(self, name):
     state = self._start(name)
-    before, round_ = _copy(state), participation.Round(9, ("a", "b"), 1)
+    before, round_ = _copy(state), participation.Round(9, letters.clients("ab"), 1)
     after, losses = _build(name).next(state, round_)
     self._assert_equal(state, before)
     again, _ = _build(name).next(before, round_)
     self._assert_equal(after, again)
-    cluster_assignment.check_covers(cluster_assignment.clusters_of(after.members), _IDS)
+    cluster_assignment.check_covers(after.members, _CLIENTS)
     self.assertGreaterEqual(len(after.members), len(state.members))
-    self.assertContainsSubset({c for part in losses for c in part}, {"a", "b"})
+    self.assertContainsSubset({c for part in letters.losses(losses) for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
 
   def test_rounds_in_one_call_are_those_one_by_one(self, name):
     one, state = _build(name), self._start(name)
     if one.next_rounds is None:
       return
-    self.assertEqual(state.members, tuple((client_id,) for client_id in _IDS))
-    rounds = [participation.Round(9, ("a", "b"), 1), participation.Round(10, ("b", "c"), 1)]
+    self.assertEqual(letters.names(state.members), tuple("abcdef"))
+    rounds = [
+        participation.Round(number, letters.clients(names), 1)
+        for number, names in ((9, "ab"), (10, "bc"))
+    ]
     found, made = one.next_rounds(_copy(state), rounds)
     for round_, of_round in zip(rounds, made, strict=True):
       state, losses = one.next(state, round_)
-      self.assertEqual(of_round.losses, losses)
+      self.assertEqual(
+          [[] if np.isnan(loss) else [loss] for loss in of_round.losses],
+          [one.values.tolist() for one in losses],
+      )
     self._assert_equal(found, state)
 
   def test_the_order_of_the_clients_does_not_matter(self, name):
     found = []
-    for engine in (_Engine(), _TurnedEngine()):
-      one = _build(name, engine)
-      state = one.initialize(_pretrained(engine.client_ids), np.random.default_rng(0))
-      after, _ = one.next(state, participation.Round(9, engine.client_ids, 1))
-      found.append([set(map(frozenset, s.members)) for s in (state, after)])
+    for order in (_CLIENTS, _CLIENTS[::-1]):
+      one = _build(name)
+      state = one.initialize(_pretrained(order), np.random.default_rng(0))
+      after, _ = one.next(state, participation.Round(9, order, 1))
+      found.append([letters.names(s.members) for s in (state, after)])
     self.assertEqual(*found)
 
   def test_finds_a_model_for_new_clients(self, name):
     one, state = _build(name), self._start(name)
-    placement = one.place(_pretrained(), state, ("newer", "new"))
+    placement = one.place(_pretrained(), state, _NEW[::-1])
     self.assertEqual(placement.vectors.shape, (2, 5))
     self.assertEqual(placement.vectors.dtype, np.float32)
     self.assertLen(placement.clusters, 2)
@@ -225,22 +213,22 @@ class PersonalContractTest(parameterized.TestCase):
 
   def test_every_client_starts_alone_from_the_model_of_phase_1(self, name):
     state = self._start(name)
-    self.assertEqual(state.members, tuple((client_id,) for client_id in _IDS))
+    self.assertEqual(letters.names(state.members), tuple("abcdef"))
     np.testing.assert_array_equal(state.vectors, np.tile(_pretrained().vector, (6, 1)))
     self.assertFalse(_build(name).from_start)
 
   def test_only_who_takes_part_trains_its_own_model(self, name):
     state = self._start(name)
-    round_ = participation.Round(9, ("a", "b"), 1)
-    with mock.patch.object(_Engine, "train", lambda self, vectors, *_: (vectors, [{}])):
+    round_ = participation.Round(9, letters.clients("ab"), 1)
+    with mock.patch.object(_Engine, "train", lambda self, vectors, *_: (vectors, None)):
       after, losses = _build(name).next(state, round_)
     # The common model did not move, so what is left is what clients have of their own.
     moved = np.abs(after.vectors - state.vectors)[:, 1:].max(axis=1)
-    self.assertEqual({c for c, m in zip(_IDS, moved) if m > 0.4}, {"a", "b"})
-    self.assertEqual([set(one) for one in losses], [{c} & {"a", "b"} for c in _IDS])
+    self.assertEqual(letters.name(np.flatnonzero(moved > 0.4)), "ab")
+    self.assertEqual(letters.names(one.clients for one in losses), ("a", "b", *[""] * 4))
 
   def test_new_clients_belong_to_no_cluster(self, name):
-    placement = _build(name).place(_pretrained(), self._start(name), ("newer", "new"))
+    placement = _build(name).place(_pretrained(), self._start(name), _NEW[::-1])
     self.assertEqual(placement.clusters, ((), ()))
 
   def test_its_options_are_settings_of_a_run(self, name):

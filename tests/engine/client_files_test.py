@@ -12,7 +12,7 @@ class ClientFilesTest(absltest.TestCase):
     task = small_task.small_task()
     folder = self.create_tempdir().full_path
     files = client_files.write_client_files(task, folder)
-    written = [*files.train.values(), *files.test.values(), *files.global_test]
+    written = [*files.train, *files.test, *files.global_test]
     self.assertCountEqual(
         [os.path.basename(file.path) for file in written], os.listdir(os.fsencode(folder))
     )

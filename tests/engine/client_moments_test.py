@@ -12,6 +12,8 @@ from fl_clustering.engine import client_update
 from fl_clustering import runtime
 from tests import small_task
 from tests.engine import small_messages
+# All clients.
+_ALL = np.arange(5)
 
 # One of each for the whole file: a worker takes a second to start.
 _task = None
@@ -30,8 +32,8 @@ def setUpModule():
   _vector = np.random.default_rng(0).normal(size=_task.num_parameters).astype(np.float32) / 20
 
 
-def _moments(client_ids, by_label=True):
-  return client_moments.moments(_task.model, _files.train, _vector, client_ids, by_label)
+def _moments(clients, by_label=True):
+  return client_moments.moments(_task.model, _files, _vector, clients, by_label)
 
 
 def _outputs(client):
@@ -53,7 +55,7 @@ class SegmentMomentsTest(absltest.TestCase):
 class ClientMomentsTest(absltest.TestCase):
 
   def test_equal_numpys(self):
-    for client, found in zip(_task.clients, _moments(_task.client_ids)):
+    for client, found in zip(_task.clients, _moments(_ALL)):
       outputs = _outputs(client)
       self.assertEqual((found.shape, found.dtype), ((11, 2, 10), np.float32))
       for moments, rows in (
@@ -66,32 +68,32 @@ class ClientMomentsTest(absltest.TestCase):
           self.assertTrue(np.all(np.isnan(moments)))
 
   def test_without_labels_are_those_over_all(self):
-    found = _moments(_task.client_ids, by_label=False)
+    found = _moments(_ALL, by_label=False)
     self.assertEqual(found.shape, (len(_task.clients), 1, 2, 10))
-    np.testing.assert_allclose(found, _moments(_task.client_ids)[:, :1], rtol=1e-6)
+    np.testing.assert_allclose(found, _moments(_ALL)[:, :1], rtol=1e-6)
 
   def test_in_batches(self):
-    whole = _moments(_task.client_ids)
+    whole = _moments(_ALL)
     with mock.patch.object(client_moments, "_BATCH_EXAMPLES", 3):
       client_moments.build_moments.cache_clear()
-      parts = _moments(_task.client_ids)
+      parts = _moments(_ALL)
     client_moments.build_moments.cache_clear()
     np.testing.assert_allclose(parts, whole, atol=1e-5)
 
   def test_messages_of_any_size_give_the_same_in_any_order(self):
-    whole = _moments(_task.client_ids)
+    whole = _moments(_ALL)
     inner = client_moments.build_moments(_task.model, True)
     find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(2 * 4 * 11 * 2 * 10),
         mock.patch.object(client_moments, "build_moments", return_value=find_all),
     ):
-      parts = _moments(_task.client_ids)
+      parts = _moments(_ALL)
     self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [2, 2, 1])
     np.testing.assert_array_equal(parts, whole)
 
   def test_no_clients(self):
-    self.assertEqual(_moments(()).shape, (0, 11, 2, 10))
+    self.assertEqual(_moments(_ALL[:0]).shape, (0, 11, 2, 10))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -55,14 +54,14 @@ class OwnTasksTest(parameterized.TestCase):
   def test_files_hold_the_examples_to_the_last_bit(self, name):
     task = own_tasks.TASKS[name]()
     files = client_files.write_client_files(task, self._folder)
-    contents = [tf.io.read_file(files.train[c].path) for c in task.client_ids]
-    for content, client in zip(contents, task.clients):
+    contents = [tf.io.read_file(file.path) for file in files.train]
+    for content, file, client in zip(contents, files.train, task.clients):
       features, labels = client_update.decode_examples(task.model, content)
       self.assertEqual(features.dtype.name, task.model.input_dtype)
       np.testing.assert_array_equal(features, client.train.features)
       np.testing.assert_array_equal(labels, client.train.labels)
       size = client_update.bytes_per_example(task.model) * len(labels)
-      self.assertEqual(os.path.getsize(files.train[client.client_id].path), size)
+      self.assertEqual(os.path.getsize(file.path), size)
     features, _ = client_update.decode_examples(task.model, tf.strings.join(contents))
     np.testing.assert_array_equal(
         features, np.concatenate([client.train.features for client in task.clients])
@@ -76,40 +75,37 @@ class OwnTasksTest(parameterized.TestCase):
         _Task((federated_task.ClientData("a", examples, examples),), examples), self._folder
     )
     model = _Model((3,), dtype)
-    _, labels = client_update.decode_examples(model, tf.io.read_file(files.train["a"].path))
+    _, labels = client_update.decode_examples(model, tf.io.read_file(files.train[0].path))
     self.assertEqual(labels.numpy().tolist(), [most, most - 1])
 
   def test_a_round_is_a_step_of_softmax_regression(self):
     task = own_tasks.table_task()
     start = _vectors(task, 1)
-    found, losses = self._engine(task).train(
-        start, (task.client_ids,), participation.Round(1, task.client_ids, 1)
+    engine = self._engine(task)
+    found, (losses,) = engine.train(
+        start, (engine.clients,), participation.Round(1, engine.clients, 1)
     )
     kernel, bias = np.split(start[0].astype(np.float64), [6 * 3])
-    steps, expected_losses = [], {}
+    steps, expected_losses = [], []
     for client in task.clients:
       x, y = client.train.features.astype(np.float64), np.eye(3)[client.train.labels]
       logits = x @ kernel.reshape(6, 3) + bias
       shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
       error = (shares - y) / len(y)
       steps.append(np.concatenate([(x.T @ error).ravel(), error.sum(axis=0)]))
-      expected_losses[client.client_id] = -np.log((shares * y).sum(axis=1)).mean()
+      expected_losses.append(-np.log((shares * y).sum(axis=1)).mean())
     sizes = [len(client.train) for client in task.clients]
     expected = start[0] - 0.5 * np.average(steps, axis=0, weights=sizes)
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
-    for client_id, loss in expected_losses.items():
-      self.assertAlmostEqual(losses[0][client_id], loss, places=5)
+    for client, loss in zip(*losses):
+      self.assertAlmostEqual(loss, expected_losses[client], places=5)
 
   @parameterized.parameters(*own_tasks.TASKS)
   def test_confusions_and_losses_are_the_models(self, name):
     task = own_tasks.TASKS[name]()
     engine, vectors = self._engine(task), _vectors(task, 2)
-    requests = [
-        evaluation.Request(k, tuple(engine.files.test[c] for c in task.client_ids))
-        for k in range(2)
-    ]
-    confusions = engine.confusions(vectors, requests)
-    losses = engine.losses(vectors, task.client_ids)
+    confusions = engine.confusions(vectors, [engine.clients] * 2)
+    losses = engine.losses(vectors, engine.clients)
     for k, vector in enumerate(vectors):
       for i, client in enumerate(task.clients):
         expected = np.zeros((3, 3), int)
@@ -123,7 +119,8 @@ class OwnTasksTest(parameterized.TestCase):
 
   def test_subspaces_are_those_of_the_rows_as_they_are(self):
     task = own_tasks.table_task()
-    found = self._engine(task).subspaces(task.client_ids, 2)
+    engine = self._engine(task)
+    found = engine.subspaces(engine.clients, 2)
     for client, bases in zip(task.clients, found):
       self.assertCountEqual(bases, set(client.train.labels.tolist()))
       for label, basis in bases.items():
@@ -134,10 +131,11 @@ class OwnTasksTest(parameterized.TestCase):
   def test_keras_dropout_follows_the_seed_of_the_run(self):
     task = own_tasks.TASKS["table_keras"]()
     self.assertTrue(task.model.uses_dropout)
-    start, round_ = _vectors(task, 1), participation.Round(1, task.client_ids, 1)
+    clients = np.arange(len(task.clients))
+    start, round_ = _vectors(task, 1), participation.Round(1, clients, 1)
     one, again, other = (
         engine_lib.Engine(task, self._folder, _ALL_ROWS, seed).train(
-            start, (task.client_ids,), round_
+            start, (clients,), round_
         )[0]
         for seed in (3, 3, 4)
     )

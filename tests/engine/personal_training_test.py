@@ -14,13 +14,14 @@ from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.tasks import models
+from tests import letters
 from tests import small_task
 from tests.engine import numpy_sgd
 from tests.engine import small_messages
 
 _RATE, _BATCH, _SEED = 0.1, 20, 3
 # Client "c" does not take part.
-_ROUND = participation.Round(4, ("a", "b", "d", "e"), 2)
+_ALL, _ROUND = np.arange(5), participation.Round(4, letters.clients("abde"), 2)
 
 _folder = None
 
@@ -49,7 +50,7 @@ def _engine(task, learning_rate=_RATE):
 def _own_models(task):
   """Returns the clients' models and a common one."""
   rng = np.random.default_rng(0)
-  vectors = rng.normal(0, 0.1, (len(task.client_ids) + 1, task.num_parameters))
+  vectors = rng.normal(0, 0.1, (len(task.clients) + 1, task.num_parameters))
   vectors = vectors.astype(np.float32)
   return vectors[:-1], vectors[-1]
 
@@ -72,12 +73,12 @@ class TrainOwnTest(absltest.TestCase):
     own, common = _own_models(task)
     shares = np.ones(len(own), np.float32) if shares is None else shares
     found, found_shares, losses = _engine(task).train_own(
-        _read_only(own), task.client_ids, _ROUND, common, how, shares
+        _read_only(own), _ALL, _ROUND, common, how, shares
     )
-    self.assertEqual(set(losses), set(_ROUND.client_ids))
+    np.testing.assert_array_equal(losses.clients, _ROUND.clients)
     for i, client in enumerate(task.clients):
       v, w, s = own[i].astype(float), common.astype(float), float(shares[i])
-      if client.client_id in _ROUND.client_ids:
+      if i in _ROUND.clients:
         for epoch, *batch in numpy_sgd.batches(
               client, _ROUND.number, num_epochs, _SEED, _BATCH
           ):
@@ -137,17 +138,16 @@ class TrainOwnTest(absltest.TestCase):
     task = _task()
     own, common = _own_models(task)
     how = personalization.Personalization()
-    found, _, losses = _engine(task).train_own(own.copy(), task.client_ids, _ROUND, common, how)
+    found, _, losses = _engine(task).train_own(own.copy(), _ALL, _ROUND, common, how)
     expected, made = _engine(task).train_alone(own.copy(), [_ROUND])
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
-    alone = {client_id: loss for one in made[0].losses for client_id, loss in one.items()}
-    self.assertEqual(losses, alone)
+    np.testing.assert_array_equal(losses.values, made[0].losses[losses.clients])
 
   def test_new_models_take_the_place_of_those_before_unless_they_are_read_only(self):
     task = _task()
     own, common = _own_models(task)
     how = personalization.Personalization(pull=0.1)
-    arguments = task.client_ids, _ROUND, common, how
+    arguments = _ALL, _ROUND, common, how
     before = own.copy()
     copied, _, _ = _engine(task).train_own(_read_only(own), *arguments)
     in_place, _, _ = _engine(task).train_own(own, *arguments)
@@ -159,11 +159,11 @@ class TrainOwnTest(absltest.TestCase):
     task = _task()
     own, common = _own_models(task)
     how = personalization.Personalization(pull=0.1)
-    whole = _engine(task).train_own(_read_only(own), task.client_ids, _ROUND, common, how)
+    whole = _engine(task).train_own(_read_only(own), _ALL, _ROUND, common, how)
     with small_messages.limit(4 * 2 * task.num_parameters):
-      cut = _engine(task).train_own(_read_only(own), task.client_ids, _ROUND, common, how)
+      cut = _engine(task).train_own(_read_only(own), _ALL, _ROUND, common, how)
     np.testing.assert_array_equal(cut[0], whole[0])
-    self.assertEqual(cut[2], whole[2])
+    np.testing.assert_array_equal(cut[2].values, whole[2].values)
 
   def test_counts_steps_and_what_is_shared(self):
     task = _task("mlp")
@@ -173,7 +173,7 @@ class TrainOwnTest(absltest.TestCase):
         (personalization.Personalization(head_epochs=3), 5),
     ):
       engine_ = _engine(task)
-      engine_.train_own(own.copy(), task.client_ids, _ROUND, common, how, num_shared=7)
+      engine_.train_own(own.copy(), _ALL, _ROUND, common, how, num_shared=7)
       # Steps of 20 examples: of a, b, d and e.
       self.assertEqual(
           engine_.cost.values(), (num_epochs * (1 + 1 + 3 + 3), 4 * 4 * 7, 4 * 4 * 7)
@@ -184,7 +184,7 @@ class TrainOwnTest(absltest.TestCase):
     own, common = _own_models(task)
     how = personalization.Personalization(pull=1e30)
     with self.assertRaisesRegex(divergence.TrainingDiverged, "round 4.*'[abde]'"):
-      _engine(task, 1e25).train_own(own, task.client_ids, _ROUND, common, how)
+      _engine(task, 1e25).train_own(own, _ALL, _ROUND, common, how)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Tests for experiments.draft_schema and fl_clustering.tables.draft."""
 
+import csv
 import dataclasses
 import os
 import re
@@ -41,10 +42,10 @@ class DraftSchemaTest(parameterized.TestCase):
     """Drafts anew; returns the schema, and what is printed of each column."""
     if os.path.exists(self.output):
       os.remove(self.output)
-    printed = in_process.run_main(
+    self.printed = in_process.run_main(
         draft_schema.main, f"--data_dir={self.sample}", f"--output={self.output}", *arguments
     )
-    lines = dict(line.split(":", 1) for line in printed.splitlines() if ":" in line)
+    lines = dict(line.split(":", 1) for line in self.printed.splitlines() if ":" in line)
     return schema_lib.load(self.output), lines
 
   def _opened(self, schema, client="a"):
@@ -140,9 +141,19 @@ class DraftSchemaTest(parameterized.TestCase):
     np.testing.assert_array_equal(opened["b"]["two"]["y"], [2, 1])
 
   @parameterized.parameters(
+      ('\ufeff"weight, kg";"height, cm, or 0";age', ";"), ("weight, kg;age", ";"), ("a;b,c,d", ","),
+      ("age", ","), ('"a\tb"|"c\td"|e', "|"),
+  )
+  def test_finds_the_delimiter(self, header, delimiter):
+    num_cells = len(next(csv.reader([header], delimiter=delimiter)))
+    self._write("a.csv", f"{header}\n{delimiter.join('1' * num_cells)}\n")
+    self.assertEqual(self._run()[0].delimiter, delimiter)
+
+  @parameterized.parameters(
       ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1: .*','"),
       ("id;age;sex\n7;40;f\n", "b.csv, line 1, column 'ill'"),
       ("id;age;sex;ill;city\n7;40;f;1;\n7;40\n8;40;f;1;\n", "b.csv, line 3"),
+      ("id;age;sex;ill;\n7;40;f;1;\n7;40;f;1\n", "b.csv, line 3"),
   )
   def test_refuses_files_and_says_where(self, text, where):
     self._write("b.csv", text)
@@ -163,6 +174,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.feature_names, ("x", "c=u", "c=v", "n"))
     self.assertEqual(schema.missing, "mean")
     self.assertLen(self._opened(schema), 2)
+
+  def test_hints_at_codes_of_parquet_files(self):
+    self._write_parquet(pd.DataFrame({"x": ["007", "12", "12"]}))
+    self.assertIn("a number; '007'", self._run()[1]["x"])
+
+  def test_hints_at_names_that_are_numbers(self):
+    self._run("--exclude=city")
+    self.assertNotIn("the names", self.printed)
+    self._write("a.csv", "0,1\n7,8\n")
+    schema, _ = self._run()
+    self.assertIn("the names", self.printed)
+    self.assertEqual(schema.feature_names, ("0", "1"))
 
   def test_the_index_of_a_frame_is_left_out_unless_it_is_named(self):
     frame = pd.DataFrame({"x": [0.5, 1.5]}, index=pd.Index([7, 8], name="id"))

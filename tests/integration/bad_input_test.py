@@ -66,6 +66,10 @@ class BadInputTest(parameterized.TestCase):
       ("pacfl_angle", "--methods=pacfl", "--pacfl_angle=91"),
       ("ifca_start", "--methods=cfl", "--ifca_start=random"),
       ("cfl_ratio", "--methods=cfl", "--cfl_ratio=0"), ("seed", "--seed=-1"),
+      ("methods", "--engine=jax", "--methods=kmeans,cfl"),
+      ("personal", "--engine=jax", "--personal=ditto"),
+      ("aggregator", "--engine=jax", "--aggregator=dp"),
+      ("clients_per_block", "--clients_per_block=5"),
   )
   def test_flags(self, name, *flags):
     result = program.run(*flags, f"--output_dir={self.folder}/run")

@@ -7,6 +7,7 @@ import numpy as np
 from fl_clustering.engine import participation
 from fl_clustering.methods import cfl
 from fl_clustering.methods import controls
+from tests import letters
 from tests.methods import point_engine
 
 _SETTINGS = cfl.Cfl(cfl_ratio=0.4, cfl_gap=0.2)
@@ -23,19 +24,19 @@ _QUARTERS = _points({(4, 2): "ag", (4, -2): "dh", (-4, 2): "be", (-4, -2): "cf"}
 _ONE_AND_A_HALF = _points({(4, 1): "ac", (4, -3): "e", (-4, 0): "bdf"})
 
 
-def _start(points, settings=_SETTINGS, new_client_ids=()):
-  engine = point_engine.PointEngine(points, new_client_ids)
+def _start(points, settings=_SETTINGS, new_clients=""):
+  engine = point_engine.PointEngine(points, new_clients)
   one = cfl.cfl(settings, engine)
   state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
   return engine, one, state
 
 
-def _run(points, num_rounds, client_ids=None, **details):
+def _run(points, num_rounds, **details):
   """Returns the engine, the method and all its states."""
   engine, one, state = _start(points, **details)
   states = [state]
   for number in range(1, num_rounds + 1):
-    round_ = participation.Round(number, client_ids or engine.client_ids, 3)
+    round_ = participation.Round(number, engine.clients, 3)
     states.append(one.next(states[-1], round_)[0])
   return engine, one, states
 
@@ -56,7 +57,7 @@ class HalvesTest(parameterized.TestCase):
 
   def _halves(self, updates, num_examples=None, **settings):
     updates = np.array(updates, np.float32)
-    num_examples = num_examples or (1,) * len(updates)
+    num_examples = np.array(num_examples or (1,) * len(updates))
     found = cfl.Cfl(**settings).halves(updates, num_examples)
     # Neither steps nor rates count: updates as much longer or shorter are the same.
     for factor in (1e-4, 50):
@@ -131,24 +132,25 @@ class CflTest(absltest.TestCase):
     fedavg = controls.fedavg(None, engine)
     other = fedavg.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
     for number in (1, 2):
-      round_ = participation.Round(number, ("a", "b", "d"), 1)
+      round_ = participation.Round(number, letters.clients("abd"), 1)
       state, losses = one.next(state, round_)
       other, other_losses = fedavg.next(other, round_)
-      self.assertEqual((state.members, losses), (other.members, other_losses))
+      self.assertEqual(letters.names(state.members), letters.names(other.members))
+      self.assertEqual(letters.losses(losses), letters.losses(other_losses))
       np.testing.assert_array_equal(state.vectors, other.vectors)
 
   def test_finds_four_groups(self):
     _, _, states = _run(_QUARTERS, 12)
-    self.assertEqual(states[1].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+    self.assertEqual(letters.names(states[1].members), ("adgh", "bcef"))
     # Both halves start from the model that was split.
     np.testing.assert_array_equal(states[1].vectors, [[0, 0, 10]] * 2)
     # They are not split while they move.
-    self.assertEqual(states[3].members, states[1].members)
+    self.assertEqual(letters.names(states[3].members), letters.names(states[1].members))
     np.testing.assert_allclose(states[3].vectors, [[3, 0, 10], [-3, 0, 10]])
-    quarters = (("a", "g"), ("b", "e"), ("d", "h"), ("c", "f"))
-    self.assertEqual(states[5].members, quarters)
+    quarters = ("ag", "be", "dh", "cf")
+    self.assertEqual(letters.names(states[5].members), quarters)
     np.testing.assert_array_equal(states[5].vectors[2:], states[5].vectors[:2])
-    self.assertEqual(states[12].members, quarters)
+    self.assertEqual(letters.names(states[12].members), quarters)
     np.testing.assert_allclose(
         states[12].vectors,
         [[4, 2, 10], [-4, 2, 10], [4, -2, 10], [-4, -2, 10]],
@@ -158,38 +160,38 @@ class CflTest(absltest.TestCase):
   def test_clients_weigh_by_their_examples(self):
     engine, one, state = _start(_QUARTERS)
     # The mean of all is 0 if all count alike; thus it is -1.6 in x, of updates of length 2.2.
-    engine.num_examples.update(dict.fromkeys("bcef", 9))
-    after, _ = one.next(state, participation.Round(7, engine.client_ids, 3))
+    engine.num_examples[letters.clients("bcef")] = 9
+    after, _ = one.next(state, participation.Round(7, engine.clients, 3))
     self.assertLen(after.members, 1)
 
   def test_few_clients_are_not_split(self):
     _, _, states = _run(_QUARTERS, 12, settings=cfl.Cfl(0.4, 0.2, 5))
-    self.assertEqual(states[12].members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+    self.assertEqual(letters.names(states[12].members), ("adgh", "bcef"))
 
   def test_the_second_split_is_of_the_clusters_own_clients(self):
     _, _, states = _run(_ONE_AND_A_HALF, 9)
-    self.assertEqual(states[1].members, (("a", "c", "e"), ("b", "d", "f")))
-    self.assertEqual(states[9].members, (("a", "c"), ("b", "d", "f"), ("e",)))
+    self.assertEqual(letters.names(states[1].members), ("ace", "bdf"))
+    self.assertEqual(letters.names(states[9].members), ("ac", "bdf", "e"))
 
   def test_few_take_part_in_the_round_of_a_cluster_that_is_large_enough(self):
     _, one, state = _start(_QUARTERS, settings=cfl.Cfl(0.4, 0.2, cfl_min_clients=8))
-    after, _ = one.next(state, participation.Round(7, ("a", "c", "e", "g"), 3))
+    after, _ = one.next(state, participation.Round(7, letters.clients("aceg"), 3))
     self.assertLen(after.members, 2)
 
   def test_all_members_are_asked_before_a_split(self):
     engine, one, state = _start(_QUARTERS)
-    engine.points["c"] += np.array([0, 0, 0.5], np.float32)
+    engine.points[2] += np.array([0, 0, 0.5], np.float32)
     # "a" and "g" pull in the opposite direction of "c".
-    engine.num_examples["c"] = 2
-    round_ = participation.Round(7, ("a", "c", "g"), 3)
+    engine.num_examples[2] = 2
+    round_ = participation.Round(7, letters.clients("acg"), 3)
     after, losses = one.next(state, round_)
     # The others train what these trained, too.
     self.assertEqual(
-        engine.trained_alone, [(("b", "d", "e", "f", "h"), [0, 0, 10], round_)]
+        engine.trained_alone, [("bdefh", [0, 0, 10], round_)]
     )
-    self.assertEqual(after.members, (("a", "d", "g", "h"), ("b", "c", "e", "f")))
+    self.assertEqual(letters.names(after.members), ("adgh", "bcef"))
     # The model is what the round's own clients made of it.
-    self.assertEqual([set(of_model) for of_model in losses], [{"a", "c", "g"}])
+    self.assertEqual(letters.names(one.clients for one in losses), ("acg",))
     np.testing.assert_allclose(after.vectors, [[0, 0, 10.125]] * 2, atol=1e-6)
 
   def test_no_split_if_all_members_see_it_otherwise(self):
@@ -197,14 +199,15 @@ class CflTest(absltest.TestCase):
     moved = np.array([[0, -5, 10]], np.float32)
     state = type(state)(moved, state.members, state.memory)
     points = {"a": (4, -4.9, 10), "c": (-4, -5, 10)}
-    engine.points.update({c: np.array(point, np.float32) for c, point in points.items()})
-    after, _ = one.next(state, participation.Round(7, ("a", "c", "f"), 3))
+    for name, point in points.items():
+      engine.points[int(letters.clients(name)[0])] = np.array(point, np.float32)
+    after, _ = one.next(state, participation.Round(7, letters.clients("acf"), 3))
     self.assertLen(engine.trained_alone, 1)
     self.assertLen(after.members, 1)
 
   def test_nobody_is_asked_where_nothing_splits(self):
     engine, one, state = _start(_QUARTERS)
-    one.next(state, participation.Round(7, ("a", "d", "g"), 3))
+    one.next(state, participation.Round(7, letters.clients("adg"), 3))
     self.assertEmpty(engine.trained_alone)
 
 
@@ -212,11 +215,10 @@ class NewClientsTest(absltest.TestCase):
 
   def test_follow_the_splits(self):
     new = {"x": (3.5, 3, 10), "y": (3, -2, 10), "z": (-3, 1, 10)}
-    engine, one, states = _run({**_QUARTERS, **new}, 5, new_client_ids="xyz")
-    self.assertEqual(
-        states[5].members, (("a", "g"), ("b", "e"), ("d", "h"), ("c", "f"))
+    engine, one, states = _run({**_QUARTERS, **new}, 5, new_clients="xyz")
+    self.assertEqual(letters.names(states[5].members), ("ag", "be", "dh", "cf")
     )
-    placement = one.place(None, states[5], ("x", "y", "z"))
+    placement = one.place(None, states[5], letters.clients("xyz"))
     self.assertEqual(placement.clusters, ((0,), (2,), (1,)))
     np.testing.assert_array_equal(placement.vectors, states[5].vectors[[0, 2, 1]])
     # They train as the clients did in the rounds of the splits, from the same models.
@@ -225,22 +227,22 @@ class NewClientsTest(absltest.TestCase):
         [(ids, start, (round_.number, round_.num_epochs))
          for ids, start, round_ in engine.trained_alone],
         [
-            (("x", "y", "z"), before[0].tolist(), (1, 3)),
-            (("x", "y"), before[1].tolist(), (5, 3)),
-            (("z",), before[2].tolist(), (5, 3)),
+            ("xyz", before[0].tolist(), (1, 3)),
+            ("xy", before[1].tolist(), (5, 3)),
+            ("z", before[2].tolist(), (5, 3)),
         ],
     )
 
   def test_a_large_update_counts_no_more_than_another(self):
     # Without "c", which pulls far, "x" resembles "a" and "b".
     points = _points({(2, 0): "ab", (8, 40): "c", (-6, -20): "de"})
-    _, one, states = _run({**points, "x": (8, -4, 10)}, 1, new_client_ids="x")
-    self.assertEqual(states[1].members, (("a", "b", "c"), ("d", "e")))
-    self.assertEqual(one.place(None, states[1], ("x",)).clusters, ((0,),))
+    _, one, states = _run({**points, "x": (8, -4, 10)}, 1, new_clients="x")
+    self.assertEqual(letters.names(states[1].members), ("abc", "de"))
+    self.assertEqual(one.place(None, states[1], letters.clients("x")).clusters, ((0,),))
 
   def test_without_splits_there_is_one_cluster(self):
-    engine, one, state = _start({**_QUARTERS, "x": (4, 0, 10)}, new_client_ids="x")
-    self.assertEqual(one.place(None, state, ("x",)).clusters, ((0,),))
+    engine, one, state = _start({**_QUARTERS, "x": (4, 0, 10)}, new_clients="x")
+    self.assertEqual(one.place(None, state, letters.clients("x")).clusters, ((0,),))
     self.assertEmpty(engine.trained_alone)
 
 

@@ -123,17 +123,17 @@ class ManyVectorsTest(parameterized.TestCase):
 
 class ClientDistancesTest(absltest.TestCase):
 
-  def test_sorted_by_id(self):
+  def test_sorted_by_client(self):
     weights = client_weights.ClientWeights(
-        ("b", "c", "a"), np.array([[0], [10], [1]], np.float32), np.zeros(1, np.float32)
+        np.array([1, 2, 0]), np.array([[0], [10], [1]], np.float32), np.zeros(1, np.float32)
     )
-    ids, condensed = distances.client_distances(weights, "weights", "l2")
-    self.assertEqual(ids, ("a", "b", "c"))
+    clients, condensed = distances.client_distances(weights, "weights", "l2")
+    np.testing.assert_array_equal(clients, [0, 1, 2])
     np.testing.assert_array_equal(condensed, [1, 9, 10])
 
   def test_uses_the_representation(self):
     weights = client_weights.ClientWeights(
-        ("a", "b"), np.array([[3], [9]], np.float32), np.ones(1, np.float32)
+        np.arange(2), np.array([[3], [9]], np.float32), np.ones(1, np.float32)
     )
     _, condensed = distances.client_distances(weights, "normalized_update", "l2")
     np.testing.assert_array_equal(condensed, [0])

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.methods.dynamic_distance."""
 
 import itertools
+from typing import NamedTuple
 from unittest import mock
 
 from absl.testing import absltest
@@ -24,8 +25,8 @@ _ARTICLE_CLUSTERS = {
 
 def _weights(vectors):
   vectors = np.asarray(vectors, np.float32)
-  ids = tuple(f"client_{i}" for i in range(len(vectors)))
-  return client_weights.ClientWeights(ids, vectors, np.zeros(vectors.shape[1], np.float32))
+  clients = np.arange(len(vectors))
+  return client_weights.ClientWeights(clients, vectors, np.zeros(vectors.shape[1], np.float32))
 
 
 def _graph_of(*cliques):
@@ -51,14 +52,25 @@ def _maximal_cliques(neighbours):
   return found
 
 
+class _Found(NamedTuple):
+  """Clusters by their clients' ids, and the warning."""
+
+  clusters: tuple[tuple[str, ...], ...]
+  warning: str | None
+
+
 def _clusters(neighbours, *bounds, **more_bounds):
   """Returns the clusters of a graph, from every client's id to its neighbours' ids."""
   ids = sorted(neighbours)
   is_edge = np.array([[one in neighbours[other] for one in ids] for other in ids])
   clusters, warning = dynamic_distance.cluster_neighbours(is_edge, *bounds, **more_bounds)
-  return cluster_assignment.ClusterAssignment.from_clusters(
-      tuple(neighbours), [[ids[i] for i in members] for members in clusters], warning
+  place = {client_id: i for i, client_id in enumerate(neighbours)}
+  found = cluster_assignment.ClusterAssignment.from_clusters(
+      [[place[ids[i]] for i in members] for members in clusters], warning
   )
+  cluster_assignment.check_covers(found.clusters, np.arange(len(ids)))
+  names = list(neighbours)
+  return _Found(tuple(tuple(names[i] for i in one) for one in found.clusters), warning)
 
 
 def _moon_moser(num_triples):
@@ -169,7 +181,6 @@ class ClusterNeighboursTest(parameterized.TestCase):
     alone = {str(i): [] for i in range(6)}
     assignment = _clusters(alone, max_clusters=4)
     self.assertLen(assignment.clusters, 6)
-    assignment.check_covers(tuple(alone))
     self.assertRegex(
         assignment.warning,
         "6 maximal cliques, `max_clusters`=4: 6 of them are used. Fewer would leave "
@@ -185,7 +196,6 @@ class ClusterNeighboursTest(parameterized.TestCase):
     neighbours = _moon_moser(40)
     assignment = _clusters(neighbours, max_clusters=32)
     self.assertLen(assignment.clusters, 32)
-    assignment.check_covers(tuple(neighbours))
     for members in assignment.clusters:
       self.assertTrue(_is_maximal_clique(neighbours, members))
     self.assertRegex(assignment.warning, "more than 100000 maximal.*`max_clusters`=32: 32 ")
@@ -194,7 +204,6 @@ class ClusterNeighboursTest(parameterized.TestCase):
   def test_clients_not_seen_get_cliques_that_grow_from_them(self, max_cliques):
     neighbours = _random_graph(max_cliques, 40, 0.4)
     assignment = _clusters(neighbours, 10, max_cliques)
-    assignment.check_covers(tuple(neighbours))
     for members in assignment.clusters:
       self.assertTrue(_is_maximal_clique(neighbours, members))
     self.assertRegex(assignment.warning, f"more than {max_cliques} maximal cliques")
@@ -208,7 +217,6 @@ class ClusterNeighboursTest(parameterized.TestCase):
       # 20 members each: the bound is passed with the 21st.
       assignment = _clusters(dense, 4, 1_000)
       self.assertRegex(assignment.warning, "more than 21 maximal")
-      assignment.check_covers(tuple(dense))
 
 
 class DynamicDistanceTest(parameterized.TestCase):
@@ -227,10 +235,7 @@ class DynamicDistanceTest(parameterized.TestCase):
     assignment = dynamic_distance.DynamicDistance(threshold)(
         weights, np.random.default_rng(0)
     )
-    self.assertEqual(
-        assignment.clusters,
-        tuple(tuple(f"client_{i}" for i in members) for members in expected),
-    )
+    self.assertEqual(tuple(tuple(members) for members in assignment.clusters), expected)
 
   @parameterized.named_parameters(
       ("largest", 1e308, "`distance_threshold`=1e\\+308 puts all 4 clients into one cluster"),
@@ -268,18 +273,16 @@ class DynamicDistanceTest(parameterized.TestCase):
     group = dynamic_distance.DynamicDistance(
         "mean", representation="normalized_update"
     )
-    self.assertEqual(
-        group(weights, np.random.default_rng(0)).clusters,
-        (("client_0", "client_1"), ("client_2",)),
-    )
+    found = group(weights, np.random.default_rng(0)).clusters
+    self.assertEqual([members.tolist() for members in found], [[0, 1], [2]])
 
   def test_budget_is_used(self):
     vectors = np.random.default_rng(0).normal(size=(40, 10))
-    group = dynamic_distance.DynamicDistance("mean", max_clusters=12)
+    group = dynamic_distance.DynamicDistance("mean", max_clusters=14)
     assignment = group(_weights(vectors), np.random.default_rng(0))
-    self.assertLen(assignment.clusters, 12)
+    self.assertLen(assignment.clusters, 14)
     self.assertTrue(assignment.overlapping)
-    self.assertIn("`max_clusters`=12", assignment.warning)
+    self.assertIn("`max_clusters`=14", assignment.warning)
 
   @parameterized.named_parameters(
       ("threshold", {"distance_threshold": "far"}, "`distance_threshold`.*'far'"),

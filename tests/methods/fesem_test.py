@@ -8,14 +8,15 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import controls
 from fl_clustering.methods import fesem
 from fl_clustering.methods import method
+from tests import letters
 from tests.methods import point_engine
 
 _POINTS = {"a": (0.0, 0.0), "b": (10.0, 0.0), "c": (0.0, 2.0), "d": (10.0, 2.0), "e": (8.0, 0.0)}
-_ALL = tuple(_POINTS)
+_ALL = "abcde"
 
 
-def _round(number, client_ids=_ALL):
-  return participation.Round(number, client_ids, 1)
+def _round(number, names=_ALL):
+  return participation.Round(number, letters.clients(names), 1)
 
 
 class NearestTest(absltest.TestCase):
@@ -34,23 +35,25 @@ class FesemTest(parameterized.TestCase):
     one = fesem.fesem(fesem.Fesem(num_clusters), engine)
     return engine, one
 
-  @parameterized.parameters(({c: 1 for c in _ALL},), (dict(zip(_ALL, (5, 1, 2, 3, 7))),))
+  @parameterized.parameters(((1,) * 5,), ((5, 1, 2, 3, 7),))
   def test_one_center_is_fedavg(self, num_examples):
     engine, one = self._fesem(1)
-    engine.num_examples = num_examples
+    engine.num_examples = np.array(num_examples)
     states = []
     for each in (one, controls.fedavg(None, engine)):
       pretrained = point_engine.pretrained(engine)
       state = each.initialize(pretrained, np.random.default_rng(0))
       for number in (3, 4):
-        state, losses = each.next(state, _round(number, ("a", "b", "e")))
-      states.append((state.members, state.vectors.tolist(), losses))
+        state, losses = each.next(state, _round(number, "abe"))
+      states.append(
+          (letters.names(state.members), state.vectors.tolist(), letters.losses(losses))
+      )
     self.assertEqual(*states)
 
   def test_starts_from_the_clusters_of_k_means(self):
     engine, one = self._fesem(2)
     state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
-    self.assertEqual(state.members, (("a", "c"), ("b", "d", "e")))
+    self.assertEqual(letters.names(state.members), ("ac", "bde"))
     np.testing.assert_allclose(state.vectors, [[0, 1], [28 / 3, 2 / 3]], rtol=1e-6)
     self.assertFalse(one.from_start)
 
@@ -58,39 +61,40 @@ class FesemTest(parameterized.TestCase):
     engine, one = self._fesem(2)
     vectors = np.array([[0, 0], [4, 0]], np.float32)
     # "b" and "d" are in the wrong cluster.
-    state = method.ClusterState(vectors, (("a", "b", "c", "d"), ("e",)))
+    state = method.ClusterState(vectors, letters.clusters("abcd", "e"))
     after, losses = one.next(state, _round(1))
-    self.assertEqual([set(of_center) for of_center in losses], [set("abcd"), {"e"}])
+    self.assertEqual(letters.names(one.clients for one in losses), ("abcd", "e"))
     # Half the way to the clients' points, on average.
     np.testing.assert_allclose(after.vectors, [[2.5, 0.5], [6, 0]])
     # What "b" trained is at (5, 0), what "d" trained at (5, 1).
-    self.assertEqual(after.members, (("a", "c"), ("b", "d", "e")))
+    self.assertEqual(letters.names(after.members), ("ac", "bde"))
 
   def test_the_new_centers_count(self):
     _, one = self._fesem(2, {"a": (0.0,), "b": (7.0,), "c": (12.0,)})
-    state = method.ClusterState(np.array([[0], [4]], np.float32), (("a", "b"), ("c",)))
-    after, _ = one.next(state, _round(1, ("a", "b", "c")))
+    state = method.ClusterState(np.array([[0], [4]], np.float32), letters.clusters("ab", "c"))
+    after, _ = one.next(state, _round(1, "abc"))
     # What "b" trained is at 3.5: nearer to 4, where the second center was.
     np.testing.assert_allclose(after.vectors, [[1.75], [8]])
-    self.assertEqual(after.members, state.members)
+    self.assertEqual(letters.names(after.members), ("ab", "c"))
 
   def test_who_does_not_take_part_stays(self):
     _, one = self._fesem(2)
     state = method.ClusterState(
-        np.array([[0, 0], [4, 0]], np.float32), (("a", "b", "c", "d"), ("e",))
+        np.array([[0, 0], [4, 0]], np.float32), letters.clusters("abcd", "e")
     )
-    after, _ = one.next(state, _round(1, ("a", "b")))
+    after, _ = one.next(state, _round(1, "ab"))
     # "d" would be as near to the second center as "b".
-    self.assertEqual(after.members, (("a", "c", "d"), ("b", "e")))
+    self.assertEqual(letters.names(after.members), ("acd", "be"))
 
   def test_a_center_without_clients_keeps_its_weights(self):
     _, one = self._fesem(2)
     state = method.ClusterState(
-        np.array([[5, 0], [90, 0]], np.float32), (_ALL, ()), warning="a warning"
+        np.array([[5, 0], [90, 0]], np.float32), letters.clusters(_ALL, ""), warning="a warning"
     )
     after, losses = one.next(state, _round(1))
     np.testing.assert_array_equal(after.vectors[1], [90, 0])
-    self.assertEqual((after.members, losses[1]), ((_ALL, ()), {}))
+    self.assertEqual(letters.names(after.members), (_ALL, ""))
+    self.assertEmpty(losses[1].clients)
     self.assertEqual(after.warning, "a warning")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import flexcfl
 from fl_clustering.methods import method
+from tests import letters
 from tests.methods import point_engine
 
 _GLOBAL = np.array([5, -3, 2], np.float32)
@@ -16,7 +17,7 @@ _UPDATES = {"a": (1, 0.1, 0), "b": (0, 0.2, 2), "c": (9, 0, 0.3), "d": (0.1, 0, 
 
 def _weights(updates):
   vectors = _GLOBAL + np.array(list(updates.values()), np.float32)
-  return client_weights.ClientWeights(tuple(updates), vectors, _GLOBAL)
+  return client_weights.ClientWeights(letters.clients(updates), vectors, _GLOBAL)
 
 
 def _group(updates, num_clusters, seed=0):
@@ -45,28 +46,25 @@ class CosinesWithDirectionsTest(parameterized.TestCase):
 class FlexCflTest(absltest.TestCase):
 
   def test_groups_by_direction(self):
-    self.assertEqual(_group(_UPDATES, 2).clusters, (("a", "c"), ("b", "d")))
+    self.assertEqual(letters.names(_group(_UPDATES, 2).clusters), ("ac", "bd"))
 
   def test_opposite_directions_differ(self):
     updates = {"a": (1, 0, 0), "b": (-1, 0, 0), "c": (2, 0, 0), "d": (-3, 0, 0)}
-    self.assertEqual(_group(updates, 2).clusters, (("a", "c"), ("b", "d")))
+    self.assertEqual(letters.names(_group(updates, 2).clusters), ("ac", "bd"))
 
   def test_as_many_directions_count_as_there_are_clusters(self):
     updates = {"a": (10, 0, 0), "b": (0, 20, 0), "c": (11, 0, 0), "d": (0, 21, 0)}
     # Short ones, whose main direction is the third of all.
-    for i in range(1, 4):
-      updates[f"e{i}"], updates[f"f{i}"] = (0.03 * i, 0, 0.1 * i), (0, 0.03 * i, 0.1 * i)
-    self.assertEqual(
-        set(map(frozenset, _group(updates, 2).clusters)),
-        {frozenset({"a", "c", "e1", "e2", "e3"}), frozenset({"b", "d", "f1", "f2", "f3"})},
-    )
+    for i, (one, other) in enumerate(("ef", "gh", "ij"), start=1):
+      updates[one], updates[other] = (0.03 * i, 0, 0.1 * i), (0, 0.03 * i, 0.1 * i)
+    self.assertEqual(letters.names(_group(updates, 2).clusters), ("acegi", "bdfhj"))
 
   def test_equal_clients_are_not_torn_apart(self):
     rng = np.random.default_rng(0)
     updates = {c: rng.normal(size=3) for c in "abc"}
-    twins = {**updates, **{c.upper(): update for c, update in updates.items()}}
+    twins = {**updates, **dict(zip("def", updates.values()))}
     found = _group(twins, 5)
-    self.assertEqual(found.clusters, (("a", "A"), ("b", "B"), ("c", "C")))
+    self.assertEqual(letters.names(found.clusters), ("ad", "be", "cf"))
     self.assertEqual(
         found.warning,
         "K-means found 3 clusters instead of `num_clusters`=5: too many clients have identical "
@@ -78,7 +76,7 @@ class FlexCflTest(absltest.TestCase):
       _group(_UPDATES, 5)
 
   def test_one_client(self):
-    self.assertEqual(_group({"a": (1, 2, 3)}, 1).clusters, (("a",),))
+    self.assertEqual(letters.names(_group({"a": (1, 2, 3)}, 1).clusters), ("a",))
 
   def test_clusters_start_from_the_means_of_all_weights(self):
     weights = _weights(_UPDATES)
@@ -88,7 +86,7 @@ class FlexCflTest(absltest.TestCase):
     state = one.initialize(pretrained, np.random.default_rng(0))
     self.assertFalse(one.from_start)
     np.testing.assert_array_equal(
-        state.vectors, [weights.mean_of("ac"), weights.mean_of("bd")]
+        state.vectors, [weights.mean_of(members) for members in letters.clusters("ac", "bd")]
     )
 
   def test_new_clients_join_by_the_cosine_with_the_mean_update(self):
@@ -100,7 +98,7 @@ class FlexCflTest(absltest.TestCase):
     one = flexcfl.flexcfl(flexcfl.FlexCfl(2), engine)
     pretrained = method.Pretrained(_GLOBAL, _GLOBAL, weights, new)
     state = one.initialize(pretrained, np.random.default_rng(0))
-    placement = one.place(pretrained, state, ("y", "x"))
+    placement = one.place(pretrained, state, letters.clients("yx"))
     self.assertEqual(placement.clusters, ((1,), (0,)))
     np.testing.assert_array_equal(placement.vectors, state.vectors[[1, 0]])
 

@@ -9,9 +9,10 @@ import numpy as np
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import flux
 from fl_clustering.methods import method
+from tests import letters
 
 _NAN = np.nan
-_IDS = tuple("abcdef")
+_NAMES = "abcdef"
 
 
 def _moments(overall, *of_labels):
@@ -22,17 +23,18 @@ def _moments(overall, *of_labels):
 class _Engine:
   """Returns given moments, without labels only those over all."""
 
-  def __init__(self, moments, client_ids=_IDS):
-    self.client_ids = client_ids
+  def __init__(self, moments, names=_NAMES):
+    self.clients = letters.clients(names)
     self.model = types.SimpleNamespace(
         num_classes=2, parameter_shapes={"a": (3,), "kernel": (2, 2), "bias": (2,)}
     )
     self.asked = []
     self._moments = moments
 
-  def moments(self, vector, client_ids, by_label):
-    self.asked.append((vector, tuple(client_ids), by_label))
-    found = np.stack([self._moments[c] for c in client_ids])
+  def moments(self, vector, clients, by_label):
+    names = letters.name(clients)
+    self.asked.append((vector, names, by_label))
+    found = np.stack([self._moments[name] for name in names])
     return found if by_label else found[:, :1]
 
 
@@ -47,16 +49,16 @@ _OF_CLIENTS = {
 }
 
 
-def _pretrained(client_ids=_IDS):
-  vectors = np.arange(9 * len(client_ids), dtype=np.float32).reshape(len(client_ids), 9)
+def _pretrained(clients):
+  vectors = np.arange(9 * len(clients), dtype=np.float32).reshape(len(clients), 9)
   start = np.zeros(9, np.float32)
-  weights = client_weights.ClientWeights(tuple(client_ids), vectors, start)
+  weights = client_weights.ClientWeights(clients, vectors, start)
   return method.Pretrained(start, np.arange(9, dtype=np.float32), weights)
 
 
 def _start(engine, **settings):
   one = flux.flux(flux.Flux(**settings), engine)
-  pretrained = _pretrained(engine.client_ids)
+  pretrained = _pretrained(engine.clients)
   return one, pretrained, one.initialize(pretrained, np.random.default_rng(0))
 
 
@@ -122,18 +124,18 @@ class FluxTest(parameterized.TestCase):
 
   def test_finds_clusters_and_starts_from_their_means(self):
     _, pretrained, state = _start(_Engine(_OF_CLIENTS))
-    self.assertEqual(state.members, (("a", "c", "e"), ("b", "d"), ("f",)))
+    self.assertEqual(letters.names(state.members), ("ace", "bd", "f"))
     self.assertIsNone(state.warning)
     weights = pretrained.client_weights
     np.testing.assert_array_equal(
-        state.vectors, [weights.mean_of(members) for members in ("ace", "bd", "f")]
+        state.vectors, [weights.mean_of(members) for members in letters.clusters("ace", "bd", "f")]
     )
 
   def test_asks_for_what_a_random_last_layer_makes_of_the_global_model(self):
     engine = _Engine(_OF_CLIENTS)
     _, _, state = _start(engine)
-    ((vector, client_ids, by_label),) = engine.asked
-    self.assertEqual((client_ids, by_label), (_IDS, True))
+    ((vector, names, by_label),) = engine.asked
+    self.assertEqual((names, by_label), (_NAMES, True))
     kernel = np.random.default_rng(0).normal(size=(2, 2)) / np.sqrt(2)
     np.testing.assert_allclose(vector, [0, 1, 2, *kernel.ravel(), 0, 0], rtol=1e-6)
     np.testing.assert_array_equal(state.memory["kernel"], kernel)
@@ -145,19 +147,19 @@ class FluxTest(parameterized.TestCase):
         "c": _moments((100, 0), (1, 0)),
     }
     # In the ranges, "a" and "b" differ by .1 and 1, "b" and "c" by .9 and 0.
-    _, _, state = _start(_Engine(moments, tuple("abc")), flux_radius=0.47)
-    self.assertEqual(state.members, (("a",), ("b", "c")))
+    _, _, state = _start(_Engine(moments, "abc"), flux_radius=0.47)
+    self.assertEqual(letters.names(state.members), ("a", "bc"))
 
   def test_warns_if_nothing_is_grouped(self):
     _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9)
-    self.assertEqual(state.members, (_IDS,))
+    self.assertEqual(letters.names(state.members), (_NAMES,))
     self.assertEqual(
         state.warning,
         "`flux_radius`=1000000000.0 puts all 6 clients into one cluster, so nothing is grouped.",
     )
 
   def test_names_the_rule_if_nothing_is_grouped(self):
-    moments = {c: _OF_CLIENTS["a"] for c in _IDS}
+    moments = {c: _OF_CLIENTS["a"] for c in _NAMES}
     _, _, state = _start(_Engine(moments))
     self.assertEqual(
         state.warning,
@@ -170,11 +172,11 @@ class FluxTest(parameterized.TestCase):
     engine = _Engine({**_OF_CLIENTS, **new})
     one, pretrained, state = _start(engine)
     engine.asked.clear()
-    placement = one.place(pretrained, state, ("x", "y"))
+    placement = one.place(pretrained, state, letters.clients("xy"))
     self.assertEqual(placement.clusters, ((1,), (0,)))
     np.testing.assert_array_equal(placement.vectors, state.vectors[[1, 0]])
-    ((vector, client_ids, by_label),) = engine.asked
-    self.assertEqual((client_ids, by_label), (("x", "y"), False))
+    ((vector, names, by_label),) = engine.asked
+    self.assertEqual((names, by_label), ("xy", False))
     np.testing.assert_array_equal(
         vector[3:7], state.memory["kernel"].ravel().astype(np.float32)
     )
@@ -182,13 +184,13 @@ class FluxTest(parameterized.TestCase):
   def test_new_clients_are_compared_in_the_ranges(self):
     # Means range over 1 and deviations over 100.
     moments = {"a": _moments((0, 0)), "b": _moments((1, 100))}
-    engine = _Engine({**moments, "x": _moments((0.9, 40))}, tuple("ab"))
+    engine = _Engine({**moments, "x": _moments((0.9, 40))}, "ab")
     one, pretrained, state = _start(engine, flux_radius=0.1)
-    self.assertEqual(one.place(pretrained, state, ("x",)).clusters, ((1,),))
+    self.assertEqual(one.place(pretrained, state, letters.clients("x")).clusters, ((1,),))
 
   def test_one_client(self):
-    _, _, state = _start(_Engine(_OF_CLIENTS, ("b",)))
-    self.assertEqual(state.members, (("b",),))
+    _, _, state = _start(_Engine({"a": _OF_CLIENTS["b"]}, "a"))
+    self.assertEqual(letters.names(state.members), ("a",))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from fl_clustering.methods import grouping
 class NumClustersTest(absltest.TestCase):
 
   def test_as_many_as_clients(self):
-    grouping.check_num_clusters(3, ("a", "b", "c"))
+    grouping.check_num_clusters(3, 3)
 
   def test_refuses_more(self):
     with self.assertRaisesRegex(
         ValueError, r"^`num_clusters` must be in \[1, num_clients=3\], got 4\.$"
     ):
-      grouping.check_num_clusters(4, ("a", "b", "c"))
+      grouping.check_num_clusters(4, 3)
 
 
 class DistanceThresholdTest(parameterized.TestCase):

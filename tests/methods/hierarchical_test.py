@@ -11,20 +11,14 @@ from fl_clustering.methods import hierarchical
 
 def _weights(vectors):
   vectors = np.asarray(vectors, np.float32)
-  ids = tuple(f"client_{i}" for i in range(len(vectors)))
-  return client_weights.ClientWeights(ids, vectors, np.ones(vectors.shape[1], np.float32))
+  clients = np.arange(len(vectors))
+  return client_weights.ClientWeights(clients, vectors, np.ones(vectors.shape[1], np.float32))
 
 
 def _group(vectors, **options):
   """Returns the clusters as tuples of row numbers."""
-  weights = _weights(vectors)
-  assignment = hierarchical.Hierarchical(**options)(
-      weights, np.random.default_rng(0)
-  )
-  return tuple(
-      tuple(weights.client_ids.index(client_id) for client_id in members)
-      for members in assignment.clusters
-  )
+  group = hierarchical.Hierarchical(**options)
+  return tuple(map(tuple, group(_weights(vectors), np.random.default_rng(0)).clusters))
 
 
 # A chain of steps 1, 2, 4 on a line.

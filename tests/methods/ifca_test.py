@@ -11,15 +11,17 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import controls
 from fl_clustering.methods import ifca
 from fl_clustering.methods import method
+from fl_clustering.three_phase import config as config_lib
+from tests import letters
 from tests.methods import point_engine
 
 _LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)
 _POINTS = {"a": _LEFT, "b": _RIGHT, "c": _LEFT, "d": _RIGHT, "e": (0.0, 1.0)}
-_GROUPS = (("a", "c", "e"), ("b", "d"))
+_GROUPS = ("ace", "bd")
 
 
-def _round(number, client_ids=tuple(_POINTS)):
-  return participation.Round(number, client_ids, 1)
+def _round(number, names="abcde"):
+  return participation.Round(number, letters.clients(names), 1)
 
 
 def _start_from(vectors, settings, engine):
@@ -59,8 +61,10 @@ class StartTest(parameterized.TestCase):
     ):
       state = one.initialize(pretrained, np.random.default_rng(0))
       for number in (3, 4):
-        state, losses = one.next(state, _round(number, ("a", "b", "e")))
-      states.append((state.members, state.vectors.tolist(), losses))
+        state, losses = one.next(state, _round(number, "abe"))
+      states.append(
+          (letters.names(state.members), state.vectors.tolist(), letters.losses(losses))
+      )
     self.assertEqual(*states)
 
   def test_grouped_are_the_clusters_of_k_means(self):
@@ -68,20 +72,32 @@ class StartTest(parameterized.TestCase):
     one = ifca.ifca(ifca.Ifca(2), engine)
     state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
     self.assertFalse(one.from_start)
-    self.assertEqual(state.members, _GROUPS)
+    self.assertEqual(letters.names(state.members), _GROUPS)
     np.testing.assert_allclose(state.vectors, [[0, 1 / 3], [10, 0]], rtol=1e-6)
+
+  def test_grouped_by_sketches_are_what_their_clients_train_in_one_round(self):
+    engine = point_engine.PointEngine(_POINTS)
+    engine.schedule = config_lib.ThreePhaseConfig(num_clients=5, pretrain_rounds=3)
+    one = ifca.ifca(ifca.Ifca(2, "sketch"), engine)
+    pretrained = dataclasses.replace(point_engine.pretrained(engine), client_weights=None)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertFalse(one.uses_own_weights)
+    self.assertEqual(engine.trained, [_GROUPS])
+    self.assertEqual(letters.names(state.members), _GROUPS)
+    of_groups = np.array([[0, 1 / 3], [10, 0]])
+    np.testing.assert_allclose(state.vectors, (pretrained.vector + of_groups) / 2, rtol=1e-6)
 
   def test_perturbed_are_as_far_apart_as_the_clients(self):
     rng = np.random.default_rng(5)
     # Of 2,000 numbers, a half varies between the clients and a half does not.
     spread = np.repeat([3.0, 0.0], 1000)
     engine = point_engine.PointEngine(
-        {str(i): 7 + spread * rng.normal(size=2000) for i in range(50)}
+        [7 + spread * rng.normal(size=2000) for _ in range(50)]
     )
     one = ifca.ifca(ifca.Ifca(3, ifca_start="perturbed"), engine)
     pretrained = point_engine.pretrained(engine)
     vectors = one.initialize(pretrained, np.random.default_rng(0)).vectors
-    mean = pretrained.client_weights.mean_of(engine.client_ids)
+    mean = pretrained.client_weights.mean_of(engine.clients)
     np.testing.assert_array_equal(vectors[0], mean)
     for vector in vectors[1:]:
       self.assertBetween((vector - mean)[:1000].std(), 2.7, 3.3)
@@ -91,9 +107,9 @@ class StartTest(parameterized.TestCase):
   def test_perturbed_takes_no_copy_of_all_weights(self):
     rng = np.random.default_rng(0)
     engine = point_engine.PointEngine(
-        {str(i): rng.normal(size=10_000).astype(np.float32) for i in range(60)}
+        [rng.normal(size=10_000).astype(np.float32) for _ in range(60)]
     )
-    engine.losses = lambda vectors, client_ids: np.zeros((len(vectors), len(client_ids)))
+    engine.losses = lambda vectors, clients: np.zeros((len(vectors), len(clients)))
     pretrained = point_engine.pretrained(engine)
     one = ifca.ifca(ifca.Ifca(2, ifca_start="perturbed"), engine)
     tracemalloc.start()
@@ -108,7 +124,7 @@ class StartTest(parameterized.TestCase):
     self.assertTrue(one.from_start)
     self.assertEqual(engine.num_initial, 2)
     np.testing.assert_array_equal(state.vectors, [[9, 0], [1, 0]])
-    self.assertEqual(state.members, (("b", "d"), ("a", "c", "e")))
+    self.assertEqual(letters.names(state.members), ("bd", "ace"))
 
 
 class RoundTest(absltest.TestCase):
@@ -116,9 +132,9 @@ class RoundTest(absltest.TestCase):
   def test_clients_train_the_model_of_least_loss(self):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
-    self.assertEqual(state.members, _GROUPS)
+    self.assertEqual(letters.names(state.members), _GROUPS)
     after, losses = one.next(state, _round(1))
-    self.assertEqual([set(of_model) for of_model in losses], [set("ace"), set("bd")])
+    self.assertEqual(letters.names(one.clients for one in losses), ("ace", "bd"))
     # Each went half the way to the mean of its clients' points.
     np.testing.assert_allclose(after.vectors, [[2, 1 / 6], [9, 0]], rtol=1e-6)
 
@@ -127,26 +143,26 @@ class RoundTest(absltest.TestCase):
     points = {**_POINTS, "e": (6.5, 0.0)}
     engine = point_engine.PointEngine(points)
     one, state = _start_from([[0, 0], [4, 0], [7, 0]], ifca.Ifca(3), engine)
-    self.assertEqual(state.members, (("a", "c"), (), ("b", "d", "e")))
-    after, losses = one.next(state, _round(1, ("a", "b", "d", "e")))
-    self.assertIn("e", losses[2])
+    self.assertEqual(letters.names(state.members), ("ac", "", "bde"))
+    after, losses = one.next(state, _round(1, "abde"))
+    self.assertIn("e", letters.name(losses[2].clients))
     np.testing.assert_allclose(after.vectors[2], [(7 + (10 + 10 + 6.5) / 3) / 2, 0])
-    self.assertEqual(after.members, (("a", "c"), (), ("b", "d", "e")))
+    self.assertEqual(letters.names(after.members), ("ac", "", "bde"))
     later = after
     for number in range(2, 9):
-      later, _ = one.next(later, _round(number, ("a", "b", "d")))
+      later, _ = one.next(later, _round(number, "abd"))
     np.testing.assert_allclose(later.vectors[2], [10, 0], atol=0.1)
     # It had no part in those rounds.
-    self.assertEqual(later.members, (("a", "c"), (), ("b", "d", "e")))
+    self.assertEqual(letters.names(later.members), ("ac", "", "bde"))
     last, _ = one.next(later, _round(9))
-    self.assertEqual(last.members, (("a", "c"), ("e",), ("b", "d")))
+    self.assertEqual(letters.names(last.members), ("ac", "e", "bd"))
 
   def test_a_model_without_clients_keeps_its_weights(self):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start_from([[5, 0], [50, 0]], ifca.Ifca(2), engine)
     after, losses = one.next(state, _round(1))
-    self.assertEqual(after.members, (tuple(_POINTS), ()))
-    self.assertEqual(losses[1], {})
+    self.assertEqual(letters.names(after.members), ("abcde", ""))
+    self.assertEmpty(losses[1].clients)
     np.testing.assert_array_equal(after.vectors[1], [50, 0])
     self.assertEqual(
         after.warning, "IFCA's clients chose 1 of `num_clusters`=2 models."
@@ -163,37 +179,37 @@ class RoundTest(absltest.TestCase):
     one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
     for number in range(1, 4):
       state, _ = one.next(state, _round(number))
-    self.assertEqual(engine.asked, [tuple(_POINTS)] * 4)
+    self.assertEqual(engine.asked, ["abcde"] * 4)
 
   def test_who_was_away_is_asked_before_and_after_the_round(self):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
-    state, _ = one.next(state, _round(1, ("a", "b")))
-    one.next(state, _round(2, ("b", "c")))
-    self.assertEqual(engine.asked[1:], [("a", "b"), ("c",), ("b", "c")])
+    state, _ = one.next(state, _round(1, "ab"))
+    one.next(state, _round(2, "bc"))
+    self.assertEqual(engine.asked[1:], ["ab", "c", "bc"])
 
   def test_who_was_away_trains_what_is_best_now(self):
     points = {"a": (0.0,), "b": (4.9,), "c": (10.0,)}
     engine = point_engine.PointEngine(points)
     one, state = _start_from([[0], [7]], ifca.Ifca(2), engine)
     for number in range(1, 9):
-      state, _ = one.next(state, _round(number, ("a", "c")))
-    self.assertEqual(state.members, (("a",), ("b", "c")))
+      state, _ = one.next(state, _round(number, "ac"))
+    self.assertEqual(letters.names(state.members), ("a", "bc"))
     # The second model has moved to 10, so the first one, at 0, is nearer now.
-    _, losses = one.next(state, _round(9, ("a", "b", "c")))
-    self.assertEqual([set(of_model) for of_model in losses], [{"a", "b"}, {"c"}])
+    _, losses = one.next(state, _round(9, "abc"))
+    self.assertEqual(letters.names(one.clients for one in losses), ("ab", "c"))
 
   def test_a_run_can_go_on_from_a_state(self):
     engine = point_engine.PointEngine(_POINTS)
     settings = ifca.Ifca(2, ifca_start="random", ifca_restarts=2)
     one, state = _start_from([[9, 0], [1, 0], [5, 0], [5, 1]], settings, engine)
-    state, _ = one.next(state, _round(1, ("a", "b")))
+    state, _ = one.next(state, _round(1, "ab"))
     again = method.ClusterState(state.vectors, state.members, state.memory)
     results = [
-        ifca.ifca(settings, engine).next(of, _round(2, ("c", "d"))) for of in (state, again)
+        ifca.ifca(settings, engine).next(of, _round(2, "cd")) for of in (state, again)
     ]
     np.testing.assert_array_equal(results[0][0].vectors, results[1][0].vectors)
-    self.assertEqual(results[0][0].members, results[1][0].members)
+    self.assertEqual(*(letters.names(state.members) for state, _ in results))
 
 
 class RestartsTest(absltest.TestCase):
@@ -211,16 +227,16 @@ class RestartsTest(absltest.TestCase):
   def test_the_set_of_least_loss_is_shown(self):
     _, one, state = self._start()
     np.testing.assert_array_equal(state.vectors, self._SETS[2:])
-    self.assertEqual(state.members, (("b", "d"), ("a", "c", "e")))
+    self.assertEqual(letters.names(state.members), ("bd", "ace"))
     after, losses = one.next(state, _round(1))
     np.testing.assert_allclose(after.vectors, [[9, 0], [1, 1 / 6]], rtol=1e-6)
-    self.assertEqual([set(of_model) for of_model in losses], [set("bd"), set("ace")])
+    self.assertEqual(letters.names(one.clients for one in losses), ("bd", "ace"))
 
   def test_all_sets_train(self):
     engine, one, state = self._start()
     after, _ = one.next(state, _round(1))
     self.assertEqual(
-        engine.trained, [(tuple(_POINTS), (), ("b", "d"), ("a", "c", "e"))]
+        engine.trained, [("abcde", "", "bd", "ace")]
     )
     np.testing.assert_allclose(
         after.memory["vectors"], [[4.5, 0.1], [5, -1], [9, 0], [1, 1 / 6]], rtol=1e-6
@@ -228,9 +244,9 @@ class RestartsTest(absltest.TestCase):
 
   def test_another_set_may_become_the_best(self):
     engine, one, state = self._start()
-    engine.points.update({c: np.array([5, -1], np.float32) for c in _POINTS})
+    engine.points.update({c: np.array([5, -1], np.float32) for c in engine.clients})
     after, _ = one.next(state, _round(1))
-    self.assertEqual(after.members, ((), tuple(_POINTS)))
+    self.assertEqual(letters.names(after.members), ("", "abcde"))
     np.testing.assert_array_equal(after.vectors[1], [5, -1])
 
 
@@ -239,7 +255,7 @@ class NewClientsTest(absltest.TestCase):
   def test_take_the_model_of_least_loss(self):
     engine = point_engine.PointEngine({**_POINTS, "x": (7.0, 0.0), "y": (3.0, 0.0)}, "xy")
     one, state = _start_from([[9, 0], [1, 0]], ifca.Ifca(2), engine)
-    placement = one.place(None, state, ("x", "y"))
+    placement = one.place(None, state, letters.clients("xy"))
     self.assertEqual(placement.clusters, ((0,), (1,)))
     np.testing.assert_array_equal(placement.vectors, [[9, 0], [1, 0]])
 

@@ -8,8 +8,7 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering import runtime
-from fl_clustering.engine import evaluation
-from fl_clustering.engine import metrics
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import registry
@@ -17,10 +16,11 @@ from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import summary
+from tests import letters
 from tests import run_recorder
 from tests import small_task
 
-_NAME = "by_accuracy"
+_NAME = "by_loss"
 # Their labels are turned around: a model for the others is wrong for them.
 _TURNED = ("b", "d")
 
@@ -30,28 +30,24 @@ class _Settings:
   """No options."""
 
 
-def _by_accuracy(settings, engine):
+def _by_loss(settings, engine):
   """Moves every client to the cluster whose model is best on its training data."""
   del settings
 
   def initialize(pretrained, rng):
     del rng
     weights = pretrained.client_weights
-    own = [weights.mean_of((client_id,)) for client_id in ("d", "e")]
+    own = [weights.mean_of(letters.clients(name)) for name in "de"]
     # Everyone begins in a cluster whose model knows nothing.
     vectors = np.stack([np.zeros_like(pretrained.vector), *own])
     memory = {"moves": np.zeros(0, np.int64)}
-    return method.ClusterState(vectors, (engine.client_ids, (), ()), memory)
+    return method.ClusterState(vectors, (engine.clients, (), ()), memory)
 
   def next_state(state, round_):
-    files = tuple(engine.files.train[c] for c in engine.client_ids)
-    requests = [evaluation.Request(k, files) for k in range(len(state.vectors))]
-    accuracy = metrics.accuracy(np.stack(engine.confusions(state.vectors, requests)))
-    nearest = dict(zip(engine.client_ids, accuracy.argmax(axis=0)))
-    members = tuple(
-        tuple(c for c in engine.client_ids if nearest[c] == k) for k in range(len(requests))
-    )
-    moved = sum(c not in state.members[nearest[c]] for c in engine.client_ids)
+    losses = engine.losses(state.vectors, engine.clients)
+    nearest = losses.argmin(axis=0)
+    members = cluster_assignment.of_labels(nearest, len(state.vectors))
+    moved = np.sum(nearest != cluster_assignment.labels_of(state.members))
     vectors, losses = engine.train(state.vectors, members, round_)
     memory = {"moves": np.append(state.memory["moves"], moved)}
     return method.ClusterState(vectors, members, memory), losses
@@ -89,7 +85,7 @@ class IterativeMethodTest(absltest.TestCase):
     super().setUp()
     local = runtime.LocalRuntime()
     self.addCleanup(local.close)
-    entry = registry.MethodEntry(_Settings, _by_accuracy)
+    entry = registry.MethodEntry(_Settings, _by_loss)
     self.enter_context(mock.patch.dict(registry.METHODS, {_NAME: entry}))
     self._task = _two_kinds_of_clients()
     self._config = config_lib.ThreePhaseConfig(
@@ -106,11 +102,11 @@ class IterativeMethodTest(absltest.TestCase):
     recorder = run_recorder.Recorder()
     result = self._run(recorder)
     found = result.methods[_NAME]
-    self.assertEqual(recorder.grouped[_NAME].clusters, (self._task.client_ids,))
+    self.assertEqual(letters.names(recorder.grouped[_NAME].clusters), ("abcde",))
     # The first cluster became empty, so it is not reported.
     self.assertEqual(_rounds_with_accuracy(recorder, 0), [0])
     self.assertEqual(_rounds_with_accuracy(recorder, 1), [1, 2, 3])
-    self.assertEqual(found.assignment.clusters, (("b", "d"), ("a", "c", "e")))
+    self.assertEqual(letters.names(found.assignment.clusters), ("bd", "ace"))
     self.assertEqual(found.adjusted_rand_index, 1)
     self.assertEqual(found.vectors.shape, (2, self._task.num_parameters))
 

@@ -6,13 +6,15 @@ import numpy as np
 from sklearn import cluster
 
 from fl_clustering.methods import client_weights
+from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import kmeans
+from tests import letters
 
 
 def _weights(vectors):
   vectors = np.asarray(vectors, np.float32)
-  ids = tuple(f"client_{i}" for i in range(len(vectors)))
-  return client_weights.ClientWeights(ids, vectors, np.ones(vectors.shape[1], np.float32))
+  clients = np.arange(len(vectors))
+  return client_weights.ClientWeights(clients, vectors, np.ones(vectors.shape[1], np.float32))
 
 
 def _inertia(vectors, labels):
@@ -27,9 +29,7 @@ class KMeansTest(parameterized.TestCase):
   def test_best_partition_of_small_example(self):
     weights = _weights([[0, 0], [10, 0], [1, 0], [11, 0]])
     assignment = kmeans.KMeans(2)(weights, np.random.default_rng(0))
-    self.assertEqual(
-        assignment.clusters, (("client_0", "client_2"), ("client_1", "client_3"))
-    )
+    self.assertEqual(letters.names(assignment.clusters), ("ac", "bd"))
     self.assertIsNone(assignment.warning)
 
   def test_as_good_as_on_the_weights_themselves(self):
@@ -39,7 +39,7 @@ class KMeansTest(parameterized.TestCase):
     group = kmeans.KMeans(4, n_init=20)
     assignment = group(weights, np.random.default_rng(0))
     on_weights = cluster.KMeans(4, n_init=20, tol=0, random_state=0).fit(vectors)
-    labels = np.array([assignment.clusters_of(c)[0] for c in weights.client_ids])
+    labels = cluster_assignment.labels_of(assignment.clusters)
     self.assertAlmostEqual(
         _inertia(vectors, labels) / on_weights.inertia_, 1, delta=0.005
     )
@@ -47,10 +47,7 @@ class KMeansTest(parameterized.TestCase):
   def test_fewer_distinct_clients_than_clusters(self):
     weights = _weights([[1, 2], [3, 4], [1, 2], [3, 4], [1, 2]])
     assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
-    self.assertEqual(
-        assignment.clusters,
-        (("client_0", "client_2", "client_4"), ("client_1", "client_3")),
-    )
+    self.assertEqual(letters.names(assignment.clusters), ("ace", "bd"))
     self.assertRegex(assignment.warning, "2 clusters instead of `num_clusters`=4")
 
   def test_representation(self):
@@ -58,14 +55,9 @@ class KMeansTest(parameterized.TestCase):
     weights = _weights([[2, 1], [101, 1], [1, 2], [1, 101]])
     by_weights = kmeans.KMeans(3)
     by_direction = kmeans.KMeans(2, "normalized_update")
-    self.assertEqual(
-        by_weights(weights, np.random.default_rng(0)).clusters,
-        (("client_0", "client_2"), ("client_1",), ("client_3",)),
-    )
-    self.assertEqual(
-        by_direction(weights, np.random.default_rng(0)).clusters,
-        (("client_0", "client_1"), ("client_2", "client_3")),
-    )
+    for group, expected in ((by_weights, ("ac", "b", "d")), (by_direction, ("ab", "cd"))):
+      assignment = group(weights, np.random.default_rng(0))
+      self.assertEqual(letters.names(assignment.clusters), expected)
 
   def test_more_clusters_than_clients(self):
     group = kmeans.KMeans(3)

@@ -10,70 +10,80 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances
 from fl_clustering.methods import hierarchical
+from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
+from tests import letters
+from tests.methods import point_engine
 
-_IDS = ("a", "b", "c")
-_ROUND = participation.Round(7, ("a", "c"), 2)
+_CLIENTS = np.arange(3)
+_ROUND = participation.Round(7, letters.clients("ac"), 2)
 
 
 def _state(members, **details):
-  return method.ClusterState(np.zeros((len(members), 2), np.float32), members, **details)
+  vectors = np.zeros((len(members), 2), np.float32)
+  return method.ClusterState(vectors, letters.clusters(*members), **details)
 
 
 def _pretrained():
   vectors = np.array([[0, 2], [4, 0], [8, 1]], np.float32)
-  weights = client_weights.ClientWeights(_IDS, vectors, np.zeros(2, np.float32))
+  weights = client_weights.ClientWeights(_CLIENTS, vectors, np.zeros(2, np.float32))
   return method.Pretrained(np.ones(2, np.float32), np.zeros(2, np.float32), weights)
+
+
+def _losses(clients):
+  return participation.ClientLosses(clients, np.full(len(clients), 0.5))
 
 
 class _Engine:
   """Adds the round's number to every model."""
 
-  client_ids = _IDS
-  num_examples = {"a": 1, "b": 1, "c": 2}
+  clients = _CLIENTS
+  num_examples = np.array([1, 1, 2])
 
   def __init__(self):
     self.trained = []
 
   def train(self, vectors, members, round_):
-    self.trained.append((vectors, members))
-    losses = [{c: 0.5 for c in ids if c in round_.client_ids} for ids in members]
+    self.trained.append((vectors, letters.names(members)))
+    losses = [_losses(round_.among(clients)) for clients in members]
     return vectors + np.float32(round_.number), losses
 
   def train_alone(self, vectors, rounds):
     return vectors + np.float32(sum(r.number for r in rounds)), [f"{r.number}" for r in rounds]
 
-  def train_each(self, vectors, client_ids, round_):
-    return vectors + np.float32(round_.number), {c: 0.5 for c in client_ids}
+  def train_each(self, vectors, clients, round_):
+    return vectors + np.float32(round_.number), _losses(clients)
 
-  def losses(self, vectors, client_ids):
-    return np.repeat(vectors.sum(axis=1, keepdims=True), len(client_ids), axis=1)
+  def losses(self, vectors, clients):
+    return np.repeat(vectors.sum(axis=1, keepdims=True), len(clients), axis=1)
 
 
 class ClusterStateTest(absltest.TestCase):
 
   def test_refuses_another_number_of_models(self):
     with self.assertRaisesRegex(ValueError, r"`vectors`.*num_clusters=1.*\(2, 3\)"):
-      method.ClusterState(np.zeros((2, 3)), (("a",),))
+      method.ClusterState(np.zeros((2, 3)), letters.clusters("a"))
 
   def test_refuses_models_of_another_type(self):
     with self.assertRaisesRegex(ValueError, "`vectors` must be of type float32, got 'float64'"):
-      method.ClusterState(np.zeros((1, 3)), (("a",),))
+      method.ClusterState(np.zeros((1, 3)), letters.clusters("a"))
 
   def test_what_is_reported(self):
-    members = ((), ("a", "b"), ("b",), ("c",), ("b", "a"), ("c", "a"))
+    members = ("", "ab", "b", "c", "ba", "ca")
     places, assignment = _state(members, warning="a warning").reported_clusters()
     self.assertEqual(places, [1, 5])
-    self.assertEqual(assignment.clusters, (("a", "b"), ("c", "a")))
+    self.assertEqual(letters.names(assignment.clusters), ("ab", "ca"))
     self.assertEqual(assignment.warning, "a warning")
 
   def test_many_clients_alone_are_reported_quickly(self):
     # A comparison of all pairs of clusters would make 400 million.
-    places, _ = _state(tuple((str(i),) for i in range(20_000))).reported_clusters()
+    places, _ = method.ClusterState(
+        np.zeros((20_000, 2), np.float32), np.arange(20_000)[:, None]
+    ).reported_clusters()
     self.assertLen(places, 20_000)
 
 
@@ -89,46 +99,70 @@ class _Grouping:
 
   def __call__(self, weights, rng):
     self.given.append((weights, rng))
-    return cluster_assignment.ClusterAssignment(self._clusters, "a warning")
+    return cluster_assignment.ClusterAssignment(letters.clusters(*self._clusters), "a warning")
 
 
 class OneShotTest(absltest.TestCase):
 
   def test_groups_once_and_starts_from_the_members_means(self):
-    clusters = (("a", "c"), ("b", "c"))
+    clusters = ("ac", "bc")
     grouping = _Grouping(clusters)
     pretrained, rng = _pretrained(), np.random.default_rng(0)
     one = one_shot.one_shot(grouping, _Engine())
     state = one.initialize(pretrained, rng)
     self.assertEqual(grouping.given, [(pretrained.client_weights, rng)])
-    self.assertEqual((state.members, state.warning), (clusters, "a warning"))
+    self.assertEqual((letters.names(state.members), state.warning), (clusters, "a warning"))
     np.testing.assert_array_equal(state.vectors, [[4, 1.5], [6, 0.5]])
     after, losses = one.next(state, _ROUND)
     np.testing.assert_array_equal(after.vectors, state.vectors + 7)
-    self.assertEqual((after.members, after.warning), (clusters, "a warning"))
-    self.assertEqual(losses, [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
+    self.assertEqual((letters.names(after.members), after.warning), (clusters, "a warning"))
+    self.assertEqual(letters.losses(losses), [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
     self.assertLen(grouping.given, 1)
 
   def test_new_clients_are_placed_in_clusters_that_there_are(self):
     vectors = np.zeros((1, 2), np.float32)
 
-    def place(clusters, client_ids=("x",)):
+    def place(clusters, names="x"):
       one = method.Method(None, None, lambda *unused: method.Placement(clusters, vectors))
-      return one.place_new(None, _state((("a",), ("b", "c"))), client_ids)
+      return one.place_new(None, _state(("a", "bc")), letters.clients(names))
 
-    self.assertIsNone(place(((-1,),), ()))
+    self.assertIsNone(place(((-1,),), ""))
     for clusters in (((),), ((0, 1),), ((np.int64(1),),)):
       self.assertEqual(place(clusters).clusters, clusters)
     for clusters in (((-1,),), ((2,),), ((0.0,),)):
       with self.assertRaisesRegex(ValueError, r"`clusters` must be an integer in \[0, 1\]"):
         place(clusters)
-    for client_ids in (("x", "y"), "xyz"):
+    for names in ("xy", "xyz"):
       with self.assertRaisesRegex(ValueError, "`clusters` must have .* new client"):
-        place(((0,),), client_ids)
+        place(((0,),), names)
 
   def test_every_client_must_be_grouped(self):
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.*'c'"):
-      one_shot.one_shot(_Grouping((("a", "b"),)), _Engine()).initialize(_pretrained(), None)
+    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 2"):
+      one_shot.one_shot(_Grouping(("ab",)), _Engine()).initialize(_pretrained(), None)
+
+
+class SketchTest(absltest.TestCase):
+
+  def test_groups_without_weights_and_starts_from_the_last_global_model(self):
+    points = {"a": (0, 0), "b": (9, 1), "c": (1, 0), "x": (8, 0), "y": (0, 2)}
+    engine = point_engine.PointEngine(points, "xy")
+    pretrained = dataclasses.replace(point_engine.pretrained(engine), client_weights=None)
+    one = one_shot.one_shot(kmeans.KMeans(2, "sketch"), engine)
+    self.assertFalse(one.uses_own_weights)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertEqual(letters.names(state.members), ("ac", "b"))
+    np.testing.assert_array_equal(state.vectors, [pretrained.vector] * 2)
+    placement = one.place(pretrained, state, letters.clients("xy"))
+    self.assertEqual(placement.clusters, ((1,), (0,)))
+
+  def test_fedavg_starts_from_it_too(self):
+    pretrained = dataclasses.replace(_pretrained(), client_weights=None)
+    state = registry.CONTROLS["fedavg"](None, _Engine()).initialize(pretrained, None)
+    np.testing.assert_array_equal(state.vectors, [pretrained.vector])
+
+  def test_is_not_for_new_clients_by_weights(self):
+    with self.assertRaisesRegex(ValueError, "`representation` must be one of weights"):
+      new_clients.by_weights("sketch")
 
 
 class OverlappingTest(absltest.TestCase):
@@ -139,37 +173,37 @@ class OverlappingTest(absltest.TestCase):
 
   def test_a_client_trains_once_from_the_mean_of_its_clusters(self):
     engine = _Engine()
-    after, losses = self._after((("a", "c"), ("b", "c")), "shared", engine)
+    after, losses = self._after(("ac", "bc"), "shared", engine)
     # The clusters' models are (4, 1.5) and (6, .5), so c trains from (5, 1).
     ((vectors, members),) = engine.trained
-    self.assertEqual(members, [("a",), ("b",), ("c",)])
+    self.assertEqual(members, ("a", "b", "c"))
     np.testing.assert_array_equal(vectors, [[4, 1.5], [6, 0.5], [5, 1]])
     # Training adds 7.  In the first cluster a has one example and c two; b doesn't take part.
     expected = [[(11 + 2 * 12) / 3, (8.5 + 2 * 8) / 3], [12, 8]]
     np.testing.assert_allclose(after.vectors, expected, rtol=1e-6)
-    self.assertEqual(losses, [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
+    self.assertEqual(letters.losses(losses), [{"a": 0.5, "c": 0.5}, {"c": 0.5}])
 
   def test_clients_of_the_same_clusters_train_together(self):
     engine = _Engine()
-    self._after((("a", "b"), ("c",)), "shared", engine)
-    self.assertEqual(engine.trained[0][1], [("a", "b"), ("c",)])
+    self._after(("ab", "c"), "shared", engine)
+    self.assertEqual(engine.trained[0][1], ("ab", "c"))
 
   def test_without_overlap_both_ways_are_the_same(self):
-    clusters = (("a", "b"), ("c",))
+    clusters = ("ab", "c")
     shared, losses = self._after(clusters, "shared", _Engine())
     separate, separate_losses = self._after(clusters, "separate", _Engine())
     np.testing.assert_array_equal(shared.vectors, separate.vectors)
-    self.assertEqual(losses, separate_losses)
+    self.assertEqual(letters.losses(losses), letters.losses(separate_losses))
 
   def test_a_cluster_in_which_nobody_takes_part_keeps_its_model(self):
-    after, losses = self._after((("b",), ("a", "c")), "shared", _Engine())
+    after, losses = self._after(("b", "ac"), "shared", _Engine())
     np.testing.assert_array_equal(after.vectors[0], [4, 0])
-    self.assertEqual(losses[0], {})
+    self.assertEmpty(losses[0].clients)
 
   def test_separately_a_client_trains_every_model_of_its_clusters(self):
     engine = _Engine()
-    self._after((("a", "c"), ("b", "c")), "separate", engine)
-    self.assertEqual(engine.trained[0][1], (("a", "c"), ("b", "c")))
+    self._after(("ac", "bc"), "separate", engine)
+    self.assertEqual(engine.trained[0][1], ("ac", "bc"))
 
 
 class ControlsTest(absltest.TestCase):
@@ -180,14 +214,14 @@ class ControlsTest(absltest.TestCase):
 
   def test_fedavg_starts_as_a_cluster_of_all_clients(self):
     state = self._initial("fedavg")
-    self.assertEqual(state.members, (_IDS,))
+    self.assertEqual(letters.names(state.members), ("abc",))
     # The plain mean, whatever the clients' numbers of examples.
     np.testing.assert_array_equal(state.vectors, [[4, 1]])
 
   def test_who_trains_alone_starts_from_the_model_before_or_after_phase_1(self):
     for name, start in (("finetuned", [0, 0]), ("local", [1, 1])):
       state = self._initial(name)
-      self.assertEqual(state.members, (("a",), ("b",), ("c",)))
+      self.assertEqual(letters.names(state.members), ("a", "b", "c"))
       np.testing.assert_array_equal(state.vectors, [start] * 3)
 
   def test_finetuned_pays_for_the_own_weights_that_it_goes_on_from(self):
@@ -207,10 +241,10 @@ class ControlsTest(absltest.TestCase):
     # Rounds write into what they can, but not into the first state.
     self.assertFalse(vectors.flags.writeable)
     weights = client_weights.ClientWeights(
-        ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
+        letters.clients("xy"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
     )
     pretrained = dataclasses.replace(pretrained, new_client_weights=weights)
-    placement = control.place(pretrained, None, ("y", "x"))
+    placement = control.place(pretrained, None, letters.clients("yx"))
     np.testing.assert_array_equal(placement.vectors, np.array([[1, 1], [9, 1]]) + 4)
 
   def test_who_trains_alone_makes_several_rounds_at_once(self):
@@ -219,7 +253,8 @@ class ControlsTest(absltest.TestCase):
       state, control = self._initial(name), registry.CONTROLS[name](config, _Engine())
       after, made = control.next_rounds(state, [_ROUND, _ROUND])
       np.testing.assert_array_equal(after.vectors, state.vectors + 14)
-      self.assertEqual((after.members, made), (state.members, ["7", "7"]))
+      self.assertEqual(letters.names(after.members), ("a", "b", "c"))
+      self.assertEqual(made, ["7", "7"])
     self.assertIsNone(registry.CONTROLS["fedavg"](config, _Engine()).next_rounds)
 
 
@@ -227,43 +262,43 @@ class NewClientsTest(absltest.TestCase):
 
   def _pretrained(self):
     weights = client_weights.ClientWeights(
-        ("x", "y"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
+        letters.clients("xy"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
     )
     return dataclasses.replace(_pretrained(), new_client_weights=weights)
 
   def test_nearest_cluster_by_weights(self):
     state = method.ClusterState(
-        np.array([[1, 1], [2, 2], [3, 3]], np.float32), ((), ("c",), ("a", "b"))
+        np.array([[1, 1], [2, 2], [3, 3]], np.float32), letters.clusters("", "c", "ab")
     )
-    placement = new_clients.by_weights("weights")(self._pretrained(), state, ("y", "x"))
+    placement = new_clients.by_weights("weights")(self._pretrained(), state, letters.clients("yx"))
     self.assertEqual(placement.clusters, ((2,), (1,)))
     np.testing.assert_array_equal(placement.vectors, [[3, 3], [2, 2]])
 
   def test_directions_count_where_directions_were_grouped(self):
-    state = _state((("a",), ("b", "c")))
+    state = _state(("a", "bc"))
     place = new_clients.by_weights("normalized_update")
     # (1, 1) is nearer to (0, 2) by weights and by direction to (4, 0) and (8, 1).
-    self.assertEqual(place(self._pretrained(), state, ("x",)).clusters, ((1,),))
+    self.assertEqual(place(self._pretrained(), state, letters.clients("x")).clusters, ((1,),))
 
   def _placed_by(self, metric):
     updates = np.array([[10, 0], [8, 0.5], [0, 1], [0.05, 1.2], [1, 0.05]], np.float32)
     model = np.array([3, 4], np.float32)
     weights, new_weights = (
-        client_weights.ClientWeights(tuple(ids), model + rows, model)
-        for ids, rows in (("abcd", updates[:4]), ("x", updates[4:]))
+        client_weights.ClientWeights(letters.clients(names), model + rows, model)
+        for names, rows in (("abcd", updates[:4]), ("x", updates[4:]))
     )
     pretrained = method.Pretrained(model, model, weights, new_weights)
     settings = hierarchical.Hierarchical(num_clusters=2, metric=metric)
     one = registry.METHODS["hierarchical"].build(settings, _Engine())
     state = one.initialize(pretrained, None)
-    self.assertEqual(set(state.members), {("a", "b"), ("c", "d")}, metric)
-    ((cluster,),) = one.place(pretrained, state, ("x",)).clusters
-    return state.members[cluster]
+    self.assertEqual(letters.names(state.members), ("ab", "cd"), metric)
+    ((cluster,),) = one.place(pretrained, state, letters.clients("x")).clusters
+    return letters.name(state.members[cluster])
 
   def test_hierarchical_places_by_the_distance_that_it_groups_by(self):
     # The new client has the direction of a and b, and is short as c and d are.
     found = {metric: self._placed_by(metric) for metric in hierarchical.METRICS}
-    self.assertEqual(found, {"l1": ("c", "d"), "l2": ("c", "d"), "cosine": ("a", "b")})
+    self.assertEqual(found, {"l1": "cd", "l2": "cd", "cosine": "ab"})
 
   def test_means_are_in_the_order_of_the_metrics_that_group(self):
     self.assertEqual(new_clients.DISTANCES.keys(), distances.METRICS.keys())
@@ -275,9 +310,9 @@ class NewClientsTest(absltest.TestCase):
 
   def test_least_loss_of_a_cluster_with_members(self):
     state = method.ClusterState(
-        np.array([[0, 0], [5, 0], [6, 0]], np.float32), ((), ("c",), ("a", "b"))
+        np.array([[0, 0], [5, 0], [6, 0]], np.float32), letters.clusters("", "c", "ab")
     )
-    placement = new_clients.by_loss(_Engine())(None, state, ("x", "y"))
+    placement = new_clients.by_loss(_Engine())(None, state, letters.clients("xy"))
     self.assertEqual(placement.clusters, ((1,), (1,)))
 
   def test_trains_alone_for_as_many_rounds(self):
@@ -286,7 +321,8 @@ class NewClientsTest(absltest.TestCase):
     )
     for name, rounds in (("finetuned", (4, 5, 6)), ("local", (1, 2, 4, 5, 6))):
       engine = _Engine()
-      placement = registry.CONTROLS[name](config, engine).place(_pretrained(), None, ("x",))
+      control = registry.CONTROLS[name](config, engine)
+      placement = control.place(_pretrained(), None, letters.clients("x"))
       start = 1 if name == "local" else 0
       np.testing.assert_array_equal(placement.vectors, [[start + sum(rounds)] * 2])
       self.assertEqual(placement.clusters, ((),))

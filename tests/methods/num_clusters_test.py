@@ -12,12 +12,12 @@ from fl_clustering.methods import num_clusters
 _CRITERIA = list(num_clusters.CRITERIA)
 
 
-def _weights(vectors, names=None):
+def _weights(vectors, clients=None):
   """Returns clients whose updates are `vectors`; the global model is far from the origin."""
   vectors = np.asarray(vectors, np.float32)
-  ids = tuple(names or (f"client_{i:02d}" for i in range(len(vectors))))
+  clients = np.arange(len(vectors)) if clients is None else clients
   global_vector = np.full(vectors.shape[1], 3, np.float32)
-  return client_weights_lib.ClientWeights(ids, vectors + global_vector, global_vector)
+  return client_weights_lib.ClientWeights(clients, vectors + global_vector, global_vector)
 
 
 def _blobs(num_blobs, per_blob=6, dim=200, spread=0.25, seed=0):
@@ -27,9 +27,9 @@ def _blobs(num_blobs, per_blob=6, dim=200, spread=0.25, seed=0):
   return centers + spread / np.sqrt(dim) * rng.standard_normal(centers.shape)
 
 
-def _choose(vectors, names=None, seed=0, max_k=6, **options):
+def _choose(vectors, clients=None, seed=0, max_k=6, **options):
   rng = np.random.default_rng(seed)
-  return num_clusters.choose(_weights(vectors, names), rng, max_k=max_k, **options)
+  return num_clusters.choose(_weights(vectors, clients), rng, max_k=max_k, **options)
 
 
 def _all(num):
@@ -89,32 +89,30 @@ class ChooseTest(parameterized.TestCase):
 
   def test_order_of_the_clients_does_not_matter(self):
     vectors = _blobs(3, spread=1.5)
-    names = [f"client_{i:02d}" for i in range(len(vectors))]
     order = np.random.default_rng(5).permutation(len(vectors))
-    choice = _choose(vectors, names)
-    reordered = _choose(vectors[order], [names[i] for i in order])
+    choice = _choose(vectors)
+    reordered = _choose(vectors[order], order)
     self.assertEqual(reordered.choices, choice.choices)
     for criterion in _CRITERIA:
       np.testing.assert_allclose(reordered.scores[criterion], choice.scores[criterion], atol=1e-6)
 
   def test_of_many_clients_a_sample_is_scored(self):
     vectors = _blobs(2, per_blob=20)
-    names = [f"client_{i:02d}" for i in range(len(vectors))]
     order = np.random.default_rng(0).permutation(len(vectors))
     with mock.patch.object(num_clusters, "MOST_CLIENTS", 12), mock.patch.object(
         num_clusters, "from_distances", wraps=num_clusters.from_distances
     ) as scored:
-      choice = _choose(vectors, names)
+      choice = _choose(vectors)
       self.assertEqual(choice.choices, _all(2))
-      self.assertEqual(_choose(vectors[order], [names[i] for i in order]), choice)
+      self.assertEqual(_choose(vectors[order], order), choice)
     for call in scored.call_args_list:
       self.assertLen(call.args[0], 12 * 11 // 2)
       self.assertLen(call.args[1], 12 * 11 // 2)
 
-  def test_names_of_the_clients_do_not_matter(self):
+  def test_places_of_the_clients_do_not_matter(self):
     vectors = _blobs(4)
-    names = [f"{i:02d}" for i in np.random.default_rng(6).permutation(len(vectors))]
-    self.assertEqual(_choose(vectors, names).choices, _all(4))
+    clients = np.random.default_rng(6).permutation(len(vectors))
+    self.assertEqual(_choose(vectors, clients).choices, _all(4))
 
   def test_is_a_function_of_the_seed(self):
     vectors = _blobs(3, spread=2)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fl_clustering.methods import method
 from fl_clustering.methods import pacfl
+from tests import letters
 
 _IDENTITY = np.eye(6, dtype=np.float32)
 
@@ -36,18 +37,19 @@ def _mean_angle(one, other):
 class _Engine:
   """Returns given vectors."""
 
-  def __init__(self, spaces, client_ids=None):
-    self.client_ids = client_ids or tuple(spaces)
+  def __init__(self, spaces, names=None):
+    self.clients = letters.clients(names or spaces)
     self.asked = []
     self._spaces = spaces
 
-  def subspaces(self, client_ids, num_vectors):
-    self.asked.append((tuple(client_ids), num_vectors))
-    return [self._spaces[c] for c in client_ids]
+  def subspaces(self, clients, num_vectors):
+    names = letters.name(clients)
+    self.asked.append((names, num_vectors))
+    return [self._spaces[name] for name in names]
 
 
-def _start(spaces, settings, client_ids=None):
-  engine = _Engine(spaces, client_ids)
+def _start(spaces, settings, names=None):
+  engine = _Engine(spaces, names)
   one = pacfl.pacfl(settings, engine)
   pretrained = method.Pretrained(np.array([1, 2], np.float32), None, None)
   return engine, one, one.initialize(pretrained, None)
@@ -183,22 +185,22 @@ class PacflTest(parameterized.TestCase):
   def test_groups_by_angle_before_any_training(self, proximity):
     settings = pacfl.Pacfl(2, pacfl_vectors=5, pacfl_proximity=proximity)
     engine, one, state = _start(self._SPACES, settings)
-    self.assertEqual(state.members, (("a", "c", "e"), ("b", "d")))
-    self.assertEqual(engine.asked, [(tuple("abcde"), 5)])
+    self.assertEqual(letters.names(state.members), ("ace", "bd"))
+    self.assertEqual(engine.asked, [("abcde", 5)])
     self.assertTrue(one.from_start)
     np.testing.assert_array_equal(state.vectors, [[1, 2], [1, 2]])
     self.assertEqual(state.vectors.dtype, np.float32)
 
   @parameterized.parameters(
       # In average linkage, "e" is 8 degrees from "a" and "c", which are 4 apart.
-      (3.5, (("a",), ("b",), ("c",), ("d",), ("e",))),
-      (7.5, (("a", "c"), ("b", "d"), ("e",))),
-      (8.5, (("a", "c", "e"), ("b", "d"))),
-      (90.0, (("a", "b", "c", "d", "e"),)),
+      (3.5, ("a", "b", "c", "d", "e")),
+      (7.5, ("ac", "bd", "e")),
+      (8.5, ("ace", "bd")),
+      (90.0, ("abcde",)),
   )
   def test_is_cut_at_an_angle(self, angle, expected):
     _, _, state = _start(self._SPACES, pacfl.Pacfl(pacfl_angle=angle))
-    self.assertEqual(state.members, expected)
+    self.assertEqual(letters.names(state.members), expected)
 
   def test_labels_that_mean_something_else(self):
     # All clients have the same images; "b" and "d" call them otherwise.
@@ -207,22 +209,22 @@ class PacflTest(parameterized.TestCase):
         for c in "abcd"
     }
     _, _, state = _start(spaces, pacfl.Pacfl(2, pacfl_proximity="equal_labels"))
-    self.assertEqual(state.members, (("a", "c"), ("b", "d")))
+    self.assertEqual(letters.names(state.members), ("ac", "bd"))
     _, _, state = _start(spaces, pacfl.Pacfl(pacfl_angle=0.1))
-    self.assertEqual(state.members, (("a", "b", "c", "d"),))
+    self.assertEqual(letters.names(state.members), ("abcd",))
 
   def test_one_client(self):
     _, _, state = _start({"a": {0: _axes(0)}}, pacfl.Pacfl(1))
-    self.assertEqual(state.members, (("a",),))
+    self.assertEqual(letters.names(state.members), ("a",))
 
   def test_new_clients_join_the_nearest_cluster_on_average(self):
     # "x" is nearest to "e", but nearer to "b" and "d" on average.  "z" is farthest from "a".
     spaces = {
         **self._SPACES, "x": {0: _turned(29)}, "y": {0: _turned(2)}, "z": {0: _turned(28)},
     }
-    _, one, state = _start(spaces, pacfl.Pacfl(2), client_ids=tuple("abcde"))
+    _, one, state = _start(spaces, pacfl.Pacfl(2), names="abcde")
     state.vectors[1] += 7
-    placement = one.place(None, state, ("x", "y", "z"))
+    placement = one.place(None, state, letters.clients("xyz"))
     self.assertEqual(placement.clusters, ((1,), (0,), (0,)))
     np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2], [1, 2]])
 

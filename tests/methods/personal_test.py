@@ -16,15 +16,17 @@ from fl_clustering.methods import method
 from fl_clustering.methods import registry
 from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
+from tests import letters
 from tests import small_task
 from tests.engine import numpy_sgd
 
 _RATE, _BATCH, _SEED = 0.1, 20, 3
 # Client "b" takes part in one of the rounds, "c" in none, and "e" is new.
 _ROUNDS = (
-    participation.Round(4, ("a", "b", "d"), 2), participation.Round(5, ("a", "d"), 2),
+    participation.Round(4, letters.clients("abd"), 2),
+    participation.Round(5, letters.clients("ad"), 2),
 )
-_NEW_ROUNDS = (4, 5)
+_NEW, _NEW_ROUNDS = 4, (4, 5)
 
 _folder = None
 
@@ -51,25 +53,25 @@ class _Numpy:
   """Local training in NumPy.
 
   Attributes:
-    sizes: Every client's number of training examples, by id.
+    sizes: Every client's number of training examples.
   """
 
   def __init__(self, task):
-    self._clients = {client.client_id: client for client in task.all_clients}
-    self.sizes = {client_id: len(client.train) for client_id, client in self._clients.items()}
+    self._clients = task.all_clients
+    self.sizes = [len(client.train) for client in task.all_clients]
 
-  def batches(self, client_id, number, num_epochs=2):
-    return numpy_sgd.batches(self._clients[client_id], number, num_epochs, _SEED, _BATCH)
+  def batches(self, client, number, num_epochs=2):
+    return numpy_sgd.batches(self._clients[client], number, num_epochs, _SEED, _BATCH)
 
-  def sgd(self, w, client_id, number):
+  def sgd(self, w, client, number):
     """Returns a model of softmax regression after a client's plain SGD."""
-    for _, *batch in self.batches(client_id, number):
+    for _, *batch in self.batches(client, number):
       w = w - _RATE * numpy_sgd.gradient(w, *batch)
     return w
 
   def mean(self, models_by_client):
     """Returns the mean of models, weighted by the clients' examples."""
-    weights = [self.sizes[client_id] for client_id in models_by_client]
+    weights = [self.sizes[client] for client in models_by_client]
     return np.average(list(models_by_client.values()), axis=0, weights=weights)
 
 
@@ -86,7 +88,7 @@ class PersonalTest(absltest.TestCase):
     )
     start = engine.initial_vectors(1, np.random.default_rng(1))[0]
     weights = client_weights.ClientWeights(
-        task.client_ids, np.repeat(start[None], 4, axis=0), start
+        engine.clients, np.repeat(start[None], 4, axis=0), start
     )
     pretrained = method.Pretrained(start, start, weights)
     one = registry.entry(name).build(config.method_settings(name), engine)
@@ -94,9 +96,9 @@ class PersonalTest(absltest.TestCase):
     np.testing.assert_array_equal(state.vectors, np.repeat(start[None], 4, axis=0))
     for round_ in _ROUNDS:
       state, losses = one.next(state, round_)
-      self.assertEqual([set(of_client) for of_client in losses],
-                       [{c} & set(round_.client_ids) for c in task.client_ids])
-    (placed,) = one.place(pretrained, state, ("e",)).vectors
+      self.assertEqual([found.clients.tolist() for found in losses],
+                       [[c] if c in round_.clients else [] for c in engine.clients])
+    (placed,) = one.place(pretrained, state, engine.new_clients).vectors
     return state, placed, start.astype(float), engine
 
   def _assert_close(self, found, expected):
@@ -107,20 +109,20 @@ class PersonalTest(absltest.TestCase):
     numpy, pull = _Numpy(task), 0.4
     state, placed, start, engine = self._train("ditto", task, ditto_lambda=pull)
 
-    def own_round(v, w, client_id, number):
-      for _, *batch in numpy.batches(client_id, number):
+    def own_round(v, w, client, number):
+      for _, *batch in numpy.batches(client, number):
         v = v - _RATE * (numpy_sgd.gradient(v, *batch) + pull * (v - w))
       return v
 
-    common, own = start, dict.fromkeys(task.client_ids, start)
+    common, own = start, dict.fromkeys(range(4), start)
     for round_ in _ROUNDS:
-      own.update({c: own_round(own[c], common, c, round_.number) for c in round_.client_ids})
-      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.client_ids})
+      own.update({c: own_round(own[c], common, c, round_.number) for c in round_.clients})
+      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.clients})
     self._assert_close(state.vectors, list(own.values()))
     self._assert_close(state.memory["common"], common)
     new = common
     for number in _NEW_ROUNDS:
-      new = own_round(new, common, "e", number)
+      new = own_round(new, common, _NEW, number)
     self._assert_close(placed, new)
     # Two models, of a, d (1 and 3 batches) in both rounds and of b (1) in one, and e's own.
     num_bytes = 4 * 5 * task.num_parameters
@@ -131,19 +133,19 @@ class PersonalTest(absltest.TestCase):
     numpy, pull = _Numpy(task), 0.4
     state, placed, start, engine = self._train("mr_mtl", task, mr_mtl_lambda=pull)
 
-    def own_round(v, w, client_id, number):
-      for _, *batch in numpy.batches(client_id, number):
+    def own_round(v, w, client, number):
+      for _, *batch in numpy.batches(client, number):
         v = v - _RATE * (numpy_sgd.gradient(v, *batch) + pull * (v - w))
       return v
 
-    own = dict.fromkeys(task.client_ids, start)
+    own = dict.fromkeys(range(4), start)
     for round_ in _ROUNDS:
       mean = np.mean(list(own.values()), axis=0)
-      own.update({c: own_round(own[c], mean, c, round_.number) for c in round_.client_ids})
+      own.update({c: own_round(own[c], mean, c, round_.number) for c in round_.clients})
     self._assert_close(state.vectors, list(own.values()))
     mean = new = np.mean(list(own.values()), axis=0)
     for number in _NEW_ROUNDS:
-      new = own_round(new, mean, "e", number)
+      new = own_round(new, mean, _NEW, number)
     self._assert_close(placed, new)
     num_bytes = 4 * 5 * task.num_parameters
     self.assertEqual(engine.cost.values(), (2 * (4 + 1 + 4) + 2 * 2 * 3, num_bytes, num_bytes))
@@ -153,8 +155,8 @@ class PersonalTest(absltest.TestCase):
     numpy = _Numpy(task)
     state, placed, start, engine = self._train("apfl", task, **options)
 
-    def own_round(v, w, s, client_id, number):
-      for _, *batch in numpy.batches(client_id, number):
+    def own_round(v, w, s, client, number):
+      for _, *batch in numpy.batches(client, number):
         of_mixture = numpy_sgd.gradient(s * v + (1 - s) * w, *batch)
         slope = 0 if options else (v - w) @ of_mixture
         v, w, s = (
@@ -163,19 +165,19 @@ class PersonalTest(absltest.TestCase):
         )
       return v, s
 
-    common, own = start, {c: (start, alpha) for c in task.client_ids}
+    common, own = start, {c: (start, alpha) for c in range(4)}
     for round_ in _ROUNDS:
       own.update({
-          c: own_round(own[c][0], common, own[c][1], c, round_.number) for c in round_.client_ids
+          c: own_round(own[c][0], common, own[c][1], c, round_.number) for c in round_.clients
       })
-      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.client_ids})
+      common = numpy.mean({c: numpy.sgd(common, c, round_.number) for c in round_.clients})
     self._assert_close(state.memory["common"], common)
     self._assert_close(state.memory["own"], [v for v, _ in own.values()])
     self._assert_close(state.memory["alpha"], [s for _, s in own.values()])
     self._assert_close(state.vectors, [s * v + (1 - s) * common for v, s in own.values()])
     v, s = common, alpha
     for number in _NEW_ROUNDS:
-      v, s = own_round(v, common, s, "e", number)
+      v, s = own_round(v, common, s, _NEW, number)
     self._assert_close(placed, s * v + (1 - s) * common)
     num_bytes = 4 * 5 * task.num_parameters
     self.assertEqual(engine.cost.values(), (2 * 2 * (4 + 1 + 4) + 2 * 2 * 3, num_bytes, num_bytes))
@@ -197,22 +199,22 @@ class PersonalTest(absltest.TestCase):
         "fedrep", task, fedrep_head_epochs=num_head_epochs
     )
 
-    def own_round(v, client_id, number, num_epochs=num_head_epochs + 2):
-      for epoch, *batch in numpy.batches(client_id, number, num_epochs):
+    def own_round(v, client, number, num_epochs=num_head_epochs + 2):
+      for epoch, *batch in numpy.batches(client, number, num_epochs):
         trained = in_head if epoch < num_head_epochs else ~in_head
         v = v - _RATE * trained * numpy_sgd.mlp_gradient(v, *batch)
       return v
 
-    own = dict.fromkeys(task.client_ids, start)
+    own = dict.fromkeys(range(4), start)
     for round_ in _ROUNDS:
-      trained = {c: own_round(own[c], c, round_.number) for c in round_.client_ids}
+      trained = {c: own_round(own[c], c, round_.number) for c in round_.clients}
       representation = numpy.mean(trained)
       own.update(trained)
       own = {c: np.where(in_head, v, representation) for c, v in own.items()}
     self._assert_close(state.vectors, list(own.values()))
     new = np.where(in_head, start, representation)
     for number in _NEW_ROUNDS:
-      new = own_round(new, "e", number, num_head_epochs)
+      new = own_round(new, _NEW, number, num_head_epochs)
     self._assert_close(placed, new)
     num_bytes = 4 * 5 * int((~in_head).sum())
     self.assertEqual(engine.cost.values(), (5 * (4 + 1 + 4) + 3 * 2 * 3, num_bytes, num_bytes))

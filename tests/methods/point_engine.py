@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
+from tests import letters
 
 
 class PointEngine:
@@ -13,27 +15,32 @@ class PointEngine:
   others.
 
   Attributes:
-    client_ids: The ids of the clients that train.
-    num_examples: From each client's id to its number of examples.
-    points: From each client's id to its point, which a test may move.
+    clients: The clients that train.
+    num_examples: Every client's number of examples.
+    points: From each client to its point, which a test may move.
     initial: The models that `initial_vectors` returns.
     num_initial: How many models were asked for there.
-    asked: The clients of every call of `losses`.
-    trained: The members of every call of `train` and `train_members`.
-    trained_alone: The clients, the first one's model and the `Round` of every call of
-      `train_each`.
+    asked: The clients of every call of `losses`, by their letters.
+    trained: The members of every call of `train` and `train_members`, by their letters.
+    trained_alone: The clients by their letters, the first one's model and the `Round` of every call
+      of `train_each`.
   """
 
-  def __init__(self, points, new_client_ids=()):
+  def __init__(self, points, new_clients=""):
     """Makes the clients.
 
     Args:
-      points: From every client's id to its point, a sequence of P numbers.
-      new_client_ids: The clients that come after the training.
+      points: From every client's letter to its point, a sequence of P numbers; or the points.
+      new_clients: The letters of the clients that come after the training.
     """
-    self.client_ids = tuple(c for c in points if c not in new_client_ids)
-    self.num_examples = {c: 1 for c in points}
-    self.points = {c: np.array(point, np.float32) for c, point in points.items()}
+    if not isinstance(points, dict):
+      points = dict(zip(map(chr, range(ord("a"), ord("a") + len(points))), points))
+    self.clients = letters.clients(sorted(set(points).difference(new_clients)))
+    self.points = {
+        int(letters.clients(name)[0]): np.array(point, np.float32)
+        for name, point in points.items()
+    }
+    self.num_examples = np.ones(1 + max(self.points), np.int64)
     self.initial, self.num_initial = None, None
     self.asked, self.trained, self.trained_alone = [], [], []
 
@@ -42,9 +49,9 @@ class PointEngine:
     self.num_initial = num_models
     return self.initial
 
-  def losses(self, vectors, client_ids):
-    self.asked.append(tuple(client_ids))
-    points = np.array([self.points[c] for c in client_ids])
+  def losses(self, vectors, clients):
+    self.asked.append(letters.name(clients))
+    points = np.array([self.points[c] for c in clients])
     return np.square(vectors[:, None] - points).sum(axis=-1)
 
   def train(self, vectors, members, round_, already_sent=False):
@@ -53,24 +60,28 @@ class PointEngine:
     return new_vectors, losses
 
   def train_members(self, vectors, members, round_):
-    self.trained.append(tuple(map(tuple, members)))
+    self.trained.append(letters.names(members))
     new_vectors, own, losses = vectors.copy(), [], []
-    for k, ids in enumerate(members):
-      trained = [c for c in ids if c in round_.client_ids]
-      own.append({c: self._trained(vectors[k], c) for c in trained})
-      losses.append({c: float(np.square(vectors[k] - self.points[c]).sum()) for c in trained})
-      if trained:
-        weights = [self.num_examples[c] for c in trained]
-        new_vectors[k] = np.average(list(own[k].values()), axis=0, weights=weights)
+    for k, clients in enumerate(members):
+      trained = round_.among(clients)
+      points = np.array([self.points[c] for c in trained]).reshape(-1, vectors.shape[1])
+      own.append(((vectors[k] + points) / 2).astype(np.float32))
+      values = np.square(vectors[k] - points).sum(axis=1)
+      losses.append(participation.ClientLosses(trained, values))
+      if len(trained):
+        new_vectors[k] = np.average(own[k], axis=0, weights=self.num_examples[trained])
     return new_vectors, own, losses
 
-  def train_each(self, vectors, client_ids, round_):
-    self.trained_alone.append((tuple(client_ids), vectors[0].tolist(), round_))
-    trained = [self._trained(vector, c) for vector, c in zip(vectors, client_ids)]
-    return np.array(trained, np.float32), {c: 0.0 for c in client_ids}
+  def sketches(self, vector, clients, size):
+    """Returns the points, whatever the size."""
+    del vector, size
+    return np.array([self.points[c] for c in clients])
 
-  def _trained(self, vector, client_id):
-    return ((vector + self.points[client_id]) / 2).astype(np.float32)
+  def train_each(self, vectors, clients, round_):
+    self.trained_alone.append((letters.name(clients), vectors[0].tolist(), round_))
+    points = np.array([self.points[c] for c in clients])
+    trained = ((vectors + points) / 2).astype(np.float32)
+    return trained, participation.ClientLosses(clients, np.zeros(len(clients)))
 
 
 def pretrained(engine):
@@ -81,7 +92,7 @@ def pretrained(engine):
   Args:
     engine: A `PointEngine`.
   """
-  vectors = np.array([engine.points[c] for c in engine.client_ids])
+  vectors = np.array([engine.points[c] for c in engine.clients])
   start = np.zeros(vectors.shape[1], np.float32)
-  weights = client_weights.ClientWeights(engine.client_ids, vectors, start)
+  weights = client_weights.ClientWeights(engine.clients, vectors, start)
   return method.Pretrained(start, vectors.mean(axis=0) + np.float32(7), weights)

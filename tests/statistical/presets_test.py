@@ -29,8 +29,7 @@ _LEAST = 0.95
 
 
 def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 def _config(partition):
@@ -58,7 +57,8 @@ def _clusters(config, names):
         state = rounds.run(start, numbers, config, engine, stage_runner).state
       _, assignment = state.reported_clusters()
       groups = task.true_groups
-      yield name, assignment, groups and assignment.adjusted_rand_index(groups)
+      index = None if groups is None else assignment.adjusted_rand_index(groups)
+      yield name, assignment, index
 
 
 class PresetsTest(parameterized.TestCase):

@@ -81,7 +81,7 @@ class TaskFromArraysTest(parameterized.TestCase):
     names = ("no", "yes", "maybe", "never")
     task = _task(class_names=names, groups={"a": 1, "b": 0, 7: 1}, hidden_units="4")
     self.assertEqual((task.num_classes, task.class_names), (4, names))
-    self.assertEqual(task.true_groups, {"b": 0, "a": 1, "7": 1})
+    self.assertEqual(dict(zip(task.client_ids, task.true_groups)), {"b": 0, "a": 1, "7": 1})
     self.assertEqual(task.num_parameters, 3 * 4 + 4 + 4 * 4 + 4)
 
   def test_types_of_features(self):

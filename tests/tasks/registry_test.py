@@ -67,7 +67,7 @@ class LoadTaskTest(parameterized.TestCase):
   def test_says_which_options_it_used(self, asked, expected):
     task = registry.load_task(dataset="digits", num_clients=12, **asked)
     self.assertEqual(task.partition_options, expected)
-    self.assertEqual(set(task.true_groups.values()), set(range(expected["num_groups"])))
+    self.assertEqual(set(task.true_groups), set(range(expected["num_groups"])))
 
   def test_clients_that_were_topped_up_are_said_and_logged(self):
     with self.assertLogs(level="WARNING") as logged:

@@ -169,6 +169,14 @@ class OwnDataTest(_ProgramTest):
     )
     self.assertEqual(printed, f"180 rows of 3 clients: {path}\n")
     self._check_same_file("clusters.csv", self.temporary, "found.csv")
+    # A link is there, even if what it leads to is not.
+    link, nowhere = (os.path.join(self.temporary, name) for name in ("link", "nowhere"))
+    os.symlink(nowhere, link)
+    with self._refused("`output`"):
+      in_process.run_predict(
+          f"--run={self.folder}", f"--data_dir={self.hospitals}", f"--output={link}"
+      )
+    self.assertFalse(os.path.exists(nowhere))
     model = load_model.load_model(self.folder)
     frame = pd.read_csv(os.path.join(self.hospitals, "west.csv"))
     frame.insert(0, "name", "x")

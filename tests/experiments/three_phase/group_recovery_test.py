@@ -9,14 +9,14 @@ from experiments.three_phase import group_recovery
 from fl_clustering.methods import client_weights
 from fl_clustering.three_phase import config as config_lib
 
-_GROUPS = {"a": 0, "b": 1, "c": 0, "d": 1}
+_GROUPS = np.array([0, 1, 0, 1])
 
 
 def _weights(spread):
   """Returns weights whose groups are on different sides by `spread`."""
-  vectors = [[10 + i, spread * (1 if group else -1)] for i, group in enumerate(_GROUPS.values())]
+  vectors = [[10 + i, spread * (1 if group else -1)] for i, group in enumerate(_GROUPS)]
   return client_weights.ClientWeights(
-      tuple(_GROUPS), np.array(vectors, np.float32), np.array([10, 0], np.float32)
+      np.arange(4), np.array(vectors, np.float32), np.array([10, 0], np.float32)
   )
 
 

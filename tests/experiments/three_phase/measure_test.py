@@ -1,10 +1,13 @@
 """Tests the rows of a run's tables on an invented result; nothing is trained."""
 
+import dataclasses
 import os
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 
+from experiment_shell import launch
 from experiments.three_phase import measure
 from fl_clustering.methods import client_weights
 from fl_clustering.tasks import held_out
@@ -25,6 +28,13 @@ class MeasureTest(absltest.TestCase):
   def _clients(self, **values):
     rows = measure.client_rows(self.task, self.result)
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+  def test_a_full_device_is_a_line_with_the_flag_that_helps(self):
+    config = dataclasses.replace(_CONFIG, engine="jax")
+    error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
+    with mock.patch.object(measure.run_lib, "run", side_effect=error):
+      with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
+        measure.measure(config, self.task, self.create_tempdir().full_path)
 
   def test_every_model_of_a_client_has_its_metrics(self):
     methods = ("kmeans", "dynamic_distance", "fedavg", "finetuned", "local")
@@ -71,7 +81,7 @@ class MeasureTest(absltest.TestCase):
 
   def test_examples_are_counted_by_label_and_part(self):
     task = held_out.hold_out(sample_run.task(4), 1, seed=0)
-    found = list(measure.example_rows(task))
+    found = list(measure.example_rows(task, np.arange(len(task.clients))))
 
     new = {row["client"] for row in found if row["new"]}
     self.assertEqual(new, set(task.new_client_ids))
@@ -84,22 +94,24 @@ class MeasureTest(absltest.TestCase):
     ids = tuple(f"client_{k}" for k in range(1200))
     rng = np.random.default_rng(0)
     weights = client_weights.ClientWeights(
-        ids, rng.normal(size=(1200, 3)).astype(np.float32), np.zeros(3, np.float32)
+        np.arange(1200), rng.normal(size=(1200, 3)).astype(np.float32), np.zeros(3, np.float32)
     )
 
-    found = measure.weight_rows(weights, "update")
+    found = measure.weight_rows(weights, ids, "update")
 
     self.assertLen(found["distances"], 100 * 99 / 2)
     self.assertLen(found["points"], 2 * (1000 + 1))
     shares = [row["value"] for row in found["points"] if not row["client"]]
     self.assertBetween(sum(shares), 0.6, 1)
     first = found["distances"][0]
-    vectors = weights.represented("update", (first["client"], first["other"]))[:]
+    vectors = weights.represented(
+        "update", np.array([ids.index(first["client"]), ids.index(first["other"])])
+    )[:]
     self.assertAlmostEqual(first["value"], np.linalg.norm(vectors[0] - vectors[1]), places=5)
 
   def test_the_rounds_and_the_weights_are_kept(self):
     folder = self.create_tempdir().full_path
-    recorder = measure.Recorder(folder)
+    recorder = measure.Recorder(folder, self.task.client_ids)
 
     recorder.round_finished("kmeans", 1, stages.metric_rows("cluster", "kmeans", 0, 1, {"a": 0.5}))
     recorder.clients_grouped(self.result.client_weights, {})

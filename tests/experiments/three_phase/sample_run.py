@@ -68,16 +68,16 @@ def _right(method, mean, number):
   return np.clip(mean + spread, 0, _NUM_TEST)
 
 
-def _assignment(method, ids):
-  half = len(ids) // 2
+def _assignment(method, clients):
+  half = len(clients) // 2
   if method == "dynamic_distance":
-    clusters, warning = (ids[: half + 1], ids[half:]), "too many cliques"
+    clusters, warning = (clients[: half + 1], clients[half:]), "too many cliques"
   elif method in registry.METHODS:
     # Those of the groups, the second one first.
-    clusters, warning = filter(len, (ids[1::2], ids[::2])), None
+    clusters, warning = filter(len, (clients[1::2], clients[::2])), None
   else:
-    clusters, warning = ([ids] if "fedavg" in method else [[one] for one in ids]), None
-  return cluster_assignment.ClusterAssignment(tuple(map(tuple, clusters)), warning)
+    clusters, warning = ([clients] if "fedavg" in method else clients[:, None]), None
+  return cluster_assignment.ClusterAssignment(tuple(clusters), warning)
 
 
 def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0, **changes):
@@ -104,9 +104,10 @@ def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0
   for method in means:
     if method == "pretrain":
       continue
-    assignment = _assignment(method, ids)
+    assignment = _assignment(method, np.arange(len(ids)))
     count = len(assignment.clusters)
     groups = on.true_groups if method in registry.METHODS else None
+    is_known = groups is not None
     methods[method] = result_lib.MethodResult(
         assignment=assignment,
         vectors=np.zeros((count, 3), np.float32),
@@ -119,15 +120,18 @@ def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0
         new_clients=confusions(method, new_ids) if new_ids else None,
         new_client_clusters=((0,),) * len(new_ids) if new_ids else None,
         cost=cost_lib.Cost(**{name: 2 * value for name, value in costs.items()}),
-        adjusted_rand_index=groups and assignment.adjusted_rand_index(groups),
-        purity=groups and assignment.purity(groups),
+        adjusted_rand_index=assignment.adjusted_rand_index(groups) if is_known else None,
+        purity=assignment.purity(groups) if is_known else None,
     )
   of_fedavg = _right("fedavg", means["fedavg"], len(ids)) / _NUM_TEST
   groups = np.float32(np.arange(len(ids)) % 2)[:, np.newaxis]
   vectors = np.eye(len(ids), 4, dtype=np.float32) + groups
   return result_lib.ThreePhaseResult(**{
       "pretrain": pretrain,
-      "client_weights": client_weights.ClientWeights(ids, vectors, np.ones(4, np.float32)),
+      "evaluated": np.arange(len(ids)),
+      "client_weights": client_weights.ClientWeights(
+          np.arange(len(ids)), vectors, np.ones(4, np.float32)
+      ),
       "methods": methods,
       "repeats": {"fedavg": np.array([
           of_fedavg + 0.01 * spread * (-1) ** repeat for repeat in range(repeats)
