@@ -77,6 +77,11 @@ _LOG = {
     }},
     "loggers": {"root": {"level": "INFO", "handlers": ["stream"]}},
 }
+# A job's process reaches the one that started it by a port on the loopback.  There, too, both show
+# certificates: else any account of the machine gives the job orders in the server's name.
+_CONNECTIONS = {"internal": {
+    "scheme": "tcp", "resources": {"host": "localhost", "connection_security": "mtls"},
+}}
 # What a site's folder `local` holds: these files with these contents, and no others.
 LOCKED: Mapping[str, Any] = {
     "authorization.json": {
@@ -101,6 +106,7 @@ LOCKED: Mapping[str, Any] = {
         ],
     },
     "log_config.json": _LOG,
+    "comm_config.json": _CONNECTIONS,
 }
 
 
@@ -138,6 +144,7 @@ def _at_server(workspace: str) -> dict[str, Any]:
           ],
       },
       "log_config.json": _LOG,
+      "comm_config.json": _CONNECTIONS,
   }
 
 

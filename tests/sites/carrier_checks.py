@@ -190,11 +190,24 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
       nvflare_kit.check_locked(workspace)
 
+  @parameterized.parameters(*nvflare_kit.LOCKED)
+  def test_a_policy_with_less_in_it_is_not_locked(self, name):
+    workspace = tempfile.mkdtemp()
+    nvflare_kit.write_locked(workspace)
+    os.remove(os.path.join(workspace, "local", name))
+    with self.assertRaisesRegex(ValueError, f"^`kit` must hold our locked policy.*{name}"):
+      nvflare_kit.check_locked(workspace)
+
   def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
     # Else any account of that machine is the server to its site, or the operator to all sites.
-    for policy in (nvflare_kit.LOCKED, nvflare_kit._at_server("server")):
-      internal = policy.get("comm_config.json", {}).get("internal", {})
-      self.assertEqual(internal.get("resources", {}).get("connection_security"), "mtls")
+    kit, folder = os.path.join(self.kits, nvflare_kit.OPERATOR), tempfile.mkdtemp()
+    nvflare_kit.lay_out(kit, ("east", "north", "south"), folder)
+    workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
+    nvflare_kit.install(self._kit(), "north", workspace)
+    for one in (workspace, os.path.join(folder, "server")):
+      with open(os.path.join(one, "local", "comm_config.json"), encoding="utf-8") as file:
+        internal = json.load(file)["internal"]
+      self.assertEqual(internal["resources"]["connection_security"], "mtls")
 
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)

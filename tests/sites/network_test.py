@@ -3,6 +3,7 @@
 The programs run with a Python that has NVFlare, which can't be beside TensorFlow Federated.
 """
 
+import contextlib
 import csv
 import datetime
 import itertools
@@ -13,6 +14,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import time
 import zipfile
 
 from absl.testing import absltest
@@ -40,6 +42,10 @@ except ImportError:
 _COLUMNS = tuple("abcde")
 _NAMES = sample_sites.NAMES[:3]
 _K = 4
+# The first words to NVFlare's server, and to what waits for a job's process: a frame of 16 bytes, of
+# type 4.
+_GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_HELLO = bytes((0, 0, 0, 16, 0, 0, 4, *(0,) * 9))
 
 
 def _free_port():
@@ -173,7 +179,9 @@ class NetworkTest(absltest.TestCase):
     proxies = {name: self._proxy(name, port) for name in _NAMES}
     joined = self._join_all(fingerprint)
     fit = self._fit("--output_dir=out")
-    asked = {is_known: self._asked(port, is_known, fit) for is_known in (True, False)}
+    asked = [self._asked(port, _GET, fit)]
+    for process in (joined["north"], fit):
+      asked.append(self._asked(self._port_for_jobs(process, port, fit), _HELLO, fit))
     output = self._ended(fit)
     for process in joined.values():
       process.send_signal(signal.SIGTERM)
@@ -187,9 +195,12 @@ class NetworkTest(absltest.TestCase):
       self._check_sent(name, proxy, rows[name])
       # In its client's process and in its job's.
       self.assertEqual(self._log(name).count("requests of others than the server are refused"), 2)
-    # Without a site's certificate the server says nothing.
-    self.assertStartsWith(asked[True], b"HTTP/1.1 ")
-    self.assertEmpty(asked[False])
+    # Without a certificate no port says anything: not the server's, and on the loopback neither
+    # that of a site's client for its job's process nor that of the server.
+    for answers, known in zip(asked, (b"HTTP/1.1 ", b"north", b"server")):
+      self.assertIn(known, answers["site"])
+      self.assertEmpty(answers["in the clear"])
+      self.assertEmpty(answers["stranger"])
 
   @nightly.only
   def test_views_have_the_bits_of_one_process(self):
@@ -360,24 +371,46 @@ class NetworkTest(absltest.TestCase):
     found = [secret for secret in secrets if secret in sent]
     self.assertEmpty(found)
 
-  def _asked(self, port, is_known, fit):
-    """Returns what the server answers to a client, with a site's certificate or with none."""
-    context = ssl.create_default_context(cafile=self._path("keys_east", "rootCA.pem"))
-    if is_known:
-      context.load_cert_chain(
-          self._path("keys_east", "client.crt"), self._path("keys_east", "client.key")
-      )
+  def _port_for_jobs(self, process, public, fit):
+    """Returns the port that what a program has started keeps for jobs, as soon as it is there."""
+    while fit.poll() is None:
+      for one in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+          for found in one.net_connections("tcp4"):
+            if found.status == psutil.CONN_LISTEN and found.laddr.port != public:
+              return found.laddr.port
+      time.sleep(0.1)
+    return self.fail("there was no port")
+
+  def _asked(self, port, message, fit):
+    """Returns what a port answers: in the clear, to a stranger, and to a site's certificate."""
+    stranger, site = (
+        ssl.create_default_context(cafile=self._path("keys_east", "rootCA.pem")) for _ in range(2)
+    )
+    site.load_cert_chain(
+        self._path("keys_east", "client.crt"), self._path("keys_east", "client.key")
+    )
+    answers = {}
+    for who, context in (("in the clear", None), ("stranger", stranger), ("site", site)):
+      connection = self._connected(port, fit)
+      with connection:
+        try:
+          if context is not None:
+            context.check_hostname = False  # A site's certificate is that of no host.
+            connection = context.wrap_socket(connection)
+          with connection:
+            connection.sendall(message)
+            answers[who] = connection.recv(1000)
+        except OSError:  # Whether it comes to that is a matter of time.
+          answers[who] = b""
+    return answers
+
+  def _connected(self, port, fit):
     while fit.poll() is None:
       try:
-        connection = socket.create_connection(("localhost", port))
+        return socket.create_connection(("localhost", port), timeout=60)
       except OSError:
-        continue
-      with connection, context.wrap_socket(connection, server_hostname="localhost") as client:
-        try:
-          client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-          return client.recv(1000)
-        except OSError:  # Whether it comes to that is a matter of time.
-          return b""
+        time.sleep(0.1)
     return self.fail("there was no server")
 
 
