@@ -13,6 +13,9 @@ import os
 import sys
 from typing import Any, Collection
 
+# Characters of a value; a file that others sent may hold a long one.
+_MOST_SHOWN = 1000
+
 
 def _only(argument: Any) -> tuple[str, Any]:
   ((name, value),) = argument.items()
@@ -25,7 +28,10 @@ def error(name: str, rule: str, value: Any) -> ValueError:
   Args:
     rule: What follows "must", such as "be a number > 0".
   """
-  return ValueError(f"`{name}` must {rule}, got {value!r}.")
+  shown = f"{value!r}"
+  if len(shown) > _MOST_SHOWN:
+    shown = f"{shown[:_MOST_SHOWN]}..."
+  return ValueError(f"`{name}` must {rule}, got {shown}.")
 
 
 def _range(minimum: int, maximum: int | None) -> str:

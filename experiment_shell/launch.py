@@ -10,12 +10,15 @@ It is `absl.app.run`, with these differences:
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141.
 * Relative paths are relative to the user's working directory.
+* Python looks for garbage less often, so that TensorFlow Federated, which makes a million objects,
+  is imported faster.
 
 Only unexpected errors print a traceback.
 """
 
 import contextlib
 import errno
+import gc
 import io
 import logging as std_logging
 import os
@@ -42,6 +45,8 @@ from experiment_shell import temporary_folder
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
+# Python's own 700 fit programs that import less.
+_OBJECTS_BETWEEN_COLLECTIONS = 10_000
 
 # The signals that came, though another error may have come of them.
 _came: list[int] = []
@@ -164,6 +169,7 @@ def run(main: Callable[[], None], help_flags: Sequence[str] = ()) -> None:
   Args:
     help_flags: The flags that `--help` explains; all by default.
   """
+  gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
   if sys.stdout is None:  # It was closed from the start.
     sys.stdout = open(os.devnull, "w", encoding="utf-8")

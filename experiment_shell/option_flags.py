@@ -102,3 +102,10 @@ def check_left_out(names: Iterable[str], rule: str, form: str = "{!r}") -> None:
       value = getattr(flags.FLAGS, name)
       shown = form.format(",".join(value) if isinstance(value, list) else value)
       raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")
+
+
+def check_given(*names: str) -> None:
+  """Raises a ValueError unless these flags have values."""
+  for name in names:
+    if flags.FLAGS[name].value is None:
+      raise validate.error(name, "be given", None)

@@ -11,6 +11,7 @@ from absl import flags
 
 from clustering_basics import validate
 from experiment_shell import launch
+from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiments.own_tables import column_flags
 from fl_clustering.tables import draft
@@ -28,9 +29,7 @@ flags.DEFINE_bool(
 
 def main() -> None:
   with launch.input_errors():
-    for name in ("data_dir", "output"):
-      if flags.FLAGS[name].value is None:
-        raise validate.error(name, "be given", None)
+    option_flags.check_given("data_dir", "output")
     path, data_dir = flags.FLAGS.output, flags.FLAGS.data_dir
     if os.path.exists(path):
       raise validate.error("output", "not exist", path)

@@ -61,12 +61,6 @@ _OF_KITS = ("host", "port", "output_dir")
 _MIN_SITES, _PORT = 2, 8002
 
 
-def _needed(*names: str) -> None:
-  for name in names:
-    if flags.FLAGS[name].value is None:
-      raise validate.error(name, "be given", None)
-
-
 def _public_keys(paths: list[str]) -> dict[str, str]:
   found: dict[str, str] = {}
   for path in paths:
@@ -86,10 +80,10 @@ def _privacy(has_views: bool) -> dict[str, Any]:
     return {"exact": True}
   if has_views:
     option_flags.check_left_out(("radius", "max_points"), "with a schema of views")
-    _needed("epsilon", "delta", "view_norms")
+    option_flags.check_given("epsilon", "delta", "view_norms")
   else:
     option_flags.check_left_out(("view_norms",), "without a schema of views")
-    _needed("epsilon", "delta", "radius")
+    option_flags.check_given("epsilon", "delta", "radius")
   settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
   if has_views:
     try:
@@ -102,7 +96,7 @@ def _privacy(has_views: bool) -> dict[str, Any]:
 def _new() -> None:
   with launch.input_errors():
     option_flags.check_left_out(_OF_KITS, "with --new")
-    _needed("sites", "schema", "output")
+    option_flags.check_given("sites", "schema", "output")
     given = flags.FLAGS
     if os.path.exists(given.output):
       raise validate.error("output", "not exist", given.output)
@@ -115,14 +109,14 @@ def _new() -> None:
         **_privacy(not isinstance(schema, schema_lib.Schema)),
     })
     federation.write(given.output)
-  print(f"sites: {', '.join(federation.sites)}", f"fingerprint: {federation.fingerprint}", sep="\n")
-  print(f"federation file: {given.output}")
+  print(f"sites: {', '.join(federation.sites)}", *federation.terms, sep="\n")
+  print(f"fingerprint: {federation.fingerprint}", f"federation file: {given.output}", sep="\n")
 
 
 def _kits() -> None:
   with launch.input_errors():
     option_flags.check_left_out((*_PRIVACY, "sites", "schema", "output"), "with --kits")
-    _needed("host", "output_dir")
+    option_flags.check_given("host", "output_dir")
     given = flags.FLAGS
     federation = federation_lib.Federation.load(given.kits)
     port = _PORT if given.port is None else given.port

@@ -10,8 +10,8 @@ from typing import Callable
 from absl import flags
 
 from clustering_basics import atomic_file
-from clustering_basics import validate
 from experiment_shell import launch
+from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiments.clients import activity
 from experiments.clients import downloads
@@ -55,9 +55,7 @@ path_flag.define("output_dir", None, "Folder to write to; other files in it stay
 
 def main() -> None:
   with launch.input_errors():
-    for name in ("dataset", "output_dir"):
-      if flags.FLAGS[name].value is None:
-        raise validate.error(name, "be given", None)
+    option_flags.check_given("dataset", "output_dir")
     folder, source = flags.FLAGS.output_dir, DATASETS[flags.FLAGS.dataset]
     os.makedirs(folder, exist_ok=True)
   try:

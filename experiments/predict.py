@@ -54,7 +54,8 @@ def main() -> None:
       if flags.FLAGS[name].value is None:
         raise validate.error(name, "name a folder", None)
     path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
-    if os.path.exists(path) and not flags.FLAGS.overwrite:
+    # Of a run that others have sent, it may be a link to a file that is not there yet.
+    if os.path.lexists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
     clients = model.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)

@@ -46,16 +46,10 @@ _SECONDS_TO_RESTART = 5
 _SOON, _MOST_SOON = 30, 3
 
 
-def _needed(*names: str) -> None:
-  for name in names:
-    if flags.FLAGS[name].value is None:
-      raise validate.error(name, "be given", None)
-
-
 def _new() -> None:
   with launch.input_errors():
     option_flags.check_left_out(("kit", "fingerprint"), "with --new")
-    _needed("data_dir", "schema")
+    option_flags.check_given("data_dir", "schema")
     given = flags.FLAGS
     if os.path.exists(public := f"{given.new}.pub"):
       raise validate.error("new", "name a site whose key is not there yet", public)
@@ -70,9 +64,10 @@ def _new() -> None:
 def _agree() -> site_folder.SiteFolder:
   """Returns the site's folder; all that a fit needs is checked."""
   option_flags.check_left_out(("data_dir", "schema"), "with --join")
-  _needed("site_dir", "kit")
+  option_flags.check_given("site_dir", "kit")
   given = flags.FLAGS
   folder = site_folder.SiteFolder(given.site_dir)
+  folder.lock()
   federation = federation_lib.Federation.load(given.join)
   if given.fingerprint is None or given.fingerprint.split() != federation.fingerprint.split():
     rule = (
@@ -88,10 +83,9 @@ def _agree() -> site_folder.SiteFolder:
   nvflare_kit.check_locked(folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
-  if federation.privacy is None:
-    print("sums: EXACT, without noise; they can show rows to the operator")
-  else:
-    print(f"sums: with noise; spent {spent / budget:.1%} of the privacy budget")
+  print(*federation.terms, sep="\n")
+  if federation.privacy is not None:
+    print(f"spent: {spent / budget:.1%} of the privacy budget")
   return folder
 
 

@@ -8,7 +8,6 @@ At every site `experiments.site --join` must run.
 
 from absl import flags
 
-from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
@@ -36,9 +35,7 @@ _PATHS = ("federation", "schema", "kit")
 
 def config() -> fit.Config:
   """Returns the settings; ValueError if the flags don't fit."""
-  for name in (*_PATHS, "num_clusters"):
-    if flags.FLAGS[name].value is None:
-      raise validate.error(name, "be given", None)
+  option_flags.check_given(*_PATHS, "num_clusters")
   return fit.Config(**option_flags.given(fit.Config))
 
 

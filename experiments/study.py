@@ -39,7 +39,7 @@ for _name, _value in {
   flags.FLAGS.set_default(_name, _value)
 
 # A study has checkpoints of its own.
-_NOT_FOR_STUDIES = ("reuse",)
+_NOT_FOR_STUDIES = ("clients_per_block", "engine", "reuse")
 
 HELP = (
     "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",

@@ -28,7 +28,8 @@ def config() -> config_lib.ThreePhaseConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   data_dir = flags.FLAGS.data_dir
   settings = data.completed(
-      experiment_flags.settings(), experiment_flags.OF_DIGITS, data_dir, _chosen()
+      data.with_engine(experiment_flags.settings()), experiment_flags.OF_DIGITS, data_dir,
+      _chosen(),
   )
   with column_flags.naming_draft(data_dir):
     return data.config_of(settings, data_dir)
@@ -47,13 +48,14 @@ def main() -> None:
   given = flags.FLAGS
   with launch.input_errors():
     settings = config()
+    clients_per_block = experiment_flags.clients_per_block(settings.engine)
     data.check_reuse(given.reuse, given.output_dir)
   from experiments.three_phase import experiment  # It takes long to import.
 
   try:
     program.main(
         experiment.EXPERIMENT, settings, data_dir=given.data_dir, chosen=_chosen(),
-        reuse=given.reuse,
+        reuse=given.reuse, clients_per_block=clients_per_block,
     )
   except launch.InputError as e:
     if not isinstance(e.__cause__, output_folder.OtherConfig):

@@ -116,6 +116,8 @@ class SavedKMeans(SavedModel):
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
     """Returns the model that `model_folder.read` has read."""
+    if document["radius"] is not None:
+      validate.positive(radius=document["radius"])
     model = kmeans_model.KMeansModel(
         arrays["centroids"],
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),

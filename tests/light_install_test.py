@@ -1,15 +1,19 @@
 """What works without the extra `federated`, on any system: in the project's environment, and in
 the venv of `tools:check_wheel`, where this file is all that there is beside the wheel."""
 
+import contextlib
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import extras
+from fl_clustering.engine import engines
 
 _PACKAGES = (
     "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
@@ -35,6 +39,24 @@ for name in {_NOT_EVERYWHERE}:
 if hasattr(os, "sched_getaffinity"):
   del os.sched_getaffinity
 """
+# Forks a process for every line, which has imported that already: a program, or lines of Python.
+_RUN = """
+import json, os, runpy, sys
+for line in sys.stdin:
+  folder, *sys.argv = json.loads(line)
+  pid = os.fork()
+  if not pid:
+    os.environ["BUILD_WORKING_DIRECTORY"] = folder
+    os.chdir(folder)
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+      os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)
+    if len(sys.argv) == 1:
+      exec(sys.argv[0], {"__name__": "__main__"})
+    else:
+      runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    sys.exit()
+  print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
 _IMPORT_ALL = f"""
 import importlib, pkgutil
 from absl import flags
@@ -46,9 +68,9 @@ for top in {_PACKAGES}:
     except flags.DuplicateFlagError:
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
-      # TFF's worker is for Linux.  Without a name, it is raised on purpose.
-      known = {extras.FEDERATED}
-      if ".runtime." in module.name:
+      # TFF's worker and sites are for Linux.  Without a name, it is raised on purpose.
+      known = {(*extras.FEDERATED, 'jax')}
+      if any(one in module.name for one in (".runtime.", ".site", ".federation")):
         known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)
@@ -77,34 +99,39 @@ except ModuleNotFoundError as e:
 
 class LightInstallTest(parameterized.TestCase):
 
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    stack = contextlib.ExitStack()
+    cls.addClassCleanup(stack.close)
+    site = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
+    path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
+    cls._process = stack.enter_context(subprocess.Popen(
+        [sys.executable, "-c", _RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ))
+
   def setUp(self):
     super().setUp()
     self.folder = pathlib.Path(self.create_tempdir().full_path)
-    site = self.folder / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
-    path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
-    # Under `bazel run`, paths would be relative to where that was called.
-    self._environment = {
-        **os.environ, "PYTHONPATH": path, "BUILD_WORKING_DIRECTORY": str(self.folder),
-    }
 
   def _run(self, *arguments, code=0):
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=self.folder, env=self._environment, check=False,
-        capture_output=True, text=True,
-    )
-    self.assertEqual(result.returncode, code, result.stderr)
-    return result
+    """Returns what a program, or lines of Python, print to standard output and error."""
+    print(json.dumps([str(self.folder), *arguments]), file=self._process.stdin, flush=True)
+    found = self._process.stdout.readline()
+    printed = [
+        (self.folder / name).read_text(encoding="utf-8") for name in ("stdout", "stderr")
+    ]
+    self.assertEqual(found, f"{code}\n", printed[1])
+    return printed
 
-  def test_imports_nothing_that_only_some_systems_have(self):
-    self.assertEqual(self._run("-c", _IMPORT_ALL).stdout, "")
-
-  def test_estimators_fit(self):
-    centers, views, private, error = self._run("-c", _FITS).stdout.splitlines()
-
+  def test_imports_nothing_that_only_some_systems_have_and_estimators_fit(self):
+    said = self._run(_IMPORT_ALL + _FITS)[0].splitlines()
+    *missing, centers, views, private, error = said
+    self.assertEmpty(missing)
     self.assertEqual((centers, views, private), ("[0 6]", "2", "(2, 2)"))
-    self.assertRegex(error, "^TensorFlow Federated must be installed .*the extra `federated`")
+    self.assertIn("`federated`", error)
 
   def _write_clients(self, folder, file):
     for client in range(3):
@@ -121,41 +148,41 @@ class LightInstallTest(parameterized.TestCase):
     for file in files:
       self._write_clients("data", file)
     self._run(
-        "-m", f"experiments.{program}", "--data_dir=data", "--num_clusters=2", *flags,
-        "--output_dir=out",
+        f"experiments.{program}", "--data_dir=data", "--num_clusters=2", *flags, "--output_dir=out"
     )
-    self._run(
-        "-m", "experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv"
-    )
-
+    self._run("experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv")
     self.assertTrue((self.folder / "out" / "report.html").exists())
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
 
   def test_benchmark_of_private_methods(self):
     self._run(
-        "-m", "experiments.dp_benchmark", "--datasets=sklearn_digits", "--methods=sklearn,refine",
+        "experiments.dp_benchmark", "--datasets=sklearn_digits", "--methods=sklearn,refine",
         "--k_to_try=4", "--epsilon_to_try=", "--runs=1", "--output_dir=out",
     )
-
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
-  @parameterized.parameters(
-      ("--dataset=digits",),
-      ("--dataset=files", "--data_dir=data", "--label_column=b", "--output_dir=out"),
-  )
-  def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self, *flags):
+  @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
+  def test_three_phases_without_tensorflow_take_the_other_engine(self):
     self._write_clients("data", "{}.csv")
-    error = self._run("-m", "experiments.three_phase_emnist", *flags, code=1).stderr
+    printed = self._run(
+        "experiments.three_phase_emnist", "--dataset=files", "--data_dir=data",
+        "--label_column=b", "--model=logistic", "--methods=kmeans,ifca", "--num_clusters=2",
+        "--pretrain_rounds=1", "--cluster_rounds=1", "--control_repeats=0", "--output_dir=out",
+    )[0]
+    self.assertStartsWith(printed, "engine: jax")
+    self.assertRegex(printed, "K-means  +2 ")
+    self.assertTrue((self.folder / "out" / "report.html").exists())
 
-    advice = (
-        r'uv pip install "\.\[federated\]"' if sys.version_info < (3, 12)
-        else "needs Python 3.10 or 3.11, .* and this is Python 3.1[2-9]"
-    )
+  def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self):
+    self._write_clients("data", "{}.csv")
+    error = self._run(
+        "experiments.three_phase_emnist", "--engine=tff", "--dataset=files", "--data_dir=data",
+        "--label_column=b", "--output_dir=out", code=1,
+    )[1]
     self.assertNotIn("Traceback", error)
-    self.assertRegex(
-        error.splitlines()[-1],
-        rf"^error: \w+ must be installed for this, and isn't; .*`federated`.*{advice}.$",
-    )
+    # The extra is for some versions of Python.
+    advice = "uv pip install" if sys.version_info < (3, 12) else "needs Python"
+    self.assertRegex(error.splitlines()[-1], f"^error: .*`federated`.*{advice}")
 
 
 if __name__ == "__main__":

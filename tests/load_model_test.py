@@ -88,7 +88,7 @@ class LoadModelTest(parameterized.TestCase):
     os.symlink(os.devnull, path)
     self._assert_refused("`run`")
 
-  @parameterized.parameters(b'{"kind": "fed', b"[1]", b'{"format": 2}', b"\xff\xfe")
+  @parameterized.parameters(b'{"kind": "fed', b"[1]", b'{"format": 2}', b"\xff\xfe", b"[" * 10**5)
   def test_a_damaged_document(self, content):
     self._overwrite("model.json", content)
     self._assert_refused("model.json")
@@ -97,6 +97,7 @@ class LoadModelTest(parameterized.TestCase):
       ("format 1", {"format": None}),
       (f"format {file_format.FORMAT + 1}", {"format": file_format.FORMAT + 1}),
       ("'oracle'", {"kind": "oracle"}), ("'tables'", {"tables": None}),
+      ("oracle", {"kind": ["oracle"]}), ("radius", {"radius": "1"}), ("radius", {"radius": [1]}),
   )
   def test_a_document_of_another_model(self, shown, changes):
     self._edit(**changes)
@@ -117,6 +118,7 @@ class LoadModelTest(parameterized.TestCase):
   @parameterized.parameters(
       ("'centroids'", {"centers": np.zeros(3)}),
       ("arrays.npz", {"centroids": np.array([{}], object)}),  # No pickles.
+      ("'centroids'", {"centroids": np.array([["x"]])}),
   )
   def test_arrays_of_another_model(self, shown, arrays):
     np.savez(os.path.join(self.folder, "arrays.npz"), **arrays)

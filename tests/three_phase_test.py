@@ -12,11 +12,11 @@ import numpy as np
 
 from fl_clustering import runtime
 from fl_clustering.engine import aggregation
-from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import engine
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.methods import controls
@@ -169,15 +169,10 @@ class ThreePhaseTest(parameterized.TestCase):
     result, _ = _recorded_run(settings)
     config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
-      fedavg = federated_training.FedAvg(
-          _task,
-          client_files.write_client_files(_task, folder),
-          client_update.LocalTraining(config.batch_size, config.learning_rate),
-          None,
-          config.seed,
-      )
+      options = client_update.LocalTraining(config.batch_size, config.learning_rate)
+      fedavg = fedavg_lib.FedAvg(engine.Engine(_task, folder, options, config.seed))
       weights = result.client_weights
-      state = federated_training.FedAvgState(weights.mean_of(weights.clients), ())
+      state = fedavg_lib.FedAvgState(weights.mean_of(weights.clients))
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
       for round_num in (4, 5):
         round_ = participation.Round(

@@ -23,7 +23,6 @@ from fl_clustering.sites import site_folder
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -46,7 +45,7 @@ class Config:
       False,
   )
   view_weights: str | None = options.option(
-      str, "How much the views count, for a schema of views: the same, or by a rule that learns it.",
+      str, "How much each view counts, for a schema of views: the same, or by a rule that learns.",
       None, default_text=multiview_config.MultiViewConfig.view_weights,
       values=tuple(multiview_config.VIEW_WEIGHTS),
   )
@@ -133,6 +132,8 @@ def _load(
   of_tables = site_folder.read_schema(schema)
   if federation_lib.schema_hash(of_tables) != agreed.schema:
     raise validate.error("schema", "be the one of the federation file", schema)
+  tables: Any
+  settings: Any
   if isinstance(of_tables, schema_lib.Schema):
     for name, value in config.of_views.items():
       raise validate.error(name, "be left out for a schema without views", value)
@@ -145,11 +146,10 @@ def _load(
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
   coordinator_lib.with_privacy(settings, agreed, epsilon)
   nvflare_kit.check_operator(kit)
-  sums = "EXACT, without noise" if agreed.privacy is None else f"with noise, {agreed.privacy}"
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
-      lines=(f"sites: {', '.join(agreed.sites)}", f"sums: {sums}"),
+      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms),
   )
 
 
@@ -173,12 +173,11 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
   ) as operator:
     coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
     with launch.input_errors():  # Such as fewer rows than clusters.
-      fit_at = coordinator_lib.fit_kmeans
-      if isinstance(tables, saved.SavedViews):
-        fit_at = coordinator_lib.fit_views
+      has_views = isinstance(tables, saved.SavedViews)
+      fit_at = coordinator_lib.fit_views if has_views else coordinator_lib.fit_kmeans
       fit = fit_at(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
-  if isinstance(tables, saved.SavedViews):
+  if has_views:
     model: load_model.SavedModel = load_model.SavedMultiView(fit.model, tables)
     weights = fit.model.on_grid.view_weights.tolist()
     scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}

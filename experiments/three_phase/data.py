@@ -7,6 +7,7 @@ from typing import Any, Mapping
 
 from clustering_basics import validate
 from experiment_shell import finished_run
+from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
@@ -21,6 +22,33 @@ _AGGREGATOR = (
     "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
     "it, so the aggregator is one reason why they differ from phase 1."
 )
+
+
+def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the settings with an engine that is installed, if none is given.
+
+  Raises:
+    ValueError: If JAX is asked for and not installed.
+  """
+  engine = settings.get("engine")
+  if engine is None:
+    usual, other = engines.TFF, engines.JAX
+    is_other = not engines.is_installed(usual) and engines.is_installed(other)
+    return {**settings, "engine": other if is_other else usual}
+  if engine == engines.JAX and not engines.is_installed(engine):
+    raise validate.error(
+        "engine", "be tff where the extra `accelerator` is not installed", engine
+    )
+  return dict(settings)
+
+
+def engine_line(engine: str) -> str | None:
+  """Returns a line on the engine of a run; None for the usual one."""
+  if engine == engines.TFF:
+    return None
+  if engines.is_installed(engines.TFF):
+    return f"engine: {engine}"
+  return f"engine: {engine}, as TensorFlow Federated is not installed"
 
 
 def config_of(

@@ -23,23 +23,29 @@ class Loaded:
 
   Attributes:
     reuse: The folder of another run whose stages are used where they fit; None for none.
+    clients_per_block: As of `run.run`.
   """
 
   task: federated_task.FederatedTask
   reuse: str | None
+  clients_per_block: int | None
 
 
 def _load(
     config: config_lib.ThreePhaseConfig, stack: contextlib.ExitStack, *,
     data_dir: str | None = None, chosen: str | None = None, reuse: str | None = None,
+    clients_per_block: int | None = None,
 ) -> tidy_experiment.Inputs:
   """Loads the data; the options are as of `data.load`, and of `Loaded`."""
   del stack
   task = data.load(config, data_dir, chosen)
   num_clients = f"{len(task.clients):,} clients, {len(task.new_clients):,} new"
-  lines = (f"data: {task.source}, {num_clients}", data.metric_line(task))
+  lines = (
+      data.engine_line(config.engine), f"data: {task.source}, {num_clients}",
+      data.metric_line(task),
+  )
   return tidy_experiment.Inputs(
-      Loaded(task, reuse),
+      Loaded(task, reuse, clients_per_block),
       identity=data.identity(config, task),
       about=data.describe(config, task),
       warnings=data.warnings(config, task),
@@ -58,7 +64,10 @@ def _measure(
   from experiments.three_phase import measure
 
   del seed  # The settings have it.
-  return measure.measure(whole.config, whole.data.task, whole.folder, whole.data.reuse)
+  return measure.measure(
+      whole.config, whole.data.task, whole.folder, whole.data.reuse,
+      whole.data.clients_per_block,
+  )
 
 
 EXPERIMENT = tidy_experiment.Experiment(
@@ -85,5 +94,5 @@ EXPERIMENT = tidy_experiment.Experiment(
         model_folder.MODEL: "the models of one method's clusters, for experiments:predict",
     },
     read={tables.PROFILES: cluster_profiles.COLUMNS},
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
+    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated", "jax"),
 )

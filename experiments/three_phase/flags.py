@@ -10,6 +10,7 @@ from experiment_shell import path_flag
 from experiment_shell import run_flags
 from experiments.own_tables import column_flags
 from experiments.own_tables import schema_flag
+from fl_clustering.engine import engines
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
@@ -23,6 +24,10 @@ path_flag.define(
     "data_dir", None,
     "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
     "auto; default ~/.tff).")
+flags.DEFINE_integer(
+    "clients_per_block", None,
+    "How many clients the engine jax trains side by side: fewer need less memory of the device. "
+    "Default: as many as take about 4 GiB.", lower_bound=1)
 for _module in (column_flags, schema_flag):
   flags.adopt_module_key_flags(_module)
 
@@ -49,6 +54,14 @@ HELP = (
     "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "aggregator",
     "output_dir", "resume",
 )
+
+
+def clients_per_block(engine: str) -> int | None:
+  """Returns the value of the flag; ValueError if the engine has no blocks."""
+  given = flags.FLAGS.clients_per_block
+  if given is not None and engine != engines.JAX:
+    raise validate.error("clients_per_block", f"be left out with engine={engine}", given)
+  return given
 
 
 def settings() -> dict[str, Any]:

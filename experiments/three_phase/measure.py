@@ -19,6 +19,7 @@ from experiments.three_phase import profiles
 from experiments.three_phase import tables
 from fl_clustering import runtime
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # Of more clients, so many are shown by their weights and by their distances, evenly spaced.
 _MOST_POINTS, _MOST_IN_MATRIX = 1000, 100
+_DEVICE_IS_FULL = "RESOURCE_EXHAUSTED"
 
 
 class Recorder(stages.RunObserver):
@@ -66,23 +68,38 @@ class Recorder(stages.RunObserver):
 
 
 @contextlib.contextmanager
-def _ends(folder: str) -> Iterator[None]:
-  """Says what can be done about errors that end a run."""
+def _tff(kept: str) -> Iterator[None]:
+  """Has TFF compute here."""
+  with runtime.LocalRuntime():
+    try:
+      yield
+    except runtime.ClientFileUnreadable as e:
+      raise launch.RunFailed(
+          f"{e} {kept} --resume writes the clients' data again and continues from there."
+      ) from e
+
+
+@contextlib.contextmanager
+def _ends(folder: str, engine: str) -> Iterator[None]:
+  """Makes an engine ready, and says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder};"
   try:
     with launch.run_errors(folder, runtime.WorkerLost):
-      try:
+      with _tff(kept) if engine == engines.TFF else contextlib.nullcontext():
         yield
-      except runtime.ClientFileUnreadable as e:
-        raise launch.RunFailed(
-            f"{e} {kept} --resume writes the clients' data again and continues from there."
-        ) from e
   except (checkpoint.DamagedCheckpoint, run_lib.TooLarge) as e:
     raise launch.InputError(str(e)) from e
   except divergence.TrainingDiverged as e:
     # The same run would end the same way, and it can't be resumed with other settings.
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
+    ) from e
+  except RuntimeError as e:  # The class is another one in every version of JAX.
+    if not str(e).startswith(_DEVICE_IS_FULL):
+      raise
+    raise launch.RunFailed(
+        f"The memory of the device is full. {kept} --resume continues from there, with a smaller "
+        "--clients_per_block."
     ) from e
 
 
@@ -272,13 +289,14 @@ def tidy_rows(
 
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
-    reuse: str | None = None,
+    reuse: str | None = None, clients_per_block: int | None = None,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
     reuse: The folder of another run whose stages are used where they fit.
+    clients_per_block: As of `run.run`.
   """
   checkpoints = checkpoint.Checkpoints(
       os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
@@ -286,8 +304,11 @@ def measure(
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)
-  with _ends(folder), runtime.LocalRuntime(), progress_bar.ProgressBar() as bar:
-    result = run_lib.run(config, task, client_data, checkpoints, [recorder, bar])
+  with _ends(folder, config.engine), progress_bar.ProgressBar() as bar:
+    result = run_lib.run(
+        config, task, client_data, checkpoints, [recorder, bar],
+        clients_per_block=clients_per_block,
+    )
     recovery = group_recovery.recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)
   if task.tables is not None:

@@ -9,7 +9,7 @@ what all of it costs.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -32,22 +32,6 @@ if TYPE_CHECKING:
 
 # Numbers travel as float32.
 _BYTES_PER_NUMBER = 4
-
-
-class AloneRound(NamedTuple):
-  """A round in which clients trained alone.
-
-  Attributes:
-    losses: The clients' mean training losses, of shape (num_clients,); NaN for who did not take
-      part.
-    confusions: Confusion matrices of all clients' models after the round on their own test data, of
-      shape (num_clients, C, C).
-    cost: What the clients did.
-  """
-
-  losses: np.ndarray
-  confusions: np.ndarray
-  cost: cost_lib.Cost
 
 
 class Engine:
@@ -199,7 +183,7 @@ class Engine:
 
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[AloneRound]]:
+  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
     """Trains every client's own model for some rounds, in one call, and evaluates it after each.
 
     A client needs nobody else for this, so it costs steps and no bytes.
@@ -222,7 +206,7 @@ class Engine:
       cost = self.training_cost(round_.clients, round_.num_epochs)
       cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
       self.cost += cost
-      made.append(AloneRound(of_round, matrices, cost))
+      made.append(participation.AloneRound(of_round, matrices, cost))
     return vectors, made
 
   def train_own(

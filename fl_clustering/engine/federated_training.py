@@ -1,13 +1,7 @@
-"""Federated averaging over all clients of a task.
+"""Federated averaging by one of TFF's aggregators: clipping, differential privacy.
 
-FedAvg (McMahan et al., "Communication-Efficient Learning of Deep Networks from
-Decentralized Data", AISTATS 2017, Algorithm 1): every client trains the model
-it is sent on its own examples, the server averages the results weighted by the
-number of examples.
-
-The weighted mean is the training of one cluster, see `cluster_training.py`: it needs the
-sums of a bounded number of heads.  With one of TFF's aggregators (clipping, differential
-privacy), every TFF client is a client, because they take single updates.
+It is FedAvg as `fedavg.py` says it, but every TFF client is a client here, because aggregators take
+single updates.
 
 Every client's random numbers are a function of (seed, round, client id): see
 `randomness.py`.
@@ -16,7 +10,6 @@ Every client's random numbers are a function of (seed, round, client id): see
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 from typing import Any, TYPE_CHECKING
 
@@ -24,10 +17,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import randomness
 from fl_clustering.engine import client_update as client_update_lib
-from fl_clustering.engine import cluster_training
 from fl_clustering.engine import divergence
+from fl_clustering.engine import fedavg
 from fl_clustering.engine import model_jobs
 from fl_clustering.engine import participation
 
@@ -103,25 +95,12 @@ def build_aggregated_round(
   return process.initialize, next_round
 
 
-@dataclasses.dataclass(frozen=True)
-class FedAvgState:
-  """The server's state between rounds.
-
-  Attributes:
-    vector: The global model, float32 of shape (P,).
-    aggregator_state: The leaves of the aggregator's own state.
-  """
-
-  vector: np.ndarray
-  aggregator_state: tuple[np.ndarray, ...]
-
-
 def _leaves(aggregator_state: Any) -> tuple[np.ndarray, ...]:
   return tuple(map(np.asarray, tf.nest.flatten(aggregator_state)))
 
 
 class FedAvg:
-  """FedAvg over all clients of a task: `initialize`, then `next` every round."""
+  """FedAvg over all clients of a task, as of `fedavg.FedAvg`."""
 
   def __init__(
       self,
@@ -138,7 +117,7 @@ class FedAvg:
       task: The clients and their model.
       files: Where their data are.
       local_training: How a client trains.
-      aggregator: A `tff.aggregators` factory, or `None` for the weighted mean.
+      aggregator: A `tff.aggregators` factory.
       seed: The run's seed.
       is_private: Whether the aggregator protects the clients.  Then a loss that is not finite
         ends nothing: an error would tell of a client.
@@ -147,47 +126,24 @@ class FedAvg:
     self._seed = seed
     self._model = task.model
     self._files = files
-    self._clients = np.arange(len(task.clients))
-    self._of_all = cluster_training.ClusterTraining(task, files, local_training, seed)
-    self._initial_aggregator_state: Any = ()
-    self._next_round: Any = None
-    if aggregator is not None:
-      initialize, self._next_round = build_aggregated_round(
-          task.model, local_training, aggregator, len(task.clients)
-      )
-      self._initial_aggregator_state = initialize()
-
-  def initialize(self) -> FedAvgState:
-    """Returns the state before the first round."""
-    parameters = self._model.initial_parameters(
-        randomness.generator(self._seed, "initial_parameters")
+    initialize, self._next_round = build_aggregated_round(
+        task.model, local_training, aggregator, len(task.clients)
     )
-    vector = np.concatenate([p.ravel() for p in parameters])
-    return FedAvgState(vector, _leaves(self._initial_aggregator_state))
+    self._initial_aggregator_state = initialize()
+
+  def initialize(self) -> fedavg.FedAvgState:
+    """Returns the state before the first round."""
+    vector = fedavg.initial_vector(self._model, self._seed)
+    return fedavg.FedAvgState(vector, _leaves(self._initial_aggregator_state))
 
   def next(
-      self, state: FedAvgState, round_: participation.Round
-  ) -> tuple[FedAvgState, participation.ClientLosses]:
+      self, state: fedavg.FedAvgState, round_: participation.Round
+  ) -> tuple[fedavg.FedAvgState, participation.ClientLosses]:
     """Runs one round; returns the state after it and the clients' mean training losses.
 
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite.
     """
-    if self._next_round is None:
-      vectors, (losses,) = self._of_all.train(
-          state.vector[np.newaxis], (self._clients,), round_
-      )
-      after = FedAvgState(vectors[0], ())
-    else:
-      after, losses = self._next_aggregated(state, round_)
-    if not self._is_private:
-      divergence.check_losses(losses, f"round {round_.number}", self._files.client_ids)
-    divergence.check_vector(after.vector, f"round {round_.number}")
-    return after, losses
-
-  def _next_aggregated(
-      self, state: FedAvgState, round_: participation.Round
-  ) -> tuple[FedAvgState, participation.ClientLosses]:
     seeds = self._files.seeds(self._seed, round_.number, round_.clients)
     jobs = [
         collections.OrderedDict(
@@ -201,4 +157,8 @@ class FedAvg:
     )
     vector, aggregator_state, all_losses = self._next_round(state.vector, aggregator_state, jobs)
     losses = participation.ClientLosses(round_.clients, np.asarray(all_losses)[round_.clients])
-    return FedAvgState(np.asarray(vector), _leaves(aggregator_state)), losses
+    after = fedavg.FedAvgState(np.asarray(vector), _leaves(aggregator_state))
+    if not self._is_private:
+      divergence.check_losses(losses, f"round {round_.number}", self._files.client_ids)
+    divergence.check_vector(after.vector, f"round {round_.number}")
+    return after, losses

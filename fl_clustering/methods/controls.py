@@ -66,7 +66,7 @@ def _alone(
 
   def next_rounds(
       state: method.ClusterState, rounds: Sequence[participation.Round]
-  ) -> tuple[method.ClusterState, list[engine_lib.AloneRound]]:
+  ) -> tuple[method.ClusterState, list[participation.AloneRound]]:
     vectors, made = engine.train_alone(state.vectors, rounds)
     return dataclasses.replace(state, vectors=vectors), made
 

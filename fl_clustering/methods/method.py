@@ -130,7 +130,7 @@ Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
 Next = Callable[[ClusterState, "participation.Round"], tuple[ClusterState, Losses]]
 NextRounds = Callable[
     [ClusterState, Sequence["participation.Round"]],
-    tuple[ClusterState, "list[engine_lib.AloneRound]"],
+    tuple[ClusterState, "list[participation.AloneRound]"],
 ]
 Place = Callable[[Pretrained, ClusterState, np.ndarray], Placement]
 

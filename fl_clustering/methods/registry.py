@@ -48,6 +48,7 @@ class MethodEntry(NamedTuple):
     only_if_named: Whether studies run it only where it is named.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
+    only_tff: Whether it asks for what only the engine in TensorFlow Federated does.
   """
 
   settings: type
@@ -55,6 +56,7 @@ class MethodEntry(NamedTuple):
   only_if_named: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
+  only_tff: bool = False
 
 
 METHODS = {
@@ -62,12 +64,14 @@ METHODS = {
     "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
     "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
-    "cfl": MethodEntry(cfl.Cfl, cfl.cfl),
-    "fesem": MethodEntry(fesem.Fesem, fesem.fesem),
-    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True),
+    "cfl": MethodEntry(cfl.Cfl, cfl.cfl, only_tff=True),
+    "fesem": MethodEntry(fesem.Fesem, fesem.fesem, only_tff=True),
+    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True, only_tff=True),
     "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
     "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
-    "flux": MethodEntry(flux.Flux, flux.flux, only_if_named=True, groups_by_features=True),
+    "flux": MethodEntry(
+        flux.Flux, flux.flux, only_if_named=True, groups_by_features=True, only_tff=True
+    ),
 }
 
 # Those whose settings are a `grouping.Grouping`.  Where the true groups are known, the report
@@ -88,12 +92,12 @@ CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method
 
 # Controls that run where they are chosen: a model per client, which depends on the others'.
 PERSONAL = {
-    "ditto": MethodEntry(ditto.Ditto, ditto.ditto),
+    "ditto": MethodEntry(ditto.Ditto, ditto.ditto, only_tff=True),
     "fedrep": MethodEntry(
-        fedrep.FedRep, fedrep.fedrep, check_model=fedrep.in_representation
+        fedrep.FedRep, fedrep.fedrep, check_model=fedrep.in_representation, only_tff=True
     ),
-    "apfl": MethodEntry(apfl.Apfl, apfl.apfl),
-    "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl),
+    "apfl": MethodEntry(apfl.Apfl, apfl.apfl, only_tff=True),
+    "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl, only_tff=True),
 }
 
 

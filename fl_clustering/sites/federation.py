@@ -23,6 +23,7 @@ from typing import Any, Iterable
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
+from dp_clustering import clustering_params
 from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import identity as identity_lib
@@ -124,8 +125,9 @@ class Federation:
     self.limits = {name: limits.get(name, default) for name, (default, _) in _LIMITS.items()}
     for name, (_, most) in _LIMITS.items():
       validate.integer(1, most, **{f"limits.{name}": self.limits[name]})
-    validate.boolean(exact=document.get("exact", False))
-    if document.get("exact", False) == ("privacy" in document):
+    if document.get("exact", True) is not True:
+      raise validate.error("exact", "be true, or left out", document["exact"])
+    if ("exact" in document) == ("privacy" in document):
       raise ValueError(
           "`privacy` must be given, or `exact` be true and say that sums have no noise, got "
           f"{'both' if 'privacy' in document else 'neither'}."
@@ -170,6 +172,16 @@ class Federation:
     """More than any message is long."""
     numbers = (self.limits["centers"] + 90) * (4 * self.num_columns + 64)
     return 2**16 + 2**9 * len(self.sites) + 8 * numbers
+
+  @property
+  def terms(self) -> list[str]:
+    """What people must know of the sums before they agree to them, in lines."""
+    if self.privacy is None:
+      return ["sums: EXACT, without noise; they can show rows to the operator"]
+    unit = "row" if self.privacy.points_per_client is None else "client"
+    warnings = clustering_params.budget_warnings(self.privacy.epsilon, self.privacy.delta, unit)
+    settings = ", ".join(f"{name} {value}" for name, value in self.document["privacy"].items())
+    return [f"sums: with noise for every {unit}, {settings}", *(f"warning: {w}" for w in warnings)]
 
   @property
   def hash(self) -> bytes:

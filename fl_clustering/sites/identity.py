@@ -78,7 +78,7 @@ class Identity:
         mode, text = os.fstat(file.fileno()).st_mode, file.read()
     except OSError as e:
       raise validate.error("identity", f"be a file that can be read ({e.strerror})", path) from e
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
       raise validate.error("identity", "be a file that its owner alone may use", path)
     try:
       document = json.loads(text)

@@ -24,6 +24,7 @@ import sys
 import time
 from typing import Any, Collection
 import zipfile
+import zlib
 
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site as site_lib
@@ -39,9 +40,11 @@ try:
   from nvflare.apis.impl.controller import Controller
   from nvflare.apis.job_launcher_spec import JobProcessArgs
   from nvflare.apis.shareable import make_reply
+  from nvflare.apis.utils.decomposers import flare_decomposers
   from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
   from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
   from nvflare.fuel.f3 import message as message_lib
+  from nvflare.fuel.f3.cellnet import cell as cell_lib
   from nvflare.fuel.f3.cellnet import defs
   from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
   from nvflare.fuel.f3.cellnet import net_agent
@@ -84,7 +87,10 @@ def is_our_job(app: bytes) -> bool:
       if names != [_CONFIG] or any(info.file_size > _MOST_JOB_BYTES for info in infos):
         return False
       return json.loads(files.read(_CONFIG)) == nvflare_kit.SITE_JOB
-  except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+  except (
+      zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError,
+      NotImplementedError,
+  ):
     return False
 
 
@@ -99,10 +105,19 @@ _JOB_COMMANDS = (
 )
 
 
-class _NoAgent(net_agent.NetAgent):
-  """Answers no request about this process, such as how much memory it takes, and none to stop it.
+def _is_of(origin: Any, *roots: str) -> bool:
+  """Returns whether a message is of one of these.
 
-  Nobody asks whether the sender may do that.
+  The server checks that messages of other sites, which it passes on, say whose they are.
+  """
+  return bool(origin) and fqcn_lib.FqcnInfo(origin).root in roots
+
+
+class _Guard(net_agent.NetAgent):
+  """Keeps the requests of others from this process, and all those that no command is behind.
+
+  Any site may send another one what NVFlare's server sends.  And to whoever asks, a process tells
+  how much memory it takes, or stops.
   """
 
   def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
@@ -110,11 +125,41 @@ class _NoAgent(net_agent.NetAgent):
     answered = self.cell.req_reg.reg
     for key in [key for key in answered if key.startswith(f"{_MANAGER}:")]:
       del answered[key]
+    self._root = fqcn_lib.FqcnInfo(self.cell.get_fqcn()).root
+    self.cell.set_message_interceptor(self._refusal)
+    self.logger.info("requests of others than the server are refused")
+
+  def _refusal(self, request: Any) -> Any:
+    origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
+    if _is_of(origin, fqcn_lib.FQCN.ROOT_SERVER, self._root):
+      return None
+    return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
+
+
+class _SilentAdapter(cell_lib.Adapter):
+  """Hands messages on; what goes wrong with one, of which NVFlare sends the text, stays here."""
+
+  def call(self, future: Any, *args: Any, **kwargs: Any) -> None:
+    try:
+      super().call(future, *args, **kwargs)
+    except Exception as e:  # pylint: disable=broad-exception-caught
+      self.logger.error("a message failed: %s", e)
+      raise ValueError("the message can't be taken") from None
+
+
+def _no_workspace(*unused_arguments: Any) -> None:
+  raise ValueError("a message must have no workspace in it")
 
 
 def close_commands() -> None:
-  """Takes all other commands from this process."""
-  fed_client_base.NetAgent = _NoAgent
+  """Takes all other commands from this process, and from messages what looks at folders.
+
+  NVFlare makes objects of a message before any function of ours is called.  A `Workspace` would
+  look whether a folder of the sender's choice is there, and a client's may be.
+  """
+  fed_client_base.NetAgent = _Guard
+  cell_lib.Adapter = _SilentAdapter
+  flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
   processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
@@ -135,7 +180,7 @@ class OneJob(AppDeployer):
   ) -> str:
     """Returns why a job is refused; nothing if it is deployed."""
     # Its folder is made anew, beside those of the policy and the keys.
-    if not (_JOB_ID.fullmatch(job_id) and is_our_job(app_data)):
+    if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(app_data)):
       return "this site runs one job, that of federated-clustering, without a change"
     return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
 
@@ -174,7 +219,7 @@ class SiteExecutor(Executor):
     if event_type == EventType.START_RUN and not self._has_begun:
       self._has_begun = True
       try:
-        folder = site_folder.SiteFolder.of_environment()
+        folder = site_folder.SiteFolder(os.environ[site_folder.VARIABLE])
         nvflare_kit.check_locked(folder.workspace)
         self._site = folder.open()
         self.logger.info("the site is open")
@@ -188,9 +233,8 @@ class SiteExecutor(Executor):
       self._site.close()
 
   def _answer(self, request: Any) -> Any:
-    # The server checks that messages of other sites, which it passes on, say whose they are.
     origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
-    is_servers = origin and fqcn_lib.FqcnInfo(origin).root == fqcn_lib.FQCN.ROOT_SERVER
+    is_servers = _is_of(origin, fqcn_lib.FQCN.ROOT_SERVER)
     # Of a number, `bytes` would make as many.
     if not is_servers or not isinstance(request.payload, (bytes, bytearray, memoryview)):
       return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)

@@ -10,6 +10,7 @@ command but those that begin and end it, for nobody.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib
 import importlib.metadata
@@ -293,8 +294,10 @@ def install(kit: str, name: str, workspace: str) -> None:
     with zipfile.ZipFile(kit) as files:
       contents = {}
       for one in (_KIT, *_CERTIFICATES):
-        if files.getinfo(one).file_size > _MOST_BYTES:
-          raise ValueError("too long")
+        info = files.getinfo(one)
+        # As kits are made; damaged, other types fail in many ways.
+        if info.file_size > _MOST_BYTES or info.compress_type != zipfile.ZIP_STORED:
+          raise ValueError("too long, or compressed")
         contents[one] = files.read(one)
     document = json.loads(contents.pop(_KIT))
     is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
@@ -304,11 +307,14 @@ def install(kit: str, name: str, workspace: str) -> None:
       raise ValueError("bad document")
   except OSError as e:
     raise validate.error("kit", f"be a file that can be read ({e.strerror})", kit) from e
-  except (AttributeError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as e:
+  except (
+      AttributeError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile
+  ) as e:
     raise validate.error("kit", "be one that `experiments.federation --kits` made", kit) from e
   if document["site"] != name:
     raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")
-  shutil.rmtree(workspace, ignore_errors=True)
+  with contextlib.suppress(FileNotFoundError):
+    shutil.rmtree(workspace)  # An error if it is a link: nothing that was there may stay.
   startup = os.path.join(workspace, _STARTUP)
   _write(startup, {"fed_client.json": {
       "format_version": 2,
@@ -329,11 +335,10 @@ def install(kit: str, name: str, workspace: str) -> None:
   write_locked(workspace)
 
 
-# Has the kernel end a process with the one that started it, where there is such a kernel.
+# Has the kernel end a process with the one that started it.
 _START = """
 import ctypes, os, runpy, sys
-if sys.platform == "linux":
-  ctypes.CDLL(None).prctl(1, 9)
+ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() == int(sys.argv.pop(1)):
   sys.argv.pop(0)
   runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -95,7 +95,8 @@ class _HostileScaling(secure_sums.Scaling):
   """
 
   def apply(self, points: np.ndarray) -> np.ndarray:
-    return np.clip(super().apply(points), -_LARGEST_COORDINATE, _LARGEST_COORDINATE)
+    scaled = super().apply(points)
+    return np.clip(scaled, -_LARGEST_COORDINATE, _LARGEST_COORDINATE, out=scaled)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -42,8 +42,13 @@ def read(
   features = encode.private_features if is_private else encode.numbers
   if isinstance(schema, schema_lib.Schema):
     clients = clients_lib.open_folder(directory, schema, private=is_private)
-    return {client_id: features(table, schema) for client_id, table in clients.items()}
-  return {
-      client_id: np.concatenate([features(views[view], schema[view]) for view in schema], axis=1)
-      for client_id, views in views_lib.open_folder(directory, schema, private=is_private).items()
-  }
+    found = {client_id: features(table, schema) for client_id, table in clients.items()}
+  else:
+    views = views_lib.open_folder(directory, schema, private=is_private)
+    found = {
+        client_id: np.concatenate([features(own[view], schema[view]) for view in schema], axis=1)
+        for client_id, own in views.items()
+    }
+  if is_private and not found:  # That nobody is there is private, too.
+    return {"": np.zeros((0, federation.num_columns))}
+  return found

@@ -20,15 +20,16 @@ VARIABLE = "FEDERATED_CLUSTERING_SITE"
 _IDENTITY, _LEDGER, _FEDERATION = "identity.json", "ledger.json", "federation.json"
 # Where the tables and their schema are.
 _ROWS = "rows.json"
+_RULE = "be a folder that `experiments.site --new` has made"
 
 
 def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
   """Returns the schema of a file: that of tables, or those of views by name."""
-  with open(path, encoding="utf-8-sig") as file:
-    try:
+  try:
+    with open(path, encoding="utf-8-sig") as file:
       has_views = "resources" in json.load(file)
-    except (TypeError, ValueError, RecursionError):
-      has_views = False
+  except (OSError, TypeError, ValueError, RecursionError):
+    has_views = False  # What is wrong with it is said below.
   return views_lib.load(path) if has_views else schema_lib.load(path)
 
 
@@ -48,14 +49,14 @@ class SiteFolder:
     self.path = os.path.abspath(path)
     self.workspace = self._join("nvflare")
     if not os.path.isdir(path):
-      raise validate.error("site_dir", "be a folder that `experiments.site --new` has made", path)
+      raise validate.error("site_dir", _RULE, path)
     self.identity = identity_lib.Identity.load(self._join(_IDENTITY))
     try:
       with open(self._join(_ROWS), encoding="utf-8") as file:
         document = json.load(file)
       self.data_dir, self.schema_path = str(document["data_dir"]), str(document["schema"])
     except (OSError, KeyError, TypeError, ValueError) as e:
-      raise validate.error("site_dir", f"be a folder that `experiments.site --new` has made ({e})", path) from e
+      raise validate.error("site_dir", f"{_RULE} ({e})", path) from e
 
   def _join(self, name: str) -> str:
     return os.path.join(self.path, name)
@@ -86,10 +87,9 @@ class SiteFolder:
     ) + "\n")
     return cls(path)
 
-  @classmethod
-  def of_environment(cls) -> SiteFolder:
-    """Returns the folder that `VARIABLE` names."""
-    return cls(os.environ[VARIABLE])
+  def lock(self) -> None:
+    """Keeps the folder for this program, until it ends; ValueError if another one has it."""
+    site_ledger.lock(self._join("lock"), site_dir=self.path)
 
   def agree(self, federation: federation_lib.Federation) -> None:
     """Keeps a federation file, the one by which the site answers from now on."""

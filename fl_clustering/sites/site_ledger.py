@@ -8,6 +8,7 @@ new budget for the same rows.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -36,7 +37,7 @@ class SiteLedger:
     """
     self._path = path
     # Lets other programs open it.
-    self.close = weakref.finalize(self, _unlock, _locked(f"{path}.lock"))
+    self.close = weakref.finalize(self, os.close, lock(f"{path}.lock", ledger=path))
     try:
       self._sessions = self._read()
     except BaseException:
@@ -53,7 +54,7 @@ class SiteLedger:
       return [_checked(entry) for entry in document["sessions"]]
     except OSError as e:
       raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
-    except (AttributeError, KeyError, TypeError, ValueError) as e:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
       raise ValueError(
           f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
       ) from e
@@ -125,25 +126,21 @@ class SiteLedger:
     self._sessions = sessions
 
 
-def _locked(path: str) -> int | None:
-  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends."""
-  try:
-    import fcntl  # Not on every system.  pylint: disable=g-import-not-at-top
-  except ImportError:
-    return None
+def lock(path: str, **argument: str) -> int:
+  """Locks a file, and returns its descriptor; the kernel unlocks it when the program ends.
+
+  Raises:
+    ValueError: If another program has; it names the argument, and says its value.
+  """
   descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except OSError as e:
     os.close(descriptor)
+    ((name, value),) = argument.items()
     rule = f"be used by one program at a time ({e.strerror})"
-    raise validate.error("ledger", rule, path) from None
+    raise validate.error(name, rule, value) from None
   return descriptor
-
-
-def _unlock(descriptor: int | None) -> None:
-  if descriptor is not None:
-    os.close(descriptor)
 
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import math
 import reprlib
 from typing import Any, Collection, Iterable, Sequence
 import unicodedata
@@ -106,5 +107,6 @@ def spelling(text: str) -> Any:
   form = unicodedata.normalize("NFKC", text)
   form = "".join(one for one in form if unicodedata.category(one) != "Cf").strip().casefold()
   with contextlib.suppress(ValueError):
-    return float(form)
+    number = float(form)
+    return form if math.isnan(number) else number  # NaN equals nothing.
   return form

@@ -1,14 +1,14 @@
 """A first schema of a folder, for a person to read and edit: the only guesses about cells.
 
-Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar of which the first
-text file's first line has most.  The decimal mark is the one with which more cells of text files
-are numbers, and not the delimiter; columns whose mark may be one of thousands count only if the
-others do not decide.  A column of which half of the different cells or more are numbers, with it or
-the other mark, is a number: runs refuse its other cells, until a person mends them or says that
-they are missing.  A column of `true` and `false` is boolean; a column with at most 20 different
-texts has levels, which must not look alike; every other column is left out.  Classes that look
-alike are not listed.  With an empty cell in a feature, or one that is no number in a number,
-missing cells become the mean.
+Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar by which the first
+text file's first line has most cells, and the comma only if no other one gives as many.  The
+decimal mark is the one with which more cells of text files are numbers, and not the delimiter;
+columns whose mark may be one of thousands count only if the others do not decide.  A column of
+which half of the different cells or more are numbers, with it or the other mark, is a number: runs
+refuse its other cells, until a person mends them or says that they are missing.  A column of `true`
+and `false` is boolean; a column with at most 20 different texts has levels, which must not look
+alike; every other column is left out.  Classes that look alike are not listed.  With an empty cell
+in a feature, or one that is no number in a number, missing cells become the mean.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _draft(
   if tables.delimiter != ",":
     decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
+  if schema_lib.are_numbers(tables.columns):
+    lines.append("the names of all columns are numbers; if these are a row, write names above it")
   lines += [
       f"{name}: left out, since {path} lacks it" for name, path in tables.others.items()
       if name not in exclude
@@ -169,10 +171,7 @@ def _num_others(columns: Collection[_Column], mark: str) -> tuple[int, int]:
 def _delimiter(paths: Iterable[str]) -> str:
   """Returns what stands between the cells of the first text file."""
   path = next((path for path in paths if path.endswith(bad_table.TEXT_FILES)), None)
-  if path is None:
-    return ","
-  line = read_lib.first_line(path)
-  return max(read_lib.DELIMITERS, key=line.count)
+  return "," if path is None else read_lib.likely_delimiter(path)
 
 
 def _distinct(columns: Iterable[pa.ChunkedArray]) -> pa.Array:
@@ -313,9 +312,9 @@ class _Column:
 
   def _number_hint(self, decimal: str) -> str:
     """Returns a hint if numbers look like codes, or as if their mark were one of thousands."""
-    codes = _matching(self._of_text, _CODE)
-    if len(codes):
-      return f"; {codes[0].as_py()!r} may be a code, and no number"
+    for cells in (self._of_text, self._of_others):
+      if codes := _matching(cells, _CODE).to_pylist():
+        return f"; {codes[0]!r} may be a code, and no number"
     if text := self.of_thousands(decimal):
       why = f"as {decimal!r} is the decimal mark: remove it if it is one of thousands"
       return f"; {text!r} is no whole number, {why}"

@@ -14,9 +14,11 @@ of missing cells.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
+import itertools
 import re
 import reprlib
 from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
@@ -36,7 +38,7 @@ PATTERNS = {
     "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
 }
 # Those that files may have, most often the first.
-DELIMITERS = ",;\t|"
+_DELIMITERS = ",;\t|"
 # Bytes of lines that are read at a time.
 _BLOCK = 2**20
 
@@ -126,10 +128,24 @@ def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
   return _joined([], schema)
 
 
-def first_line(path: str) -> str:
-  """Returns the first line of a text file; BadTable if it can't be read."""
+def likely_delimiter(path: str) -> str:
+  """Returns the delimiter by which the first line of a text file has most cells.
+
+  The comma is it only if no other one gives as many: names may have commas.
+
+  Raises:
+    BadTable: If it can't be read.
+  """
   with _opened(path) as file:
-    return b"".join(_lines(path, file, 1)).decode(errors="replace")
+    line = _first_line(path, file)
+
+  def order(delimiter: str) -> tuple[int, bool]:
+    with contextlib.suppress(ValueError):
+      num_cells = len(_cells(line, delimiter))
+      return num_cells, num_cells > 1 and delimiter != ","
+    return 0, False
+
+  return max(_DELIMITERS, key=order)
 
 
 def texts(
@@ -146,15 +162,13 @@ def texts(
     return typed_files.texts(path, named)
   with _opened(path) as file:
     names = _header(path, file, delimiter)
+    are_empty = _are_empty(names)
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
     while lines := _lines(path, file, _BLOCK):
-      rows = []
-      for line in lines:
-        try:
-          rows.append(_cells_of_row(line, delimiter, len(names)))
-        except ValueError as e:
-          raise bad_table.bad_cell(path, first + len(rows), None, f"{e}") from e
+      rows, problem = _rows(lines, delimiter, are_empty)
+      if problem is not None:
+        raise bad_table.bad_cell(path, first + len(rows), None, f"{problem}")
       first += len(rows)
       for name, cells in zip(names, zip(*rows)):
         chunks[name].append(pa.array(cells, pa.string()))
@@ -189,28 +203,22 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
     raise bad_table.BadTable(path, None, None, f"can't be read: {e}") from e
 
 
+def _first_line(path: str, file: io.BufferedIOBase) -> bytes:
+  return b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+
+
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
   """Returns the names in a file's first line."""
-  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  line = _first_line(path, file)
   if not line:
     raise bad_table.bad_header(path, None, "is empty")
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    raise bad_table.bad_header(
-        path, None, f"{e}", by_schema=isinstance(e, _OtherCells) and _has_other_mark(line.decode())
-    ) from e
+    is_other = likely_delimiter(path) != delimiter
+    raise bad_table.bad_header(path, None, f"{e}", by_schema=is_other) from e
   bad_table.check_names(path, names)
   return names
-
-
-class _OtherCells(ValueError):
-  """A line does not have the cells that it must have, with this delimiter."""
-
-
-def _has_other_mark(names: str) -> bool:
-  """Returns whether the names of columns have a delimiter that is no comma."""
-  return any(mark in names for mark in DELIMITERS[1:])
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -225,17 +233,43 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
     rule = "holds a quoted cell that does not end on it, text after a closing quote, or a very long"
-    raise _OtherCells(f"{rule} cell") from None
+    raise ValueError(f"{rule} cell") from None
 
 
-def _cells_of_row(line: bytes, delimiter: str, width: int) -> list[str]:
-  """Returns a line's cells; ValueError if it is no row of so many."""
-  cells = _cells(line, delimiter)
-  if cells == [""] and width > 1:
+def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
+  """Returns which cells of a row must be empty: those without a name, but for an index.
+
+  A delimiter at the end of every line makes such cells.  Where one of them is not empty, another
+  cell may have had a delimiter too many, which moved those behind it.
+  """
+  return tuple(not name and any(names[:place]) for place, name in enumerate(names))
+
+
+def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> list[str]:
+  """Returns a line's cells; ValueError if it is no row of such ones."""
+  if not line.strip(b"\r\n"):
     raise ValueError("is empty")
-  if len(cells) != width:
-    raise _OtherCells(f"has {len(cells)} cells, and line 1 has {width}")
+  cells = _cells(line, delimiter)
+  if len(cells) != len(are_empty):
+    raise ValueError(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
+  if any(itertools.compress(cells, are_empty)):
+    raise ValueError("has a cell in a column without a name")
   return cells
+
+
+def _rows(
+    lines: Iterable[bytes], delimiter: str, are_empty: Sequence[bool], private: bool = False
+) -> tuple[list[Sequence[str | None]], ValueError | None]:
+  """Returns lines' cells, and what ends them too early; in private, a bad line's are missing."""
+  rows: list[Sequence[str | None]] = []
+  for line in lines:
+    try:
+      rows.append(_cells_of_row(line, delimiter, are_empty))
+    except ValueError as e:
+      if not private:
+        return rows, e
+      rows.append([None] * len(are_empty))
+  return rows, None
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
@@ -245,7 +279,9 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
+  if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
+    return False
+  if data.startswith(codecs.BOM_UTF8):
     return False
   try:
     if not data.isascii():
@@ -257,6 +293,16 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   between = re.escape(delimiter).encode()
   ended = rb'(?:(?<=[%b\n])|\A)"(?:[^"\r\n]|"")*"(?=[%b\r\n]|\Z)' % (between, between)
   return b'"' not in re.sub(ended, b"", data)
+
+
+def _end_empty(lines: Iterable[bytes], names: Sequence[str], delimiter: str) -> bool:
+  """Returns whether the cells that must be empty are the last ones of plain lines, and are."""
+  are_empty = _are_empty(names)
+  if not any(are_empty):
+    return True
+  end = delimiter.encode() * sum(are_empty)
+  is_last = are_empty == tuple(sorted(are_empty))
+  return is_last and all(line.rstrip(b"\r\n").endswith(end) for line in lines)
 
 
 class _Reader:
@@ -301,8 +347,8 @@ class _Reader:
         yield self._values(columns, first)
         if problem is not None:
           row = first + len(next(iter(columns.values())))
-          by_schema = isinstance(problem, _OtherCells) and _has_other_mark("".join(names))
-          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=by_schema)
+          is_other = likely_delimiter(self._path) != self._schema.delimiter
+          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=is_other)
         first += len(lines)
 
   def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
@@ -328,7 +374,8 @@ class _Reader:
     for row, cell in enumerate(column):
       try:
         text = typed_files.text(cell.as_py())
-      except (ValueError, OverflowError) as e:  # Text that is not UTF-8, or a date after 9999.
+      # Text that is not UTF-8, a date after 9999, or a time zone that is not known.
+      except (ValueError, OverflowError, KeyError) as e:
         if not self._private:
           raise bad_table.bad_cell(self._path, first + row, name, f"can't be read: {e}") from e
         text = None
@@ -343,7 +390,8 @@ class _Reader:
     from pyarrow import csv as arrow_csv  # pylint: disable=g-import-not-at-top
 
     data = b"".join(lines)
-    if not _is_plain(lines, data, self._schema.delimiter):
+    delimiter = self._schema.delimiter
+    if not _is_plain(lines, data, delimiter) or not _end_empty(lines, names, delimiter):
       return None
     words = pa.dictionary(pa.int32(), pa.string())
     types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
@@ -354,7 +402,7 @@ class _Reader:
           arrow_csv.ReadOptions(
               column_names=numbered, block_size=2 * len(data) + 1, use_threads=False
           ),
-          arrow_csv.ParseOptions(delimiter=self._schema.delimiter),
+          arrow_csv.ParseOptions(delimiter=delimiter),
           arrow_csv.ConvertOptions(
               column_types=types, include_columns=list(types), strings_can_be_null=True,
               null_values=list(self._schema.missing_values),
@@ -370,16 +418,7 @@ class _Reader:
     """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    rows, problem = [], None
-    for line in lines:
-      try:
-        cells: Sequence[str | None] = _cells_of_row(line, self._schema.delimiter, len(names))
-      except ValueError as e:
-        if not self._private:
-          problem = e
-          break
-        cells = [None] * len(names)
-      rows.append(cells)
+    rows, problem = _rows(lines, self._schema.delimiter, _are_empty(names), self._private)
     places = {field.name: names.index(field.name) for field in self._schema.fields}
     return {
         name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
@@ -425,8 +464,10 @@ class _Reader:
       are_missing = cells.is_null().to_numpy(zero_copy_only=False)
     else:
       values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
-      are_missing = np.isnan(values)
-      values[np.isinf(values)] = np.nan  # As a text, it is no number.
+      # As texts, infinities are no numbers.
+      infinities = [float(text) for text in ("inf", "-inf") if text in self._missing]
+      are_missing = np.isnan(values) | np.isin(values, infinities)
+      values[np.isinf(values)] = np.nan
     if self._missing_numbers:
       are_missing = are_missing | np.isin(values, self._missing_numbers)
       values = np.where(are_missing, np.nan, values)
@@ -452,7 +493,7 @@ class _Reader:
     """Returns why a cell can't be used."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    if cell is None:
+    if cell is None or cell in self._missing:
       return "a cell is missing"
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:

@@ -380,7 +380,15 @@ def strict(
       Field(name, "string" if name in roles.values() else "number")
       for name in header if name not in excluded
   )
-  return Schema(fields, **roles)
+  schema = Schema(fields, **roles)
+  if are_numbers(header):
+    raise ValueError("the names of all columns are numbers, as if they were a row")
+  return schema
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+  """Returns whether all names of columns are numbers, as those of a file without names."""
+  return all(isinstance(bad_table.spelling(name), float) for name in names)
 
 
 def check_given(

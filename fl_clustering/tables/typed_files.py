@@ -55,7 +55,7 @@ def errors(path: str) -> Iterator[None]:
 
   try:
     yield
-  except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as e:
+  except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError, KeyError) as e:
     raise bad_table.BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 

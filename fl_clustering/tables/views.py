@@ -240,7 +240,8 @@ class Views(collections.abc.Mapping):
     texts = self._texts_of_labels(path)
     table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
     if self._key is not None and self._key not in table:
-      raise bad_table.bad_header(path, self._key, "is not there, and names the rows of the views")
+      rule = f"is not among the columns {bad_table.listed(table, self._key)}"
+      raise bad_table.bad_header(path, self._key, f"{rule}, and names the rows of the views")
     names = [name for name in table if name != self._key]
     if len(names) != 1:
       raise bad_table.bad_header(path, None, f"has {len(names)} columns of classes, not one")

@@ -50,6 +50,8 @@ class Model:
       batch may be empty.
     draw: Function of (parameter_shapes, rng) that returns what `initial_parameters` does.
     head: The names of the last layer's parameters; none where it is unknown.
+    layers: The layers of `networks.py` that it consists of; none for another model, which only
+      TensorFlow can compute.
   """
 
   name: str
@@ -61,6 +63,7 @@ class Model:
   logits: Callable[..., Any]
   draw: Callable[..., list[np.ndarray]] = glorot_uniform
   head: tuple[str, ...] = ()
+  layers: tuple[tuple[str, Any], ...] = ()
 
   @property
   def num_parameters(self) -> int:

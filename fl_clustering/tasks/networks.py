@@ -141,6 +141,7 @@ class _Network:
         uses_dropout=any(kind == "dropout" for kind, _ in layers),
         logits=logits if side is None else model_lib.for_any_batch(logits),
         head=tuple(shapes)[-2:],
+        layers=layers,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Mapping, TYPE_CHECKING
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import aggregation
+from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
@@ -131,6 +132,13 @@ class ThreePhaseConfig(options.WithChoices):
   learning_rate: float = options.option(
       float, "Step size of SGD.", 0.1, rule=validate.float32
   )
+  engine: str = options.option(
+      str,
+      "What trains the clients' models. " + options.listed(engines.ENGINES) + " Each draws its own "
+      "random numbers, so their runs differ as those of two seeds do.",
+      engines.TFF, values=engines.ENGINES,
+      default_text="tff; jax where TensorFlow Federated is not installed",
+  )
   aggregator: str = options.option(
       str,
       "How phase 1 averages (cluster training and the controls always by `mean`). "
@@ -220,6 +228,7 @@ class ThreePhaseConfig(options.WithChoices):
       raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()
     self._check_personal()
+    self._check_engine()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -331,6 +340,20 @@ class ThreePhaseConfig(options.WithChoices):
         # What layers it has does not depend on the examples.
         built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
+
+  def _check_engine(self) -> None:
+    if self.engine == engines.TFF:
+      return
+    rule = f"be {{}} with engine={self.engine}"
+    if self.aggregator != "mean":
+      raise validate.error("aggregator", rule.format("mean"), self.aggregator)
+    for setting, rows in (
+        ("methods", method_registry.METHODS), ("personal", method_registry.PERSONAL)
+    ):
+      fitting = [name for name, row in rows.items() if not row.only_tff]
+      for name in getattr(self, setting):
+        if name in rows and name not in fitting:
+          raise validate.error(setting, rule.format(f"of {', '.join(fitting) or 'none'}"), name)
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.engine import client_update
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
@@ -38,7 +37,7 @@ class _State:
     cost: The cost of all rounds so far.
   """
 
-  fedavg: federated_training.FedAvgState
+  fedavg: fedavg_lib.FedAvgState
   broadcast: np.ndarray
   cost: cost_lib.Cost
 
@@ -55,14 +54,7 @@ def pretrain(
     keeps_weights: Whether all clients' own weights are wanted.
   """
   aggregator = config.build_aggregator()
-  fedavg = federated_training.FedAvg(
-      task,
-      engine.files,
-      client_update.LocalTraining(config.batch_size, config.learning_rate),
-      aggregator.build(config.clients_per_round or config.num_training_clients),
-      config.seed,
-      aggregator.is_private,
-  )
+  fedavg = _fedavg(config, task, engine)
   initial = fedavg.initialize()
 
   evaluated = participation.evaluated(config, len(engine.clients))
@@ -119,6 +111,24 @@ def pretrain(
   )
 
 
+def _fedavg(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
+    engine: engine_lib.Engine,
+) -> Any:
+  """Returns phase 1's `fedavg.FedAvg`, or that of a TFF aggregator."""
+  aggregator = config.build_aggregator()
+  factory = aggregator.build(config.clients_per_round or config.num_training_clients)
+  if factory is None:
+    return fedavg_lib.FedAvg(engine)
+  from fl_clustering.engine import client_update  # Not on top: other engines need no TFF.
+  from fl_clustering.engine import federated_training
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  return federated_training.FedAvg(
+      task, engine.files, local_training, factory, config.seed, aggregator.is_private
+  )
+
+
 def own_weights(
     engine: engine_lib.Engine, clients: np.ndarray, vector: np.ndarray, round_num: int,
     num_epochs: int,
@@ -148,7 +158,7 @@ def _unpack(arrays: Mapping[str, np.ndarray], num_parameters: int) -> _State:
   num_leaves = sum(name.startswith(_LEAF) for name in arrays)
   leaves = tuple(arrays[f"{_LEAF}{i}"] for i in range(num_leaves))
   return _State(
-      federated_training.FedAvgState(arrays["vectors"][0], leaves),
+      fedavg_lib.FedAvgState(arrays["vectors"][0], leaves),
       arrays["broadcast"],
       cost_lib.Cost(*map(int, arrays["cost"])),
   )

@@ -24,16 +24,15 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import psutil
 
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
-from fl_clustering.engine import engine as engine_lib
+from fl_clustering.engine import engines
 from fl_clustering.engine import participation
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters
@@ -52,6 +51,7 @@ from fl_clustering.three_phase import stages
 if TYPE_CHECKING:
   import numpy as np
 
+  from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import method as method_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import checkpoint
@@ -186,9 +186,9 @@ class Run:
 def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
-    tolerated: Sequence[type[BaseException]] = (),
+    tolerated: Sequence[type[BaseException]] = (), clients_per_block: int | None = None,
 ) -> result_lib.ThreePhaseResult:
-  """Runs all three phases. TFF's context must be set, see `runtime/`.
+  """Runs all three phases. For the TFF engine its context must be set, see `runtime/`.
 
   Args:
     task: The clients and their data, as `config` describes them.
@@ -197,6 +197,7 @@ def run(
     checkpoints: What to go on from and to save to.
     tolerated: Types of exceptions that end a method or control and not the run, unless they are
       raised where it is trained again (`repeats.py`).
+    clients_per_block: How many clients the engine jax trains side by side; None: it decides.
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
@@ -207,8 +208,7 @@ def run(
   metric = judging.metric_of(task)
   # Compute the guarantee first, so it can't depend on the outcome.
   privacy = client_privacy.spent(config)
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  engine = engine_lib.Engine(task, data_dir, local_training, config.seed, config)
+  engine = _engine(config, task, data_dir, clients_per_block)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
@@ -262,6 +262,25 @@ def run(
       metric=metric,
       baseline=baseline.of_task(task, this.evaluated),
   )
+
+
+def _engine(
+    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
+    clients_per_block: int | None,
+) -> Any:
+  """Returns the engine that the settings name; each imports a library of its own."""
+  if config.engine == engines.JAX:
+    from fl_clustering.engine_jax import engine as jax_engine
+
+    return jax_engine.engine_of_task(
+        task, config.batch_size, config.learning_rate, config.seed, config,
+        clients_per_block=clients_per_block,
+    )
+  from fl_clustering.engine import client_update
+  from fl_clustering.engine import engine as tff_engine
+
+  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
+  return tff_engine.Engine(task, data_dir, local_training, config.seed, config)
 
 
 def _with_weights_in_file(

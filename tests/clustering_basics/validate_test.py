@@ -44,6 +44,11 @@ class ValidateTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, "`path`"):
         validate.utf_8(path=os.fsdecode(b"caf\xe9"))
 
+  def test_a_long_value_is_shown_in_part(self):
+    message = f"{validate.error('name', 'be short', 'x' * 10**5)}"
+    self.assertStartsWith(message, "`name` must be short, got 'xxx")
+    self.assertLess(len(message), 1100)
+
   def test_regular_files(self):
     folder = self.create_tempdir()
     folder.create_file("below/file")

@@ -74,13 +74,19 @@ _MODELS = {
 }
 
 
+@functools.cache
+def _built(name):
+  """Returns a model and the parameters that it starts from with seed 0."""
+  model = _MODELS[name]()
+  return model, model.initial_parameters(np.random.default_rng(0))
+
+
 @parameterized.named_parameters(*((name, name) for name in _MODELS))
 class ModelContractTest(parameterized.TestCase):
 
-  def _build(self, name):
-    self._rng = np.random.default_rng(0)
-    model = _MODELS[name]()
-    return model, model.initial_parameters(self._rng)
+  def setUp(self):
+    super().setUp()
+    self._rng = np.random.default_rng(1)
 
   def _inputs(self, model, num_examples):
     shape = (num_examples, *model.input_shape)
@@ -89,7 +95,7 @@ class ModelContractTest(parameterized.TestCase):
     return self._rng.random(shape, np.float32)
 
   def test_describes_itself(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     self.assertStartsWith(name, model.name)
     self.assertEqual(model.num_classes, _NUM_CLASSES)
     if "keras" not in name:
@@ -100,7 +106,7 @@ class ModelContractTest(parameterized.TestCase):
     self.assertEqual(model.num_parameters, sum(p.size for p in parameters))
 
   def test_names_its_last_layer(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     self.assertNotEmpty(model.head)
     inputs = self._inputs(model, 3)
 
@@ -118,21 +124,21 @@ class ModelContractTest(parameterized.TestCase):
       self.assertTrue(np.any(logits({one})), one)
 
   def test_initial_parameters_follow_the_generator(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     for same, first in zip(model.initial_parameters(np.random.default_rng(0)), parameters):
       np.testing.assert_array_equal(same, first)
     other = model.initial_parameters(np.random.default_rng(1))
     self.assertFalse(np.array_equal(other[0], parameters[0]))
 
   def test_logits_of_an_example_do_not_depend_on_its_batch(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     inputs = self._inputs(model, 5)
     logits = model.logits(parameters, inputs, None)
     self.assertEqual(logits.shape, (5, model.num_classes))
     np.testing.assert_allclose(model.logits(parameters, inputs[2:3], None), logits[2:3], atol=1e-5)
 
   def test_only_a_seed_makes_dropout(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     inputs = self._inputs(model, 5)
     evaluated = model.logits(parameters, inputs, None).numpy()
     np.testing.assert_array_equal(model.logits(parameters, inputs, None), evaluated)
@@ -144,7 +150,7 @@ class ModelContractTest(parameterized.TestCase):
     self.assertEqual(not np.array_equal(first, other), model.uses_dropout)
 
   def test_every_parameter_has_a_finite_gradient(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     inputs, labels = self._inputs(model, 32), np.arange(32) % _NUM_CLASSES
     variables = [tf.constant(p) for p in parameters]
     with tf.GradientTape() as tape:
@@ -157,7 +163,7 @@ class ModelContractTest(parameterized.TestCase):
       self.assertTrue(np.any(gradient != 0), parameter_name)
 
   def test_runs_in_a_graph_with_a_batch_of_any_size(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     inputs, seed = self._inputs(model, 4), tf.constant([3, 4])
     logits = tf.function(
         model.logits,
@@ -175,7 +181,7 @@ class ModelContractTest(parameterized.TestCase):
       self.assertEqual(compute(parameters, inputs[:0], seed).shape, (0, model.num_classes))
 
   def test_learns(self, name):
-    model, parameters = self._build(name)
+    model, parameters = _built(name)
     labels = np.arange(28) % _NUM_CLASSES
     # A class is a bright row, or a column that is one; it takes a model that uses its input
     # to see that.
@@ -246,6 +252,15 @@ def _make_pools(num_examples=1500, num_test=300):
   return pools
 
 
+_pools = functools.cache(_make_pools)
+
+
+@functools.cache
+def _splits(name, seed, **options):
+  """Returns the same split of every pool."""
+  return [partition.split(name, pool, 30, seed, **options) for pool in _pools()]
+
+
 def _numbers(same, *others):
   """Returns the numbers of examples, as they come from each of the pools."""
   bits = [np.any(other.features != same.features, axis=(1, 2, 3)) for other in others]
@@ -265,18 +280,12 @@ def _other_value(row, option):
 @parameterized.named_parameters(*((name, name) for name in toy_rows.PARTITIONS))
 class PartitionContractTest(parameterized.TestCase):
 
-  _pools = _make_pools()
-
   def setUp(self):
     super().setUp()
     self.enter_context(toy_rows.registered())
 
   def _split(self, name, num_clients=30, **options):
-    return partition.split(name, self._pools[0], num_clients, **{"seed": 0, **options})
-
-  def _splits(self, name, **options):
-    """Returns the same split of every pool."""
-    return [partition.split(name, pool, 30, **{"seed": 0, **options}) for pool in self._pools]
+    return partition.split(name, _pools()[0], num_clients, **{"seed": 0, **options})
 
   def _client_numbers(self, splits):
     return [
@@ -295,8 +304,8 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_every_example_is_one_clients(self, name):
     for options in ({}, self._options(name)):
-      numbers = sum(self._client_numbers(self._splits(name, **options)), [])
-      self.assertCountEqual(numbers, range(len(self._pools[0].pool)))
+      numbers = sum(self._client_numbers(_splits(name, 0, **options)), [])
+      self.assertCountEqual(numbers, range(len(_pools()[0].pool)))
 
   def test_every_client_has_training_and_test_data(self, name):
     split = self._split(name)
@@ -328,12 +337,13 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_is_a_function_of_the_seed(self, name):
     options = self._options(name)
-    first = self._client_numbers(self._splits(name, seed=1, **options))
-    self.assertEqual(self._client_numbers(self._splits(name, seed=1, **options)), first)
-    self.assertNotEqual(self._client_numbers(self._splits(name, seed=2, **options)), first)
+    first = self._client_numbers(_splits(name, 0, **options))
+    again = _splits.__wrapped__(name, 0, **options)
+    self.assertEqual(self._client_numbers(again), first)
+    self.assertNotEqual(self._client_numbers(_splits(name, 2, **options)), first)
 
   def test_leaves_the_pool_as_it_is(self, name):
-    pool, same = _make_pools()[1], self._pools[1]
+    pool, same = _make_pools()[1], _pools()[1]
     split = partition.split(name, pool, 30, seed=0)
     for client in split.clients:
       client.train.features[:], client.train.labels[:] = 0, 0
@@ -342,7 +352,7 @@ class PartitionContractTest(parameterized.TestCase):
     np.testing.assert_array_equal(pool.global_test.features, same.global_test.features)
 
   def test_global_test_set_holds_the_pools(self, name):
-    numbers = _numbers(*(split.global_test for split in self._splits(name)))
+    numbers = _numbers(*(split.global_test for split in _splits(name, 0)))
     self.assertEqual(numbers.tolist(), list(range(1500, 1800)))
 
   def test_groups_are_known_or_not(self, name):
@@ -357,7 +367,7 @@ class PartitionContractTest(parameterized.TestCase):
     def made(**options):
       clients = self._split(name, **options).clients
       content = [(c.group, c.train.features.tobytes(), c.train.labels.tobytes()) for c in clients]
-      return content, self._client_numbers(self._splits(name, **options))
+      return content, self._client_numbers(_splits(name, 0, **options))
 
     plain = made()
     for option, value in self._options(name).items():

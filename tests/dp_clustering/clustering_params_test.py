@@ -29,11 +29,9 @@ class DifferentialPrivacyParamTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       clustering_params.DifferentialPrivacyParam(**{name: value})
 
-  def test_narrow_numbers_become_floats(self):
+  def test_numbers_become_floats(self):
     param = clustering_params.DifferentialPrivacyParam(np.float32(0.1), np.float16(1e-4))
     self.assertEqual((type(param.epsilon), type(param.delta)), (float, float))
-
-  def test_accepts_infinity(self):
     self.assertEqual(clustering_params.DifferentialPrivacyParam(_INF).epsilon, _INF)
 
 
@@ -109,32 +107,24 @@ class MapToBallTest(parameterized.TestCase):
       mapped = clustering_params.map_to_ball(bits.view(dtype), 1.0)
     np.testing.assert_array_equal(mapped, [[0, 0]])
 
-  def test_never_changes_its_input(self):
+  def test_never_changes_its_input_and_copies_it_only_if_need_be(self):
     points = np.array([[3.0, 4.0], [_NAN, 1.0], [_INF, 0.0], [0.1, 0.2]])
     before = points.copy()
     clustering_params.map_to_ball(points, 1.0)
     np.testing.assert_array_equal(points, before)
-
-  def test_does_not_copy_what_is_in_the_ball(self):
-    points = np.full((3, 2), 0.5)
-    self.assertIs(clustering_params.map_to_ball(points, 1.0), points)
-
-  def test_no_points(self):
-    self.assertEqual(clustering_params.map_to_ball(np.zeros((0, 3)), 1.0).shape, (0, 3))
+    for inside in (np.full((3, 2), 0.5), np.zeros((0, 3))):
+      self.assertIs(clustering_params.map_to_ball(inside, 1.0), inside)
 
 
 class DataTest(parameterized.TestCase):
 
-  def test_shape(self):
+  def test_points_are_not_copied_and_may_be_none_and_labels_are_integers_or_text(self):
     data = clustering_params.Data([[1, 2, 3], [4, 5, 6]], radius=10, labels=["a", "b"])
-    self.assertEqual((data.num_points, data.dim), (2, 3))
-    self.assertEqual(data.labels.tolist(), ["a", "b"])
-
-  def test_points_are_not_copied(self):
-    points = np.zeros((4, 2), np.float32)
-    self.assertIs(clustering_params.Data(points, 1.0).datapoints, points)
-
-  def test_no_points_are_data(self):
+    self.assertEqual((data.num_points, data.dim, data.labels.tolist()), (2, 3, ["a", "b"]))
+    points = np.zeros((2, 2), np.float32)
+    data = clustering_params.Data(points, 1.0, np.array([3.0, -1.0]))
+    self.assertIs(data.datapoints, points)
+    np.testing.assert_array_equal(data.labels, [3, -1])
     self.assertEqual(clustering_params.Data(np.zeros((0, 3)), 1.0).num_points, 0)
 
   @parameterized.parameters(
@@ -198,10 +188,6 @@ class DataTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, "^`datapoints` must [^57]*$"):
         clustering_params.Data(points, 1.0)
 
-  def test_floats_that_are_integers_are_labels(self):
-    data = clustering_params.Data(np.zeros((2, 2)), 1.0, np.array([3.0, -1.0]))
-    np.testing.assert_array_equal(data.labels, [3, -1])
-
   def test_integers_of_any_size_are_no_error(self):
     data = clustering_params.Data([[10**400, 1], [-(10**400), 2]], 1.0)
     np.testing.assert_array_equal(data.datapoints, [[_INF, 1], [-_INF, 2]])
@@ -209,18 +195,12 @@ class DataTest(parameterized.TestCase):
 
 class ClipByRadiusTest(parameterized.TestCase):
 
-  def test_own_points(self):
+  def test_never_returns_its_input(self):
     points = np.array([[3.0, 4.0], [0.1, 0.2]])
     data = clustering_params.Data(points, 1.0)
-    clipped = data.clip_by_radius()
-    np.testing.assert_allclose(clipped, [[0.6, 0.8], [0.1, 0.2]])
+    np.testing.assert_allclose(data.clip_by_radius(), [[0.6, 0.8], [0.1, 0.2]])
+    clustering_params.Data(points[1:], 1.0).clip_by_radius()[:] = 1
     np.testing.assert_array_equal(points, [[3.0, 4.0], [0.1, 0.2]])
-
-  def test_never_returns_its_input(self):
-    points = np.zeros((2, 2))
-    clipped = clustering_params.Data(points, 1.0).clip_by_radius()
-    clipped[:] = 1
-    np.testing.assert_array_equal(points, np.zeros((2, 2)))
 
   @parameterized.named_parameters(
       ("one_point", [3.0, 4.0], [0.6, 0.8]),
@@ -241,24 +221,23 @@ class TreeParamTest(parameterized.TestCase):
       ((2, 3, 5), "min_num_points_in_branching_node"), ((3, 1, -1), "max_depth"),
   )
   def test_refuses(self, values, name):
+    self.assertEqual(clustering_params.TreeParam(1, 1, 0).max_depth, 0)
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       clustering_params.TreeParam(*values)
-
-  def test_accepts_the_bounds(self):
-    param = clustering_params.TreeParam(
-        min_num_points_in_branching_node=1, min_num_points_in_node=1, max_depth=0
-    )
-    self.assertEqual(param.max_depth, 0)
 
 
 class BudgetTest(parameterized.TestCase):
 
-  def test_defaults(self):
+  def test_defaults_and_formulas(self):
     split = clustering_params.PrivacyBudgetSplit()
     self.assertEqual((split.frac_sum, split.frac_group_count), (0.8, 0.2))
     multiplier = clustering_params.PrivacyCalculatorMultiplier()
     self.assertEqual(multiplier.gaussian_std_dev_multiplier, 1.0)
     self.assertEqual(multiplier.dlaplace_param_multiplier, 20.0)
+    multiplier = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
+    self.assertAlmostEqual(multiplier.get_gaussian_std_dev(alpha=0.5, sensitivity=4), 6.0)
+    self.assertAlmostEqual(multiplier.get_alpha(gaussian_std_dev=6.0, sensitivity=4), 0.5)
+    self.assertAlmostEqual(multiplier.get_dlaplace_param(alpha=0.5), 1 / 3.5)
 
   @parameterized.parameters(
       ((0.0, 0.2), "frac_sum"), ((1.0, 0.2), "frac_sum"), ((0.8, 0.0), "frac_group_count"),
@@ -292,12 +271,6 @@ class BudgetTest(parameterized.TestCase):
     self.assertLen(found, len(expected))
     for text, regex in zip(found, expected):
       self.assertRegex(text, regex)
-
-  def test_multiplier_formulas(self):
-    multiplier = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
-    self.assertAlmostEqual(multiplier.get_gaussian_std_dev(alpha=0.5, sensitivity=4), 6.0)
-    self.assertAlmostEqual(multiplier.get_alpha(gaussian_std_dev=6.0, sensitivity=4), 0.5)
-    self.assertAlmostEqual(multiplier.get_dlaplace_param(alpha=0.5), 1 / 3.5)
 
 
 if __name__ == "__main__":

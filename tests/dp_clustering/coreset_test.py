@@ -79,12 +79,8 @@ class FitCoresetTest(absltest.TestCase):
     repeated = coreset.fit_coreset(np.repeat(points, weights, axis=0), np.ones(9), 2, rng(0))
     np.testing.assert_allclose(_sorted(centers), [[0.025, 0], [1.16, 0]])
     np.testing.assert_allclose(_sorted(repeated), _sorted(centers))
-
-  def test_identical_points_give_k_centers(self):
-    centers = coreset.fit_coreset(
-        np.ones((9, 2)), np.ones(9), 3, np.random.default_rng(0)
-    )
-    np.testing.assert_array_equal(centers, np.ones((3, 2)))
+    same = coreset.fit_coreset(np.ones((9, 2)), np.ones(9), 3, rng(0))
+    np.testing.assert_array_equal(same, np.ones((3, 2)))
 
 
 class ExactlyKCentersTest(parameterized.TestCase):
@@ -118,14 +114,11 @@ class FillCentersTest(absltest.TestCase):
     _, most = tracemalloc.get_traced_memory()
     self.assertLess(most, 8 * 800**2)
 
-  def test_then_random_directions(self):
-    filled = coreset.fill_centers(np.zeros((1, 3)), 4, 0.1, 1.0, np.random.default_rng(0))
+  def test_then_random_directions_and_k_centers_are_left_alone(self):
+    rng = np.random.default_rng(0)
+    filled = coreset.fill_centers(np.zeros((1, 3)), 4, 0.1, 1.0, rng)
     np.testing.assert_allclose(np.linalg.norm(filled, axis=1), [0, 0.1, 0.1, 0.1])
-
-  def test_leaves_k_centers_alone(self):
-    centers = np.random.default_rng(1).normal(size=(4, 2))
-    filled = coreset.fill_centers(centers, 4, 0.1, 9.0, np.random.default_rng(0))
-    np.testing.assert_array_equal(filled, centers)
+    np.testing.assert_array_equal(coreset.fill_centers(filled, 4, 0.1, 9.0, rng), filled)
 
 
 if __name__ == "__main__":

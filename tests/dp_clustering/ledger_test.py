@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import pickle
 from unittest import mock
@@ -143,6 +144,12 @@ class LedgerTest(parameterized.TestCase):
     self.assertEqual(
         lines[3], "budget: mu 0.2367, which is epsilon 1 at delta 1e-06")
     self.assertIn("exact discrete Gaussian", lines[4])
+
+  def test_releases_cannot_be_changed(self):
+    account = _ledger()
+    _spend(account, 0.5)
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      account.releases[0].std = 100.0
 
 
 class FreezeTest(absltest.TestCase):

@@ -5,7 +5,6 @@ from absl.testing import parameterized
 import dp_accounting
 import mpmath
 import numpy as np
-from scipy import stats
 
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
@@ -22,12 +21,6 @@ _BUDGETS = (
     ("tiny_delta", 1.0, 1e-300),
     ("delta_almost_one", 5.0, 0.999),
 )
-
-
-def _delta(epsilon, mu):
-  """Balle and Wang (2018), theorem 8, as it is printed."""
-  return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(
-      epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu))
 
 
 def _exact_delta(epsilon, mu):
@@ -72,12 +65,6 @@ class CalibrationTest(parameterized.TestCase):
   def test_the_figure_of_the_literature(self):
     self.assertAlmostEqual(1 / privacy_calculator.gaussian_mu(1.0, 1e-6), 4.2247, places=4)
 
-  @parameterized.named_parameters(*_BUDGETS)
-  def test_spends_the_whole_delta_and_not_more(self, epsilon, delta):
-    mu = privacy_calculator.gaussian_mu(epsilon, delta)
-    if delta > 1e-100:  # Below, the printed form is a difference of equal numbers.
-      self.assertBetween(_delta(epsilon, mu) / delta, 1 - 1e-4, 1)
-
   @parameterized.parameters(
       1e-300, 1e-100, 1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 0.01, 0.1, 0.5, 1,
       2, 5, 10, 100, 1e3, 1e4, 1e6, 1e9, 1e12, 1e16, 1e30, 1e100, 1e200, 1.7e308,
@@ -90,11 +77,6 @@ class CalibrationTest(parameterized.TestCase):
       mu = privacy_calculator.gaussian_mu(epsilon, delta)
       self.assertLessEqual(_exact_delta(epsilon, mu), delta)
       self.assertGreater(_exact_delta(epsilon, mu * (1 + 2e-8)), delta)
-
-  def test_epsilon_next_to_nothing(self):
-    mu = privacy_calculator.gaussian_mu(1e-20, 1e-9)
-    # At epsilon = 0, delta is the total variation distance; 1e-8 of mu is not spent.
-    self.assertAlmostEqual(math.erf(mu / math.sqrt(8)) / 1e-9, 1 - 1e-8, places=10)
 
   @parameterized.named_parameters(*_BUDGETS)
   def test_epsilon_is_the_inverse_of_mu(self, epsilon, delta):
@@ -163,21 +145,17 @@ def _unequal_multipliers(epsilon, delta):
 
 class VerifyTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("tenth", 0.1), ("one", 1.0), ("ten", 10.0), ("hundred", 100.0))
+  @parameterized.parameters(0.1, 1.0, 10.0, 100.0)
   def test_the_second_accountant_agrees(self, epsilon):
     event = _gaussian_events(_unequal_multipliers(epsilon, 1e-6))
     accounted = privacy_calculator.verify(event, epsilon, 1e-6)
     self.assertAlmostEqual(accounted / epsilon, 1, delta=1e-3)
+    self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
   def test_disagreement_names_both_numbers(self):
     event = _gaussian_events(0.99 * _unequal_multipliers(1.0, 1e-6))
-    accounted = r"dp_accounting finds epsilon = 1\.01\d+ at delta = 1e-06"
-    with self.assertRaisesRegex(RuntimeError, accounted + ".* but epsilon = 1 is claimed"):
+    with self.assertRaisesRegex(RuntimeError, r"epsilon = 1\.01\d+ .*epsilon = 1 "):
       privacy_calculator.verify(event, 1.0, 1e-6)
-
-  def test_nothing_released(self):
-    self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
   @parameterized.parameters(1e-13, 1e-20, 1e-300, 1 - 1e-9, 1 - 1e-16)
   def test_second_accountant_at_an_extreme_delta(self, delta):
@@ -243,9 +221,8 @@ class LshNoiseTest(parameterized.TestCase):
 
   def test_no_privacy_no_noise(self):
     param = clustering_params.DifferentialPrivacyParam(math.inf, 1e-6)
-    self.assertEqual(
-        privacy_calculator.lsh_noise(param, None, None, 20),
-        privacy_calculator.LshNoise(0.0, 0.0))
+    noise = privacy_calculator.lsh_noise(param, None, None, 20)
+    self.assertEqual(noise, privacy_calculator.LshNoise(0.0, 0.0))
 
 
 if __name__ == "__main__":

@@ -97,12 +97,6 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertEqual(estimator.n_features_in_, 2)
     self.assertEqual(str(estimator.ledger_), str(result.ledger))
 
-  def test_predict(self):
-    points, _ = _blobs()
-    estimator = _estimator().fit(points)
-    np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
-    np.testing.assert_array_equal(estimator.predict(estimator.cluster_centers_), [0, 1, 2])
-
   def test_labels_can_be_left_out(self):
     points, _ = _blobs()
     kept = _estimator().fit(points)
@@ -111,9 +105,11 @@ class PrivateKMeansTest(parameterized.TestCase):
     np.testing.assert_array_equal(estimator.fit_predict(points), kept.labels_)
     self.assertFalse(hasattr(estimator, "labels_"))
 
-  def test_distances_and_score(self):
+  def test_predictions_distances_and_score(self):
     points, _ = _blobs()
     estimator = _estimator().fit(points)
+    np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
+    np.testing.assert_array_equal(estimator.predict(estimator.cluster_centers_), [0, 1, 2])
     expected = np.linalg.norm(points[:, np.newaxis] - estimator.cluster_centers_, axis=2)
     np.testing.assert_allclose(estimator.transform(points), expected, atol=1e-7)
     np.testing.assert_allclose(estimator.score(points), -(expected.min(axis=1) ** 2).sum())

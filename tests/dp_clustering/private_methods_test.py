@@ -92,14 +92,6 @@ class BothMethodsTest(parameterized.TestCase):
     np.testing.assert_array_equal(other.centers, result.centers)
     np.testing.assert_array_equal(other.labels, result.labels)
 
-  @parameterized.named_parameters(*_METHODS)
-  def test_points_outside_count_as_clipped_ones(self, method):
-    points = np.concatenate([_points(), 1000 * _points(seed=2), [[math.nan, 1, 2, 3]]])
-    clipped = clustering_params.Data(points, 20.0).clip_by_radius()
-    np.testing.assert_allclose(
-        _cluster(method, points).centers, _cluster(method, clipped).centers, atol=1e-4
-    )
-
   @parameterized.product(method=list(private_methods.METHODS), unit=[2.0**-330, 2.0**325])
   def test_the_unit_of_the_points_does_not_matter(self, method, unit):
     result = _cluster(method, _points())

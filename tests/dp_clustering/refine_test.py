@@ -150,18 +150,15 @@ class MovedTest(absltest.TestCase):
     np.testing.assert_array_equal(centers, np.zeros((2, 2)))
     np.testing.assert_array_equal(squares, [0, 0])
 
-  def test_stays_without_an_answer_and_without_a_warning(self):
-    # Sums that are all zeros, as of an answer that was lost.
-    statistics = self._statistics([[0.0, 0.0]], [0.0], 5.1)
-    with np.errstate(all="raise"):
-      centers, squares = refine._moved(np.array([[0.2, 0.3]]), statistics, 1.0)
-    np.testing.assert_array_equal(centers, [[0.2, 0.3]])
-    np.testing.assert_array_equal(squares, [0])
-
-  def test_a_starved_center_stays(self):
-    statistics = self._statistics([[1.0, 0.0]], [1.9], 0.0)
-    centers, _ = refine._moved(np.zeros((1, 2)), statistics, 1.0)
-    np.testing.assert_array_equal(centers, [[0, 0]])
+  def test_stays_where_it_is_starved_or_without_an_answer_and_without_a_warning(self):
+    # Sums that are all zeros are those of an answer that was lost.
+    for sums, counts, std in (([[0.0, 0.0]], [0.0], 5.1), ([[1.0, 0.0]], [1.9], 0.0)):
+      with np.errstate(all="raise"):
+        centers, squares = refine._moved(
+            np.array([[0.2, 0.3]]), self._statistics(sums, counts, std), 1.0
+        )
+      np.testing.assert_array_equal(centers, [[0.2, 0.3]])
+      np.testing.assert_array_equal(squares, [0])
 
 
 class ChildrenTest(absltest.TestCase):

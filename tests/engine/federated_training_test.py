@@ -12,6 +12,8 @@ from fl_clustering import runtime
 from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engine
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
 from fl_clustering.three_phase import config as config_lib
@@ -26,16 +28,18 @@ _ALL = np.arange(5)
 # One of each for the whole file: a worker takes a second to start.
 _task = None
 _files = None
+_folder = None
 
 
 def setUpModule():
-  global _task, _files
+  global _task, _files, _folder
   _task = small_task.small_task("cnn_small")
   folder = tempfile.TemporaryDirectory()
   local = runtime.LocalRuntime()
   unittest.addModuleCleanup(local.close)
   unittest.addModuleCleanup(folder.cleanup)
-  _files = client_files.write_client_files(_task, folder.name)
+  _folder = folder.name
+  _files = client_files.write_client_files(_task, _folder)
 
 
 def _start_vector():
@@ -44,6 +48,8 @@ def _start_vector():
 
 
 def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
+  if aggregator is None:
+    return fedavg_lib.FedAvg(engine.Engine(_task, _folder, options, seed))
   return federated_training.FedAvg(_task, _files, options, aggregator, seed)
 
 

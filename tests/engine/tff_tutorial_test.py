@@ -26,9 +26,9 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
 from fl_clustering.engine import client_update
-from fl_clustering.engine import federated_training
+from fl_clustering.engine import engine
+from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
@@ -151,8 +151,7 @@ class TutorialTest(absltest.TestCase):
   def _accuracies(self, task):
     """Returns the accuracy in training of every round; the engine's models must be NumPy's."""
     folder = self.enter_context(tempfile.TemporaryDirectory())
-    files = client_files.write_client_files(task, folder)
-    fedavg = federated_training.FedAvg(task, files, _OPTIONS, None, _SEED)
+    fedavg = fedavg_lib.FedAvg(engine.Engine(task, folder, _OPTIONS, _SEED))
     state = fedavg.initialize()
     weights = np.zeros((28 * 28 + 1, 10))
     sizes = [len(client.train) for client in task.clients]

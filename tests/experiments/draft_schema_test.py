@@ -1,5 +1,6 @@
 """Tests for experiments.draft_schema and fl_clustering.tables.draft."""
 
+import csv
 import dataclasses
 import os
 import re
@@ -137,6 +138,16 @@ class DraftSchemaTest(parameterized.TestCase):
       with self.assertRaisesRegex(launch.InputError, name):
         self._run(argument)
 
+  @parameterized.parameters(
+      ('\ufeff"weight, kg";"height, cm, or 0";age', ";"), ("weight, kg;age", ";"), ("a;b,c,d", ","),
+      ("age", ","), ('"a\tb"|"c\td"|e', "|"),
+  )
+  def test_finds_the_delimiter(self, header, delimiter):
+    num_cells = len(next(csv.reader([header], delimiter=delimiter)))
+    self._write("a.csv", f"{header}\n{delimiter.join('1' * num_cells)}\n")
+    self._run()
+    self.assertEqual(schema_lib.load(self.output).delimiter, delimiter)
+
   def test_names_a_file_with_another_delimiter(self):
     self._write("b.csv", "id,age,sex,ill,city\n7,40,f,0,x\n")
     with self.assertRaisesRegex(launch.InputError, "b.csv, line 1: .*its delimiter may be ','"):
@@ -171,6 +182,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.feature_names, ("x", "c=u", "c=v", "n"))
     self.assertEqual(schema.missing, "mean")
     self.assertLen(clients_lib.open_folder(self.sample, schema)["a"], 2)
+
+  def test_hints_at_codes_of_parquet_files(self):
+    os.remove(os.path.join(self.sample, "a.csv"))
+    pd.DataFrame({"x": ["007", "12", "12"]}).to_parquet(os.path.join(self.sample, "a.parquet"))
+    self.assertIn("x: a number; '007'", self._run())
+
+  def test_hints_at_names_that_are_numbers(self):
+    self.assertNotIn("the names", self._run("--exclude=city"))
+    os.remove(self.output)
+    self._write("a.csv", "0,1\n7,8\n")
+    self.assertIn("the names", self._run())
+    self.assertEqual(schema_lib.load(self.output).feature_names, ("0", "1"))
 
   def test_arrays(self):
     os.remove(os.path.join(self.sample, "a.csv"))
@@ -297,8 +320,9 @@ class DraftSchemaTest(parameterized.TestCase):
       self._run(argument)
     self.assertFalse(os.path.exists(self.output))
 
-  def test_refuses_files_and_says_where(self):
-    self._write("a.csv", "x;y\n1;2\n3\n4;5\n6;7\n")
+  @parameterized.parameters("x;y\n1;2\n3\n4;5\n6;7\n", "x;y;\n1;2;\n3;5;6\n")
+  def test_refuses_files_and_says_where(self, text):
+    self._write("a.csv", text)
     with self.assertRaisesRegex(launch.InputError, "a.csv, line 3"):
       self._run()
 

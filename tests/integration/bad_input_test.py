@@ -88,6 +88,14 @@ class BadInputTest(parameterized.TestCase):
        "`ifca_start` must be given only where ifca uses it"),
       ("impossible_norm", ["--methods=cfl", "--cfl_ratio=0"], "`cfl_ratio` must be .* > 0"),
       ("negative_seed", ["--seed=-1"], "`seed` must"),
+      ("method_of_the_other_engine", ["--engine=jax", "--methods=kmeans,cfl"],
+       "`methods` must be of kmeans, .*, flexcfl with engine=jax, got 'cfl'"),
+      ("personal_of_the_other_engine", ["--engine=jax", "--personal=ditto"],
+       "`personal` must be of none with engine=jax, got 'ditto'"),
+      ("aggregator_of_the_other_engine", ["--engine=jax", "--aggregator=dp"],
+       "`aggregator` must be mean with engine=jax, got 'dp'"),
+      ("blocks_of_the_other_engine", ["--clients_per_block=5"],
+       "`clients_per_block` must be left out with engine=tff, got 5"),
   )
   def test_flags(self, flags, message):
     result = program.run(*flags, f"--output_dir={self.folder}/run")

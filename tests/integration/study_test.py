@@ -296,6 +296,7 @@ class StudyTest(parameterized.TestCase):
       ("unknown_setting", "--settings=iid,sorted", "`settings` must be one of "),
       ("jobs", "--jobs=0", "`jobs` must be "),
       ("reuse", "--reuse=somewhere", "`reuse` must be left out in a study"),
+      ("engine", "--engine=jax", "`engine` must be left out in a study"),
       ("partition", "--partition=iid", "`partition` must be left to the study's settings"),
       ("own_clients", "--settings=natural", "`partition` must be one of "),
       ("many_clients", "--num_clients=61", "`num_clients` must be at most 60"),

@@ -17,8 +17,7 @@ _POINTS = np.array([[0, 0], [0, 2], [4, 4], [4, 4], [0, 1.5]], np.float32)
 
 
 def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 class LloydRoundTest(absltest.TestCase):

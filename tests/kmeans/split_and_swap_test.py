@@ -2,7 +2,6 @@
 
 import fractions
 import math
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -86,56 +85,7 @@ class InertiasTest(absltest.TestCase):
     self.assertEqual(at_means, ((rows - np.array(means)[clusters]) ** 2).sum())
 
 
-def _answer():
-  """Returns sums of three centers: halves that are near, halves that are not, and one half."""
-  return split_and_swap._Answer(  # pylint: disable=protected-access
-      asked=np.array([[0.0, 0.0], [100.0, 40.0], [5.0, 200.0]]),
-      counts=np.array([[2, 2], [3, 1], [0, 4]]),
-      residuals=np.array([[[-2, -2], [2, 2]], [[0, 0], [0, 40]], [[0, 0], [8, 0]]]),
-      losses=None,
-      inertia=1.0,
-  )
-
-
 class RoundsTest(parameterized.TestCase):
-
-  def test_gain_is_what_a_split_lowers_the_inertia_by(self):
-    # pylint: disable=protected-access
-    rows = _blobs()
-    asker = split_and_swap._Asker(_Sums(rows).totals, int((_integers(rows) ** 2).sum()), 9)
-    rng = np.random.default_rng(0)
-    answer = asker.ask("split", split_and_swap._undirected(rows[:2], rng))
-    lower, upper = answer.half_means.swapaxes(0, 1)
-    self.assertTrue(answer.counts.all())
-    # Every point goes with the half that it was counted in.
-    query = split_and_swap._undirected(rows[:2], np.random.default_rng(0)).query(False)
-    nearest = point_grid.nearest(np, rows, query.arrays["centers"])
-    residuals = rows - query.arrays["centers"][nearest]
-    heights = (residuals * query.arrays["directions"][nearest]).sum(axis=1)
-    is_upper = heights > query.arrays["thresholds"][nearest, 0]
-    halves = np.where(is_upper[:, np.newaxis], upper[nearest], lower[nearest])
-    together = ((rows - answer.means[nearest]) ** 2).sum()
-    self.assertAlmostEqual(answer.inertia / together, 1.0)
-    apart = ((rows - halves) ** 2).sum()
-    self.assertAlmostEqual(answer.gains.sum() / (together - apart), 1.0)
-
-  def test_nodes_halve_between_the_means_of_the_halves(self):
-    nodes = _answer().nodes(np.random.default_rng(0))
-    np.testing.assert_array_equal(nodes.centers, [[0.0, 0.0], [100.0, 50.0], [7.0, 200.0]])
-    np.testing.assert_array_equal(nodes.directions[:2], [[2.0, 2.0], [0.0, 40.0]])
-    np.testing.assert_array_equal(nodes.middles, [[0.0, 0.0], [100.0, 60.0], [7.0, 200.0]])
-    # The last has no halves: it tries another direction.
-    self.assertGreater(np.linalg.norm(nodes.directions[2]), 0)
-
-  @parameterized.parameters(
-      (1, [[0, 0], [7, 200], [100, 40], [100, 80]]),
-      (2, [[7, 200], [100, 40], [100, 80], [-1, -1], [1, 1]]),
-      (3, [[7, 200], [100, 40], [100, 80], [-1, -1], [1, 1]]),
-  )
-  def test_splits_where_the_gains_are_largest(self, num_splits, centers):
-    # pylint: disable=protected-access
-    nodes = split_and_swap._split(_answer(), num_splits, np.random.default_rng(0))
-    np.testing.assert_array_equal(nodes.centers, centers)
 
   def test_what_is_asked_is_on_the_grid_and_in_the_ball(self):
     rows = _blobs(num_points=60, dim=5)
@@ -163,27 +113,6 @@ class RoundsTest(parameterized.TestCase):
     after_splits = [step.inertia for step in result.history if len(step.centers) <= 8]
     self.assertEqual(result.inertia, min(after_splits[-stages[::-1].index("split"):]))
 
-  def test_centers_without_neighbors_are_the_same_whatever_is_computed_at_a_time(self):
-    # pylint: disable=protected-access
-    centers = np.random.default_rng(0).standard_normal((100, 3))
-    distances = ((centers[:, np.newaxis] - centers) ** 2).sum(axis=2)
-    np.fill_diagonal(distances, np.inf)
-    nearest, expected = distances.argmin(axis=1), []
-    for center in range(100):
-      if center not in nearest[expected]:
-        expected.append(center)
-    for size in (1, 730, 10_000):
-      with mock.patch.object(split_and_swap, "_BLOCK_DISTANCES", size):
-        self.assertEqual(split_and_swap._without_neighbors(range(100), centers), expected)
-
-  def test_swaps_make_up_for_lost_centers(self):
-    # pylint: disable=protected-access
-    rows, rng = _blobs(num_blobs=5), np.random.default_rng(0)
-    # One cycle of four rounds is left, of one swap; two of five centers are there.
-    asker = split_and_swap._Asker(_Sums(rows).totals, int((_integers(rows) ** 2).sum()), 6)
-    best = asker.ask("lloyd", split_and_swap._undirected(rows[:2], rng))
-    self.assertLen(split_and_swap._swap(asker, best, 5, rng).asked, 4)
-
   @parameterized.parameters(12, 15, 20)
   def test_stops_in_time(self, max_rounds):
     rows = _blobs(num_points=500, num_blobs=12)
@@ -203,33 +132,6 @@ class RoundsTest(parameterized.TestCase):
     expected, found = _fit(rows, 5), _fit(shuffled, 5, sums=_Sums(shuffled, num_parts=7))
     self.assertEqual(found.inertia, expected.inertia)
     np.testing.assert_array_equal(found.centers, expected.centers)
-
-
-def _kept(means, losses, k):
-  # pylint: disable=protected-access
-  num_centers = len(means)
-  counts, residuals = np.ones((num_centers, 2), int), np.zeros((num_centers, 2, 1), int)
-  answer = split_and_swap._Answer(means, counts, residuals, losses, 0.0)
-  return split_and_swap._without_least_losses(answer, k)
-
-
-class RemovalTest(absltest.TestCase):
-
-  def test_of_two_neighbors_one_stays(self):
-    # The two pairs have the least losses; both of a pair go last.
-    means = np.array([[0.0], [1.0], [50.0], [51.0], [90.0]])
-    losses = np.array([1.0, 2.0, 3.0, 4.0, 100.0])
-    for k, expected in (
-        (5, [1, 1, 1, 1, 1]), (4, [0, 1, 1, 1, 1]), (3, [0, 1, 0, 1, 1]), (1, [0, 0, 0, 1, 0])
-    ):
-      np.testing.assert_array_equal(_kept(means, losses, k), expected)
-
-  def test_k_stay(self):
-    rng = np.random.default_rng(0)
-    for num_centers in range(2, 12):
-      means, losses = rng.standard_normal((num_centers, 1)), rng.random(num_centers)
-      for k in range(1, num_centers + 1):
-        self.assertEqual(_kept(means, losses, k).sum(), k)
 
 
 def _one_hot():

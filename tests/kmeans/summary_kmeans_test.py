@@ -51,33 +51,6 @@ class WardTest(parameterized.TestCase):
       np.testing.assert_allclose(_sorted(found), _sorted(expected), atol=1e-9)
 
 
-class SearchTest(absltest.TestCase):
-
-  def test_swap_changes_are_those_of_the_inertia(self):
-    # pylint: disable=protected-access
-    points, weights = _draw(num_points=20)
-    centers = points[:4] + 0.5
-    distances = summary_kmeans._squared_distances(points, points)
-    changes = summary_kmeans._swap_changes(points, weights, distances, centers)
-    before = _inertia(points, weights, centers)
-    for new in range(20):
-      for removed in range(4):
-        swapped = centers.copy()
-        swapped[removed] = points[new]
-        after = _inertia(points, weights, swapped)
-        self.assertAlmostEqual(changes[new, removed], after - before)
-
-  def test_swaps_leave_a_bad_minimum(self):
-    # Two centers share a cluster, and one center has two clusters that lie far apart.
-    places = np.array([[0.0, 0.0], [0.0, 10.0], [100.0, 0.0]])
-    points = np.repeat(places, 10, axis=0) + np.random.default_rng(0).normal(0, 1, (30, 2))
-    bad = np.array([[0.0, 5.0], [99.0, 0.0], [101.0, 0.0]])
-    # pylint: disable=protected-access
-    centers, inertia = summary_kmeans._searched(points, np.ones(30), bad)
-    np.testing.assert_allclose(_sorted(centers), _sorted(places), atol=1.5)
-    self.assertAlmostEqual(inertia, _inertia(points, np.ones(30), centers))
-
-
 class FitTest(parameterized.TestCase):
 
   @parameterized.parameters(2, 30)

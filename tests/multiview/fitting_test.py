@@ -6,10 +6,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from clustering_basics import randomness
 from dp_clustering import point_grid
-from dp_clustering import private_sums
-from fl_clustering.kmeans import split_and_swap
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
@@ -71,24 +68,6 @@ class FittingTest(absltest.TestCase):
     self.assertEqual(self.factors, [[5, 6, 7]] * 3)
     np.testing.assert_array_equal(self._best("regret", fits), [1.0, 120.0])
     self.assertEqual(self.factors, [[5, 6, 0], [0, 0, 7], *[[5, 6, 7]] * 3])
-
-  def test_a_restart_begins_with_the_centers_of_k_means_on_all_views(self):
-    # No clusters: it takes many rounds until nothing moves.
-    points = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 3))
-    points = np.rint(point_grid.POINT_STEPS * points)
-    pooled = private_sums.PooledPoints(points, point_grid.POINT_STEPS)
-    rng = randomness.generator(7, "first centers", 2)
-    total_square = sum(int(value) ** 2 for value in points.flat)
-    expected = split_and_swap.sums_kmeans(pooled.totals, 3, total_square, 10, rng)
-    self.assertGreater(len(expected.history), 25)
-    problem = fitting._Problem(  # pylint: disable=protected-access
-        multiview_config.MultiViewConfig(10, seed=7), _grid(), np.ones(2), _WIDTHS
-    )
-    with mock.patch.object(
-        secure_sums.FederatedPoints, "totals", lambda self, query: pooled.totals(query)
-    ):
-      found = problem._first_centers(2)  # pylint: disable=protected-access
-    np.testing.assert_array_equal(found, expected.centers)
 
 
 def _points(num_points=200, seed=0):

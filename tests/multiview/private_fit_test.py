@@ -18,9 +18,7 @@ from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import given_clients
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
-from fl_clustering import runtime
 
 _WIDTHS = (3, 4)
 _NORMS = (7.0, 0.7)
@@ -158,54 +156,6 @@ class PrivateFitTest(_Case):
     self.assertAlmostEqual(std, fit.ledger.releases[-1].std)
     self.assertAlmostEqual(noise_factor, factor)
 
-  def test_weights_follow_from_noisy_sums(self):
-    views = _views()
-    views[1] = np.random.default_rng(1).standard_normal(views[1].shape)  # On the sphere.
-    fit = self._fit(_split(views, 4), _config(5.0, rule="mvkm"))
-    costs = fit.history[-1].view_costs
-    np.testing.assert_allclose(fit.model.on_grid.view_weights, (1 / costs) / (1 / costs).sum())
-    self.assertGreater(fit.model.on_grid.view_weights[0], fit.model.on_grid.view_weights[1])
-
-
-class FederatedTotalsTest(_Case):
-  """The sensitivity through TFF, on rows that are equally near to two centers."""
-
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.enterClassContext(runtime.LocalRuntime())
-
-  def _totals(self, query, clients):
-    files = point_files.write_files(clients, self.create_tempdir().full_path)
-    return secure_sums.FederatedPoints(files, _NUM_CLUSTERS).totals(query)
-
-  def test_a_copy_of_a_border_row_changes_nothing_but_its_own_share(self):
-    rng = np.random.default_rng(0)
-    unit = point_grid.POINT_STEPS / 4
-    centers = np.rint(unit * rng.standard_normal((3, 7)) / 2)
-    model = server_step.MultiViewModel(
-        centers, np.array([0.4, 0.6]), 2.0, np.array([1.0, 3.0]) / unit**2
-    )
-    query = model.query(_WIDTHS, point_grid.CONTRIBUTION_STEPS)
-    # Half way between the first two centers, and moved at right angles to their difference.
-    across = centers[1] - centers[0]
-    aside = rng.standard_normal((3000, 7))
-    aside -= np.outer(aside @ across / (across @ across), across)
-    rows = np.rint((centers[0] + centers[1]) / 2 + 0.2 * unit * aside)
-    groups, values = query.kind.contributions(np, rows, query.arrays)
-    self.assertGreater(np.bincount(groups, minlength=3)[:2].min(), 300)
-    own = np.zeros((3000, *query.shape), np.int64)
-    own[np.arange(3000), groups] = np.trunc(values)
-    whole = self._totals(query, {"a": rows})  # More rows than in a block.
-    np.testing.assert_array_equal(whole, own.sum(axis=0))
-    for row in (0, 1, 2, 3):
-      for num_copies in (15, 16):
-        copies = np.repeat(rows[[row]], num_copies, axis=0)
-        totals = self._totals(query, {"a": copies, "b": rows[:7], "c": rows[7:]})
-        np.testing.assert_array_equal(totals - whole, num_copies * own[row])
-    bound = sums_lib.sensitivity(2, 1.0) * point_grid.CONTRIBUTION_STEPS
-    self.assertLessEqual(np.sqrt((own.astype(float) ** 2).sum(axis=(1, 2))).max(), bound)
-
 
 class ContentTest(_Case):
   """Nothing that rows hold shows in an error, a warning, a message's size or a round."""
@@ -254,14 +204,6 @@ class ContentTest(_Case):
     clients = _split(_views(), 4)
     self.assertEqual(self._trace(change(clients)), self._trace(clients))
 
-  def test_a_row_however_far_counts_as_one_on_the_sphere(self):
-    near, far = _split(_views(), 4), _split(_views(), 4)
-    for clients, factor in ((near, 2.0), (far, 1e200)):
-      clients["site 0"][0][:, 0] = 0.0
-      clients["site 0"][0][0] = np.array([0.0, 3.5, 0.0]) * factor
-    first, second = self._fit(near), self._fit(far)
-    np.testing.assert_array_equal(first.model.on_grid.centers, second.model.on_grid.centers)
-
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
     clients = _split(_views(), 4)
     _, held = self._held(clients)
@@ -291,12 +233,6 @@ class NextModelTest(absltest.TestCase):
     return private_fit.next_model(
         model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5)), noise_factor
     )
-
-  def test_without_noise_centers_move_to_the_means(self):
-    sums = np.array([[10.0] * 3 + [30.0] * 4, [-20.0] * 7])
-    after = self._next(sums, [[100, 50], [100, 100]], 0.0)
-    np.testing.assert_allclose(after.centers[0], [1e4] * 3 + [3e4] * 4)
-    np.testing.assert_allclose(after.centers[1], [-2e4] * 3 + [-1e4] * 4)
 
   def test_moves_like_noise_are_shrunk_to_nothing(self):
     sums = np.full((2, 7), 10.0)

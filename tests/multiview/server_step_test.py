@@ -37,27 +37,12 @@ class MultiViewModelTest(absltest.TestCase):
         server_step.on_grid(centers), [[0.0, -2.0], *np.rint(expected)]
     )
 
-  def test_record_is_of_the_model_that_was_sent(self):
-    record = server_step.record(_model(), _SUMS)
-    self.assertAlmostEqual(record.objective, 0.0625 * 11 + 0.5625 * 10)
-    np.testing.assert_array_equal(record.view_costs, [11.0, 10.0])
-    np.testing.assert_array_equal(record.cluster_sizes, [9, 4])
-
   def test_factors_are_relative_to_the_largest_and_never_tiny(self):
     arrays = _model(alpha=3.0).arrays()
     np.testing.assert_allclose(arrays["factors"], [[1 / 27, 1.0]] * 2)
     np.testing.assert_array_equal(arrays["rates"], [[1.0, 4.0]] * 2)
     arrays = _model(alpha=700.0).arrays()
     np.testing.assert_array_equal(arrays["factors"], [[0.0, 1.0]] * 2)
-
-  def test_statistics_are_the_totals_in_units(self):
-    model = _model()
-    query = model.query(_WIDTHS, steps=100)
-    totals = np.array([[-1600, 400, 1200, -250, -150, 900], [0, 0, 0, -200, -200, 400]])
-    sums = server_step.statistics(query, totals)
-    np.testing.assert_allclose(sums.residual_sums, _SUMS.residual_sums)
-    np.testing.assert_allclose(sums.kernel_weights, _SUMS.kernel_weights)
-    np.testing.assert_allclose(sums.counts, _SUMS.counts)
 
 
 if __name__ == "__main__":

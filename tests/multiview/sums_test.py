@@ -63,11 +63,6 @@ class DecayTest(parameterized.TestCase):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     self.assertEqual(found[0], 1.0)
 
-  def test_larger_exponents_are_cut_off(self):
-    found = sums_lib.decay(np, np.array([512.0, 513.0, 1e300, np.inf]))
-    np.testing.assert_array_equal(found, found[0])
-    self.assertGreater(found[0], 0)
-
   def test_every_number_is_rounded_by_itself_and_alike_in_both_engines(self):
     exponents = np.random.default_rng(0).gamma(0.5, 20.0, 4099)
     whole = sums_lib.decay(np, exponents)
@@ -193,28 +188,15 @@ class SensitivityTest(parameterized.TestCase):
     rows = _border_rows(model, _WIDTHS, 60, rng)
     alone = [_totals(query, row[np.newaxis]) for row in rows]
     crowd = _points(2100, seed=2)
-    for row, own in zip(rows[::7], alone[::7]):
-      for num_copies in (1, 2, 7, 8, 15, 16, 17, 33):
+    for row, own in zip(rows[::14], alone[::14]):
+      for num_copies in (1, 2, 8, 15, 16, 33):
         copies = np.repeat(row[np.newaxis], num_copies, axis=0)
         np.testing.assert_array_equal(_totals(query, copies, xp), num_copies * own)
     before = _totals(query, crowd, xp)
-    for place in (0, 1, 1023, 2099):
+    for place in (0, 1023, 2099):
       for row, own in zip(rows[::13], alone[::13]):
         crowded = np.insert(crowd, place, row, axis=0)
         np.testing.assert_array_equal(_totals(query, crowded, xp) - before, own)
-
-  def test_the_order_and_blocks_do_not_matter_and_both_engines_agree(self):
-    model = _model(_points(5, seed=1))
-    query = model.query(_WIDTHS)
-    points = np.concatenate([
-        _border_rows(model, _WIDTHS, 500, np.random.default_rng(0)), _points(1500, seed=2)
-    ])
-    whole = _totals(query, points)
-    order = np.random.default_rng(1).permutation(len(points))
-    np.testing.assert_array_equal(_totals(query, points[order]), whole)
-    np.testing.assert_array_equal(_totals(query, points, tnp), whole)
-    blocks = np.split(points[order], [1, 8, 25, 700])
-    np.testing.assert_array_equal(sum(_totals(query, block, tnp) for block in blocks), whole)
 
   @parameterized.parameters((1, 0.5), (2, 0.25), (6, 0.5), (6, 1.0))
   def test_no_row_adds_more_than_is_stated(self, num_views, count_weight):

@@ -37,15 +37,33 @@ class FindGridTest(parameterized.TestCase):
     return grid_scaling.find_grid(secure_sums.hold(clients), standardize)
 
   @parameterized.product(name=list(_samples()), standardize=[False, True])
-  def test_all_points_are_in_the_ball_and_use_it(self, name, standardize):
+  def test_all_points_are_in_the_ball_whatever_the_order_and_the_split(self, name, standardize):
     points = _samples()[name]
-    grid = self._grid([points], standardize)
+    grid, other = (
+        self._grid(parts, standardize)
+        for parts in ([points], np.array_split(points[::-1], min(7, len(points))))
+    )
+    for first, second in (
+        (grid.clients.scaling.shift, other.clients.scaling.shift),
+        (grid.clients.scaling.factor, other.clients.scaling.factor),
+        (grid.step, other.step), (grid.column_factor, other.column_factor),
+    ):
+      np.testing.assert_array_equal(first, second)
     self.assertEqual(grid.num_points, len(points))
     norms = np.linalg.norm(grid.clients.scaling.apply(points), axis=1)
     self.assertLessEqual(norms.max(), point_grid.POINT_STEPS)
     if np.ptp(points, axis=0).any():
       # A factor of sqrt(2) between exponents, and little for rounding.
       self.assertGreater(norms.max(), 0.65 * point_grid.POINT_STEPS)
+    # Steps of a column.
+    varies = np.ptp(points, axis=0) > 0
+    np.testing.assert_array_equal(grid.column_factor > 0, varies)
+    ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)[varies]
+    self.assertTrue(np.all(ranges < 2.0**52), ranges)
+    # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
+    self.assertTrue(np.all(ranges > 2.0**36), ranges)
+    mantissas, _ = np.frexp(grid.column_factor[varies])
+    np.testing.assert_array_equal(mantissas, 0.5)
 
   def test_more_points_than_a_sum_can_hold_are_refused(self):
     parts = [np.arange(25.0)[:, np.newaxis], np.arange(24.0)[:, np.newaxis]]
@@ -60,32 +78,6 @@ class FindGridTest(parameterized.TestCase):
     # Both signs, and every point's number at its largest.
     most = grid_scaling.MOST_POINTS
     self.assertLessEqual(most * 2**31, secure_sums.MODULUS // 2)
-
-  @parameterized.product(name=list(_samples()), standardize=[False, True])
-  def test_the_same_bits_whatever_the_order_and_the_split(self, name, standardize):
-    points = _samples()[name]
-    grids = [
-        self._grid(parts, standardize)
-        for parts in ([points], np.array_split(points[::-1], min(7, len(points))))
-    ]
-    for field in ("shift", "factor"):
-      first, second = (getattr(grid.clients.scaling, field) for grid in grids)
-      np.testing.assert_array_equal(first, second)
-    self.assertEqual(grids[0].step, grids[1].step)
-    np.testing.assert_array_equal(grids[0].column_factor, grids[1].column_factor)
-
-  @parameterized.product(name=list(_samples()), standardize=[False, True])
-  def test_steps_of_a_column(self, name, standardize):
-    points = _samples()[name]
-    grid = self._grid([points], standardize)
-    varies = np.ptp(points, axis=0) > 0
-    np.testing.assert_array_equal(grid.column_factor > 0, varies)
-    ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)[varies]
-    self.assertTrue(np.all(ranges < 2.0**52), ranges)
-    # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
-    self.assertTrue(np.all(ranges > 2.0**36), ranges)
-    mantissas, _ = np.frexp(grid.column_factor[varies])
-    np.testing.assert_array_equal(mantissas, 0.5)
 
   def test_a_step_is_a_length_in_the_datas_units(self):
     points = _samples()["wine"]
@@ -196,24 +188,17 @@ class UnitScalingTest(parameterized.TestCase):
     middle = np.array([3.0, 1e6, -7.0])
     self.points = middle + spread * np.random.default_rng(0).standard_normal((200, 3))
 
-  def test_standardized_columns_have_mean_zero_and_variance_one(self):
-    scaled = _chosen(self.points, True).apply(self.points)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(scaled.std(axis=0), 1, rtol=1e-5)
-
-  def test_otherwise_all_columns_share_a_factor(self):
-    chosen = _chosen(self.points, False)
-    np.testing.assert_allclose(chosen.factor, chosen.factor[0])
+  @parameterized.parameters(True, False)
+  def test_columns_have_mean_zero_and_variance_one_each_or_together(self, standardize):
+    chosen = _chosen(self.points, standardize)
     scaled = chosen.apply(self.points)
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(np.mean(scaled.std(axis=0) ** 2), 1, rtol=1e-5)
-
-  @parameterized.parameters(True, False)
-  def test_undo(self, standardize):
-    chosen = _chosen(self.points, standardize)
-    np.testing.assert_allclose(
-        chosen.undo(chosen.apply(self.points)), self.points, rtol=1e-9, atol=1e-5
-    )
+    if standardize:
+      np.testing.assert_allclose(scaled.std(axis=0), 1, rtol=1e-5)
+    else:
+      np.testing.assert_allclose(chosen.factor, chosen.factor[0])
+      np.testing.assert_allclose(np.mean(scaled.std(axis=0) ** 2), 1, rtol=1e-5)
+    np.testing.assert_allclose(chosen.undo(scaled), self.points, rtol=1e-9, atol=1e-5)
 
   @parameterized.parameters(0.1, 123456.789, 0.0)
   def test_a_constant_column_stays_as_wide_as_it_is(self, value):
@@ -237,22 +222,16 @@ class UnitScalingTest(parameterized.TestCase):
     np.testing.assert_allclose(chosen.undo(scaled), points)
 
 
-def _wide_points():
-  points = np.random.default_rng(0).standard_normal((500, 5)) * [1, 1000, 0.01, 3, 1]
-  points[:, 4] = 0.1  # Its mean is not exactly 0.1.
-  return points + [0, 1e6, 0, -5, 0]
-
-
 class MeanAndVarianceTest(parameterized.TestCase):
 
-  def test_mean_and_variance_are_numpys(self):
-    points = _wide_points()
+  def test_they_are_numpys_but_for_a_constant_column(self):
+    points = np.random.default_rng(0).standard_normal((500, 5)) * [1, 1000, 0.01, 3, 1]
+    points[:, 4] = 0.1  # Its mean is not exactly 0.1.
+    points += [0, 1e6, 0, -5, 0]
     mean, variance = _moments(points)
     np.testing.assert_allclose(mean, points.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(variance[:4], points.var(axis=0)[:4])
-
-  def test_a_constant_column_has_no_variance_at_all(self):
-    self.assertEqual(_moments(_wide_points())[1][4], 0.0)
+    self.assertEqual(variance[4], 0.0)
     self.assertEqual(_moments(np.full((1000, 1), 1e8 / 3))[1][0], 0.0)
 
   def test_a_small_variance_is_one(self):

@@ -11,18 +11,7 @@ from fl_clustering import runtime
 
 
 def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-
-
-class MomentSumsTest(absltest.TestCase):
-
-  def test_in_float64(self):
-    points = np.array([[1e8, 1.0], [1e8 + 1, 2.0]])
-    sums = point_files.moment_sums(points)
-    self.assertEqual(sums["num_points"], 2)
-    np.testing.assert_array_equal(sums["sums"], [2e8 + 1, 3])
-    np.testing.assert_array_equal(sums["squares"], [2e16 + 2e8 + 1, 5])
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 class PointFilesTest(absltest.TestCase):

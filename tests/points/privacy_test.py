@@ -73,6 +73,9 @@ class SettingsTest(parameterized.TestCase):
   def test_bad_number_of_points(self, max_points):
     with self.assertRaisesRegex(ValueError, r"`max_points` must be an integer in \[1, 10737"):
       privacy.ClientPrivacy(**_POINT, max_points=max_points)
+    if max_points == 0:  # It has no maximum.
+      with self.assertRaisesRegex(ValueError, "`public_num_points` must be an integer >= 1"):
+        privacy.PointPrivacy(**_POINT, public_num_points=0)
 
   def test_more_shares_than_clients(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)

@@ -34,8 +34,7 @@ _invoked = []
 
 def setUpModule():
   """Has TFF note every computation that is invoked, and those that are made for simulations."""
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
   simulate = tff.backends.test.replace_secure_intrinsics_with_bodies
   context = tff.framework.get_context_stack().current
   invoke = context.invoke

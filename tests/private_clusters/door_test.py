@@ -1,6 +1,7 @@
 """Spies on TFF in whole runs: only sums of all clients' messages reach the server."""
 
 import tempfile
+import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -15,7 +16,6 @@ from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
 from fl_clustering import runtime
 
-_RUNTIME = []
 # They take nothing from the clients to the server.
 _HARMLESS = {
     "federated_apply", "federated_broadcast", "federated_map", "federated_value_at_server",
@@ -24,11 +24,7 @@ _HARMLESS = {
 
 
 def setUpModule():
-  _RUNTIME.append(runtime.LocalRuntime())
-
-
-def tearDownModule():
-  _RUNTIME.pop().close()
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 def _to_server(computation):

@@ -1,6 +1,7 @@
 """Tests of whole runs on a few clients of two kinds."""
 
 import math
+import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -19,15 +20,10 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import own_clients
 
 _NUM_CLIENTS = 24
-_RUNTIME = []
 
 
 def setUpModule():
-  _RUNTIME.append(runtime.LocalRuntime())
-
-
-def tearDownModule():
-  _RUNTIME.pop().close()
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 def _clients():

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -16,15 +17,10 @@ from fl_clustering.private_clusters import releases as releases_lib
 from tests import nightly
 
 _SETTINGS = watched_clusters.SETTINGS
-_RUNTIME = []
 
 
 def setUpModule():
-  _RUNTIME.append(runtime.LocalRuntime())
-
-
-def tearDownModule():
-  _RUNTIME.pop().close()
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 # By day, beside three mixed ones.

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
+import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -19,15 +20,10 @@ _NUM_RELEASES = 17
 # By day, one of each kind: the sketches' mean, k-means, norms, two rounds and the report.
 _SOME_RELEASES = nightly.either((0, 4, 9, 10, 14, 16), range(_NUM_RELEASES))
 _ENTRIES = "releases.jsonl"
-_RUNTIME = []
 
 
 def setUpModule():
-  _RUNTIME.append(runtime.LocalRuntime())
-
-
-def tearDownModule():
-  _RUNTIME.pop().close()
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 class _Interrupted(Exception):

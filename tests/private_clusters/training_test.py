@@ -66,50 +66,36 @@ class RevivalTest(parameterized.TestCase):
     np.testing.assert_allclose(after.sizes, [40, 40, 38])
     self.assertEqual(after.revived, 10)
 
-  @parameterized.parameters((5, False), (6, True), (13, True), (14, False))
-  def test_not_in_the_first_rounds_nor_in_the_last(self, round_num, is_revived):
-    after = _next(_state([2, 118], round_num=round_num), _sums([2, 118]), num_rounds=20)
-    self.assertEqual(after.sizes[0] > 10, is_revived)
-
-  @parameterized.parameters((3, False), (4, True))
-  def test_rests_in_between(self, rounds, is_revived):
-    state = _state([2, 118], round_num=20 + rounds, revived=20)
-    self.assertEqual(_next(state, _sums([2, 118])).sizes[0] > 10, is_revived)
-
-  @parameterized.parameters((5.9, True), (6.1, False))
-  def test_a_tenth_of_an_even_slot_is_starved(self, size, is_revived):
-    after = _next(_state([size, 114], round_num=10), _sums([size, 114]))
-    self.assertEqual(after.sizes[0] > 10, is_revived)
-
-  @parameterized.parameters((19, True), (21, False))
-  def test_what_the_noise_hides_is_starved(self, size, is_revived):
-    # The moving mean has a standard deviation of sqrt(.3 / 1.7) of the noise; two of them are 20.
-    count_std = 10 / math.sqrt(0.3 / 1.7)
-    after = _next(_state([size, 99], round_num=10), _sums([size, 99], count_std=count_std))
-    self.assertEqual(after.sizes[0] > 25, is_revived)
+  @parameterized.parameters(
+      # Not in the first rounds nor in the last.
+      *(([2, 118], {"round_num": round_num}, is_revived)
+        for round_num, is_revived in ((5, False), (6, True), (13, True), (14, False))),
+      # It rests in between.
+      ([2, 118], {"round_num": 13, "revived": 10}, False),
+      ([2, 118], {"round_num": 13, "revived": 9}, True),
+      # A tenth of an even slot is starved.
+      ([5.9, 114], {"round_num": 10}, True), ([6.1, 114], {"round_num": 10}, False),
+      # So is what the noise hides: the moving mean has a standard deviation of sqrt(.3 / 1.7) of
+      # the noise, and two of them are 20.
+      ([19, 99], {"round_num": 10}, True, 10 / math.sqrt(0.3 / 1.7)),
+      ([21, 99], {"round_num": 10}, False, 10 / math.sqrt(0.3 / 1.7)),
+  )
+  def test_when(self, sizes, when, is_revived, count_std=0.0):
+    after = _next(_state(sizes, **when), _sums(sizes, count_std=count_std), num_rounds=20)
+    self.assertEqual(after.sizes[0] > sizes[0] + 4, is_revived)
 
 
 class FirstClipNormTest(parameterized.TestCase):
 
-  def test_is_the_median(self):
-    counts = np.zeros(len(training.NORM_BINS) + 1)
-    counts[[3, 7, 20]] = 10, 11, 4
-    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[7])
-
-  def test_negative_counts_are_none(self):
-    counts = np.full(len(training.NORM_BINS) + 1, -50.0)
-    counts[9] = 1
-    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[9])
-
-  @parameterized.parameters((0, 0), (-1, -1))
-  def test_all_at_an_end(self, place, edge):
-    counts = np.zeros(len(training.NORM_BINS) + 1)
-    counts[place] = 5
-    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[edge])
-
-  def test_without_any_count_the_first(self):
-    counts = np.full(len(training.NORM_BINS) + 1, -1.0)
-    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[0])
+  @parameterized.parameters(
+      ({3: 10, 7: 11, 20: 4}, 0, 7), ({9: 51}, -50, 9),  # Negative counts are none.
+      ({0: 5}, 0, 0), ({-1: 5}, 0, -1), ({}, -1, 0),  # Without any count, it is the first.
+  )
+  def test_is_the_median(self, places, rest, expected):
+    counts = np.full(len(training.NORM_BINS) + 1, float(rest))
+    for place, count in places.items():
+      counts[place] += count
+    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[expected])
 
 
 class MessageNormTest(absltest.TestCase):

@@ -4,20 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import psutil
 
 from tests.runtime import scripts
 
-_TIMEOUT_SECONDS = 120  # The machine may be busy.
 # Imports TensorFlow Federated once, and forks a program for each script, whose standard streams are
 # the pipes of its number.  Prints the numbers and codes of those that end.
 _FORK = """
-import os, sys
+import os, signal, sys
 from fl_clustering.runtime import local_runtime
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells ignore it in the background.
 folder, *scripts = sys.argv[1:]
 print("imported", flush=True)
 numbers = {}
@@ -78,21 +76,6 @@ sys.stdin.readline()
 _SIGNALS = signal.SIGKILL, signal.SIGINT, signal.SIGTERM
 
 
-def _waits_for(condition):
-  """Returns whether something is so, after a while."""
-  deadline = time.monotonic() + _TIMEOUT_SECONDS
-  while not condition() and time.monotonic() < deadline:
-    time.sleep(0.02)
-  return condition()
-
-
-def _is_gone(pid):
-  try:
-    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return True
-
-
 class ProgramsTest(parameterized.TestCase):
 
   @classmethod
@@ -123,11 +106,11 @@ class ProgramsTest(parameterized.TestCase):
     pids = [int(pid) for pid in pids]
     for pid in pids:
       self.addCleanup(self._kill, pid)
-      self.assertFalse(_is_gone(pid))
+      self.assertFalse(scripts.is_gone(pid))
     return streams, pids, other
 
   def _kill(self, pid):
-    if not _is_gone(pid):
+    if not scripts.is_gone(pid):
       os.kill(pid, signal.SIGKILL)
 
   def test_the_worker_ends_with_the_program_and_a_proxy_is_no_obstacle(self):
@@ -142,14 +125,14 @@ class ProgramsTest(parameterized.TestCase):
     ended = iter(self._process.stdout.readline, "")  # Others, too.
     self.assertIn("0 0\n", ended)
     for pid in pids:
-      self.assertTrue(_waits_for(lambda: _is_gone(pid)))
+      self.assertTrue(scripts.becomes(lambda: scripts.is_gone(pid)))
 
   def test_warns_once_of_ports_that_are_open_and_the_worker_ends_when_the_program_is_killed(self):
     (_, _, stderr), (program, worker, _), port = self._start(1)
     os.kill(program, signal.SIGKILL)
+    self.assertTrue(scripts.becomes(lambda: scripts.is_gone(worker)))
     (line,) = [line for line in stderr.read().splitlines() if "WARNING" in line]
     self.assertIn(f"at port {port}", line)
-    self.assertTrue(_waits_for(lambda: _is_gone(worker)))
 
   @parameterized.parameters(*enumerate(_SIGNALS, 2))
   def test_nothing_is_left_of_a_program_that_was_ended(self, number, how):
@@ -157,8 +140,8 @@ class ProgramsTest(parameterized.TestCase):
     _, pids, path = self._start(number)
     os.kill(pids[0], how)
     for pid in pids:
-      self.assertTrue(_waits_for(lambda: _is_gone(pid)))
-    self.assertTrue(_waits_for(lambda: not os.path.exists(os.path.dirname(path))))
+      self.assertTrue(scripts.becomes(lambda: scripts.is_gone(pid)))
+    self.assertTrue(scripts.becomes(lambda: not os.path.exists(os.path.dirname(path))))
 
 
 if __name__ == "__main__":

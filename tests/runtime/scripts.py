@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 
-_TIMEOUT_SECONDS = 120
+import psutil
+
+TIMEOUT_SECONDS = 120  # The machine may be busy.
 
 
 def environment():
@@ -18,7 +21,7 @@ def run(script):
   """Runs Python code in a process of its own; returns its `subprocess.CompletedProcess`."""
   return subprocess.run(
       [sys.executable, "-c", script], check=False, capture_output=True, text=True,
-      env=environment(), timeout=_TIMEOUT_SECONDS,
+      env=environment(), timeout=TIMEOUT_SECONDS,
   )
 
 
@@ -28,3 +31,19 @@ def skip_where_refused(test, enter="isolate"):
   if result.returncode:
     reason = result.stderr.strip().rpartition("\n")[2]
     test.skipTest(f"this machine refuses `isolation.{enter}()`: {reason}")
+
+
+def becomes(condition):
+  """Returns whether something is so, after a while."""
+  deadline = time.monotonic() + TIMEOUT_SECONDS
+  while not condition() and time.monotonic() < deadline:
+    time.sleep(0.02)
+  return condition()
+
+
+def is_gone(pid):
+  """Returns whether a process has ended."""
+  try:
+    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return True

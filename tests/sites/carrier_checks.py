@@ -12,9 +12,14 @@ import zipfile
 from absl.testing import absltest
 from absl.testing import parameterized
 from nvflare.apis.event_type import EventType
+from nvflare.apis.utils.decomposers import flare_decomposers
+from nvflare.apis import workspace as workspace_lib
 from nvflare.fuel.f3 import message as message_lib
+from nvflare.fuel.f3.cellnet import cell as cell_lib
 from nvflare.fuel.f3.cellnet import defs
 from nvflare.fuel.f3.cellnet import registry
+from nvflare.fuel.f3.cellnet import utils as cell_utils
+from nvflare.fuel.f3.streaming import stream_const
 from nvflare.private import defs as private_defs
 from nvflare.private.fed.client import admin_commands
 from nvflare.private.fed.client import client_req_processors
@@ -79,6 +84,7 @@ class OneJobTest(parameterized.TestCase):
         (f"{uuid.uuid4()}", _job(**{"custom/evil.py": "print()"})),
         # Folders that are there.
         ("local", own), ("startup", own), ("..", own), (f"{uuid.uuid4()}/../local", own),
+        ("", own), (None, own),
     ):
       reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
       self.assertIn("one job", reason)
@@ -145,6 +151,35 @@ class KitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "^`kit` must"):
       nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
 
+  def test_nothing_that_was_there_stays(self):
+    folder = tempfile.mkdtemp()
+    other, workspace = os.path.join(folder, "other"), os.path.join(folder, "nvflare")
+    os.mkdir(other)
+    os.symlink(other, workspace)
+    with self.assertRaises(OSError):
+      nvflare_kit.install(self._kit(), "north", workspace)
+    self.assertEmpty(os.listdir(other))
+
+  def test_a_damaged_kit_is_refused(self):
+    path = os.path.join(tempfile.mkdtemp(), "north.zip")
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+      with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", kind) as packed:
+        for name in kit.namelist():
+          packed.writestr(name, kit.read(name))
+      with open(path, "rb") as file:
+        whole = file.read()
+      for place in range(10, len(whole), max(1, len(whole) // 50)):
+        with open(path, "wb") as file:
+          file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+        except ValueError as e:
+          self.assertStartsWith(f"{e}", "`kit` must")
+        with open(path, "wb") as file:
+          file.write(whole[:place])
+        with self.assertRaisesRegex(ValueError, "^`kit` must"):
+          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+
   @parameterized.parameters("custom", "privacy.json", "resources.json.default")
   def test_a_policy_with_more_in_it_is_not_locked(self, name):
     workspace = tempfile.mkdtemp()
@@ -154,6 +189,12 @@ class KitTest(parameterized.TestCase):
       file.write("{}")
     with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
       nvflare_kit.check_locked(workspace)
+
+  def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
+    # Else any account of that machine is the server to its site, or the operator to all sites.
+    for policy in (nvflare_kit.LOCKED, nvflare_kit._at_server("server")):
+      internal = policy.get("comm_config.json", {}).get("internal", {})
+      self.assertEqual(internal.get("resources", {}).get("connection_security"), "mtls")
 
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)
@@ -201,16 +242,63 @@ class CommandsTest(absltest.TestCase):
       self.assertIsNone(admin_commands.AdminCommands.get_command(name))
 
 
-  def test_no_process_tells_of_itself(self):
+  def test_no_process_tells_of_itself_or_obeys_another_site(self):
     self.enterContext(mock.patch.object(fed_client_base, "NetAgent", fed_client_base.NetAgent))
     nvflare_carrier.OneJob()
     cell = mock.MagicMock()
+    cell.get_fqcn.return_value = "north.job"
     cell.req_reg = registry.Registry()
     cell.register_request_cb = lambda channel, topic, cb: cell.req_reg.set(channel, topic, cb)
     cell.req_reg.set("others", "topic", print)
     agent = fed_client_base.NetAgent(cell)
     self.addCleanup(agent.close)
     self.assertEqual([*cell.req_reg.reg], ["others:topic"])
+    (refusal,) = cell.set_message_interceptor.call_args.args
+    for origin, is_refused in (
+        ("server", False), ("server.job", False), ("north", False), ("north.job", False),
+        ("south", True), ("south.job", True), ("servers", True), ("", True), (None, True),
+    ):
+      reply = refusal(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, b""))
+      self.assertEqual(reply is not None, is_refused, origin)
+
+
+class DecodingTest(absltest.TestCase):
+
+  def _told(self, path):
+    """Returns what the sender of a message with an object of this path is told, but the path."""
+    # Without a check of whether it is there.
+    named = workspace_lib.Workspace.__new__(workspace_lib.Workspace)
+    named.root_dir, named.site_name, named.config_folder = path, "", "config"
+    message = message_lib.Message(payload={"folder": named})
+    cell_utils.encode_payload(message, stream_const.StreamHeaderKey.PAYLOAD_ENCODING)
+    future, receiver = mock.MagicMock(headers=message.headers), mock.MagicMock()
+    future.result.return_value = b"".join(message.payload)
+    receiver.get_fobs_context.return_value = {}
+    try:
+      cell_lib.Adapter(mock.MagicMock(), mock.MagicMock(), receiver).call(future)
+    except Exception as e:  # Its text is sent.  pylint: disable=broad-exception-caught
+      return f"{type(e).__name__}: {e}".replace(path, "")
+    return f"{receiver.mock_calls}".replace(path, "")
+
+  def test_no_message_tells_which_folders_there_are(self):
+    flare_decomposers.register()
+    nvflare_carrier.OneJob()
+    there = tempfile.mkdtemp()
+    told = self._told(there)
+    self.assertNotIn("startup", told)
+    self.assertEqual(self._told(f"{there}_nobody"), told)
+    # Nor by what it does.
+    with self.assertRaisesRegex(ValueError, "must have no workspace"):
+      flare_decomposers.WorkspaceDecomposer().recompose([there, "", "config"])
+
+  def test_what_fails_stays_here(self):
+    nvflare_carrier.OneJob()
+    future = mock.MagicMock()
+    future.result.side_effect = RuntimeError("secret")
+    adapter = cell_lib.Adapter(mock.MagicMock(), mock.MagicMock(), mock.MagicMock())
+    with self.assertRaises(ValueError) as caught:
+      adapter.call(future)
+    self.assertNotIn("secret", f"{caught.exception}")
 
 
 class SiteExecutorTest(absltest.TestCase):
@@ -273,12 +361,11 @@ class SiteExecutorTest(absltest.TestCase):
     self._fire(EventType.START_RUN)
     self.assertEqual(self._asked(answer, federation).payload, before)
     self._fire(EventType.END_RUN)
-    other = site_folder.SiteFolder(path).open()
-    self.addCleanup(other.close)
     for _ in range(2):
       header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
       self.assertEqual(set(header), {"refused"})
       self._fire(EventType.START_RUN)
+    site_folder.SiteFolder(path).open().close()
 
   def test_a_site_without_the_locked_policy_is_shut(self):
     path, federation = self._site(is_locked=False)

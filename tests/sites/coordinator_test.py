@@ -134,11 +134,11 @@ class FitTest(parameterized.TestCase):
     coordinator.total = total_until_lost
     config = kmeans_config.KMeansConfig(3)
     with self.assertRaises(coordinator_lib.SiteLost):
-      coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+      coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.7)
     sites.open("north")
     is_there[0] = True
     num_sent = len(sites.sent)
-    fit = coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.0)
+    fit = coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.7)
 
     self.assertLess(len(sites.sent) - num_sent, 3 * (fit.num_rounds + 2))
     east, north = (sites.by_name[name]._ledger.spent("row") for name in ("east", "north"))
@@ -146,6 +146,8 @@ class FitTest(parameterized.TestCase):
     self.assertAlmostEqual(north / fit.ledger.mu_spent**2, 1, places=9)
     self.assertAlmostEqual((east - lost) / north, 1, places=9)
     # Another fit asks, and pays, anew.
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "refused hello"):
+      coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=3.7)
     other = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=0.5)
     more = sites.by_name["north"]._ledger.spent("row") - north
     self.assertAlmostEqual(more / other.ledger.mu_spent**2, 1, places=9)

@@ -68,6 +68,19 @@ class FederationTest(parameterized.TestCase):
     prints = {federation_lib.Federation(one).fingerprint for one in documents}
     self.assertLen(prints, len(documents))
 
+  def test_people_are_told_what_they_agree_to(self):
+    for privacy, texts in (
+        (None, ["EXACT"]), (sample_sites.PRIVATE, ["row", "epsilon 4", "radius 20", "min_sites 2"]),
+        (sample_sites.CLIENTS, ["client", "max_points 50"]),
+        ({**sample_sites.VIEWS, "epsilon": 1e6}, ["view_norms [15.0, 20.0]", "warning: `epsilon`"]),
+    ):
+      widths = (2, 3) if privacy and "view_norms" in privacy else (5,)
+      document = sample_sites.document_of(_IDENTITIES, widths, privacy)
+      terms = "\n".join(federation_lib.Federation(document).terms)
+      for text in texts:
+        self.assertIn(text, terms)
+      self.assertEqual("warning" in terms, "warning: `epsilon`" in texts)
+
   def test_how_the_file_is_written_changes_nothing(self):
     path = self.create_tempfile().full_path
     document = _document()
@@ -83,7 +96,8 @@ class FederationTest(parameterized.TestCase):
       ({"sites": {**_document()["sites"], "west": "00" * 31}}, "sites"),
       ({"sites": {**_document()["sites"], "west": "zz"}}, "sites"),
       ({"sites": {**_document()["sites"], "west": _document()["sites"]["east"]}}, "differ"),
-      ({"exact": None}, "privacy"), ({"exact": False}, "privacy"), ({"exact": "yes"}, "exact"),
+      ({"exact": None}, "privacy"), ({"exact": False}, "exact"), ({"exact": "yes"}, "exact"),
+      ({"exact": False, "privacy": sample_sites.PRIVATE}, "exact"),
       ({"privacy": sample_sites.PRIVATE}, "both"), ({"format": 2}, "format"),
       ({"name": 1}, "name"), ({"schema": "0"}, "schema"), ({"widths": []}, "widths"),
       ({"widths": [0]}, "widths"), ({"widths": [2**15] * 3}, "widths"), ({"more": 1}, "keys"),
@@ -230,8 +244,11 @@ class SiteLedgerTest(absltest.TestCase):
     entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
     for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
         json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
-        for wrong in ({"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"})
-    )):
+        for wrong in (
+            {"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
+            {"rounds": math.inf},
+        )
+    ), "[" * 10**5):
       with open(self.path, "w", encoding="utf-8") as file:
         file.write(text)
       with self.assertRaisesRegex(ValueError, "`ledger` can't be used"):
@@ -260,14 +277,17 @@ class ViewRowsTest(absltest.TestCase):
     with open(self._path(name, view), "w", encoding="utf-8") as file:
       file.write("".join(f"{line}\n" for line in lines))
 
-  def _read(self, privacy, **changes):
+  def _read(self, privacy, key=None):
     """Returns the rows of a folder by a federation file with this privacy."""
-    def number(name):
-      return {"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": 100}}
-
+    keys = [] if key is None else [{"name": key, "type": "string"}]
     schemas = views_lib.from_json({"resources": [
-        {"name": "near", "schema": {"fields": [number("x"), number("y")], **changes}},
-        {"name": "far", "schema": {"fields": [number("z")]}},
+        {"name": view, "schema": {
+            "fields": [*keys, *(
+                {"name": name, "type": "number", "constraints": {"minimum": 0, "maximum": 100}}
+                for name in names
+            )],
+            **({} if key is None else {"primaryKey": key}),
+        }} for view, names in (("near", "xy"), ("far", "z"))
     ]})
     document = _document(
         schema=federation_lib.schema_hash(schemas), widths=[1, 2],
@@ -301,8 +321,8 @@ class ViewRowsTest(absltest.TestCase):
     self.assertEmpty(self._read(sample_sites.VIEWS)["a"])
 
   def test_a_key_could_change_what_others_are_joined_to(self):
-    with self.assertRaisesRegex(ValueError, "primaryKey"):
-      self._read(sample_sites.VIEWS, primaryKey="x")
+    with self.assertRaisesRegex(ValueError, "`primaryKey` must be left out"):
+      self._read(sample_sites.VIEWS, key="patient")
 
 
 class RowsTest(absltest.TestCase):
@@ -349,6 +369,21 @@ class RowsTest(absltest.TestCase):
     federation = self._federation(exact=None, privacy=sample_sites.PRIVATE)
     rows = rows_lib.read(os.path.join(self.folder, "east"), self._schema(), federation)
     np.testing.assert_allclose(rows["ward"], self.rows["east"] / 50 - 1)
+
+  def test_a_private_site_without_a_client_is_one_without_rows(self):
+    schema = schema_lib.Schema.from_json({
+        **self._schema().to_json(), "client": "who",
+        "fields": [*self._schema().to_json()["fields"], {"name": "who", "type": "string"}],
+    })
+    directory = os.path.join(self.folder, "none")
+    os.mkdir(directory)
+    with open(os.path.join(directory, "ward.csv"), "w", encoding="utf-8") as file:
+      file.write("x;y;who\n")
+    federation = self._federation(schema, exact=None, privacy=sample_sites.PRIVATE)
+    rows = rows_lib.read(directory, schema, federation)
+    ledger = site_ledger.SiteLedger.create(os.path.join(directory, "ledger.json"))
+    site = site_lib.Site(_IDENTITIES["east"], federation, rows, ledger)
+    self.assertEqual(site.num_rows, 0)
 
   def test_another_schema_is_refused(self):
     directory = os.path.join(self.folder, "east")

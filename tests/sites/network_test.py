@@ -167,7 +167,6 @@ class NetworkTest(absltest.TestCase):
         "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=600", *arguments,
     )
 
-  @nightly.only
   def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):
     rows = self._write_tables()
     port, fingerprint = self._make_sites("--exact")
@@ -186,6 +185,8 @@ class NetworkTest(absltest.TestCase):
     np.testing.assert_array_equal(self._centroids(), one.cluster_centers_)
     for name, proxy in proxies.items():
       self._check_sent(name, proxy, rows[name])
+      # In its client's process and in its job's.
+      self.assertEqual(self._log(name).count("requests of others than the server are refused"), 2)
     # Without a site's certificate the server says nothing.
     self.assertStartsWith(asked[True], b"HTTP/1.1 ")
     self.assertEmpty(asked[False])

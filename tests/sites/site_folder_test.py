@@ -1,6 +1,7 @@
+"""Tests for fl_clustering.sites.site_folder."""
+
 import json
 import os
-from unittest import mock
 
 from absl.testing import absltest
 
@@ -18,13 +19,18 @@ class SiteFolderTest(absltest.TestCase):
 
   def test_a_folder_is_its_owners_and_comes_back(self):
     made = sample_sites.write_folder(self.sites, "north", self.folder)
-    with mock.patch.dict(os.environ, {site_folder.VARIABLE: made.path}):
-      found = site_folder.SiteFolder.of_environment()
+    found = site_folder.SiteFolder(made.path)
 
     self.assertEqual(os.stat(made.path).st_mode & 0o077, 0)
     self.assertEqual(found.identity.public, made.identity.public)
     self.assertTrue(os.path.isabs(found.data_dir) and os.path.isabs(found.schema_path))
     self.assertStartsWith(found.workspace, found.path)
+
+  def test_one_program_at_a_time_has_it(self):
+    path = sample_sites.write_folder(self.sites, "north", self.folder).path
+    site_folder.SiteFolder(path).lock()
+    with self.assertRaisesRegex(ValueError, "`site_dir` must be used by one program"):
+      site_folder.SiteFolder(path).lock()
 
   def test_it_opens_with_all_rows_until_it_is_closed(self):
     folder = self._with_bounds()
@@ -65,7 +71,7 @@ class SiteFolderTest(absltest.TestCase):
 
   def test_what_is_wrong_is_one_line(self):
     schema, data_dir = os.path.join(self.folder, "s.json"), self.create_tempdir().full_path
-    with self.assertRaises(OSError):
+    with self.assertRaisesRegex(ValueError, "^`schema` must be a file that can be read"):
       self._create("up", data_dir, schema)
     with open(schema, "w", encoding="utf-8") as file:
       json.dump({"fields": [{"name": "a", "type": "number"}]}, file)

@@ -29,8 +29,7 @@ _LEAST = 0.95
 
 
 def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 def _config(partition):

@@ -6,6 +6,7 @@ The noise is seeded.  By day there are few runs, which see large bugs only.
 import dataclasses
 import math
 import re
+import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -31,15 +32,10 @@ _FOUND_BY = {
 # One of each kind that a few replayed runs find; how large the noise is, `replay_test` measures.
 _BUGS_BY_DAY = ("updates are not clipped", "exact counts are divisors")
 _FEW_CLIENTS = ("canary", "NaN", "no examples")
-_RUNTIME = []
 
 
 def setUpModule():
-  _RUNTIME.append(runtime.LocalRuntime())
-
-
-def tearDownModule():
-  _RUNTIME.pop().close()
+  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 def _named(names):

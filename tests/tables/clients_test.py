@@ -104,6 +104,7 @@ class ClientsTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("ill ", "ill"), ("caf\u00e9", "cafe\u0301"), ("0", "0.0"), ("00", "0"), ("Ill", "ill"),
+      ("NaN", "nan"),
       ("yes\u200b", "yes"), ("\ufeffyes", "yes"),
   )
   def test_refuses_classes_that_look_alike(self, *classes):

@@ -1,6 +1,7 @@
 """Tests for fl_clustering.tables.read."""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import os
@@ -63,7 +64,8 @@ class StrictTest(_ReadTest):
       ("quotes", b'"x",n,b,"c"\n"1.5",2,"true","u"\n-3e2,120,0,v\n'),
       ("blanks_and_signs", b"x,n,b,c\n 1.5 ,+2,TRUE,u\n-300.,\t120,False,v\n"),
       ("index_of_pandas", b",x,n,b,c\n0,1.5,2,true,u\n1,-3e2,120,0,v\n"),
-      ("columns_without_a_name", b"x,,n,b,c,\n1.5,u,2,true,u,\n-3e2,,120,0,v,7\n"),
+      ("index_of_two_columns", b",,x,n,b,c\n0,u,1.5,2,true,u\n0,,-3e2,120,0,v\n"),
+      ("columns_without_a_name", b'x,,n,b,c,\n1.5,,2,true,u,\n-3e2,,120,0,v,""\n'),
       ("other_columns", b"\xc3\xa9,c,b,n,x\n\",\",u,1,2,1.5\n'\",v,0,120,-.3e3\n"),
   )
   def test_reads(self, data):
@@ -144,6 +146,8 @@ class StrictTest(_ReadTest):
       ("no_level", b"x,n,b,c\n1,2,1,u\n1,2,1,w\n", 3, "c"),
       ("level_with_a_blank", b"x,n,b,c\n1,2,1,u \n", 2, "c"),
       ("few_cells", b"x,n,b,c\n1,2,1,u\n1,2,1\n", 3, None),
+      ("cell_that_moved_others", b"x,n,b,c,\n1,2,1,u,\n1,5,2,1,u\n", 3, None),
+      ("cell_without_a_name", b"x,,n,b,c\n1,,2,1,u\n1,5,2,1,u\n", 3, None),
       ("many_cells", b"x,n,b,c\n1,2,1,u\n1,2,1,u,\n", 3, None),
       ("empty_line", b"x,n,b,c\n1,2,1,u\n\n1,2,1,u\n", 3, None),
       ("empty_last_line", b"x,n,b,c\n1,2,1,u\n\n", 3, None),
@@ -234,11 +238,12 @@ class ParquetTest(_ReadTest):
     self.assertEqual((caught.exception.line, caught.exception.column), (row, column))
 
   @parameterized.parameters(
-      (["1", "NA", ""],), ([1.0, -999.0, None],), ([1, -999, -999],), ([1.0, -999.0, np.nan],)
+      (["1", "NA", ""],), ([1.0, -999.0, None],), ([1, -999, -999],), ([1.0, -999.0, np.nan],),
+      ([1.0, np.inf, -np.inf],),
   )
   def test_missing_values_are_those_of_text_files(self, cells):
     schema = schema_lib.Schema(
-        _FIELDS[:1], missing="mean", missing_values=("", "NA", "-999", "-999.0")
+        _FIELDS[:1], missing="mean", missing_values=("", "NA", "-999", "-999.0", "inf", "-inf")
     )
     frame = pd.DataFrame({"x": cells})
     expected = [1, np.nan, np.nan]
@@ -463,10 +468,22 @@ class PrivateTest(_ReadTest):
     )
     pd.testing.assert_frame_equal(beside[:1], alone)
 
+  def test_a_cell_without_a_name_is_in_a_bad_line(self):
+    data = self._text(b"1,2,1,u,", b"3,4,1,u,5", b"6,7,0,v,", header=b"x,n,b,c,")
+    np.testing.assert_array_equal(self._read(data, private=True)["x"], [1, np.nan, 6])
+
   def test_a_file_without_rows(self):
     table = self._read(_HEADER, private=True)
     self.assertEqual(table.shape, (0, 4))
     self.assertEqual(table["x"].dtype, np.float64)
+
+  def test_an_empty_line_is_no_empty_cell(self):
+    schema = schema_lib.Schema(_FIELDS[:1], missing="mean")
+    self.assertLen(self._read(b'x\n1\n""\n', schema), 2)
+    for lines in (b"1\n\n", b"\r\n1\n"):
+      with self.assertRaises(bad_table.BadTable):
+        self._read(b"x\n" + lines, schema)
+      self.assertLen(self._read(b"x\n" + lines, schema, private=True), 2)
 
   def test_what_cant_be_read_is_missing(self):
     table = self._read(self._text(b"tall,121,yes,w", b"1,2", b"1e999,-5,1,u"), private=True)
@@ -492,6 +509,7 @@ class PrivateTest(_ReadTest):
   @parameterized.parameters(
       (pa.array([b"u", b"\xff"], pa.binary()).view(pa.string()),),
       (pa.array([0, 2**60], pa.int64()).view(pa.timestamp("us")),),
+      (pa.array([None, 0], pa.timestamp("us", "No/Where")),),
   )
   def test_no_cell_that_python_cant_hold_changes_another_one(self, column):
     path = os.path.join(self.folder, "a.parquet")
@@ -501,9 +519,9 @@ class PrivateTest(_ReadTest):
     )
     table = read.read(path, schema, private=True)
     self.assertEqual(list(table["x"]), [1, 2])
-    self.assertEqual(list(table["k"].isna()), [False, True])
+    self.assertEqual(list(table["k"].isna()), [not column[0].is_valid, True])
     with self.assertRaises(bad_table.BadTable) as caught:
-      read.read(path, schema)
+      read.read(path, dataclasses.replace(schema, is_later=True))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
     with self.assertRaises(bad_table.BadTable):
       read.texts(path, ",")
@@ -529,6 +547,16 @@ class ShortcutTest(_ReadTest):
   )
   def test_reads_lines_the_same_that_others_take_otherwise(self, lines, private):
     self._assert_same(self._text(*lines), _SCHEMA, private)
+
+  @parameterized.product(
+      odd=(b"1,2,1,u", b"1,2,1,u,", b"1,2,1,u,,", b"1,2,1,u,5,", b"1,2,1,u,,5", b'1,2,1,u,"",',
+           b"1,2,1,u,,\r", b'1,2,1,"u,,'),
+      header=(b"x,n,b,c,,", b"x,n,b,c,,d"), private=(False, True),
+  )
+  def test_reads_cells_without_a_name_the_same(self, odd, header, private):
+    data = self._text(b"3,4,0,v,,", odd, b"5,6,0,v,,\r", header=header)
+    for whole in (data, data[:-1], data[:-2]):
+      self._assert_same(whole, _SCHEMA, private)
 
   def _assert_same(self, data, schema, private):
     def outcome():

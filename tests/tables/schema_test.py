@@ -144,6 +144,11 @@ class SchemaTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "fields"):
       schema_lib.strict(("a",), label="a")
 
+  def test_names_are_not_numbers_alone(self):
+    self.assertEqual(schema_lib.strict(("1", "2.5", "a")).feature_names, ("1", "2.5", "a"))
+    with self.assertRaisesRegex(ValueError, "names"):
+      schema_lib.strict(("1", "-2.5e3"))
+
 
 if __name__ == "__main__":
   absltest.main()

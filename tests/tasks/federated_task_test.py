@@ -135,7 +135,9 @@ class HoldOutTest(absltest.TestCase):
     )
     self.assertContainsSubset(found.new_client_ids, task.client_ids)
     self.assertNotEqual(found.fingerprint(), task.fingerprint())
-    self.assertEqual(found.true_groups.tolist(), [client.group for client in found.clients])
+    self.assertEqual(
+        found.true_groups.tolist(), ["fbdace".index(one) % 2 for one in found.client_ids]
+    )
     self.assertEqual(held_out.hold_out(task, 2, 0).new_client_ids, found.new_client_ids)
     new = {held_out.hold_out(task, 2, seed).new_client_ids for seed in range(10)}
     self.assertGreater(len(new), 3)

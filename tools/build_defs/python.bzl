@@ -41,11 +41,20 @@ def programs(names, deps = {}):
         )
 
 # Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
-# Federated's computations are built once per process and model, which takes longer than most tests.
+# Federated's computations are built once per process and model, which takes longer than most tests,
+# and a process takes seconds to start.  But the longest process may start last, and then one core
+# waits: so those that compute with TFF are of about the same length.
 _JOINED_TESTS = {
-    "of_runs": ["tests.contracts", "tests"],
-    "of_rounds": ["tests.engine", "tests.methods", "tests.private_clusters", "tests.tasks"],
-    "of_points": ["tests.kmeans", "tests.multiview", "tests.points"],
+    "of_basics": [
+        "tests.clustering_basics", "tests.dp_clustering", "tests.experiments.clients",
+        "tests.experiments.own_tables", "tests.tables",
+    ],
+    "of_contracts": ["tests.contracts"],
+    "of_engine": ["tests.engine", "tests.tasks"],
+    "of_fits": ["tests.kmeans", "tests.multiview"],
+    "of_methods": ["tests.methods", "tests.private_clusters"],
+    "of_points": ["tests.points"],
+    "of_runs": ["tests"],
 }
 
 def _run(name, modules, deps, size, **options):

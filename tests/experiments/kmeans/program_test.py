@@ -189,6 +189,14 @@ class OwnDataTest(absltest.TestCase):
     )
     self.assertEqual(result.stdout, f"180 rows of 3 clients: {path}\n", result.stderr)
     self.assertEqual(_read(self.base, "predictions.csv"), _read(self.folder, "clusters.csv"))
+    # A link is there, even if what it leads to is not.
+    link, nowhere = os.path.join(self.base, "link"), os.path.join(self.base, "nowhere")
+    os.symlink(nowhere, link)
+    with self.assertRaisesRegex(launch.InputError, "`output` must not exist"):
+      in_process.run_predict(
+          f"--run={self.folder}", f"--data_dir={self.data}", f"--output={link}"
+      )
+    self.assertFalse(os.path.exists(nowhere))
 
   def test_the_model_predicts_frames_with_columns_in_any_order(self):
     model = load_model.load_model(self.folder)

@@ -51,6 +51,7 @@ class ColumnFlagsTest(parameterized.TestCase):
       ("x;y\n1;2\n", True, ()), ("x,y\n1,old\n", True, ()), ("x,y\n1,\n", True, ()),
       ('"x";"y"\n1;2\n', True, ()), ("x;y\n1,5;2\n", True, ()),
       ("x;y\n1;2\n", True, ("--label_column=y",)), ("x,y\n1,2,3\n", False, ()),
+      ("0,1\n1,2\n", True, ()), ("x,\n1,2\n", False, ()),
       ("# made by x\nx,y\n1,2\n", False, ()), ('x,y\n"1\n",2\n', False, ()),
       (b"x,y\n1,\xff\n", False, ()), (b"x\xff,y\n1,2\n", False, ()), ("x,y\n1,2\0\n", False, ()),
       ("x,y\n1,2\n\n3,4\n", False, ()), ("", False, ()), ("x,y\n", False, ()),

@@ -14,6 +14,7 @@ from clustering_basics import file_format
 from experiment_shell import tidy_experiment
 from experiments.three_phase import data
 from experiments.three_phase import flags
+from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
@@ -254,6 +255,17 @@ class DataTest(parameterized.TestCase):
     other = dataclasses.replace(recorded, apfl_alpha=0.5)
     common = data.stages_in_common(recorded.to_json(), other)
     self.assertEqual(common[-2:], ["local", "ditto"])
+
+  @parameterized.parameters(
+      (["tff", "jax"], "tff"), (["tff"], "tff"), (["jax"], "jax"), ([], "tff"),
+  )
+  def test_the_engine_is_one_that_is_installed(self, installed, engine):
+    with mock.patch.object(engines, "is_installed", installed.__contains__):
+      self.assertEqual(data.with_engine({"seed": 1}), {"seed": 1, "engine": engine})
+      self.assertEqual(data.with_engine({"engine": "tff"})["engine"], "tff")
+      if "jax" not in installed:
+        with self.assertRaisesRegex(ValueError, "`engine` must be tff .*`accelerator`.*'jax'"):
+          data.with_engine({"engine": "jax"})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Tests the rows of a run's tables on an invented result; nothing is trained."""
 
+import dataclasses
 import os
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 
+from experiment_shell import launch
 from experiments.three_phase import measure
 from fl_clustering.methods import client_weights
 from fl_clustering.tasks import held_out
@@ -25,6 +28,13 @@ class MeasureTest(absltest.TestCase):
   def _clients(self, **values):
     rows = measure.client_rows(self.task, self.result)
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+  def test_a_full_device_is_a_line_with_the_flag_that_helps(self):
+    config = dataclasses.replace(_CONFIG, engine="jax")
+    error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
+    with mock.patch.object(measure.run_lib, "run", side_effect=error):
+      with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
+        measure.measure(config, self.task, self.create_tempdir().full_path)
 
   def test_every_model_of_a_client_has_its_metrics(self):
     methods = ("kmeans", "dynamic_distance", "fedavg", "finetuned", "local")

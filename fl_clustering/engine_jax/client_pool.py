@@ -1,0 +1,91 @@
+"""Clients' examples on the device: a client is some rows of one pool, which several may share.
+
+So a million clients of a drawn pool are 80 MB.  A task's clients, whose examples are their own, are
+a pool that holds them one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from clustering_basics import validate
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import examples as examples_lib
+
+# Rows are int32 on the device.
+_MOST_ROWS = 2**31 - 1
+
+
+class OnDevice(NamedTuple):
+  """What a computation reads of a pool.
+
+  Attributes:
+    features: Of shape (num_pooled, ...), bytes or numbers as of `Examples`.
+    labels: int32 of shape (num_pooled,).
+    rows: The clients' rows, client after client, int32.
+  """
+
+  features: Any
+  labels: Any
+  rows: Any
+
+  def take(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns rows of the pool as a model takes them: bytes in [0, 1]; and their labels."""
+    features = self.features[rows]
+    if features.dtype == jnp.uint8:
+      features = features.astype(jnp.float32) / 255
+    return features, self.labels[rows]
+
+
+class ClientPool:
+  """The examples of some clients.
+
+  Attributes:
+    pool: What is on the device.
+    rows: The clients' rows, client after client, here.
+    starts: The place in `rows` where each client's begin, int64.
+    counts: How many examples each has, int64.
+    labels: As of `OnDevice`, here.
+  """
+
+  def __init__(
+      self, features: np.ndarray, labels: np.ndarray, rows: np.ndarray, counts: np.ndarray,
+      device: Any = None,
+  ):
+    """Sends the pool to a device.
+
+    Args:
+      features: As of `Examples`, of shape (num_pooled, ...).
+      labels: Of shape (num_pooled,).
+      rows: The clients' rows, client after client, of shape (sum of counts,).
+      counts: How many rows each client has.
+      device: What `jax.device_put` takes; by default the first device.
+    """
+    if len(rows) > _MOST_ROWS:
+      raise validate.error("rows", f"be at most {_MOST_ROWS:,} on a device", len(rows))
+    self.rows = rows.astype(np.int32, copy=False)
+    self.counts = np.asarray(counts, np.int64)
+    self.starts = np.cumsum(self.counts) - self.counts
+    self.labels = np.asarray(labels, np.int32)
+    self.pool = jax.device_put(OnDevice(features, self.labels, self.rows), device)
+
+  @classmethod
+  def of_examples(
+      cls, examples: Sequence[examples_lib.Examples], device: Any = None
+  ) -> ClientPool:
+    """Returns clients whose examples are their own, one `Examples` for each."""
+    counts = np.array([len(one) for one in examples], np.int64)
+    features = np.concatenate([one.features for one in examples])
+    labels = np.concatenate([one.labels for one in examples])
+    return cls(features, labels, np.arange(len(labels), dtype=np.int32), counts, device)
+
+  def rows_of(self, clients: np.ndarray) -> np.ndarray:
+    """Returns the rows of the pool that clients have, client after client."""
+    counts = self.counts[clients]
+    shift = np.repeat(self.starts[clients] - (np.cumsum(counts) - counts), counts)
+    return self.rows[np.arange(len(shift)) + shift]
