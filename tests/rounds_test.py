@@ -12,7 +12,6 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
@@ -96,7 +95,7 @@ def _alone(blocks, clock, seconds):
     for round_ in rounds:
       state = dataclasses.replace(state, vectors=state.vectors + np.float32(1))
       right = state.vectors[:, 0]
-      made.append(engine_lib.AloneRound(
+      made.append(participation.AloneRound(
           np.array([round_.number, np.nan, 1.0]),
           np.array([[[v, 20 - v], [0, 0]] for v in right]), _ROUND_COST,
       ))

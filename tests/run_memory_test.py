@@ -8,12 +8,11 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import federated_training
 from fl_clustering.engine import participation
 from fl_clustering.methods import grouping
+from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
-from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
@@ -27,13 +26,11 @@ class _Engine:
 
   cost = cost.Cost()
 
-  def __init__(self, task, data_dir, local_training, seed, schedule):
-    del data_dir, local_training
+  def __init__(self, config, task, *unused_arguments):
     self.clients, self.new_clients = np.arange(len(task.clients)), np.arange(0)
     self.validated = self.new_clients
     self.num_examples = np.full(len(task.clients), 2)
-    self.model, self.seed, self.schedule = task.model, seed, schedule
-    self.files = None
+    self.model, self.seed, self.schedule = task.model, config.seed, config
 
   def training_cost(self, clients, num_epochs):
     return cost.Cost(num_epochs * len(clients))
@@ -62,20 +59,6 @@ class _Engine:
     return np.tile(np.eye(2, dtype=np.int64), (len(vectors), 1, 1))
 
 
-class _FedAvg:
-  """Averages nothing."""
-
-  def __init__(self, task, *unused_arguments):
-    self._start = np.zeros(task.num_parameters, np.float32)
-
-  def initialize(self):
-    return federated_training.FedAvgState(self._start, ())
-
-  def next(self, state, round_):
-    losses = participation.ClientLosses(round_.clients, np.ones(len(round_.clients)))
-    return state, losses
-
-
 def _task(num_clients):
   examples = examples_lib.Examples(np.zeros((2, 784), np.float32), np.arange(2))
   return federated_task.FederatedTask(
@@ -100,11 +83,7 @@ class RunMemoryTest(absltest.TestCase):
         representation=grouping.SKETCH, clients_per_round=500, evaluated_clients=500,
         pretrain_rounds=3, cluster_rounds=6, control_repeats=0,
     )
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(run_lib.engine_lib, "Engine", _Engine),
-        mock.patch.object(federated_training, "FedAvg", _FedAvg),
-    ):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(run_lib, "_engine", _Engine):
       tracemalloc.start()
       result = run_lib.run(config, task, folder, checkpoint.Checkpoints(folder))
       summary.summarize(config, task, result)

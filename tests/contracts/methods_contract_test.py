@@ -14,7 +14,6 @@ import numpy as np
 from clustering_basics import options
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import cost
-from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -53,7 +52,7 @@ class _Engine:
     for round_ in rounds:
       vectors, _ = self.train(vectors, self.clients[:, None], round_)
       losses = np.where(np.isin(self.clients, round_.clients), 0.5, np.nan)
-      made.append(engine_lib.AloneRound(losses, np.ones((6, 2, 2), int), cost.Cost()))
+      made.append(participation.AloneRound(losses, np.ones((6, 2, 2), int), cost.Cost()))
     return vectors, made
 
   def train_each(self, vectors, clients, round_):
