@@ -42,7 +42,7 @@ except ImportError:
 _COLUMNS = tuple("abcde")
 _NAMES = sample_sites.NAMES[:3]
 _K = 4
-# The first words to NVFlare's server, and to what waits for a job's process: a frame of 16 bytes, of
+# The first words to NVFlare's server, and to the port for a job's process: a frame of 16 bytes, of
 # type 4.
 _GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _HELLO = bytes((0, 0, 0, 16, 0, 0, 4, *(0,) * 9))
