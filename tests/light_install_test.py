@@ -68,9 +68,9 @@ for top in {_PACKAGES}:
     except flags.DuplicateFlagError:
       pass  # No two programs run in one process.
     except ModuleNotFoundError as e:
-      # TFF's worker is for Linux.  Without a name, it is raised on purpose.
+      # TFF's worker and sites are for Linux.  Without a name, it is raised on purpose.
       known = {(*extras.FEDERATED, 'jax')}
-      if ".runtime." in module.name:
+      if any(one in module.name for one in (".runtime.", ".site", ".federation")):
         known += {_NOT_EVERYWHERE}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)

@@ -72,8 +72,8 @@ class ScoringTest(absltest.TestCase):
     members_of = letters.clusters("ac", "bce", "d")
     validation = {client.client_id: client.train for client in _task.clients}
     task = dataclasses.replace(_task, clients=tuple(
-        dataclasses.replace(client, validation=client.train) if client.client_id in "bcd" else client
-        for client in _task.clients
+        dataclasses.replace(one, validation=one.train) if one.client_id in "bcd" else one
+        for one in _task.clients
     ))
     with tempfile.TemporaryDirectory() as folder:
       engine_ = _make_engine(folder, task)
@@ -167,7 +167,8 @@ class ScoringTest(absltest.TestCase):
       self.assertEqual(letters.name(with_new_client.clients), "abcd")
       outcome = result.Outcome(
           # The first cluster is empty.
-          method.ClusterState(_vectors, letters.clusters("", "a", "bcd")), np.array([0.9, 0.2, 0.6]),
+          method.ClusterState(_vectors, letters.clusters("", "a", "bcd")),
+          np.array([0.9, 0.2, 0.6]),
           cost.Cost(),
       )
       placement = method.Placement(((2,),), _vectors[[2]])

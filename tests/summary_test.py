@@ -66,7 +66,8 @@ def _summary(methods, task=_TASK, **changes):
       cost=cost_lib.Cost(1, 2, 3),
   )
   values = {
-      "pretrain": pretrain, "evaluated": np.arange(4), "client_weights": None, "methods": methods, "repeats": {},
+      "pretrain": pretrain, "evaluated": np.arange(4), "client_weights": None,
+      "methods": methods, "repeats": {},
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(

@@ -60,7 +60,8 @@ class Recorder(stages.RunObserver):
     ]
 
   def clients_grouped(
-      self, client_weights: "client_weights_lib.ClientWeights | None", assignments: Mapping[str, Any]
+      self, client_weights: "client_weights_lib.ClientWeights | None",
+      assignments: Mapping[str, Any],
   ) -> None:
     if client_weights is not None:
       client_weights.save(os.path.join(self._folder, tables.WEIGHTS), self._client_ids)

@@ -8,7 +8,7 @@ depend on nothing but its own data.
 from __future__ import annotations
 
 import functools
-from typing import Any, Iterator, NamedTuple, TYPE_CHECKING
+from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -98,38 +98,56 @@ def outputs(
     of_clients: Every pair's client, by its place in the pool.
   """
   counts = clients.counts[of_clients]
+  under_way: Callable[[], Outputs] | None = None
   for part in _parts(counts, models, vectors.shape[1]):
-    rows = clients.rows_of(of_clients[part])
-    run = np.repeat(_runs(models[part]), counts[part])
-    sizes = np.bincount(run)
-    width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
-    # Every run begins a row of its own.
-    first = np.cumsum(-(-sizes // width)) * width
-    first = np.concatenate([[0], first])
-    places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run]
-    height = -(-blocks.examples // width // len(blocks.devices)) * len(blocks.devices)
-    num_rows = -(-int(first[-1] // width) // height) * height
-    filled = np.zeros(num_rows * width, np.int32)
-    filled[places] = rows
-    used, which = np.unique(models[part], return_inverse=True)
-    model_of_row = np.zeros(num_rows, np.int32)
-    model_of_row[places // width] = np.repeat(which, counts[part])
-    # Filled up to a power of two, or every number of models would be compiled for.
-    used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
-    sent = jax.device_put(vectors[used], blocks.shared)
-    filled = filled.reshape(num_rows, width)
-    found = [
-        _outputs(
-            model, blocks, sent, clients.pool,
-            *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
-        )
-        for i in range(0, num_rows, height)
-    ]
+    # The device computes while the next pairs are prepared here.
+    begun = _begun(model, blocks, vectors, clients, part, models[part], of_clients[part])
+    if under_way is not None:
+      yield under_way()
+    under_way = begun
+  if under_way is not None:
+    yield under_way()
+
+
+def _begun(
+    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
+    clients: client_pool.ClientPool, part: slice, models: np.ndarray, of_clients: np.ndarray,
+) -> Callable[[], Outputs]:
+  """Has the device begin with some pairs; returns a function that waits for it."""
+  rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
+  run = np.repeat(_runs(models), counts)
+  sizes = np.bincount(run)
+  width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
+  # Every run begins a row of its own.
+  first = np.concatenate([[0], np.cumsum(-(-sizes // width)) * width])
+  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run]
+  height = -(-blocks.examples // width // len(blocks.devices)) * len(blocks.devices)
+  num_rows = -(-int(first[-1] // width) // height) * height
+  filled = np.zeros(num_rows * width, np.int32)
+  filled[places] = rows
+  filled = filled.reshape(num_rows, width)
+  used, which = np.unique(models, return_inverse=True)
+  model_of_row = np.zeros(num_rows, np.int32)
+  model_of_row[places // width] = np.repeat(which, counts)
+  # Filled up to a power of two, or every number of models would be compiled for.
+  used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
+  sent = jax.device_put(vectors[used], blocks.shared)
+  found = [
+      _outputs(
+          model, blocks, sent, clients.pool,
+          *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
+      )
+      for i in range(0, num_rows, height)
+  ]
+
+  def wait() -> Outputs:
     losses, predicted = (
         np.concatenate([np.ravel(one) for one in of_all])[places]
         for of_all in zip(*jax.device_get(found))
     )
-    yield Outputs(part, counts[part], losses, predicted, clients.labels[rows])
+    return Outputs(part, counts, losses, predicted, clients.labels[rows])
+
+  return wait
 
 
 def mean_losses(found: Outputs) -> np.ndarray:

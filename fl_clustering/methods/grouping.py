@@ -79,9 +79,9 @@ def representation_option() -> Any:
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
-      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a linear "
-      "probe learns of a client's data. No models of all clients are kept then, and the clusters "
-      "start from the last global model.",
+      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a "
+      "linear probe learns of a client's data. No models of all clients are kept then, and the "
+      "clusters start from the last global model.",
       default="update",
       values=(*client_weights_lib.REPRESENTATIONS, SKETCH),
   )

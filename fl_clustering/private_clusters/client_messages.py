@@ -94,7 +94,9 @@ def update_of(
   """
   num_examples = tf.shape(examples[1])[0]
   weights = tf.fill([num_examples], 1 / tf.cast(num_examples, tf.float32))
-  update = client_sketches.descended(model, vector, examples, weights, local_steps, learning_rate, own_labels)
+  update = client_sketches.descended(
+      model, vector, examples, weights, local_steps, learning_rate, own_labels
+  )
   wide = tf.cast(update, tf.float64)
   return tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
 

@@ -332,8 +332,8 @@ def _check_memory(
     if method.next_rounds is not None or name in config.personal:
       setting = "personal" if name in config.personal else "controls"
       raise TooLarge(
-          f"`{setting}` must be without a model per client if these don't fit into memory, of which "
-          f"{available / 1e9:.1f} GB are free, got {name} with {needed / 1e9:.1f} GB of models."
+          f"`{setting}` must be without a model per client if these don't fit into memory, of "
+          f"which {available / 1e9:.1f} GB are free, got {name} with {needed / 1e9:.1f} GB of models."
       )
 
 

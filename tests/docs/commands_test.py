@@ -26,8 +26,8 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
-# The classes or functions that make settings of the flags.  Of federated_kmeans, a flag says which class it
-# is, so its commands are only parsed.
+# What makes settings of the flags.  Of federated_kmeans, a flag says which settings these are, so
+# its commands are only parsed.
 _EXPERIMENTS = {
     "experiments.dp_benchmark": "config",
     "experiments.multi_view": "config",
@@ -36,7 +36,7 @@ _EXPERIMENTS = {
     "experiments.three_phase_emnist": "config",
 }
 
-# Writes a program's flags, and what is wrong with each of its commands, to the file that it is given.
+# Writes a program's flags, and what is wrong with its commands, to the file that it is given.
 # Every program has a process, since their flags have the same names.
 _PARSE = """
 import importlib

@@ -33,7 +33,9 @@ class ReferenceTest(absltest.TestCase):
     self.assertEndsWith(page, "\nafter")
 
   def test_every_program_has_its_flags(self):
-    modules = [path for path in glob.glob("experiments/*.py") if "\nif __name__ ==" in pages.read(path)]
+    modules = [
+        path for path in glob.glob("experiments/*.py") if "\nif __name__ ==" in pages.read(path)
+    ]
     named = [program for program in reference.PROGRAMS if program.startswith("experiments:")]
     self.assertCountEqual(named, [path[:-len(".py")].replace("/", ":") for path in modules])
 
@@ -52,7 +54,8 @@ class ReferenceTest(absltest.TestCase):
     self.assertCountEqual(by_program, reference.PROGRAMS_OF_PRESETS.values())
     for program, names in by_program.items():
       self.assertCountEqual(names, reference.presets(program))
-    there = [os.path.basename(path)[:-len(".flags")] for path in glob.glob("experiments/presets/*.flags")]
+    paths = glob.glob("experiments/presets/*.flags")
+    there = [os.path.basename(path)[:-len(".flags")] for path in paths]
     self.assertCountEqual(_headings(text, 3), there)
     self.assertIn("### study_hospitals\n\nAs hospitals, with five seeds", text)
     self.assertIn("\n--dataset=files\n", text)

@@ -105,7 +105,9 @@ class ClusterTrainingTest(absltest.TestCase):
     vectors, losses = _training().train(
         np.stack([start, start]), clusters, participation.Round(1, letters.clients("be"), 1)
     )
-    alone, _ = _training().train(start[None], letters.clusters("b"), participation.Round(1, letters.clients("b"), 1))
+    alone, _ = _training().train(
+        start[None], letters.clusters("b"), participation.Round(1, letters.clients("b"), 1)
+    )
     np.testing.assert_array_equal(vectors[0], alone[0])
     np.testing.assert_array_equal(vectors[1], start)
     self.assertEqual(letters.names(part.clients for part in losses), ("b", ""))
@@ -122,7 +124,8 @@ class ClusterTrainingTest(absltest.TestCase):
   def test_inputs_are_not_changed(self):
     starts = _starts(1)
     copy = starts.copy()
-    _training().train(starts, letters.clusters("a"), participation.Round(1, letters.clients("a"), 1))
+    round_ = participation.Round(1, letters.clients("a"), 1)
+    _training().train(starts, letters.clusters("a"), round_)
     np.testing.assert_array_equal(starts, copy)
 
   def test_divergence_names_cluster_and_client(self):

@@ -91,7 +91,8 @@ class EngineTest(absltest.TestCase):
 
   def test_training_does_not_build_what_returns_members(self):
     with mock.patch.object(heads, "build_own_models", side_effect=AssertionError):
-      _engine().train(_vectors(1), letters.clusters("a"), participation.Round(1, letters.clients("a"), 1))
+      round_ = participation.Round(1, letters.clients("a"), 1)
+      _engine().train(_vectors(1), letters.clusters("a"), round_)
 
   def test_training_lowers_the_members_losses(self):
     engine_ = _engine()

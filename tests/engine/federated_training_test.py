@@ -146,8 +146,9 @@ class FedAvgTest(absltest.TestCase):
   def test_the_mean_is_that_of_tffs_mean_factory(self):
     own, factory = _fedavg(), _fedavg(tff.aggregators.MeanFactory())
     start = own.initialize()
-    after, losses = own.next(start, participation.Round(1, letters.clients("bde"), 1))
-    expected, expected_losses = factory.next(start, participation.Round(1, letters.clients("bde"), 1))
+    round_ = participation.Round(1, letters.clients("bde"), 1)
+    after, losses = own.next(start, round_)
+    expected, expected_losses = factory.next(start, round_)
     np.testing.assert_allclose(after.vector, expected.vector, atol=1e-7)
     self.assertEqual(letters.losses([losses]), letters.losses([expected_losses]))
 

@@ -10,8 +10,9 @@ from experiment_shell import cell_processes
 
 def _measure(run, name):
   del run
+  has_module = "colorsys" in sys.modules
   return {"results": [
-      {"pid": os.getpid(), "variable": os.environ.get(name), "has_module": "colorsys" in sys.modules}
+      {"pid": os.getpid(), "variable": os.environ.get(name), "has_module": has_module}
   ]}
 
 

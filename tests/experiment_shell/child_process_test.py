@@ -9,6 +9,7 @@ from absl.testing import parameterized
 import psutil
 
 from experiment_shell import child_process
+from tests.experiment_shell import run_folder
 
 # Starts a process that ends with it, tells of it, and waits.
 _PARENT = """
@@ -25,16 +26,10 @@ process.wait()
 _RAISES = "import traceback\ntry:\n  print(1 / 0)\nexcept ArithmeticError:\n  traceback.print_exc()"
 
 
-def _environment():
-  return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
 class ChildProcessTest(parameterized.TestCase):
 
   def test_a_child_ends_when_its_parent_is_killed(self):
-    with subprocess.Popen(
-        [sys.executable, "-c", _PARENT], env=_environment(), stdout=subprocess.PIPE
-    ) as parent:
+    with run_folder.started("-c", _PARENT) as parent:
       child = psutil.Process(int(parent.stdout.readline()))
       os.kill(parent.pid, signal.SIGKILL)
 
@@ -42,12 +37,9 @@ class ChildProcessTest(parameterized.TestCase):
 
   def test_a_child_whose_parent_is_gone_ends_at_once(self):
     script = "from experiment_shell import child_process; child_process.end_with_parent(-1)"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{script}; print('goes on')"], env=_environment(), check=False,
-        capture_output=True, text=True,
-    )
+    code, stdout, stderr = run_folder.ended("-c", f"{script}; print('goes on')")
 
-    self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+    self.assertEqual((code, stdout), (1, ""), stderr)
 
   @parameterized.parameters(
       ("", ""), ("print('\\n ', file=sys.stderr)", ""),

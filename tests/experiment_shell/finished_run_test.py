@@ -48,9 +48,8 @@ class FinishedRunTest(parameterized.TestCase):
         (["cluster", "cluster", "note"], [[0, 1.5, None], [1, 2.5, "words"]]),
     )
 
-  @parameterized.parameters(
-      "k,loss,note\n1,0.5,words\n2,0.", "k,loss,note\n1,0.5\n2,0.5,words\n", "", 'k\n"words\n'
-  )
+  # A number of which the last digits are lost, a row without its last cell, nothing, half a quote.
+  @parameterized.parameters("k,loss\n1,0.5\n2,0.", "k,loss\n1\n2,0.5\n", "", 'k\n"words\n')
   def test_a_damaged_table_is_named(self, text):
     self._write("rows.csv", text)
     for read in (self.finished.rows, self.finished.table):

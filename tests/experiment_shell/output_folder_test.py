@@ -3,7 +3,6 @@ import errno
 import fcntl
 import json
 import os
-import subprocess
 import sys
 from unittest import mock
 
@@ -14,6 +13,7 @@ from absl.testing import parameterized
 from clustering_basics import file_format
 from experiment_shell import output_folder
 from tests.experiment_shell import nfs
+from tests.experiment_shell import run_folder
 
 _EITHER = ({"resume": True}, {"overwrite": True})
 
@@ -93,9 +93,7 @@ class OutputFolderTest(parameterized.TestCase):
         "folder = output_folder.OutputFolder(sys.argv[1], False, False, ())\n"
         "folder.start({'config': {'seed': 1}})\nos._exit(3)"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    killed = subprocess.run([sys.executable, "-c", program, self.path], check=False, env=environment)
-    self.assertEqual(killed.returncode, 3)
+    self.assertEqual(run_folder.ended("-c", program, self.path)[0], 3)
     folder = self._start({"seed": 1}, resume=True)
     folder.close()
     self.assertEqual(os.listdir(self.path), ["config.json"])

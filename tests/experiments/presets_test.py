@@ -1,12 +1,9 @@
 """Every preset is what its program takes."""
 
-import os
-import subprocess
-import sys
-
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from tests.experiment_shell import run_folder
 from tools import reference
 
 # From a program that has presets to the class or function that makes settings of the flags.
@@ -46,20 +43,8 @@ class PresetsTest(parameterized.TestCase):
   def test_program_takes_its_presets(self, program):
     presets = reference.presets(program).values()
     self.assertNotEmpty(presets)
-    run = subprocess.run(
-        [sys.executable, "-c", _READ, program, _EXPERIMENTS[program], *presets],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True, text=True, check=False,
-    )
-    self.assertEqual(run.returncode, 0, run.stderr)
-
-  def test_only_one_study_of_published_tables_has_personal_models(self):
-    found = []
-    for name, path in reference.presets("study").items():
-      with open(path, encoding="utf-8") as file:
-        (chosen,) = (line for line in file.read().splitlines() if line.startswith("--personal="))
-      found += [name] if chosen != "--personal=" else []
-    self.assertEqual(found, ["study_digits_newer"])
+    code, _, stderr = run_folder.ended("-c", _READ, program, _EXPERIMENTS[program], *presets)
+    self.assertEqual(code, 0, stderr)
 
 
 if __name__ == "__main__":

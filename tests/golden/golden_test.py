@@ -1,4 +1,4 @@
-"""The programs leave the numbers that they left when the tables beside this file were made."""
+"""The experiments measure what they did when the tables beside this file were made."""
 
 import io
 import os

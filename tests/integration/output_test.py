@@ -32,8 +32,8 @@ class OutputTest(absltest.TestCase):
     cls.result = program.run(
         "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
         "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
-        "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=2", "--model=logistic",
-        f"--output_dir={cls.folder}",
+        "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=2",
+        "--model=logistic", f"--output_dir={cls.folder}",
     )
     assert cls.result.code == 0, cls.result.stderr
 
@@ -45,16 +45,11 @@ class OutputTest(absltest.TestCase):
     rows = self._table("results", method=method, cluster=None)
     return rows.set_index("metric")["value"]
 
-  def test_ends_well_and_says_where_the_report_is(self):
+  def test_what_it_leaves_and_prints(self):
     lines = self.result.stdout.splitlines()
-    self.assertStartsWith(lines[0], "data: 5,000 MNIST digits")
     self.assertEndsWith(lines[0], ", 8 clients, 1 new")
-    self.assertEqual(lines[1], f"results: {self.folder}")
     self.assertEqual(lines[-1], f"report: {self.folder}/report.html")
-    self.assertTrue(any(line.startswith("FedAvg") for line in lines))
     self.assertNotIn("cell", self.result.stderr)  # There is one bar, that of the rounds.
-
-  def test_leaves_nothing_but_results(self):
     self.assertCountEqual(
         os.listdir(self.folder),
         [
@@ -62,8 +57,6 @@ class OutputTest(absltest.TestCase):
             "client_weights.npz", "config.json", "figures", "report.html", "summary.json", "tables",
         ],
     )
-
-  def test_config_says_what_was_used(self):
     document = program.read_json(self.folder, "config.json")
     self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)

@@ -3,8 +3,6 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -18,58 +16,48 @@ import psutil
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiments import study
-from tests.experiment_shell import damaged_files
-from tests.experiment_shell import in_process
 from tests import nightly
+from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv", "problems.csv", "summary.json", "tables/cells.csv")
 _METHODS = ("--methods=kmeans,ifca", "--num_clusters=2", "--personal=ditto")
-# All files of a study without its report: whether it is refused where they are damaged.
-_FILES = {"config.json": True, "*.csv": False}
 
 _base = None
 _flags = None
 _uninterrupted = None
 
 
-def _start_process(*arguments):
-  """Starts Python in a process of its own; returns its `Popen`."""
-  return subprocess.Popen(
-      [sys.executable, *arguments],
-      env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-  )
+def _run(*arguments):
+  """Runs Python, which ends well; returns what it printed."""
+  code, stdout, stderr = run_folder.ended(*arguments)
+  assert code == 0, stderr
+  return stdout, stderr
 
 
-def _start_program(folder, *flags):
-  return _start_process("-m", "experiments.study", *flags, f"--output_dir={folder}")
-
-
-def _ended(process):
-  """Waits for a program; returns its exit code, standard output and standard error."""
-  with process:
-    stdout, stderr = process.communicate()
-  return process.returncode, stdout, stderr
-
-
-def _run(folder, *flags):
-  """Runs a study of the small data set; returns what `_ended` does."""
-  return _ended(_start_program(folder, *_flags, *flags))
+def _study(folder, *flags):
+  """Returns the arguments of Python for a study of the small data set."""
+  return "-m", "experiments.study", *_flags, *_METHODS, *flags, f"--output_dir={folder}"
 
 
 def _run_here(folder, *flags):
   """Runs a study in this process, which measures in others; returns what it prints."""
-  return in_process.run_main(study.main, *_flags, *flags, f"--output_dir={folder}")
-
-
-def _read(folder, name):
-  with open(os.path.join(folder, name), encoding="utf-8") as file:
-    return file.read()
+  return in_process.run_main(
+      study.main, *in_process.overriding((*_flags, *_METHODS), *flags), f"--output_dir={folder}"
+  )
 
 
 def _cells(folder):
   return pd.read_csv(os.path.join(folder, "tables", "cells.csv"))
+
+
+def _write_data(name, seed=0):
+  """Writes a small data set; returns the flag that names it."""
+  folder = os.path.join(_base, name)
+  os.mkdir(folder)
+  data_files.write_idx_files(folder, data_files.idx_arrays(num_train=120, num_test=20, seed=seed))
+  return f"--data_dir={folder}"
 
 
 def setUpModule():
@@ -78,22 +66,19 @@ def setUpModule():
   temporary = tempfile.TemporaryDirectory()
   unittest.addModuleCleanup(temporary.cleanup)
   _base = temporary.name
-  data = os.path.join(_base, "data")
-  os.mkdir(data)
-  data_files.write_idx_files(data, data_files.idx_arrays(num_train=120, num_test=20))
   _flags = (
-      "--dataset=idx", f"--data_dir={data}", "--num_clients=4", "--pretrain_rounds=2",
-      "--cluster_rounds=2", "--settings=iid,rotated", "--num_seeds=2",
+      "--dataset=idx", _write_data("data"), "--num_clients=4", "--pretrain_rounds=1",
+      "--cluster_rounds=1", "--settings=iid,rotated", "--num_seeds=1", "--model=logistic",
   )
   _uninterrupted = os.path.join(_base, "uninterrupted")
-  _run_here(_uninterrupted, *_METHODS, "--jobs=1")
+  _run_here(_uninterrupted, "--jobs=1")
 
 
 class StudyTest(parameterized.TestCase):
 
   def _assert_same(self, folder):
     for name in _TABLES:
-      self.assertEqual(_read(folder, name), _read(_uninterrupted, name), name)
+      self.assertEqual(run_folder.read(folder, name), run_folder.read(_uninterrupted, name), name)
 
   def test_every_cell_has_every_method(self):
     cells = _cells(_uninterrupted)
@@ -103,8 +88,7 @@ class StudyTest(parameterized.TestCase):
     )
     self.assertEqual(
         list(cells[["setting", "seed", "fold", "method"]].itertuples(index=False, name=None)),
-        [(setting, seed, 0, method) for setting in ("iid", "rotated") for seed in (0, 1)
-         for method in methods],
+        [(setting, 0, 0, method) for setting in ("iid", "rotated") for method in methods],
     )
     self.assertTrue(cells["accuracy"].between(0, 1).all())
     # Phase 1 is no choice, so nothing is validated there.
@@ -113,7 +97,7 @@ class StudyTest(parameterized.TestCase):
     )
     known = (cells["setting"] == "rotated") & cells["method"].isin(["kmeans", "ifca"])
     self.assertEqual(known.tolist(), cells["adjusted_rand_index"].notna().tolist())
-    self.assertIn("report.html", os.listdir(_uninterrupted))
+    self.assertContainsSubset({"config.json", "report.html"}, os.listdir(_uninterrupted))
     # What only serves to go on is gone.
     self.assertEmpty(os.listdir(os.path.join(_uninterrupted, "checkpoints")))
 
@@ -127,17 +111,18 @@ class StudyTest(parameterized.TestCase):
     np.testing.assert_array_equal(last["bytes"], cells["bytes_down"] + cells["bytes_up"])
     np.testing.assert_array_equal(last["accuracy"], cells["accuracy"])
 
-  def _end_when(self, folder, is_time, *flags, signal_num=signal.SIGKILL):
-    """Runs a study and ends it while it measures, as soon as `is_time()` is true.
+  def _end_when(self, folder, pattern, *flags, signal_num=signal.SIGKILL):
+    """Runs a study and ends it while it measures, as soon as there is such a file.
 
     No process that it started is left.
 
     Returns:
       Its exit code, and what it printed to standard error.
     """
-    with _start_program(folder, *_flags, *_METHODS, *flags) as process:
-      # What `is_time` looks at may be there from the start.
-      while not (is_time() and psutil.Process(process.pid).children()):
+    with run_folder.started(*_study(folder, *flags)) as process:
+      # The file may be there from the start.
+      while not (any(pathlib.Path(folder).glob(pattern)) and
+                 psutil.Process(process.pid).children()):
         self.assertIsNone(process.poll())
         time.sleep(0.01)
       started = psutil.Process(process.pid).children(recursive=True)
@@ -151,63 +136,37 @@ class StudyTest(parameterized.TestCase):
   @nightly.only
   def test_a_study_that_is_ended_again_and_again_gives_the_same_bits(self):
     folder = os.path.join(_base, "killed")
-
-    def has(pattern):
-      return lambda: next(pathlib.Path(folder).glob(pattern), None) is not None
-
-    def has_measured():
-      return os.path.exists(f"{folder}/cells.jsonl") and "\n" in _read(folder, "cells.jsonl")
-
-    self._end_when(folder, has("checkpoints/*/kmeans.npz"), "--jobs=2")
-    self._end_when(folder, has_measured, "--jobs=2", "--resume")
+    self._end_when(folder, "checkpoints/*/kmeans.npz", "--jobs=2")
     code, stderr = self._end_when(
-        folder, has("checkpoints/*/fedavg.npz"), "--resume", "--jobs=1",
-        signal_num=signal.SIGINT,
+        folder, "checkpoints/*/fedavg.npz", "--resume", "--jobs=1", signal_num=signal.SIGINT
     )
     self.assertEqual(code, 130, stderr)
-    self.assertEndsWith(stderr, "interrupted: everything saved so far is kept.\n")
-    self.assertNotRegex(stderr, "Traceback|Warning")
-    code, _, stderr = _run(folder, *_METHODS, "--jobs=2", "--resume")
+    self.assertRegex(stderr, "(?m)^interrupted.*$")
+    _, more = _run(*_study(folder, "--jobs=2", "--resume"))
 
-    self.assertEqual(code, 0, stderr)
-    self.assertNotRegex(stderr, "Traceback|Warning")
+    self.assertNotRegex(stderr + more, "Traceback|Warning")
     self._assert_same(folder)
 
+  @nightly.only
   def test_a_cell_whose_process_is_killed_fails_and_is_tried_again(self):
     folder = os.path.join(_base, "lost")
-    with _start_program(folder, *_flags, *_METHODS, "--jobs=1") as process:
+    with run_folder.started(*_study(folder, "--jobs=1")) as process:
       while not (found := list(pathlib.Path(folder).glob("checkpoints/*/kmeans.npz"))):
         self.assertIsNone(process.poll())
         time.sleep(0.01)
-      measuring = max(
-          psutil.Process(process.pid).children(), key=lambda child: child.memory_info().rss
-      )
-      measuring.kill()
+      children = psutil.Process(process.pid).children()
+      max(children, key=lambda child: child.memory_info().rss).kill()
       _, stderr = process.communicate()
 
     self.assertEqual(process.returncode, 1, stderr)
-    self.assertRegex(stderr, "(?m)^error: some cells failed, see failures.csv in .*--resume")
     (failure,) = pd.read_csv(os.path.join(folder, "failures.csv")).to_dict("records")
     self.assertStartsWith(found[0].parent.name, f"{failure['setting']}-seed{failure['seed']}")
     self.assertIn("SIGKILL", failure["last words"])
-    _run_here(folder, *_METHODS, "--jobs=1", "--resume")
+    _run_here(folder, "--jobs=1", "--resume")
     self.assertNotIn("failures.csv", os.listdir(folder))
     self._assert_same(folder)
 
-  def test_cells_whose_phase_1_diverges_fail(self):
-    folder = os.path.join(_base, "failing")
-    flags = in_process.overriding(
-        _flags, "--methods=kmeans", "--num_clusters=2", "--personal=", "--learning_rate=1e30",
-        "--settings=iid", "--num_folds=2", "--num_seeds=1", f"--output_dir={folder}",
-    )
-
-    with self.assertRaisesRegex(launch.RunFailed, "^all cells failed, see failures.csv"):
-      in_process.run_main(study.main, *flags)
-
-    failures = pd.read_csv(os.path.join(folder, "failures.csv"))
-    self.assertEqual(failures["fold"].tolist(), [1, 2])
-    self.assertRegex(failures["last words"][0], "round 1.* not finite")
-
+  @nightly.only
   def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
     with open("docs/own_method.md", encoding="utf-8") as file:
       script = re.search(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)[1]
@@ -215,107 +174,65 @@ class StudyTest(parameterized.TestCase):
     folder = os.path.join(_base, "own_method")
 
     # The working folder is none from which the file could be imported.
-    code, _, stderr = _ended(_start_process(path.full_path, *in_process.overriding(
+    _run(path.full_path, *in_process.overriding(
         _flags, "--methods=last_layer,kmeans", "--last_layer_linkage=complete",
         "--num_clusters=2", "--personal=", "--settings=rotated", "--num_seeds=1",
         f"--output_dir={folder}",
-    )))
+    ))
 
-    self.assertEqual(code, 0, stderr)
     run = finished_run.FinishedRun(folder)
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
     self.assertEqual(list(run.document["inputs"]["own_methods"]), ["last_layer"])
     self.assertEqual(_cells(folder).set_index("method")["num_clusters"]["last_layer"], 2)
 
-  def _unfinished(self):
-    """Returns the folder of a study that is measured and not drawn."""
-    folder = os.path.join(self.create_tempdir().full_path, "unfinished")
-    shutil.copytree(_uninterrupted, folder, ignore=shutil.ignore_patterns("figures", "tables"))
-    for name in ("report.html", "summary.json"):
-      os.remove(os.path.join(folder, name))
-    return folder
-
-  def test_these_are_all_files(self):
-    self.assertEmpty(damaged_files.without_pattern(self._unfinished(), _FILES))
-
-  @parameterized.named_parameters(*damaged_files.parameters({"config.json": True}))
-  def test_a_damaged_file_is_named(self, pattern, damage, unused_is_refused):
-    folder = os.path.join(self.create_tempdir().full_path, "run")
-    damaged_files.damaged_copy(self._unfinished(), folder, pattern, damage)
-
-    with self.assertRaisesRegex(launch.InputError, pattern):
-      _run_here(folder, *_METHODS, "--resume")
-
-  @parameterized.named_parameters(
-      ("more_seeds", ("--num_seeds=3",), "`num_seeds` must be 2, as in the run to resume, got 3"),
-      ("folds", ("--num_folds=2",), "`num_folds` must be None, as in the run to resume, got 2"),
-      ("other_setting", ("--settings=iid",), "`settings` must be "),
-      ("other_rate", ("--learning_rate=0.2",), "`learning_rate` must be 0.1"),
-  )
-  def test_other_settings_are_refused(self, flags, message):
-    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
-      _run_here(_uninterrupted, *_METHODS, *flags, "--resume")
+  @parameterized.parameters("num_seeds=3", "num_folds=2", "settings=iid", "learning_rate=0.2")
+  def test_other_settings_are_refused(self, setting):
+    with self.assertRaisesRegex(launch.InputError, f"^`{setting.split('=')[0]}`"):
+      _run_here(_uninterrupted, f"--{setting}", "--resume")
 
   def test_other_data_are_refused(self):
-    data = os.path.join(_base, "other_data")
-    os.mkdir(data)
-    data_files.write_idx_files(data, data_files.idx_arrays(num_train=120, num_test=20, seed=1))
+    folder = os.path.join(_base, "unfinished")
+    shutil.copytree(_uninterrupted, folder)
+    os.remove(os.path.join(folder, "report.html"))
 
-    with self.assertRaisesRegex(
-        launch.InputError, "^`output_dir` must hold a run with the same examples"
-    ):
-      _run_here(self._unfinished(), *_METHODS, f"--data_dir={data}", "--resume")
+    with self.assertRaisesRegex(launch.InputError, "^`output_dir` .*same examples"):
+      _run_here(folder, _write_data("other_data", seed=1), "--resume")
 
   @nightly.only
   def test_clients_of_files(self):
     data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")
     os.mkdir(data)
     rng = np.random.default_rng(0)
-    for client_id in ("a", "b", "c", "d"):
-      values = rng.normal(size=(40, 2))
-      lines = [f"{x},{y},{'high' if x + y > 0 else 'low'}" for x, y in values]
-      with open(os.path.join(data, f"{client_id}.csv"), "w", encoding="utf-8") as file:
-        file.write("\n".join(["x,y,level", *lines]) + "\n")
+    for client_id in "abcd":
+      frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["x", "y"])
+      frame["level"] = np.where(frame["x"] + frame["y"] > 0, "high", "low")
+      frame.to_csv(os.path.join(data, f"{client_id}.csv"), index=False)
 
-    code, stdout, stderr = _ended(_start_program(
-        folder, *_METHODS, "--dataset=files", f"--data_dir={data}", "--label_column=level",
-        "--settings=natural", "--num_folds=2", "--num_seeds=1", "--pretrain_rounds=2",
-        "--cluster_rounds=2",
-    ))
+    stdout, _ = _run(
+        "-m", "experiments.study", f"--output_dir={folder}", *_METHODS, "--dataset=files",
+        f"--data_dir={data}", "--label_column=level", "--settings=natural", "--num_folds=2",
+        "--num_seeds=1", "--pretrain_rounds=2", "--cluster_rounds=2",
+    )
 
-    self.assertEqual(code, 0, stderr)
     self.assertStartsWith(stdout, "data: 160 rows of tables in clients: 2 features, and 2 classes")
     cells = _cells(folder)
     self.assertLen(cells, 16)
     self.assertTrue(cells["accuracy"].between(0.5, 1).all())
-    self.assertEqual(
-        list(finished_run.FinishedRun(folder).document["inputs"]["clients"]), list("abcd")
-    )
+    clients = finished_run.FinishedRun(folder).document["inputs"]["clients"]
+    self.assertEqual(list(clients), list("abcd"))
 
-  @parameterized.named_parameters(
-      ("unknown_setting", "--settings=iid,sorted", "`settings` must be one of "),
-      ("jobs", "--jobs=0", "`jobs` must be "),
-      ("reuse", "--reuse=somewhere", "`reuse` must be left out in a study"),
-      ("engine", "--engine=jax", "`engine` must be left out in a study"),
-      ("partition", "--partition=iid", "`partition` must be left to the study's settings"),
-      ("own_clients", "--settings=natural", "`partition` must be one of "),
-      ("many_clients", "--num_clients=61", "`num_clients` must be at most 60"),
+  @parameterized.parameters(
+      ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"), ("reuse=somewhere", "reuse"),
+      ("partition=iid", "partition"), ("settings=natural", "partition"),
+      ("num_clients=61", "num_clients"), ("engine=jax", "engine"),
   )
-  def test_bad_input_writes_nothing(self, flag, message):
+  def test_bad_input_writes_nothing(self, flag, name):
     folder = os.path.join(_base, "bad")
 
-    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
-      _run_here(folder, *_METHODS, flag)
+    with self.assertRaisesRegex(launch.InputError, f"^`{name}`"):
+      _run_here(folder, f"--{flag}")
 
     self.assertFalse(os.path.exists(folder))
-
-  def test_bad_input_ends_with_one_line_and_code_2(self):
-    process = _start_program(os.path.join(_base, "bad"), *_METHODS, "--settings=sorted")
-    code, _, stderr = _ended(process)
-
-    self.assertEqual(code, 2)
-    self.assertStartsWith(stderr, "error: `settings` must be one of ")
-    self.assertEqual(stderr.count("\n"), 1)
 
 
 if __name__ == "__main__":

@@ -6,18 +6,15 @@ seconds to import; or in a process of its own, as a user does.
 
 import contextlib
 import dataclasses
-import io
 import json
 import os
-import subprocess
-import sys
 from unittest import mock
 
-from absl.testing import flagsaver
 import pandas as pd
 
-from experiment_shell import launch
 from experiments import three_phase_emnist
+from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,17 +28,7 @@ class Result:
 
 def run(*flags):
   """Runs the program in this process; returns its `Result`."""
-  stdout, stderr = io.StringIO(), io.StringIO()
-  with contextlib.ExitStack() as stack:
-    stack.enter_context(flagsaver.flagsaver())
-    stack.enter_context(mock.patch.object(sys, "argv", ["three_phase_emnist", *flags]))
-    stack.enter_context(contextlib.redirect_stdout(stdout))
-    stack.enter_context(contextlib.redirect_stderr(stderr))
-    try:
-      launch.run(three_phase_emnist.main)
-    except SystemExit as e:
-      code = e.code
-  return Result(code, stdout.getvalue(), stderr.getvalue())
+  return Result(*in_process.run_program(three_phase_emnist.main, *flags))
 
 
 @contextlib.contextmanager
@@ -69,25 +56,9 @@ def interrupted_after(stage, round_num):
   return after(stage, round_num, interrupt)
 
 
-def start(*flags, **options):
-  """Starts the program in a process of its own; returns its `Popen`.
-
-  Args:
-    *flags: Its flags.
-    **options: Arguments for `Popen`, beside the command and the environment.
-  """
-  return subprocess.Popen(
-      [sys.executable, "-m", "experiments.three_phase_emnist", *flags],
-      env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-      **options,
-  )
-
-
 def run_in_a_process(*flags):
   """Runs the program in a process of its own; returns its `Result`."""
-  process = start(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-  stdout, stderr = process.communicate()
-  return Result(process.returncode, stdout, stderr)
+  return Result(*run_folder.ended("-m", "experiments.three_phase_emnist", *flags))
 
 
 @contextlib.contextmanager

@@ -90,9 +90,10 @@ class ProgramsTest(parameterized.TestCase):
         cls.addClassCleanup(os.remove, path)
     cls._process = cls.enterClassContext(subprocess.Popen(
         [sys.executable, "-c", _FORK, cls._folder, *programs], stdout=subprocess.PIPE, text=True,
-        env={**scripts.environment(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**scripts.environment(), "TF_CPP_MIN_LOG_LEVEL": "3"}, start_new_session=True,
     ))
-    cls.addClassCleanup(cls._process.kill)
+    # With the programs that no test has asked for.
+    cls.addClassCleanup(os.killpg, cls._process.pid, signal.SIGKILL)
     if not cls._process.stdout.readline():
       raise RuntimeError("no program could be forked; its error is above.")
 

@@ -12,6 +12,7 @@ from experiments.grouping_study import cells
 from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
@@ -60,7 +61,8 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated):
     _tell_rounds(observer, name, 4)
   methods = {name: _method() for name in ("kmeans", "fedavg")}
   return result_lib.ThreePhaseResult(
-      _pretrained(), np.arange(2), None, methods, None, None, None, None, {"ifca": "nan,\nin round 1"}
+      _pretrained(), np.arange(2), None, methods, None, None, None, None,
+      {"ifca": "nan,\nin round 1"},
   )
 
 
@@ -171,7 +173,18 @@ class CellsTest(parameterized.TestCase):
     self.assertIn(launch.InputError, cells.EXPERIMENT.failures)
 
 
-class FoldsTest(parameterized.TestCase):
+class LoadTest(parameterized.TestCase):
+
+  def test_processes_import_the_modules_of_methods_of_others(self):
+    with (
+        mock.patch.object(cells, "load_task", return_value=mock.MagicMock(row_digests=None)),
+        mock.patch.object(method_registry, "modules_of_others", return_value=["mine"]),
+    ):
+      inputs = cells.EXPERIMENT.load(
+          sample_study.config(("iid",)), None, data_dir=None, num_cores=1
+      )
+    self.assertEqual(inputs.processes.modules, ["mine"])
+    self.assertEqual(inputs.processes.variables["OMP_NUM_THREADS"], "1")
 
   @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
   def test_folds_count_from_one(self, num_folds, fold, expected):

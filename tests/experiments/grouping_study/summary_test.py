@@ -206,7 +206,7 @@ class SummaryTest(parameterized.TestCase):
 class ReportTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      {}, {"num_seeds": 1, "num_folds": 3}, {"settings": ("iid",)}, {"num_seeds": 1},
+      {}, {"num_seeds": 1, "num_folds": 3, "settings": ("iid",)},
   )
   def test_draws_everything(self, **changes):
     study = sample_study.config(**changes)

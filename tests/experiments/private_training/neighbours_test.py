@@ -24,6 +24,8 @@ from fl_clustering.private_clusters import releases
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
+from tests.experiments.private_training import shared_worker
 
 _TEXT, _SEMICOLON, _PARQUET, _SHARED, _GZIP = "text", "semicolon", "parquet", "shared", "gzip"
 _ROWS = {
@@ -40,30 +42,31 @@ _BY_DAY = (
     (_TEXT, "west", ()),
     (_SHARED, "north", _NORTH[1:]),
 )
+_ALL = {
+    (_TEXT, "south"): ((b"1e400,-1e400,0", b"0,u,0"),),
+    (_TEXT, "north"): (
+        (*_NORTH, b"1,2,3,4"), (*_NORTH, b"x;y;z"), (*_NORTH, b"9" * 5000 + b",u,1"),
+        (b"7,w,2",), (*_NORTH, b",,", b"1,None,0", b"Total,N/A,"),
+        (b'1,"u,1', *_NORTH, b'"'),  # Quotes that others close lines later.
+        tuple(b"%d,u,%d" % (98_765 * i % 900_007, i % 2) for i in range(60)),
+    ),
+    (_TEXT, "west"): ((b"\x00,\x00,\x00",), _NORTH),  # As the rows of another client.
+    (_SEMICOLON, "north"): ((b"name;;", *_NORTH), (b"1.5;u;1", *_NORTH)),
+    (_SEMICOLON, "south"): ((),),
+    (_PARQUET, "west"): ((b"tall,NaN,1", b"1,u,0"),),
+    (_PARQUET, "north"): ((*_NORTH, b"2,u,1"),),
+    (_PARQUET, "south"): ((),),
+    (_GZIP, "north"): ((b'"nan,\xff,', *_NORTH),),
+    (_GZIP, "south"): ((),),
+    (_SHARED, "west"): ((*_ROWS["west"], b'"1e999,,'),),
+    (_SHARED, "north"): ((b"\xe2\x98\x83,u,0", *_NORTH), (b"1\r,u,0", *_NORTH)),
+}
 _NEIGHBOURS = (
-    *_BY_DAY,
-    (_TEXT, "south", (b"1e400,-1e400,0", b"0,u,0")),
-    (_TEXT, "north", (*_NORTH, b"1,2,3,4")),
-    (_TEXT, "north", (*_NORTH, b"x;y;z")),
-    (_TEXT, "north", (*_NORTH, b"9" * 5000 + b",u,1")),
-    (_TEXT, "north", (b"7,w,2",)),
-    (_TEXT, "west", (b"\x00,\x00,\x00",)),
-    (_TEXT, "west", _NORTH),  # As the rows of another client.
-    (_TEXT, "north", (*_NORTH, b",,", b"1,None,0", b"Total,N/A,")),
-    (_TEXT, "north", (b'1,"u,1', *_NORTH, b'"')),  # Quotes that others close lines later.
-    (_TEXT, "north", tuple(b"%d,u,%d" % (98_765 * i % 900_007, i % 2) for i in range(60))),
-    (_SEMICOLON, "north", (b"name;;", *_NORTH)),
-    (_SEMICOLON, "north", (b"1.5;u;1", *_NORTH)),
-    (_SEMICOLON, "south", ()),
-    (_PARQUET, "west", (b"tall,NaN,1", b"1,u,0")),
-    (_PARQUET, "north", (*_NORTH, b"2,u,1")),
-    (_PARQUET, "south", ()),
-    (_GZIP, "north", (b'"nan,\xff,', *_NORTH)),
-    (_GZIP, "south", ()),
-    (_SHARED, "west", (*_ROWS["west"], b'"1e999,,')),
-    (_SHARED, "north", (b"\xe2\x98\x83,u,0", *_NORTH)),
-    (_SHARED, "north", (b"1\r,u,0", *_NORTH)),
+    *_BY_DAY, *((kind, client, rows) for (kind, client), own in _ALL.items() for rows in own)
 )
+
+
+setUpModule = shared_worker.use
 
 
 def _schema(kind):
@@ -101,17 +104,6 @@ def _write_tables(folder, kind, tables):
         f"{path}.csv{'.gz' * (kind == _GZIP)}", "wb"
     ) as file:
       file.write(text)
-
-
-def _files(folder):
-  """Returns the content of all files by name."""
-  found = {}
-  for directory, _, names in os.walk(folder):
-    for name in names:
-      path = os.path.join(directory, name)
-      with open(path, "rb") as file:
-        found[os.path.relpath(path, folder)] = file.read()
-  return found
 
 
 class NeighboursTest(parameterized.TestCase):
@@ -155,7 +147,7 @@ class NeighboursTest(parameterized.TestCase):
           f"--schema={schema}", f"--output_dir={out}", "--num_clusters=2", "--rounds=2",
           "--epsilon=1",
       )
-    return ended, _files(out), [np.shape(found) for found in exact]
+    return ended, run_folder.files(out), [np.shape(found) for found in exact]
 
   @classmethod
   def _without(cls, kind):

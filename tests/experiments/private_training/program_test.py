@@ -1,13 +1,12 @@
 """Runs the program of private clusters as a user does; its files are read."""
 
-import csv
 import json
 import os
-import pathlib
 import shutil
 import tempfile
 from unittest import mock
 
+from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -15,32 +14,47 @@ import numpy as np
 from experiment_shell import launch
 from experiments import private_clusters
 from experiments import report
-from experiments.private_training import released
+from experiments.private_training import config as config_lib
+from experiments.private_training import simulation
 from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
-from fl_clustering.tasks import registry as task_registry
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import registry as task_registry
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
+from tests.experiments.private_training import shared_worker
 
-_FLAGS = (
+_SIMULATION = (
     "--dataset=digits", "--num_clients=12", "--partition=permuted_labels", "--num_groups=2",
-    "--image_size=7", "--examples_per_client=20", "--num_clusters=2", "--rounds=4",
+    "--image_size=7", "--examples_per_client=20", "--num_clusters=2", "--rounds=2",
     "--epsilon=500",
 )
-
-
+_SCHEMA = schema_lib.Schema(
+    (
+        schema_lib.Field("x", center=2.0, scale=2.0),
+        schema_lib.Field("c", "string", enum=("u", "v")),
+        schema_lib.Field("y", "string", enum=("0", "1")), schema_lib.Field("part", "string"),
+    ),
+    label="y", split="part",
+)
+_TABLES = {
+    "clean.csv": "1,u,0,train\n3,v,1,train\n5,u,1,test\n",
+    "one_label.csv": "0,u,0,train\n0,v,0,train\n1,v,0,test\n",
+    "odd.csv": "nan,,0,train\ntall,w,1,train\n1e999,u,2,train\n1,u,1,test\n",
+    "no_rows.csv": "",
+    "no_test.csv": "1,u,0,train\n",
+}
 # All files of a run on real clients that stops in round 2; whether it is refused where they are
 # damaged.
 _FILES = {"config.json": True, "journal/releases.jsonl": True, "journal/answer_*": False}
 
 
-def _run(*arguments):
-  return in_process.run_main(private_clusters.main, *_FLAGS, *arguments)
+setUpModule = shared_worker.use
 
 
 def _interrupted_in(release):
-  """Has a run stop before it asks for a release; None for a run that goes on to its end."""
+  """Has a run stop before it asks for a release."""
   ask = slot_sums.Door.ask
 
   def interrupted(door, name, *arguments):
@@ -51,16 +65,7 @@ def _interrupted_in(release):
   return mock.patch.object(slot_sums.Door, "ask", interrupted)
 
 
-def _read(*parts):
-  with open(os.path.join(*parts), encoding="utf-8") as file:
-    return file.read()
-
-
-def _bytes(folder):
-  return {path.relative_to(folder): path.read_bytes() for path in pathlib.Path(folder).rglob("*.*")}
-
-
-class SimulationTest(parameterized.TestCase):
+class _ProgramTest(parameterized.TestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -68,57 +73,87 @@ class SimulationTest(parameterized.TestCase):
     temporary = tempfile.TemporaryDirectory()
     cls.addClassCleanup(temporary.cleanup)
     cls.base = os.path.realpath(temporary.name)
-    cls.folder = os.path.join(cls.base, "run")
-    cls.printed = _run(f"--output_dir={cls.folder}")
+    cls.flags = _SIMULATION
 
-  def test_writes_nothing_that_is_called_released(self):
+  @classmethod
+  def _run(cls, name, *arguments):
+    """Runs the program; returns the path of the output folder, and what is printed."""
+    folder = os.path.join(cls.base, name)
+    flags = in_process.overriding(cls.flags, f"--output_dir={folder}", *arguments)
+    return folder, in_process.run_main(private_clusters.main, *flags)
+
+  def _check_refused(self, message, name, *arguments):
+    """Checks that nobody is asked anything, and that what is there stays as it is."""
+    before = run_folder.files(os.path.join(self.base, name))
+    with (
+        mock.patch.object(slot_sums.Door, "ask") as ask,
+        self.assertRaisesRegex(launch.InputError, message),
+    ):
+      self._run(name, *arguments)
+    ask.assert_not_called()
+    self.assertEqual(run_folder.files(os.path.join(self.base, name)), before)
+
+
+class SimulationTest(_ProgramTest):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder, cls.printed = cls._run("run")
+
+  def test_leaves_nothing_that_is_called_released_and_prints_the_planning_number(self):
     self.assertCountEqual(os.listdir(self.folder), [
         "clusters.csv", "config.json", "figures", "report.html", "results.csv", "rounds.csv",
         "summary.json", "tables",
     ])
-    self.assertIn("NOT private", _read(self.folder, "report.html"))
-
-  def test_prints_the_planning_number_first_and_the_methods_last(self):
+    self.assertIn("NOT private", run_folder.read(self.folder, "report.html"))
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
 
   def test_a_killed_run_gives_the_same_files(self):
-    folder = os.path.join(self.base, "killed")
-    with _interrupted_in("round 3"), self.assertRaises(KeyboardInterrupt):
-      _run(f"--output_dir={folder}")
-    _run(f"--output_dir={folder}", "--resume")
-    self.assertEqual(_bytes(folder), _bytes(self.folder))
-
-    with self.subTest("a lost worker fails a cell"):
-      train = released.train
-
-      def lost(settings, *arguments):
-        if settings.num_clusters == 1 and settings.is_private:
-          raise runtime.WorkerLost("it is gone")
-        return train(settings, *arguments)
-
-      with (
-          mock.patch.object(released, "train", lost),
-          self.assertRaisesRegex(launch.RunFailed, "some cells failed"),
-      ):
-        _run(f"--output_dir={folder}", "--overwrite")
-      self.assertIn("dp_fedavg,500.0,0,it is gone", _read(folder, "failures.csv"))
-      _run(f"--output_dir={folder}", "--resume")
-      self.assertEqual(_bytes(folder), _bytes(self.folder))
+    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
+      self._run("killed")
+    folder, _ = self._run("killed", "--resume")
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
+    self.assertIn(runtime.WorkerLost, simulation.EXPERIMENT.failures)
 
   @parameterized.parameters(
-      ("--trust=none", "trust"), ("--learning_rate=0.3", "learning_rate"),
-      ("--local_steps=2", "local_steps"), ("--rounds=5", "rounds"),
-      ("--epsilon=400", "epsilon"), ("--delta=1e-6", "delta"), ("--seed=1", "seed"),
-      ("--num_clusters=3", "num_clusters"),
+      "trust=none", "learning_rate=0.3", "local_steps=2", "rounds=5", "epsilon=400", "delta=1e-6",
+      "seed=1", "num_clusters=3",
   )
-  def test_other_settings_are_refused_on_resume(self, flag, name):
-    before = _bytes(self.folder)
-    with mock.patch.object(slot_sums.Door, "ask") as ask:
-      with self.assertRaisesRegex(launch.InputError, f"`{name}`"):
-        _run(f"--output_dir={self.folder}", "--resume", flag)
-    ask.assert_not_called()
-    self.assertEqual(_bytes(self.folder), before)
+  def test_other_settings_are_refused_on_resume(self, setting):
+    self._check_refused(f"`{setting.split('=')[0]}`", "run", "--resume", f"--{setting}")
+
+  def test_other_data_are_refused(self):
+    folder = os.path.join(self.base, "other")
+    shutil.copytree(self.folder, folder)
+    os.remove(os.path.join(folder, "report.html"))
+    document = json.loads(run_folder.read(folder, "config.json"))
+    document["inputs"]["dataset"]["fingerprint"] = "of others"
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+      json.dump(document, file)
+    self._check_refused("`output_dir` .*fingerprint", "other", "--resume")
+
+  def test_one_cluster_is_dp_fedavg(self):
+    config = config_lib.PrivateClustersConfig(dataset="digits", num_clusters=1)
+    found = {cell["method"] for cell in simulation.cells(config)}
+    self.assertEqual(found, {"dp_fedavg", "fedavg"})
+
+  @parameterized.parameters(
+      ("num_clusters", "--num_clusters=13"), ("min_clients", "--trust=none", "--min_clients=13"),
+      ("epsilon", "--epsilon=8,8"), ("epsilon", "--epsilon=0"), ("delta", "--delta=1"),
+      ("image_size", "--image_size=9"), ("schema", "--dataset=files"),
+      ("label_column", "--label_column=y"), ("min_clients", "--min_clients=3"),
+      ("learning_rate", "--learning_rate=nan"),
+  )
+  def test_refuses(self, name, *arguments):
+    self._check_refused(f"[`']{name}[`']", "refused", *arguments)
+
+  # Too small to be drawn, and to be shared.
+  @parameterized.parameters(["--epsilon=1e300"], ["--epsilon=1e50", "--trust=none"])
+  def test_refuses_noise(self, *arguments):
+    with self.assertRaisesRegex(launch.InputError, "^`epsilon`"):
+      self._run(f"noise{arguments}", *arguments)
 
   @parameterized.parameters(*(
       name for name, dataset in task_registry.DATASETS.items() if not dataset.reads_tables
@@ -133,293 +168,189 @@ class SimulationTest(parameterized.TestCase):
     load.assert_not_called()
     self.assertNotIn("refused", os.listdir(self.base))
 
-  def test_one_cluster_is_dp_fedavg(self):
-    folder = os.path.join(self.base, "one")
-    _run(f"--output_dir={folder}", "--num_clusters=1")
-    rows = csv.DictReader(_read(folder, "results.csv").splitlines())
-    self.assertEqual({row["method"] for row in rows}, {"dp_fedavg", "fedavg"})
-    self.assertEqual(json.loads(_read(folder, "summary.json"))["headline"], "")
 
-  def test_other_data_are_refused(self):
-    folder = os.path.join(self.base, "other")
-    shutil.copytree(self.folder, folder)
-    os.remove(os.path.join(folder, "report.html"))
-    document = json.loads(_read(folder, "config.json"))
-    document["inputs"]["dataset"]["fingerprint"] = "of others"
-    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-      json.dump(document, file)
-    with mock.patch.object(released, "train") as train:
-      with self.assertRaisesRegex(launch.InputError, "`output_dir` must .*another fingerprint"):
-        _run(f"--output_dir={folder}", "--resume")
-    train.assert_not_called()
-
-  @parameterized.parameters(
-      (("--num_clusters=13",), "`num_clusters` must be at most the 12 clients"),
-      (("--trust=none", "--min_clients=13"), "`min_clients` must be at most the 12 clients"),
-      (("--epsilon=8,8",), "`epsilon` must be one number or several different ones"),
-      (("--epsilon=0",), "`epsilon` must be a finite number > 0"),
-      (("--delta=1",), "`delta` must be a number in"),
-      (("--image_size=9",), "`image_size` must divide the sides of square images"),
-      (("--dataset=files",), "`schema` must be given for `dataset` files, as no private row may "
-       "decide how rows are read, got None; experiments:draft_schema drafts one from a public "),
-      (("--label_column=y",), "Unknown command line flag 'label_column'"),
-      (("--min_clients=3",), "`min_clients` must be left out with `trust`='server'"),
-      (("--learning_rate=nan",), "`learning_rate` must be a finite number > 0"),
-  )
-  def test_refuses(self, arguments, message):
-    with self.assertRaisesRegex(Exception, f"^{message}"):
-      _run(f"--output_dir={os.path.join(self.base, 'refused')}", *arguments)
-
-
-  @parameterized.named_parameters(
-      ("too_small_to_be_drawn", "--epsilon=1e300"),
-      ("too_small_to_be_shared", "--epsilon=1e50", "--trust=none"),
-  )
-  def test_noise(self, *flags):
-    with self.assertRaisesRegex(launch.InputError, "^`epsilon` must be"):
-      _run(f"--output_dir={self.create_tempdir().full_path}", *flags)
-
-
-_SCHEMA = schema_lib.Schema(
-    (
-        schema_lib.Field("x", center=2.0, scale=2.0),
-        schema_lib.Field("c", "string", enum=("u", "v")),
-        schema_lib.Field("y", "string", enum=("0", "1")), schema_lib.Field("part", "string"),
-    ),
-    label="y", split="part",
-)
-_HEADER = "x,c,y,part\n"
-_TABLES = {
-    "clean.csv": "1,u,0,train\n3,v,1,train\n5,u,1,test\n",
-    "one_label.csv": "0,u,0,train\n0,v,0,train\n1,v,0,test\n",
-    "odd.csv": "nan,,0,train\ntall,w,1,train\n1e999,u,2,train\n1,u,1,test\n",
-    "no_rows.csv": "",
-    "no_test.csv": "1,u,0,train\n",
-}
-_OF_FILES = ("--dataset=files", "--num_clusters=2", "--rounds=2")
-
-
-class OwnTablesTest(parameterized.TestCase):
+class OwnTablesTest(_ProgramTest):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = os.path.realpath(temporary.name)
-    cls.data = cls._write_tables("data", _TABLES)
-    cls.schema = os.path.join(cls.base, "schema.json")
-    _SCHEMA.write(cls.schema)
+    data, schema = cls._write_tables("data", _TABLES), os.path.join(cls.base, "schema.json")
+    _SCHEMA.write(schema)
+    cls.flags = (
+        "--dataset=files", "--num_clusters=2", "--rounds=2", "--delta=0.3", "--epsilon=1", data,
+        f"--schema={schema}",
+    )
+    with mock.patch.object(logging, "warning") as warned:
+      cls.folder, cls.printed = cls._run("real")
+    cls.warned = warned.call_args_list
 
   @classmethod
   def _write_tables(cls, name, tables):
+    """Writes tables; returns the flag that names their folder."""
     folder = os.path.join(cls.base, name)
     os.makedirs(folder, exist_ok=True)
     for table, rows in tables.items():
       with open(os.path.join(folder, table), "w", encoding="utf-8") as file:
-        file.write(_HEADER + rows)
-    return folder
-
-  def _run(self, name, *arguments, data_dir=None):
-    folder = os.path.join(self.base, name)
-    printed = in_process.run_main(
-        private_clusters.main, *_OF_FILES, f"--data_dir={data_dir or self.data}",
-        f"--schema={self.schema}", f"--output_dir={folder}", *arguments,
-    )
-    return folder, printed
+        file.write("x,c,y,part\n" + rows)
+    return f"--data_dir={folder}"
 
   def test_is_no_simulation(self):
-    with self.assertLogs("absl", "WARNING") as logged:
-      folder, printed = self._run("real", "--delta=0.3", "--epsilon=1")
-    (warning,) = logged.output
-    self.assertIn("`delta` should be well below one over the number of clients, 5, got", warning)
-    self.assertStartsWith(
-        printed, "data: 3 features and 2 classes (in the column y) of the clients' own tables; 5 "
-        "clients, logistic with 8 parameters\nprivacy: epsilon 1 at delta 0.3. ",
-    )
-    self.assertRegex(printed, r"\nepsilon 1 at delta 0\.3 for one client .*replaced, epsilon ")
+    (warning,) = self.warned
+    self.assertIn("`delta`", warning.args[1])
+    self.assertStartsWith(self.printed, "data: 3 features and 2 classes (in the column y)")
+    self.assertIn("\nprivacy: epsilon 1 at delta 0.3. ", self.printed)
     self.assertCountEqual(
-        os.listdir(folder), ["config.json", "journal", "released", "report.html", "summary.json"]
+        os.listdir(self.folder),
+        ["config.json", "journal", "released", "report.html", "summary.json"],
     )
-    self.assertEqual(_read(folder, "summary.json"), _read(folder, "released/summary.json"))
-    document = json.loads(_read(folder, "config.json"))
+    document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["inputs"], {
         "dataset": {
-            "name": "files", "data_dir": self.data,
+            "name": "files", "data_dir": os.path.join(self.base, "data"),
             "clients": ["clean", "no_rows", "no_test", "odd", "one_label"],
         },
         "model": {"name": "logistic", "num_parameters": 8},
     })
     self.assertEqual(document["config"]["schema"], _SCHEMA.to_json())
     self.assertIsNone(document["config"]["num_clients"])
-    self._check_released(os.path.join(folder, "released"))
 
-    with self.subTest("it_is_not_overwritten"):
-      self._check_not_asked_again("real", "--delta=0.3", "--epsilon=1", "--overwrite")
-    with self.subTest("it_is_finished"):
-      resume = ("real", "--delta=0.3", "--epsilon=1", "--resume")
-      before = _bytes(folder)
-      with mock.patch.object(slot_sums.Door, "ask") as ask:
-        _, again = self._run(*resume)
-      ask.assert_not_called()
-      self.assertEqual(again.splitlines()[1:], printed.splitlines()[3:])
-      self.assertEqual(_bytes(folder), before)
-    with self.subTest("its_pages_are_drawn_again"):
-      for page in ("report.html", "released/report.html", "released/figures/rounds.png"):
-        os.remove(os.path.join(folder, page))
-      in_process.run_main(report.main, f"--run={folder}")
-      self.assertEqual(_bytes(folder), before)
-    os.remove(os.path.join(folder, "report.html"))
-    more = self._write_tables("more", {**_TABLES, "new.csv": ""})
-    with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .* another data_dir"):
-      self._run(*resume, data_dir=more)
-    self._write_tables("data", {"new.csv": ""})
-    self.addCleanup(os.remove, os.path.join(self.data, "new.csv"))
-    with self.assertRaisesRegex(launch.InputError, "^`output_dir` must .* another clients"):
-      self._run(*resume)
-
-  def _check_released(self, folder):
-    """Checks that a folder can be published: all of it is paid for, and says no client's name."""
+  def test_what_is_released_can_be_published(self):
+    folder = os.path.join(self.folder, "released")
     self.assertCountEqual(os.listdir(folder), [
         "clusters.csv", "config.json", "figures", "ledger.csv", "models.npz", "report.html",
         "rounds.csv", "summary.json",
     ])
-    for name, content in _bytes(folder).items():
+    for name, content in run_folder.files(folder).items():
       for secret in ("one_label", self.base):
         self.assertNotIn(secret.encode(), content, name)
     with np.load(os.path.join(folder, "models.npz")) as models:
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
-    rows = list(csv.DictReader(_read(folder, "ledger.csv").splitlines()))
-    privacy = json.loads(_read(folder, "summary.json"))["privacy"]
-    spent = sum(float(row["mu"]) ** 2 for row in rows) ** 0.5
+    summary = run_folder.read(folder, "summary.json")
+    self.assertEqual(run_folder.read(self.folder, "summary.json"), summary)
+    privacy = json.loads(summary)["privacy"]
+    spent = np.linalg.norm([float(row["mu"]) for row in run_folder.rows(folder, "ledger.csv")])
     self.assertAlmostEqual(spent / privacy["mu"], 1, places=6)
     self.assertAlmostEqual(sum(part["share"] for part in privacy["budget"]), 1, places=6)
     self.assertTrue(privacy["is_private"])
 
+  def _copy(self, name):
+    """Returns a copy of the run."""
+    return shutil.copytree(self.folder, os.path.join(self.base, name))
+
+  def test_a_finished_run_is_neither_overwritten_nor_asked_again(self):
+    self._check_refused("`output_dir` .*stays charged", "real", "--overwrite")
+    before = run_folder.files(self.folder)
+    with mock.patch.object(slot_sums.Door, "ask") as ask:
+      _, again = self._run("real", "--resume")
+    ask.assert_not_called()
+    self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[3:])
+    self.assertEqual(run_folder.files(self.folder), before)
+
+  def test_its_pages_are_drawn_again(self):
+    folder = self._copy("drawn")
+    before = run_folder.files(folder)
+    for page in ("report.html", "released/report.html", "released/figures/rounds.png"):
+      os.remove(os.path.join(folder, page))
+    in_process.run_main(report.main, f"--run={folder}")
+    self.assertEqual(run_folder.files(folder), before)
+
+  def test_it_is_not_resumed_with_other_clients(self):
+    os.remove(os.path.join(self._copy("unfinished"), "report.html"))
+    more = self._write_tables("more", {**_TABLES, "new.csv": ""})
+    self._check_refused("`output_dir` .* data_dir", "unfinished", "--resume", more)
+    self._write_tables("data", {"new.csv": ""})
+    self.addCleanup(os.remove, os.path.join(self.base, "data", "new.csv"))
+    self._check_refused("`output_dir` .* clients", "unfinished", "--resume")
+
   def test_a_damaged_file_is_named_or_its_answers_are_lost(self):
-    whole, _ = self._run("whole")
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("damaged")
     interrupted = os.path.join(self.base, "damaged")
     self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
-    entered = _read(interrupted, "journal", "releases.jsonl")
+    entered = run_folder.read(interrupted, "journal/releases.jsonl")
     for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
       with self.subTest(pattern, damage=damage):
         folder = os.path.join(self.create_tempdir().full_path, "run")
         damaged_files.damaged_copy(interrupted, folder, pattern, damage)
         if is_refused:
-          with self.assertRaisesRegex(launch.InputError, pattern):
-            self._run(folder, "--resume")
+          self._check_refused(pattern, folder, "--resume")
           continue
         self._run(folder, "--resume")
         self.assertEqual(
-            json.loads(_read(folder, "summary.json"))["lost"],
+            json.loads(run_folder.read(folder, "summary.json"))["lost"],
             [json.loads(line)["name"] for line in entered.splitlines()],
         )
         # All of it is charged, and once.
-        self.assertEqual(
-            _read(folder, "journal", "releases.jsonl"), _read(whole, "journal", "releases.jsonl")
-        )
+        journals = [run_folder.read(one, "journal/releases.jsonl") for one in (folder, self.folder)]
+        self.assertEqual(*journals)
+        lost = {row["release"] for row in run_folder.rows(folder, "released/ledger.csv")
+                if row["answered"] == "0"}
+        self.assertLen(lost, len(entered.splitlines()))
 
   def test_a_lost_report_is_charged_and_told(self):
-    folder, _ = self._run("reported")
+    folder = self._copy("reported")
     os.remove(os.path.join(folder, "report.html"))
     *_, last = sorted(os.listdir(os.path.join(folder, "journal")))[:-1]
     os.remove(os.path.join(folder, "journal", last))
-    _, printed = self._run(folder, "--resume")
-    self.assertEqual(json.loads(_read(folder, "summary.json"))["lost"], ["report"])
-    self.assertRegex(printed, r"\nall +6\.0\n")
-
-  def _check_not_asked_again(self, name, *arguments, why=".*stays charged"):
-    before = _bytes(os.path.join(self.base, name))
-    with mock.patch.object(slot_sums.Door, "ask") as ask:
-      with self.assertRaisesRegex(launch.InputError, f"^`output_dir` must {why}"):
-        self._run(name, *arguments)
-    ask.assert_not_called()
-    self.assertEqual(_bytes(os.path.join(self.base, name)), before)
+    self._run("reported", "--resume")
+    self.assertEqual(json.loads(run_folder.read(folder, "summary.json"))["lost"], ["report"])
 
   def test_what_secure_noise_has_released_is_not_asked_again(self):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("charged", "--trust=none")
     folder = os.path.join(self.base, "charged")
-    before = _read(folder, "journal", "releases.jsonl")
+    before = run_folder.read(folder, "journal/releases.jsonl")
     self.assertIn("round 1", before)
+    stays = "`output_dir` .*stays charged"
     for arguments in (
-        ("--trust=none", "--overwrite"), ("--overwrite",), ("--epsilon=1", "--overwrite"),
+        ("--trust=none", "--overwrite"), ("--overwrite",), ("--epsilon=2", "--overwrite"),
     ):
-      with self.subTest(arguments):
-        self._check_not_asked_again("charged", *arguments)
+      self._check_refused(stays, "charged", *arguments)
     simulations = [("--simulation", "--trust=none", how) for how in ("--overwrite", "--resume")]
     for arguments in simulations:
-      with self.subTest(arguments):
-        self._check_not_asked_again("charged", *arguments, why=".* with one of private_clusters")
+      self._check_refused("`output_dir` .* with one of private_clusters", "charged", *arguments)
     settings, kept = os.path.join(folder, "config.json"), os.path.join(self.base, "kept.json")
     os.rename(settings, kept)
     for how in ("--overwrite", "--resume"):
-      with self.subTest("without_its_settings", how=how):
-        self._check_not_asked_again("charged", "--trust=none", how)
+      self._check_refused(stays, "charged", "--trust=none", how)
     for arguments in simulations:
-      with self.subTest(arguments, without="its settings"):
-        self._check_not_asked_again("charged", *arguments, why="hold a run of this program")
+      self._check_refused("`output_dir`", "charged", *arguments)
     os.rename(kept, settings)
-    self.assertEqual(_read(folder, "journal", "releases.jsonl"), before)
     self._run("charged", "--trust=none", "--resume")
-    self.assertStartsWith(_read(folder, "journal", "releases.jsonl"), before)
+    self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
 
   def test_a_simulation_where_it_is_asked_for(self):
-    folder, _ = self._run("simulation", "--simulation")
-    rows = list(csv.DictReader(_read(folder, "results.csv").splitlines()))
-    accuracies = [float(row["value"]) for row in rows if row["metric"] == "accuracy"]
-    self.assertLen(accuracies, 4)
-    for accuracy in accuracies:
-      # The mean over the three clients with rows for training and testing, one of which each.
-      self.assertAlmostEqual(3 * accuracy, round(3 * accuracy), places=5)
+    folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
+    rows = run_folder.rows(folder, "results.csv")
+    accuracies = np.array([float(row["value"]) for row in rows if row["metric"] == "accuracy"])
+    # The mean over the three clients with rows for training and testing, one of which each.
+    np.testing.assert_allclose(3 * accuracies, np.round(3 * accuracies), atol=1e-5)
+    self.assertLen(accuracies, 2)
     self.assertNotIn("adjusted_rand_index", {row["metric"] for row in rows})
 
-  @parameterized.named_parameters(
-      ("a schema for other data", ("--dataset=digits",),
-       "`schema` must be left out with `dataset` digits, got one for tables with the column 'y'"),
-      ("no schema", ("--schema=/no/file",),
-       "`schema` must be a file that can be read .*, got '/no/file'"),
-      ("a broken schema", (f"--schema={__file__}",), "`schema` "),
-      ("a number of clients", ("--num_clients=5",),
-       "`num_clients` must be left out for `dataset` files, got 5"),
-      ("a partition", ("--partition=iid",),
-       "`partition` must be left out for files, one per client, got 'iid'"),
-      ("a number of groups", ("--num_groups=2",),
-       "`num_groups` must be left out for files, one per client, got 2"),
-      ("a size of images", ("--image_size=7",), "`image_size` must be left out but with"),
-      ("clusters", ("--num_clusters=6",), "`num_clusters` must be at most the 5 clients, got 6"),
-      ("shares of noise", ("--trust=none", "--min_clients=6"),
-       "`min_clients` must be at most the 5 clients, got 6"),
-      ("budgets", ("--epsilon=4,8",), "`epsilon` must be one without `simulation`"),
-      ("seeds", ("--num_seeds=2",), "`num_seeds` must be one without `simulation`"),
-      ("no budget", ("--epsilon=inf",), "`epsilon` must be a finite number > 0, got inf"),
-      ("a model of images", ("--model=cnn",), "`model` must be .*mlp.* for features of"),
-      ("a folder", ("--data_dir=/no/folder",), "`data_dir` must be a folder .*/no/folder"),
+  @parameterized.parameters(
+      ("schema", "--dataset=digits"), ("schema", "--schema=/no/file"),
+      ("schema", f"--schema={__file__}"), ("num_clients", "--num_clients=5"),
+      ("partition", "--partition=iid"), ("num_groups", "--num_groups=2"),
+      ("image_size", "--image_size=7"), ("num_clusters", "--num_clusters=6"),
+      ("min_clients", "--trust=none", "--min_clients=6"), ("epsilon", "--epsilon=4,8"),
+      ("num_seeds", "--num_seeds=2"), ("epsilon", "--epsilon=inf"), ("model", "--model=cnn"),
+      ("data_dir", "--data_dir=/no/folder"),
   )
-  def test_refuses(self, arguments, message):
-    with self.assertRaisesRegex(launch.InputError, f"^{message}"):
-      self._run("refused", *arguments)
+  def test_refuses(self, name, *arguments):
+    self._check_refused(f"^`{name}`", "refused", *arguments)
     self.assertNotIn("refused", os.listdir(self.base))
 
   def test_needs_a_folder(self):
-    with self.assertRaisesRegex(
-        launch.InputError, "^`data_dir` must name the folder with the clients' files, got None"
-    ):
-      in_process.run_main(
-          private_clusters.main, *_OF_FILES, f"--schema={self.schema}",
-          f"--output_dir={os.path.join(self.base, 'refused')}",
-      )
+    flags = [flag for flag in self.flags if "data_dir" not in flag]
+    with self.assertRaisesRegex(launch.InputError, "^`data_dir`"):
+      in_process.run_main(private_clusters.main, *flags, f"--output_dir={self.base}/refused")
 
   def test_only_a_simulation_needs_rows(self):
     empty = self._write_tables("empty", {"a.csv": "", "b.csv": "1,u,0,train\n"})
-    with self.assertRaisesRegex(
-        launch.InputError, "^`data_dir` must hold a client with rows for training and for testing"
-    ):
-      self._run("refused", "--simulation", data_dir=empty)
-    self._run("of no rows", "--epsilon=1", data_dir=empty)
+    self._check_refused("^`data_dir`", "refused", "--simulation", empty)
+    self._run("of no rows", empty)
 
 
 if __name__ == "__main__":

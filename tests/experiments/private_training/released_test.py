@@ -1,7 +1,5 @@
 """What is released follows from the noisy answers and public numbers, and from nothing else."""
 
-import os
-
 from absl.testing import absltest
 import numpy as np
 
@@ -12,6 +10,7 @@ from fl_clustering.engine import client_files
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.tasks import own_clients
+from tests.experiment_shell import run_folder
 
 _NUM_CLIENTS = 12
 _SETTINGS = plan.PrivateClusters(2, 50.0, 1e-5, rounds=3)
@@ -27,15 +26,6 @@ def _task(seed, prefix):
   return own_clients.task_from_arrays(clients, "logistic", num_classes=3)
 
 
-def _files(folder):
-  found = {}
-  for path, _, names in os.walk(folder):
-    for name in names:
-      with open(os.path.join(path, name), "rb") as file:
-        found[os.path.relpath(os.path.join(path, name), folder)] = file.read()
-  return found
-
-
 class ReleasedTest(absltest.TestCase):
 
   def _released(self, task, journal, noise_seed=None):
@@ -47,7 +37,7 @@ class ReleasedTest(absltest.TestCase):
     )
     released.write(folder, {"num_clusters": 2}, _SETTINGS, task.model, "of a test", trained)
     released_page.write(folder)
-    return _files(folder)
+    return run_folder.files(folder)
 
   def test_other_clients_with_the_same_answers_are_released_as_the_same_bytes(self):
     self.enter_context(runtime.LocalRuntime())

@@ -1,5 +1,7 @@
+import functools
 import os
 import statistics
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -12,15 +14,23 @@ from experiments.private_training import simulation
 from tests.experiments.private_training import sample_runs
 
 
+def _tidy(**changes):
+  with tempfile.TemporaryDirectory() as folder:
+    run = sample_runs.write_simulation(folder, **changes)
+    return tidy_experiment.tidy(simulation.EXPERIMENT, run), run.document
+
+
+def _frames(**changes):
+  return simulation.EXPERIMENT.summarise(*_tidy(**changes))
+
+
+_usual = functools.cache(_frames)
+
+
 class SummaryTest(parameterized.TestCase):
 
-  def _frames(self, **changes):
-    run = sample_runs.write_simulation(self.create_tempdir().full_path, **changes)
-    tidy = tidy_experiment.tidy(simulation.EXPERIMENT, run)
-    return simulation.EXPERIMENT.summarise(tidy, run.document)
-
   def test_methods_have_means_over_seeds(self):
-    rows = self._frames()["methods"].set_index("method")
+    rows = _usual()["methods"].set_index("method")
 
     ours = rows.loc["private clusters"].set_index("epsilon").loc[2.0]
     self.assertEqual(ours["planning number"], 0.41)
@@ -29,41 +39,31 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(other[["epsilon", "planning number", "adjusted Rand index"]].isna().sum(), 3)
 
   def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
-    rows = self._frames()["comparisons"].set_index(["against", "epsilon"])
+    rows = _usual()["comparisons"].set_index(["against", "epsilon"])
 
-    self.assertLen(rows, 4)
     row = rows.loc[("DP-FedAvg: fine-tuned", 2.0)]
-    gains = [
-        100 * (
-            sample_runs.score(0.8865, "private_ifca", 2.0, seed)
-            - sample_runs.score(0.8305, "dp_fedavg", 2.0, seed)
-        )
-        for seed in range(3)
-    ]
+    ours, other = (
+        np.array([sample_runs.score(mean, method, 2.0, seed) for seed in range(3)])
+        for mean, method in ((0.8865, "private_ifca"), (0.8305, "dp_fedavg"))
+    )
+    gains = (100 * (ours - other)).tolist()
     self.assertAlmostEqual(row["gain"], statistics.fmean(gains))
-    np.testing.assert_allclose(
-        list(row[["low", "high"]]),
-        intervals.interval(
-            statistics.fmean(gains), [(statistics.variance(gains) / 3, 2)], num_comparisons=4
-        ),
+    interval = intervals.interval(
+        statistics.fmean(gains), [(statistics.variance(gains) / 3, 2)], num_comparisons=4
     )
+    np.testing.assert_allclose(list(row[["low", "high"]]), interval)
     self.assertEqual((row["seeds"], row["lost"]), (3, 3))
-    self.assertEqual(
-        rows["verdict"].to_dict(),
-        {
-            ("DP-FedAvg: fine-tuned", 8.0): "better", ("DP-FedAvg: fine-tuned", 2.0): "unclear",
-            ("IFCA, no privacy: accuracy", 8.0): "unclear",
-            ("IFCA, no privacy: accuracy", 2.0): "worse",
-        },
-    )
+    self.assertEqual(rows["verdict"].to_dict(), {
+        ("DP-FedAvg: fine-tuned", 8.0): "better", ("DP-FedAvg: fine-tuned", 2.0): "unclear",
+        ("IFCA, no privacy: accuracy", 8.0): "unclear",
+        ("IFCA, no privacy: accuracy", 2.0): "worse",
+    })
 
   def test_a_seed_without_a_partner_is_not_compared(self):
-    run = sample_runs.write_simulation(self.create_tempdir().full_path)
-    tidy = tidy_experiment.tidy(simulation.EXPERIMENT, run)
+    tidy, document = _tidy()
     results = tidy["results"]
-    lost = (results["method"] == "ifca") & (results["seed"] == 1)
-    tidy["results"] = results[~lost]
-    rows = simulation.EXPERIMENT.summarise(tidy, run.document)["comparisons"]
+    tidy["results"] = results[(results["method"] != "ifca") | (results["seed"] != 1)]
+    rows = simulation.EXPERIMENT.summarise(tidy, document)["comparisons"]
 
     self.assertEqual(
         rows.groupby("against")["seeds"].unique().map(list).to_dict(),
@@ -72,24 +72,21 @@ class SummaryTest(parameterized.TestCase):
     self.assertTrue(rows[rows["seeds"] < 3][["low", "high"]].isna().all(axis=None))
 
   @parameterized.named_parameters(
-      ("better", {}, "better"),
+      ("better", {}, ["better"]),
       ("worse", {"changes": {
           ("private_ifca", 8.0, seed, "finetuned_accuracy"): 0.5 + 0.001 * seed
           for seed in range(3)
-      }}, "worse"),
-      ("two_seeds", {"num_seeds": 2}, "unclear"),
-      ("one_cluster", {"num_clusters": 1}, None),
-      ("only_ours", {"methods": ("private_ifca",)}, None),
-      ("only_without_noise", {"methods": ("ifca", "fedavg")}, None),
+      }}, ["worse"]),
+      ("two_seeds", {"num_seeds": 2}, ["unclear"]), ("one_cluster", {"num_clusters": 1}, []),
+      ("only_ours", {"methods": ("private_ifca",)}, []),
+      ("only_without_noise", {"methods": ("ifca", "fedavg")}, []),
   )
-  def test_headline(self, changes, verdict):
-    headline = self._frames(**changes)["headline"]
-
-    found = headline["verdict"].tolist() if len(headline) else []
-    self.assertEqual(found, [verdict] * bool(verdict))
+  def test_headline(self, changes, verdicts):
+    headline = _frames(**changes)["headline"]
+    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], verdicts)
 
   def test_what_has_no_budget_is_the_same_at_each(self):
-    rows = self._frames()["scores"].set_index(["score", "method", "epsilon"]).sort_index()
+    rows = _usual()["scores"].set_index(["score", "method", "epsilon"]).sort_index()
 
     for epsilon in (2.0, 8.0):
       row = rows.loc[("adjusted Rand index", "IFCA, no privacy", epsilon)]
@@ -99,8 +96,7 @@ class SummaryTest(parameterized.TestCase):
     self.assertLess(low, high)
 
   def test_clusters_and_rounds_are_of_the_first_training(self):
-    frames = self._frames(seed=5)
-
+    frames = _frames(seed=5)
     self.assertEqual(frames["clusters"]["clients"].tolist(), [800.0])
     self.assertEqual(frames["rounds"]["value"].tolist(), [105.0])
 

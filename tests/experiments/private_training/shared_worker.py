@@ -1,0 +1,20 @@
+"""One worker for all runs of a test's process: most of a short run would go by starting one."""
+
+import functools
+import unittest
+from unittest import mock
+
+from fl_clustering import runtime
+
+
+class _SharedWorker(runtime.LocalRuntime):
+
+  def __exit__(self, *unused_exception):
+    pass
+
+
+def use():
+  """Has the runs of a module's tests share a worker, which ends with them."""
+  worker = functools.cache(_SharedWorker)
+  unittest.enterModuleContext(mock.patch.object(runtime, "LocalRuntime", worker))
+  unittest.addModuleCleanup(lambda: worker().close())
