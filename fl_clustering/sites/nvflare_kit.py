@@ -77,8 +77,8 @@ _LOG = {
     }},
     "loggers": {"root": {"level": "INFO", "handlers": ["stream"]}},
 }
-# A job's process reaches the one that started it by a port on the loopback.  There, too, both show
-# certificates: else any account of the machine gives the job orders in the server's name.
+# A job's process reaches the one that started it by a port on the loopback.  Both show certificates
+# there, too: otherwise any account of the machine could give orders in the server's name.
 _CONNECTIONS = {"internal": {
     "scheme": "tcp", "resources": {"host": "localhost", "connection_security": "mtls"},
 }}

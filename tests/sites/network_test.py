@@ -42,7 +42,7 @@ except ImportError:
 _COLUMNS = tuple("abcde")
 _NAMES = sample_sites.NAMES[:3]
 _K = 4
-# The first words to NVFlare's server, and to what waits for a job's process: a frame of 16 bytes, of
+# The first words to NVFlare's server, and to the port for a job's process: a frame of 16 bytes, of
 # type 4.
 _GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 _HELLO = bytes((0, 0, 0, 16, 0, 0, 4, *(0,) * 9))
@@ -179,9 +179,10 @@ class NetworkTest(absltest.TestCase):
     proxies = {name: self._proxy(name, port) for name in _NAMES}
     joined = self._join_all(fingerprint)
     fit = self._fit("--output_dir=out")
-    asked = [self._asked(port, _GET, fit)]
+    answered = [self._answered(port, _GET, fit)]
     for process in (joined["north"], fit):
-      asked.append(self._asked(self._port_for_jobs(process, port, fit), _HELLO, fit))
+      own = self._port_for_jobs(process, port, fit)
+      answered.append(self._answered(own, _HELLO, fit))
     output = self._ended(fit)
     for process in joined.values():
       process.send_signal(signal.SIGTERM)
@@ -197,10 +198,9 @@ class NetworkTest(absltest.TestCase):
       self.assertEqual(self._log(name).count("requests of others than the server are refused"), 2)
     # Without a certificate no port says anything: not the server's, and on the loopback neither
     # that of a site's client for its job's process nor that of the server.
-    for answers, known in zip(asked, (b"HTTP/1.1 ", b"north", b"server")):
-      self.assertIn(known, answers["site"])
-      self.assertEmpty(answers["in the clear"])
-      self.assertEmpty(answers["stranger"])
+    for (who, answer), known in zip(answered, (b"HTTP/1.1 ", b"north", b"server"), strict=True):
+      self.assertEqual(who, "a site", f"{known}")
+      self.assertIn(known, answer)
 
   @nightly.only
   def test_views_have_the_bits_of_one_process(self):
@@ -382,28 +382,25 @@ class NetworkTest(absltest.TestCase):
       time.sleep(0.1)
     return self.fail("there was no port")
 
-  def _asked(self, port, message, fit):
-    """Returns what a port answers: in the clear, to a stranger, and to a site's certificate."""
+  def _answered(self, port, message, fit):
+    """Returns who is answered at a port, of those who ask one after the other, and what."""
     stranger, site = (
         ssl.create_default_context(cafile=self._path("keys_east", "rootCA.pem")) for _ in range(2)
     )
     site.load_cert_chain(
         self._path("keys_east", "client.crt"), self._path("keys_east", "client.key")
     )
-    answers = {}
-    for who, context in (("in the clear", None), ("stranger", stranger), ("site", site)):
-      connection = self._connected(port, fit)
-      with connection:
-        try:
+    for who, context in (("in the clear", None), ("a stranger", stranger), ("a site", site)):
+      with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(self._connected(port, fit))
+        with contextlib.suppress(OSError):  # Whether it comes to that is a matter of time.
           if context is not None:
             context.check_hostname = False  # A site's certificate is that of no host.
-            connection = context.wrap_socket(connection)
-          with connection:
-            connection.sendall(message)
-            answers[who] = connection.recv(1000)
-        except OSError:  # Whether it comes to that is a matter of time.
-          answers[who] = b""
-    return answers
+            connection = stack.enter_context(context.wrap_socket(connection))
+          connection.sendall(message)
+          if answer := connection.recv(1000):
+            return who, answer
+    return self.fail("there was no answer")
 
   def _connected(self, port, fit):
     while fit.poll() is None:
