@@ -275,7 +275,7 @@ class FolderTest(parameterized.TestCase):
 
   def test_missing_cells_become_means_over_all_clients(self):
     self._write_sites()
-    self._write("b", "y", "w", ["", -8])
+    self._write("b", "y", "w", ['""', -8])
     document = views.to_json(views.strict(self.folder))
     for resource in document["resources"]:
       resource["schema"]["missing"] = "mean"
