@@ -71,8 +71,8 @@ def _in_order(frame: pd.DataFrame, column: str, values: Iterable[str]) -> pd.Dat
 def _of_clients(part: str) -> dict[str, str]:
   return {
       "mean": f"{part}_accuracy_mean", "sd": f"{part}_accuracy_sd", "p10": f"{part}_accuracy_p10",
-      "best": f"{part}_accuracy_max", "at target": f"{part}_share_at_target",
-      "recall": f"{part}_recall_mean", "pooled": f"{part}_pooled_accuracy",
+      "at target": f"{part}_share_at_target", "recall": f"{part}_recall_mean",
+      "pooled": f"{part}_pooled_accuracy",
   }
 
 
