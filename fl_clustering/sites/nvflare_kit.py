@@ -80,7 +80,7 @@ _LOG = {
 # A job's process reaches the one that started it by a port on the loopback.  Both show certificates
 # there, too: otherwise any account of the machine could give orders in the server's name.
 _CONNECTIONS = {"internal": {
-    "scheme": "tcp", "resources": {"host": "localhost", "connection_security": "mtls"},
+    "scheme": "tcp", "resources": {"host": "127.0.0.1", "connection_security": "mtls"},
 }}
 # What a site's folder `local` holds: these files with these contents, and no others.
 LOCKED: Mapping[str, Any] = {

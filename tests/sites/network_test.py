@@ -125,7 +125,7 @@ class NetworkTest(absltest.TestCase):
     )
     port = _free_port()
     self._run(
-        "experiments.federation", "--kits=federation.json", "--host=localhost", f"--port={port}",
+        "experiments.federation", "--kits=federation.json", "--host=127.0.0.1", f"--port={port}",
         "--output_dir=kits",
     )
     return port, output.split("fingerprint: ")[1].split("\n")[0]
@@ -405,7 +405,7 @@ class NetworkTest(absltest.TestCase):
   def _connected(self, port, fit):
     while fit.poll() is None:
       try:
-        return socket.create_connection(("localhost", port), timeout=60)
+        return socket.create_connection(("127.0.0.1", port), timeout=60)
       except OSError:
         time.sleep(0.1)
     return self.fail("there was no server")

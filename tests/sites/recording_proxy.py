@@ -46,7 +46,7 @@ class RecordingProxy:
   async def _serve(self, reader, writer):
     try:
       from_server, to_server = await asyncio.open_connection(
-          "localhost", self._target, ssl=self._calling
+          "127.0.0.1", self._target, ssl=self._calling
       )
     except OSError:  # It isn't there yet.
       writer.close()
