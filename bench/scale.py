@@ -260,7 +260,7 @@ def _run(clients: _Clients, table: _Table, what: str) -> None:
   everyone, everywhere = [engine.clients], np.zeros(num_clients, int)
   start = rounds(1, engine.initial_vectors(1, np.random.default_rng(5)), everyone, per_round)
   lap(f"{_ROUNDS} rounds", _ROUNDS * per_round)
-  sketches = engine.sketches(start[0], engine.clients, _SKETCH_SIZE)
+  sketches = engine.sketches(engine.clients, _SKETCH_SIZE)
   lap("sketches", num_clients)
   labels = _kmeans(sketches)
   lap(

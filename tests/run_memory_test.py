@@ -35,8 +35,7 @@ class _Engine:
   def training_cost(self, clients, num_epochs):
     return cost.Cost(num_epochs * len(clients))
 
-  def sketches(self, vector, clients, size):
-    del vector
+  def sketches(self, clients, size):
     found = np.zeros((len(clients), size), np.float32)
     found[np.arange(len(clients)), clients % _NUM_GROUPS] = 1
     return found

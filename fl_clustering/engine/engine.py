@@ -8,7 +8,6 @@ what all of it costs.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from fl_clustering.engine import client_moments
 from fl_clustering.engine import client_sketches
 from fl_clustering.engine import client_subspaces
 from fl_clustering.engine import cluster_training
-from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import counted_clients
 from fl_clustering.engine import evaluation
 from fl_clustering.engine import participation
 from fl_clustering.engine import personal_training
@@ -30,28 +29,12 @@ if TYPE_CHECKING:
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
 
-# Numbers travel as float32.
-_BYTES_PER_NUMBER = 4
 
-
-class Engine:
+class Engine(counted_clients.CountedClients):
   """Trains and evaluates models on the clients of one task.
 
-  A client is its place among all clients of the task.  Where several are asked for, they are an
-  int64 array.
-
   Attributes:
-    clients: The clients that train: 0, 1, and so on.
-    new_clients: The clients that come after the training, which follow them.
-    client_ids: The ids of the clients that train.
-    new_client_ids: The ids of the others.
-    num_examples: All clients' numbers of training examples, int64.
-    validated: Those of `clients` that have validation examples.
     files: Where each client's data are.
-    model: The task's model.
-    seed: The run's seed.
-    schedule: The run's rounds, for methods that plan for all of them; None if none does.
-    cost: What the clients have done so far.
   """
 
   def __init__(
@@ -72,49 +55,14 @@ class Engine:
       seed: The run's seed, from which each local training gets its random numbers.
       schedule: The run's rounds.
     """
-    self.client_ids = task.client_ids
-    self.new_client_ids = task.new_client_ids
-    self.clients = np.arange(len(task.clients))
-    self.new_clients = np.arange(len(task.clients), len(task.all_clients))
     self.files = client_files.write_client_files(task, data_dir)
-    self.num_examples = self.files.num_examples
-    self.validated = np.array(sorted(self.files.validation), np.int64)
-    self.model = task.model
-    self.seed = seed
-    self.schedule = schedule
-    self.cost = cost_lib.Cost()
+    super().__init__(
+        task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,
+        np.array(sorted(self.files.validation), np.int64), local_training.batch_size, seed,
+        schedule,
+    )
     self._local_training = local_training
     self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
-
-  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
-    """Returns the cost of sending clients a model each and getting it back trained.
-
-    Args:
-      clients: The clients; one that trains several models is there several times.
-      num_epochs: Passes of a client over its data.
-    """
-    steps = int(-(-self.num_examples[clients] // self._local_training.batch_size).sum())
-    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
-
-  def _count_training(
-      self,
-      losses: Sequence[participation.ClientLosses],
-      num_epochs: int,
-      already_sent: bool = False,
-  ) -> None:
-    trained = np.concatenate([of_model.clients for of_model in losses])
-    cost = self.training_cost(trained, num_epochs)
-    self.cost += dataclasses.replace(cost, bytes_down=0) if already_sent else cost
-
-  def _count_bytes(self, down: int = 0, up: int = 0) -> None:
-    """Counts so many numbers that clients are sent, and that they send."""
-    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
-
-  def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns models as they are before any training, float32 of shape (num_models, P)."""
-    drawn = [self.model.initial_parameters(rng) for _ in range(num_models)]
-    return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
   def train(
       self,
@@ -140,7 +88,7 @@ class Engine:
       divergence.TrainingDiverged: If a loss or weight is not finite; so do the three below.
     """
     new_vectors, losses = self._training.train(vectors, members, round_)
-    self._count_training(losses, round_.num_epochs, already_sent)
+    self._count_training(_clients_of(losses), round_.num_epochs, down=not already_sent)
     return new_vectors, losses
 
   def train_members(
@@ -157,7 +105,7 @@ class Engine:
       losses.
     """
     new_vectors, own, losses = self._training.train_members(vectors, members, round_)
-    self._count_training(losses, round_.num_epochs)
+    self._count_training(_clients_of(losses), round_.num_epochs)
     return new_vectors, own, losses
 
   def train_each(
@@ -178,7 +126,7 @@ class Engine:
       training losses, in the same order.
     """
     trained, losses = self._training.train_each(vectors, clients, round_)
-    self._count_training([losses], round_.num_epochs)
+    self._count_training(losses.clients, round_.num_epochs)
     return trained, losses
 
   def train_alone(
@@ -203,9 +151,7 @@ class Engine:
     )
     made = []
     for round_, of_round, matrices in zip(rounds, losses, confusions):
-      cost = self.training_cost(round_.clients, round_.num_epochs)
-      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
-      self.cost += cost
+      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
       made.append(participation.AloneRound(of_round, matrices, cost))
     return vectors, made
 
@@ -245,8 +191,7 @@ class Engine:
         how, shares,
     )
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    cost = self.training_cost(losses.clients, num_epochs)
-    self.cost += dataclasses.replace(cost, bytes_down=0, bytes_up=0)
+    self._count_training(losses.clients, num_epochs, down=False, up=False)
     num_sent = len(losses.clients) * num_shared
     self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses
@@ -324,18 +269,16 @@ class Engine:
     )
     return found
 
-  def sketches(self, vector: np.ndarray, clients: np.ndarray, size: int) -> np.ndarray:
+  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     """Returns what a linear probe learns of the clients' training data, projected at random.
 
     Args:
-      vector: The model, which plays no part: the probe starts from zero.
       clients: The clients, whether they were in training or not.
       size: How many numbers a client sends.
 
     Returns:
       Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
     """
-    del vector
     self._count_bytes(up=len(clients) * size)
     return client_sketches.sketches(self.model, self.files, clients, size)
 
@@ -357,3 +300,8 @@ class Engine:
     found = client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
+
+
+def _clients_of(losses: Sequence[participation.ClientLosses]) -> np.ndarray:
+  """Returns the clients of all models, one that trained several of them several times."""
+  return np.concatenate([of_model.clients for of_model in losses])

@@ -7,7 +7,6 @@ random, and the same again on the same device.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
@@ -15,7 +14,7 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import counted_clients
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine_jax import blocks as blocks_lib
@@ -31,26 +30,11 @@ if TYPE_CHECKING:
 # The same random numbers whether one device draws them or several.
 jax.config.update("jax_threefry_partitionable", True)
 
-# Numbers travel as float32.
-_BYTES_PER_NUMBER = 4
 _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
 
 
-class Engine:
-  """Trains and evaluates models on clients; its verbs are those of `engine.Engine`.
-
-  Attributes:
-    clients: The clients that train: 0, 1, and so on.
-    new_clients: The clients that come after the training, which follow them.
-    client_ids: The ids of the clients that train.
-    new_client_ids: The ids of the others.
-    num_examples: All clients' numbers of training examples, int64.
-    validated: Those of `clients` that have validation examples.
-    model: The model without its parameters.
-    seed: The run's seed.
-    schedule: The run's rounds, for methods that plan for all of them; None if none does.
-    cost: What the clients have done so far.
-  """
+class Engine(counted_clients.CountedClients):
+  """Trains and evaluates models on clients; its verbs are those of `engine.Engine`."""
 
   def __init__(
       self,
@@ -82,39 +66,17 @@ class Engine:
     """
     if not model.layers:
       raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
-    num_clients = len(client_ids) - num_new_clients
-    self.clients = np.arange(num_clients)
-    self.new_clients = np.arange(num_clients, len(client_ids))
-    self.client_ids = tuple(client_ids[:num_clients])
-    self.new_client_ids = tuple(client_ids[num_clients:])
-    self.num_examples = parts[_TRAIN].counts
-    self.validated = np.zeros(0, np.int64)
-    if _VALIDATION in parts:
-      self.validated = np.flatnonzero(parts[_VALIDATION].counts[:num_clients])
-    self.model = model
-    self.seed = seed
-    self.schedule = schedule
-    self.cost = cost_lib.Cost()
+    validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
+    super().__init__(
+        model, client_ids, num_new_clients, parts[_TRAIN].counts, np.flatnonzero(validated),
+        batch_size, seed, schedule,
+    )
     self._all_ids = client_ids
     self._parts = parts
     self._blocks = blocks
     self._how = client_training.How(
         model, 1, batch_size, learning_rate, int(self.num_examples.max()), blocks
     )
-
-  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
-    """Returns the cost of sending clients a model each and getting it back trained."""
-    steps = int(-(-self.num_examples[clients] // self._how.batch_size).sum())
-    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
-
-  def _count_bytes(self, down: int = 0, up: int = 0) -> None:
-    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
-
-  def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns models as they are before any training, float32 of shape (num_models, P)."""
-    drawn = [self.model.initial_parameters(rng) for _ in range(num_models)]
-    return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
   def _key(self, number: int) -> jax.Array:
     seed = randomness.stateless_seed(self.seed, "local_training", number)
@@ -174,8 +136,7 @@ class Engine:
       where = f"round {round_.number}" + (f", cluster {k}" if len(vectors) > 1 else "")
       self._check(of_model, where)
       divergence.check_vector(trained[k], where)
-    cost = self.training_cost(clients, round_.num_epochs)
-    self.cost += dataclasses.replace(cost, bytes_down=0) if already_sent else cost
+    self._count_training(clients, round_.num_epochs, down=not already_sent)
     return trained, losses
 
   def _check(self, losses: participation.ClientLosses, where: str) -> None:
@@ -200,7 +161,7 @@ class Engine:
     losses = participation.ClientLosses(clients, values)
     self._check(losses, f"round {round_.number}")
     self._check_own(own, clients, round_.number)
-    self.cost += self.training_cost(clients, round_.num_epochs)
+    self._count_training(clients, round_.num_epochs)
     return own, losses
 
   def _of_block(
@@ -246,9 +207,7 @@ class Engine:
     for round_, of_round, matrices in zip(rounds, losses, confusions):
       of_clients = participation.ClientLosses(round_.clients, of_round[round_.clients])
       self._check(of_clients, f"round {round_.number}")
-      cost = self.training_cost(round_.clients, round_.num_epochs)
-      cost = dataclasses.replace(cost, bytes_down=0, bytes_up=0)
-      self.cost += cost
+      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
       made.append(participation.AloneRound(of_round, matrices, cost))
     self._check_own(vectors, self.clients, rounds[-1].number)
     return vectors, made
@@ -305,9 +264,8 @@ class Engine:
     models = np.arange(len(vectors))
     return self._confusions(vectors, models, np.zeros_like(models), _GLOBAL)
 
-  def sketches(self, vector: np.ndarray, clients: np.ndarray, size: int) -> np.ndarray:
+  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     """Returns what the clients send of their data, not private, float32 of shape (n, size)."""
-    del vector  # It is a probe's, whatever the model.
     self._count_bytes(up=len(clients) * size)
     return sketches_lib.sketches(
         self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size

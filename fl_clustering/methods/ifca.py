@@ -53,7 +53,7 @@ def _grouped(
 ) -> np.ndarray:
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
   if settings.representation == grouping.SKETCH:
-    clusters = group(one_shot.sketches(engine, pretrained, engine.clients), rng).clusters
+    clusters = group(one_shot.sketches(engine, engine.clients), rng).clusters
     assert engine.schedule is not None  # Runs have one.
     round_ = participation.round_of(
         engine.schedule, len(engine.clients), participation.grouping_round(engine.schedule)

@@ -55,11 +55,9 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
   return method.Method(initialize, method.TrainClusters(engine), place)
 
 
-def sketches(
-    engine: engine_lib.Engine, pretrained: method.Pretrained, clients: np.ndarray
-) -> client_weights.ClientWeights:
+def sketches(engine: engine_lib.Engine, clients: np.ndarray) -> client_weights.ClientWeights:
   """Returns the clients' sketches in place of their weights; not private."""
-  found = engine.sketches(pretrained.vector, clients, grouping_lib.SKETCH_SIZE)
+  found = engine.sketches(clients, grouping_lib.SKETCH_SIZE)
   return client_weights.ClientWeights(clients, found, np.zeros(found.shape[1], np.float32))
 
 
@@ -67,7 +65,7 @@ def _by_sketches(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> 
   """Returns the method that groups once by sketches; a new client joins the nearest mean."""
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    of_clients = sketches(engine, pretrained, engine.clients)
+    of_clients = sketches(engine, engine.clients)
     assignment = grouping(of_clients, rng)
     cluster_assignment.check_covers(assignment.clusters, engine.clients)
     return method.ClusterState(
@@ -82,7 +80,8 @@ def _by_sketches(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
-    found = sketches(engine, pretrained, clients).vectors
+    del pretrained
+    found = sketches(engine, clients).vectors
     distances = np.linalg.norm(found[:, None] - state.memory["centers"], axis=2)
     return new_clients.in_cluster(state.vectors, distances.argmin(axis=1))
 

@@ -34,7 +34,7 @@ def setUpModule():
 
 
 def _sketches(clients):
-  return _engine.sketches(np.zeros(_task.num_parameters, np.float32), clients, _SIZE)
+  return _engine.sketches(clients, _SIZE)
 
 
 class ClientSketchesTest(absltest.TestCase):

@@ -182,9 +182,7 @@ class EqualEnginesTest(parameterized.TestCase):
 
   def test_sketches_are_the_same_but_for_the_projection(self):
     task = _task()
-    found = _of_jax(task, clients_per_block=4).sketches(
-        _vectors(task, 1)[0], letters.clients("bea"), 16
-    )
+    found = _of_jax(task, clients_per_block=4).sketches(letters.clients("bea"), 16)
     projection = np.random.default_rng((20, 23)).standard_normal((7850, 16), np.float32)
     with mock.patch.object(tf.random, "stateless_normal", return_value=projection):
       for sketch, client in zip(found, "bea"):
@@ -299,7 +297,7 @@ for devices in (jax.devices()[:1], jax.devices()):
   trained, _ = engine.train(vectors, members, participation.Round(1, np.arange(5), 2))
   each, _ = engine.train_each(vectors, np.array([4, 0]), participation.Round(1, np.arange(5), 2))
   losses = engine.losses(vectors, np.arange(5))
-  sketches = engine.sketches(vectors[0], np.arange(5), 16)
+  sketches = engine.sketches(np.arange(5), 16)
   found.append((trained, each, losses, sketches))
 print(len(jax.devices()), *(np.abs(one - other).max() for one, other in zip(*found)))
 """
