@@ -1,122 +1,66 @@
 """Whole private fits of federated k-means and multi-view k-means, to be audited.
 
-All clients are in this process.  All of a fit but its transport is the code of real
-federations: the clients' files, TensorFlow's computation of a client's totals, their limits,
-the shares of the noise, how the server reads the sum, and what it makes of it.  Instead of
-TFF, which takes far longer, NumPy adds up the clients' messages with the same modulus.
+All of a fit is the code of real federations: what a client computes of its points, its limits, the
+shares of the noise, how the server reads the sum, and what it makes of it.  The clients are in this
+process, as `secure_sums.PointArrays`, whose sums have the same bits as those through TFF.
 """
 
+from __future__ import annotations
+
 import dataclasses
-import functools
-import tempfile
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
-import tensorflow as tf
 
 from bench import audited_sums
-from dp_clustering import noise
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as multiview_fit
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
-_NUM_CLIENTS = 4  # Of both data sets.
+if TYPE_CHECKING:
+  from dp_clustering import noise
 
 
-def _build_local_answers(
-    source: point_files.PointSource, query_type: Any, client_totals: Callable[..., tf.Tensor]
-) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `point_files.build_round` takes; returns a function without TFF.
-
-  It takes a query and the clients, whose values are stacked, and returns their totals, before
-  the shares of the noise are added.
-  """
-  del query_type  # TensorFlow sees it.
-
-  @tf.function
-  def answers(query: Any, clients: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:
-    rows = zip(*(tf.unstack(values, num=_NUM_CLIENTS) for values in clients.values()))
-    return [client_totals(query, source.read(dict(zip(clients, row)))) for row in rows]
-
-  return answers
-
-
-# Without its cache, which is for TFF's computations.
-_build_question_round = point_files.build_question_round.__wrapped__
-
-
-@functools.cache
-def _local_answers(*arguments: Any) -> Callable[..., list[tf.Tensor]]:
-  """Takes what `point_files.build_question_round` takes."""
-  with mock.patch.object(point_files, "build_round", _build_local_answers):
-    return _build_question_round(*arguments)
-
-
-class _LocalRounds:
-  """The rounds of one fit, without TFF.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Neighbours(secure_sums.PointArrays):
+  """The clients of one of two data sets, which answer every question about the other one too.
 
   Attributes:
-    exact: The clients' totals in the last round without noise, added up over the first data
-      set and over the second one.
+    other: What the last client has in the other data set, shape (n, d).
+    is_second: Whether the other data set is the first one.
+    num_without_share: How many of the first clients leave out their share of the noise.
+    exact: The totals of the last question without noise, over the first data set and over the
+      second one.
   """
 
-  def __init__(
-      self, data_sets: Sequence[point_files.PointFiles], num_without_share: int
-  ) -> None:
-    """Takes both data sets, and how many clients leave out their share."""
-    self._paths = [list(files.by_id.values()) for files in data_sets]
-    # A client of both data sets computes the same in both.
-    clients = {client["path"]: client for files in data_sets for client in files.clients()}
-    self._all_paths = list(clients)
-    self._clients = tf.nest.map_structure(lambda *rows: tf.stack(rows), *clients.values())
-    self._num_without_share = num_without_share
-    self.exact: list[np.ndarray] = []
+  other: np.ndarray
+  is_second: bool
+  num_without_share: int
+  exact: list[np.ndarray] = dataclasses.field(default_factory=list)
 
-  def build(self, *arguments: Any) -> Callable[[Any, Any], np.ndarray]:
-    """Stands in for `point_files.build_question_round`."""
-    return functools.partial(self._sum, _local_answers(*arguments))
-
-  def _sum(
-      self, answers: Callable[..., list[tf.Tensor]], query: Any, clients: Sequence[Any]
+  def total(
+      self, question: secure_sums.Question, sent: Mapping[str, Any],
+      shares: Iterable[np.ndarray] | None = None,
   ) -> np.ndarray:
-    found = answers(tf.nest.map_structure(tf.constant, query), self._clients)
-    totals = {path: array.numpy() for path, array in zip(self._all_paths, found)}
-    self.exact = [sum(totals[path] for path in paths) for paths in self._paths]
-    sum_of_messages = np.int64(0)
-    for index, client in enumerate(clients):
-      message = totals[client["client"]["path"]]
-      if index >= self._num_without_share:
-        message = message + client["share"]
-      sum_of_messages = (sum_of_messages + message) % secure_sums.MODULUS
-    return secure_sums.signed(np, sum_of_messages)
+    *first, last = (self._answer(question, sent, points) for points in self.by_id.values())
+    ends = [last, self._answer(question, sent, self.other)]
+    self.exact[:] = [sum(first) + end for end in (ends[::-1] if self.is_second else ends)]
+    if shares is not None:
+      shares = (
+          share * (index >= self.num_without_share) for index, share in enumerate(shares)
+      )
+    return super().total(question, sent, shares)
 
 
-def _write_data_sets(
-    neighbours: audited_sums.Neighbours,
-    hold: Callable[..., secure_sums.ClientPoints],
-    privacy: Any,
-    directory: str,
-) -> list[point_files.PointFiles]:
-  """Returns both data sets."""
-  first, second = np.array_split(neighbours.without, 2)
-  clients = {"first": first, "second": second, "absent": first[:0], "last": neighbours.added}
-  write_files = functools.partial(point_files.write_files, directory=directory)
-  files: Any = hold(clients, privacy, write_files)
-  return [
-      dataclasses.replace(
-          files, by_id={name: files.by_id[name] for name in ("first", "second", last)})
-      for last in ("absent", "last")
-  ]
-
-
-def _fit_kmeans(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
+def _fit_kmeans(
+    privacy: Any, clients: secure_sums.ClientPoints, noise_source: noise.Source
+) -> None:
   config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
-  private_fit.fit(config, files, noise_source)
+  private_fit.fit(config, clients, noise_source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +76,7 @@ class FederatedFit:
     num_without_share: How many of the first two clients leave out their share of the noise.
     hold: Function of a mapping from client id to points, the privacy and a `secure_sums.Hold`,
       such as `private_fit.hold`.
-    fit: Function of the privacy, the `PointFiles` and a noise source.
+    fit: Function of the privacy, the `ClientPoints` and a noise source.
   """
 
   build_privacy: Callable[..., Any]
@@ -144,26 +88,32 @@ class FederatedFit:
     """Returns how much the releases speak for the second data set."""
     privacy = self.build_privacy(run.budget.epsilon, run.budget.delta)
     noisy_totals = privacy_lib.noisy_totals
-    with tempfile.TemporaryDirectory() as directory:
-      data_sets = _write_data_sets(run.neighbours, self.hold, privacy, directory)
-      rounds = _LocalRounds(data_sets, self.num_without_share)
+    first, second = np.array_split(run.neighbours.without, 2)
+    parts = dict(enumerate([first, second, first[:0], run.neighbours.added]))
 
-      def weighed_totals(*arguments: Any) -> Callable[..., np.ndarray]:
-        answer = noisy_totals(*arguments)
+    def hold_points(mapped: Mapping[Any, np.ndarray]) -> _Neighbours:
+      *others, absent, last = mapped.values()
+      own, other = (last, absent) if run.is_second else (absent, last)
+      return _Neighbours(
+          dict(enumerate([*others, own])), secure_sums.identity(own.shape[1]), other,
+          run.is_second, self.num_without_share,
+      )
 
-        def answer_and_weigh(mu: float, query: Any, stds: Mapping[str, float]) -> np.ndarray:
-          noisy = answer(mu, query, stds)
-          exact = [totals[: len(noisy)] for totals in rounds.exact]
-          run.evidence.add(noisy, exact, query.by_column(stds))
-          return noisy
+    clients: Any = self.hold(parts, privacy, hold_points)
 
-        return answer_and_weigh
+    def weighed_totals(*arguments: Any) -> Callable[..., np.ndarray]:
+      answer = noisy_totals(*arguments)
 
-      with (
-          mock.patch.object(point_files, "build_question_round", rounds.build),
-          mock.patch.object(privacy_lib, "noisy_totals", weighed_totals),
-      ):
-        self.fit(privacy, data_sets[run.is_second], run.noise_source)
+      def answer_and_weigh(mu: float, query: Any, stds: Mapping[str, float]) -> np.ndarray:
+        noisy = answer(mu, query, stds)
+        exact = [totals[: len(noisy)] for totals in clients.exact]
+        run.evidence.add(noisy, exact, query.by_column(stds))
+        return noisy
+
+      return answer_and_weigh
+
+    with mock.patch.object(privacy_lib, "noisy_totals", weighed_totals):
+      self.fit(privacy, clients, run.noise_source)
     return run.evidence.log_ratio
 
 
@@ -180,10 +130,12 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
   ) -> secure_sums.ClientPoints:
     return multiview_fit.hold(clients, widths, privacy, hold_points)
 
-  def fit(privacy: Any, files: point_files.PointFiles, noise_source: noise.Source) -> None:
+  def fit(
+      privacy: Any, clients: secure_sums.ClientPoints, noise_source: noise.Source
+  ) -> None:
     config = multiview_config.MultiViewConfig(
         2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
     )
-    multiview_fit.fit(config, files, widths, noise_source)
+    multiview_fit.fit(config, clients, widths, noise_source)
 
   return FederatedFit(build_privacy, hold=hold, fit=fit)

@@ -12,7 +12,7 @@ def sample_clients(seed=0, sizes=(40, 90, 7, 25), noise=1.0):
   for index, size in enumerate(sizes):
     own = rng.choice(9, 3 + index, replace=False)
     clusters = rng.choice(own, size)
-    clients[f"site {index}"] = CENTERS[clusters] + noise * rng.standard_normal((size, 2))
+    clients[str(index)] = CENTERS[clusters] + noise * rng.standard_normal((size, 2))
   return clients
 
 

@@ -144,7 +144,7 @@ class SensitivityTest(parameterized.TestCase):
   @parameterized.product(
       # Blocks of a client have 2,048 rows, and of pooled points 6,553 of this width.
       engine=["pooled", "in_process", "tff"],
-      num_copies=[1, 2, 15, 16, 2042, 2043, 2047, 2048, 4097, 6542, 6543, 13096, 20000],
+      num_copies=[1, 15, 16, 2042, 2048, 6543, 13096],
   )
   def test_one_more_copy_of_a_row_on_a_border(self, engine, num_copies):
     # In float32, the 16th copy of such a row sent the others to the other center.

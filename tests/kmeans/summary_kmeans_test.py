@@ -62,11 +62,10 @@ class FitTest(parameterized.TestCase):
       self.assertEqual(found.shape, (10, dim))
       self.assertLess(_inertia(points, weights, found), 1.02 * peer.inertia_, seed)
 
-  @parameterized.parameters(2, 8)
-  def test_many_clusters_are_as_good_as_scikit_learns(self, dim):
-    points, weights = _draw(num_points=1500, dim=dim)
-    found = _fit(points, weights, 600)
-    peer = single_thread_kmeans.fit(points, 600, weights, n_init=3, random_state=0)
+  def test_many_clusters_are_as_good_as_scikit_learns(self):
+    points, weights = _draw(num_points=500, dim=8)
+    found = _fit(points, weights, 200)
+    peer = single_thread_kmeans.fit(points, 200, weights, n_init=3, random_state=0)
     self.assertLess(_inertia(points, weights, found), 1.01 * peer.inertia_)
 
   @parameterized.product(most_distances=[0, 2**25], k=[1, 7])

@@ -7,7 +7,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
-from sklearn import base
 from sklearn import config_context
 from sklearn.utils import estimator_checks
 
@@ -140,14 +139,6 @@ class FormsTest(parameterized.TestCase):
     points[:, 1] = 9.0
     expected = np.linalg.norm(points[:, np.newaxis] - model.cluster_centers_, axis=2)
     np.testing.assert_allclose(model.transform(points), expected, rtol=1e-6)
-
-  def test_algorithms_that_gather_take_integers_as_ids(self):
-    clients = {10: _points(1), 9: _points(2)}
-    with in_process.without_tff():
-      model = _estimator("kmeans", algorithm="kfed").fit(clients)
-      other = base.clone(model).fit({"10": clients[10], "9": clients[9]})
-    self.assertEqual(list(model.labels_), [10, 9])
-    np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
 
 
 class SettingsTest(parameterized.TestCase):

@@ -38,10 +38,10 @@ def _with(rows):
 
 
 def _ends(model, points):
-  """Returns what a fit leaves, what the other ways to fit give, and what is predicted."""
-  distances, labels = model.fit_transform(points), model.fit_predict(points)
+  """Returns what a fit leaves, and what is predicted."""
+  labels = model.fit_predict(points)
   predicted = [*model.predict(points), *model.transform(points), model.score(points)]
-  return [*model.cluster_centers_, *labels, *distances, *predicted]
+  return [*model.cluster_centers_, *labels, *predicted]
 
 
 def _private_kmeans(rows, method):

@@ -9,6 +9,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import psutil
 
 from dp_clustering import noise
 from fl_clustering import kmeans
@@ -46,7 +47,7 @@ _FITS = {
     },
 }
 
-_BY_DAY = ("standardized", "clients_with_shares", "regret", "views_trust_none")
+_BY_DAY = ("standardized", "clients_with_shares", "views_trust_none")
 
 
 def _clients(model):
@@ -145,46 +146,17 @@ private_kmeans.PrivateKMeans(3, epsilon=1.0, delta=1e-3, radius=4.0).fit(points)
 tell("dp_clustering")
 """
 
-# Fits in turn, and prints how many of TFF's workers were started, and are left, after each.
-_WORKERS = """
-import subprocess
-import numpy as np
-import psutil
-from fl_clustering import kmeans
-
-pids, start = [], subprocess.Popen.__init__
-
-def record(process, args, **kwargs):
-  start(process, args, **kwargs)
-  if any(part.endswith("worker_binary") for part in args):
-    pids.append(process.pid)
-
-subprocess.Popen.__init__ = record
-for algorithm in ("sums", "lloyd", "sums"):
-  model = kmeans.FederatedKMeans(1, algorithm).fit(np.array([[0.0], [2.0]]))
-  print(len(pids), sum(map(psutil.pid_exists, pids)), round(model.inertia_, 4))
-"""
-
-
-def _printed(script):
-  # `cat` returns only when nobody holds the pipe any more.
-  return subprocess.run(
-      ["sh", "-c", '"$0" -W ignore -c "$1" | cat', sys.executable, script],
-      check=True, timeout=100, stdout=subprocess.PIPE, text=True,
-      env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-  ).stdout.splitlines()
-
-
 class FreshProcessTest(absltest.TestCase):
 
   def test_fits_by_sums_import_no_tensorflow(self):
+    printed = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _WITHOUT_TENSORFLOW], check=True,
+        stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout
     self.assertEqual(
-        _printed(_WITHOUT_TENSORFLOW), ["imported", "exact", "private", "views", "dp_clustering"]
+        printed.splitlines(), ["imported", "exact", "private", "views", "dp_clustering"]
     )
-
-  def test_only_other_algorithms_start_a_worker_and_end_it(self):
-    # The last fit finds TFF imported, and a context that nobody set.
-    self.assertEqual(_printed(_WORKERS), ["0 0 2.0", "1 0 2.0", "1 0 2.0"])
 
 
 class OfTheCallerTest(absltest.TestCase):
@@ -195,13 +167,22 @@ class OfTheCallerTest(absltest.TestCase):
       with self.assertRaisesRegex(ModuleNotFoundError, "^TensorFlow Federated must be installed"):
         kmeans.FederatedKMeans(2, "lloyd").fit(np.eye(4))
 
-  def test_the_caller_s_context_computes(self):
-    with runtime.LocalRuntime(), mock.patch.object(secure_sums, "hold") as hold:
-      kmeans.FederatedKMeans(2).fit(np.eye(4))
-    hold.assert_not_called()
-    with mock.patch.object(secure_sums, "hold", side_effect=secure_sums.hold) as hold:
-      kmeans.FederatedKMeans(2).fit(np.eye(4))
-    hold.assert_called_once()
+  def test_only_other_algorithms_start_a_worker_and_end_it(self):
+    pids, start = [], subprocess.Popen.__init__
+
+    def record(process, args, **kwargs):
+      start(process, args, **kwargs)
+      if any(part.endswith("worker_binary") for part in args):
+        pids.append(process.pid)
+
+    with runtime.LocalRuntime():  # A fit after it finds no context of the caller.
+      pass
+    with mock.patch.object(subprocess.Popen, "__init__", record):
+      for algorithm, num_started in (("sums", 0), ("lloyd", 1), ("sums", 1)):
+        model = kmeans.FederatedKMeans(1, algorithm).fit(np.array([[0.0], [2.0]]))
+        self.assertAlmostEqual(model.inertia_, 2, places=4)
+        self.assertLen(pids, num_started)
+        self.assertFalse(any(map(psutil.pid_exists, pids)))
 
 
 if __name__ == "__main__":

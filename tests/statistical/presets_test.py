@@ -28,6 +28,7 @@ from tests import nightly
 _LEAST = 0.95
 
 
+@nightly.only
 def setUpModule():
   unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
@@ -63,7 +64,6 @@ def _clusters(config, names):
 
 class PresetsTest(parameterized.TestCase):
 
-  @nightly.only
   @parameterized.parameters(
       ("rotated", ("kmeans", "hierarchical", "ifca", "fesem", "pacfl", "cfl")),
       # PACFL's default looks at images alone, which are the same in all groups.
@@ -78,7 +78,6 @@ class PresetsTest(parameterized.TestCase):
 
 class CflTest(parameterized.TestCase):
 
-  @nightly.only
   @parameterized.product(
       partition=("rotated", "permuted_labels", "iid", "quantity"),
       # 8, 16 and 64 steps in a round.

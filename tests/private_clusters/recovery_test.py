@@ -29,6 +29,7 @@ _ALPHA = 0.3
 _SETTINGS = plan.PrivateClusters(_NUM_GROUPS, epsilon=8.0, delta=1e-5, learning_rate=0.5)
 
 
+@nightly.only
 def setUpModule():
   unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
@@ -62,7 +63,6 @@ def _task(kind, seed):
 class PrivateRecoveryTest(parameterized.TestCase):
 
   @parameterized.product(kind=["rotated", "permuted_labels"], seed=[0, 1, 2])
-  @nightly.only
   def test_the_groups_are_found(self, kind, seed):
     task = _task(kind, seed)
     folder = self.create_tempdir().full_path
