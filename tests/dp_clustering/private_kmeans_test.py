@@ -46,9 +46,7 @@ class PrivateKMeansTest(parameterized.TestCase):
       for epsilon, delta in ((30.0, 1e-6), (1.0, 1e-3), (1.0, 1e-4)):
         private_kmeans.PrivateKMeans(2, epsilon, delta, 1.0, method).fit(points)
     told = [str(warning.message) for warning in caught if warning.category is UserWarning]
-    self.assertLen(told, 2)
-    self.assertStartsWith(told[0], "`epsilon`")
-    self.assertStartsWith(told[1], "`delta`")
+    self.assertEqual([text.split()[0] for text in told], ["`epsilon`", "`delta`"])
 
   def test_warnings_point_at_the_callers_line(self):
     points, names = np.full((50, 2), 0.5), ["x", "y"]
@@ -109,14 +107,11 @@ class PrivateKMeansTest(parameterized.TestCase):
     points, _ = _blobs()
     estimator = _estimator().fit(points)
     np.testing.assert_array_equal(estimator.predict(points), estimator.labels_)
-    np.testing.assert_array_equal(estimator.predict(estimator.cluster_centers_), [0, 1, 2])
     expected = np.linalg.norm(points[:, np.newaxis] - estimator.cluster_centers_, axis=2)
     np.testing.assert_allclose(estimator.transform(points), expected, atol=1e-7)
     np.testing.assert_allclose(estimator.score(points), -(expected.min(axis=1) ** 2).sum())
     self.assertEqual(estimator.score(points), -estimator.inertia_)
     self.assertLen(estimator.ledger_.releases, estimator.n_iter_)
-    odd = estimator.transform([[math.nan, 1.0], [math.inf, 0.0], [1e308, 1e308]])
-    self.assertTrue(np.isfinite(odd).all())
 
   @parameterized.named_parameters(*_METHODS)
   def test_points_outside_count_as_those_that_the_fit_clips_them_to(self, method):
@@ -129,20 +124,6 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertAlmostEqual(estimator.inertia_, expected.inertia_)
     self.assertAlmostEqual(estimator.score(points), -expected.inertia_)
 
-  def test_columns_have_the_names_of_the_fit_and_distances_the_index(self):
-    frame = pd.DataFrame(_blobs(50)[0], columns=["a", "b"], index=range(7, 57))
-    estimator = _estimator().set_output(transform="pandas").fit(frame)
-    found = estimator.transform(frame)
-    names = ["privatekmeans0", "privatekmeans1", "privatekmeans2"]
-    self.assertEqual((list(found), found.index[0]), (names, 7))
-    np.testing.assert_array_equal(estimator.feature_names_in_, ["a", "b"])
-    for other in (frame[["b", "a"]], frame.rename(columns={"b": "c"})):
-      with self.assertRaisesRegex(ValueError, "`X`.*'b'"):
-        estimator.predict(other)
-    years = frame.set_axis([2019, 2020], axis=1)
-    with self.assertRaisesRegex(ValueError, "`X`.*2020"):
-      _estimator().fit(years).score(years[[2020, 2019]])
-
   def test_noise_is_secure_by_default(self):
     estimator = private_kmeans.PrivateKMeans(3, 1.0, 1e-6, 1.0)
     self.assertTrue(estimator.fit(_blobs()[0]).ledger_.is_private)
@@ -150,7 +131,6 @@ class PrivateKMeansTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("no_points", np.zeros((0, 2))),
-      ("fewer_points_than_clusters", np.zeros((2, 2))),
       ("objects", np.array([[None, 1.0], [pd.NA, 10**400], [decimal.Decimal(1), 0]])),
       ("frame", pd.DataFrame({
           "a": pd.array([1, None, 3], dtype="Int64"), "b": np.array([pd.NA, 0.5, 1], object)})),
@@ -175,13 +155,8 @@ class PrivateKMeansTest(parameterized.TestCase):
     expected = estimator.transform(np.array([[1.0, math.nan], [0.5, 0.25]]))
     np.testing.assert_array_equal(estimator.transform(points), expected)
 
-  @parameterized.parameters("1.5", "text", b"1")
-  def test_text_is_refused_whatever_it_says(self, text):
-    with self.assertRaisesRegex(TypeError, "`X`"):
-      _estimator().fit(np.array([[1.0, text], [0.5, 0.5]], object))
-
   @parameterized.parameters(
-      ([[0.12345 + 1j, 0.0]],), ([[0.12345, 0.0], [0.54321]],), (np.array([0.12345, 0.54321]),),
+      (np.array([[0.12345, "54321"]], object),), ([[0.12345 + 1j, 0.0]],), ([[0.12345, 0.0], [0.54321]],), (np.array([0.12345, 0.54321]),),
       (0.12345,), (np.array([[0.12345], [0.54321, 0]], object),),
       (pd.DataFrame({"a": [0.12345 + 1j]}),),
   )
@@ -201,11 +176,6 @@ class PrivateKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{next(iter(settings))}`"):
       estimator.fit(_blobs()[0])
     self.assertFalse(hasattr(estimator, "cluster_centers_"))
-
-  def test_plans_with_a_public_number_of_points(self):
-    points = _blobs()[0]
-    few = _estimator(public_num_points=10).fit(points)
-    self.assertLess(few.n_iter_, _estimator().fit(points).n_iter_)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ import math
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import preprocessing
 
 from clustering_basics import single_thread_kmeans
 from dp_clustering import point_grid
 from dp_clustering import private_sums
 from experiments.kmeans import data
 from fl_clustering.kmeans import split_and_swap
-from tests.kmeans import kmeans_families
 
 _STEPS = point_grid.POINT_STEPS
 
@@ -134,6 +134,44 @@ class RoundsTest(parameterized.TestCase):
     np.testing.assert_array_equal(found.centers, expected.centers)
 
 
+def _table(name):
+  """Returns a function that draws a table, which is the same each time, and its clusters."""
+
+  def draw(unused_rng):
+    points, labels = data.TABLES[name](return_X_y=True)
+    return preprocessing.StandardScaler().fit_transform(points), len(np.unique(labels))
+
+  return draw
+
+
+def _repeated_rows(rng):
+  rows = np.repeat(5 * rng.standard_normal((5, 3)), 60, axis=0)
+  return np.concatenate([rows, 5 * rng.standard_normal((3,)) + rng.standard_normal((100, 3))]), 6
+
+
+def _two_cities(rng):
+  """Returns rows around eight spots in each of two cities, in degrees."""
+  cities = np.array([[4.9, 52.37], [139.69, 35.69]])
+  spots = np.concatenate([city + 0.05 * rng.standard_normal((8, 2)) for city in cities])
+  return np.repeat(spots, 100, axis=0) + 0.002 * rng.standard_normal((1600, 2)), 16
+
+
+def _bursts(rng):
+  """Returns ten bursts of half a minute in a year, in seconds."""
+  times = np.repeat(rng.uniform(0, 365 * 86400, 10), 100) + rng.uniform(0, 30, 1000)
+  return 1.7e9 + times[:, np.newaxis], 10
+
+
+def _mixture(rng):
+  k, dim = int(rng.integers(2, 31)), int(rng.choice([1, 2, 3, 5, 10, 30]))
+  shares = rng.dirichlet(np.full(k, rng.choice([0.5, 2.0, 20.0])))
+  clusters = rng.choice(k, int(rng.choice([300, 1000, 3000])), p=shares)
+  spread = rng.choice([1.0, 2.0, 5.0])
+  stds = rng.uniform(0.3, 1.7, k)[clusters, np.newaxis]
+  centers = spread * rng.standard_normal((k, dim))
+  return centers[clusters] + stds * rng.standard_normal((len(clusters), dim)), k
+
+
 def _one_hot():
   return np.eye(12)[np.random.default_rng(0).integers(12, size=300)]
 
@@ -162,10 +200,9 @@ class QualityTest(parameterized.TestCase):
       ("one_column", lambda rng: (rng.standard_normal((300, 1)) ** 3, 9)),
       # It takes more than 18 centers for the best 6.
       ("a_long_tail", lambda rng: (np.random.default_rng(10).lognormal(size=(200, 1)), 6)),
-      *((name.replace(" ", "_"), kmeans_families.DRAWS[name]) for name in (
-          "table breast_cancer", "table digits", "table wine", "rows repeated 60 times",
-          "two cities", "bursts in a year", "mixtures",
-      )),
+      *((name, _table(name)) for name in ("breast_cancer", "digits", "wine")),
+      ("repeated_rows", _repeated_rows), ("two_cities", _two_cities), ("bursts", _bursts),
+      ("mixtures", _mixture),
   )
   def test_inertia(self, draw):
     for seed in range(3):

@@ -79,7 +79,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     pooled = sample_views.pooled(clients)
     order = np.random.default_rng(1).permutation(len(pooled[0]))
     others = [
-        {"all": pooled},
+        {"all": pooled}, dict(reversed(clients.items())),
         {str(i): [view[order][i::9] for view in pooled] for i in range(9)},
     ]
     expected = _build(view_weights=rule, num_rounds=5).fit(clients)
@@ -158,15 +158,10 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     self.assertIsNone(model.privacy_spent_)
     self.assertLess(model.n_iter_, 50)  # By `tol`.
 
-  def test_same_seed_same_numbers_whatever_the_order_of_clients(self):
+  def test_the_seed_decides(self):
     clients, _ = sample_views.sample_views(separation=0.3)
-    first = _build(random_state=3).fit(clients)
-    second = _build(random_state=3).fit(dict(reversed(clients.items())))
-    self.assertEqual(first.objective_, second.objective_)
-    for here, there in zip(first.cluster_centers_, second.cluster_centers_):
-      np.testing.assert_array_equal(here, there)
-    other = _build(random_state=4).fit(clients)
-    self.assertNotEqual(first.objective_, other.objective_)
+    first, other = (_build(random_state=seed).fit(clients).objective_ for seed in (3, 4))
+    self.assertNotEqual(first, other)
 
   @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
   def test_a_scaled_view_gives_the_same_clusters(self, rule):
@@ -237,36 +232,36 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
 class PrivateFitTest(parameterized.TestCase):
 
-  def _fit(self, epsilon, **privacy):
+  def _fit(self, trust="server"):
     rng = np.random.default_rng(0)
-    clusters = rng.integers(3, size=20_000)
+    clusters = rng.integers(3, size=6000)
     views = [
-        (np.eye(3, width)[clusters] + 0.1 * rng.standard_normal((20_000, width))) * 5
+        (np.eye(3, width)[clusters] + 0.1 * rng.standard_normal((6000, width))) * 5
         for width in (3, 4)
     ]
     clients = {f"site {i}": [view[i::4] for view in views] for i in range(4)}
-    privacy = PointPrivacy(epsilon, 1e-6, (7.0, 7.0), **privacy)
+    privacy = PointPrivacy(3.0, 1e-6, (7.0, 7.0), trust)
     model = _build(standardize=False, privacy=privacy).fit(clients)
     return model, metrics.adjusted_rand_score(clusters, model.predict(views))
 
   @parameterized.named_parameters(("server", "server"), ("nobody", "none"))
   def test_finds_clear_clusters_and_says_what_it_guarantees(self, trust):
-    model, score = self._fit(1.0, trust=trust)
+    model, score = self._fit(trust)
     self.assertGreater(score, 0.95)
-    other, _ = self._fit(1.0, trust=trust)  # Noise does not follow the seed.
+    other, _ = self._fit(trust)  # Noise does not follow the seed.
     self.assertFalse(np.array_equal(model.cluster_centers_[0], other.cluster_centers_[0]))
     spent = model.privacy_spent_
-    self.assertEqual((spent["epsilon"], spent["trust"]), (1.0, trust))
+    self.assertEqual((spent["epsilon"], spent["trust"]), (3.0, trust))
     self.assertEqual(spent["num_rounds"], len(model.privacy_ledger_.releases))
     self.assertTrue(model.privacy_ledger_.is_private)
     self.assertIsNone(model.objective_)
     self.assertEqual(model.n_iter_, 3)
     self.assertLen(model.history_, 3)
     for record in model.history_:
-      self.assertAlmostEqual(record.cluster_sizes.sum(), 20_000, delta=500)
+      self.assertAlmostEqual(record.cluster_sizes.sum(), 6000, delta=200)
 
   def test_rows_outside_the_balls_count_as_those_that_the_fit_clips_them_to(self):
-    model, _ = self._fit(1.0)
+    model, _ = self._fit()
     directions = np.random.default_rng(0).standard_normal((50, 7))
     clipped = [
         7 * part / np.linalg.norm(part, axis=1, keepdims=True)
@@ -276,7 +271,6 @@ class PrivateFitTest(parameterized.TestCase):
     np.testing.assert_array_equal(model.predict(far), model.predict(clipped))
     np.testing.assert_allclose(model.transform(far), model.transform(clipped), atol=1e-6)
     self.assertAlmostEqual(model.score(far), model.score(clipped), delta=1e-4)
-    self.assertEqual(model.predict([1e6 * c for c in model.cluster_centers_]).tolist(), [0, 1, 2])
 
   def test_nothing_but_the_noisy_totals_looks_at_the_data(self):
     privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))

@@ -188,17 +188,17 @@ class SensitivityTest(parameterized.TestCase):
     rows = _border_rows(model, _WIDTHS, 60, rng)
     alone = [_totals(query, row[np.newaxis]) for row in rows]
     crowd = _points(2100, seed=2)
-    for row, own in zip(rows[::14], alone[::14]):
-      for num_copies in (1, 2, 8, 15, 16, 33):
+    for row, own in zip(rows[::20], alone[::20]):
+      for num_copies in (1, 15, 16, 33):
         copies = np.repeat(row[np.newaxis], num_copies, axis=0)
         np.testing.assert_array_equal(_totals(query, copies, xp), num_copies * own)
     before = _totals(query, crowd, xp)
     for place in (0, 1023, 2099):
-      for row, own in zip(rows[::13], alone[::13]):
+      for row, own in zip(rows[::21], alone[::21]):
         crowded = np.insert(crowd, place, row, axis=0)
         np.testing.assert_array_equal(_totals(query, crowded, xp) - before, own)
 
-  @parameterized.parameters((1, 0.5), (2, 0.25), (6, 0.5), (6, 1.0))
+  @parameterized.parameters((1, 0.5), (2, 0.25), (6, 1.0))
   def test_no_row_adds_more_than_is_stated(self, num_views, count_weight):
     rng = np.random.default_rng(0)
     widths = (2,) * num_views

@@ -241,13 +241,6 @@ class PrivateViewsTest(parameterized.TestCase):
     self.assertEqual(points["b"].shape, (0, 5))
     self.assertEqual(points["b"].dtype, np.float64)
 
-  def test_masked_numbers_count_as_nan(self):
-    clients = {"a": [[[1.0, np.ma.masked]], np.ma.array([[3, 4]], mask=[[True, False]])]}
-    with warnings.catch_warnings():
-      warnings.simplefilter("error")
-      points, widths = _checked(clients, has_views=True, is_private=True)
-    np.testing.assert_array_equal(points["a"], [[1, np.nan, np.nan, 4]])
-
   @parameterized.named_parameters(
       ("text", np.array([["x", "1"]] * 4)), ("text_objects", np.array([["x", 1]] * 4, object)),
       ("complex", np.full((4, 2), 1j)), ("ragged", [[1.0, 2.0], [3.0]]),

@@ -69,9 +69,7 @@ class FindGridTest(parameterized.TestCase):
     parts = [np.arange(25.0)[:, np.newaxis], np.arange(24.0)[:, np.newaxis]]
     with mock.patch.object(grid_scaling, "MOST_POINTS", 50):
       self.assertEqual(self._grid(parts, False).num_points, 49)
-      with self.assertRaisesRegex(
-          ValueError, "`clients` must have fewer than 50 points, got 50"
-      ):
+      with self.assertRaisesRegex(ValueError, "`clients`.*50"):
         self._grid([parts[0], parts[0]], False)
 
   def test_a_sum_can_hold_as_many_points_as_are_allowed(self):

@@ -57,29 +57,17 @@ class SettingsTest(parameterized.TestCase):
     mapped = clustering_params.map_to_ball(rows, settings.radius)
     np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), float(radius))
 
-  def test_they_are_shown_as_they_are_made(self):
-    self.assertEqual(
-        repr(privacy.PointPrivacy(**_POINT)),
-        "PointPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, trust='server', min_clients=None, "
-        "public_num_points=None)",
-    )
-    self.assertEqual(
-        repr(privacy.ClientPrivacy(1, 1e-6, 2, 9, "none", 3)),
-        "ClientPrivacy(epsilon=1.0, delta=1e-06, radius=2.0, max_points=9, trust='none', "
-        "min_clients=3)",
-    )
-
   @parameterized.parameters(0, 2**30 + 1, 10**400)
   def test_bad_number_of_points(self, max_points):
-    with self.assertRaisesRegex(ValueError, r"`max_points` must be an integer in \[1, 10737"):
+    with self.assertRaisesRegex(ValueError, "`max_points`"):
       privacy.ClientPrivacy(**_POINT, max_points=max_points)
     if max_points == 0:  # It has no maximum.
-      with self.assertRaisesRegex(ValueError, "`public_num_points` must be an integer >= 1"):
+      with self.assertRaisesRegex(ValueError, "`public_num_points`"):
         privacy.PointPrivacy(**_POINT, public_num_points=0)
 
   def test_more_shares_than_clients(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)
-    with self.assertRaisesRegex(ValueError, "`min_clients` must be at most the 3 clients"):
+    with self.assertRaisesRegex(ValueError, "`min_clients`"):
       privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
 
   def test_how_many_shares_count(self):
@@ -95,25 +83,21 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`min_clients` must be smaller"):
       totals(1.0, _query(), {"residual_sums": 1000.0, "counts": 1e9})
 
-  @parameterized.parameters((None, 2.0**57.1), (1, 2.0**54.1))
-  def test_shares_whose_sum_would_overflow(self, min_clients, std):
-    settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=min_clients)
-    totals = privacy.noisy_totals(settings, _OnlyNoise(64), 64, noise.SeededNoise(0))
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
-      totals(1.0, _query(), {"residual_sums": 1e6, "counts": std})
-
-  def test_noise_that_is_too_small_to_be_shared_by_one_client(self):
-    settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=1)
-    totals = privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be smaller.*got 1.0"):
-      totals(1.0, _query(), {"residual_sums": 31.0, "counts": 1e9})
-
-  @parameterized.parameters("server", "none")
-  def test_noise_that_is_too_large_asks_nothing(self, trust):
-    settings = privacy.PointPrivacy(**_POINT, trust=trust)
-    totals = privacy.noisy_totals(settings, None, 3, noise.SeededNoise(0))
-    with self.assertRaisesRegex(ValueError, "`epsilon` must be larger.*got 1.0"):
-      totals(1.0, _query(), {"residual_sums": 1e6, "counts": 2.0**57.1})
+  # Shares whose sum would overflow, noise that one client cannot share for it is too small, and
+  # noise that is too large for anyone to be asked.
+  @parameterized.parameters(
+      ("none", None, _OnlyNoise(64), 1e6, 2.0**57.1, "larger"),
+      ("none", 1, _OnlyNoise(64), 1e6, 2.0**54.1, "larger"),
+      ("none", 1, _OnlyNoise(3), 31.0, 1e9, "smaller"),
+      ("none", None, None, 1e6, 2.0**57.1, "larger"),
+      ("server", None, None, 1e6, 2.0**57.1, "larger"),
+  )
+  def test_noise_that_can_not_be_drawn(self, trust, min_clients, points, sums, counts, how):
+    settings = privacy.PointPrivacy(**_POINT, trust=trust, min_clients=min_clients)
+    num_clients = 64 if isinstance(points, _OnlyNoise) and how == "larger" else 3
+    totals = privacy.noisy_totals(settings, points, num_clients, noise.SeededNoise(0))
+    with self.assertRaisesRegex(ValueError, f"`epsilon` must be {how}"):
+      totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
 
 
 class NoisyTotalsTest(parameterized.TestCase):

@@ -110,7 +110,7 @@ class SecrecyTest(parameterized.TestCase):
     nightly.skip_by_day(self, getattr(privacy, "trust", "") == "server")
     self._fits_by_secure_sums(
         multiview.FederatedMultiViewKMeans(
-            3, standardize=privacy is None, num_rounds=4, privacy=privacy
+            3, n_init=1, standardize=privacy is None, num_rounds=4, privacy=privacy
         ),
         sample_views.sample_views()[0],
     )

@@ -145,18 +145,6 @@ class RelayTest(absltest.TestCase):
       while True:
         client.sendall(b"x" * 2**20)
 
-  def test_a_worker_that_comes_back(self):
-    self._start()
-    port = self.worker.getsockname()[1]
-    self.worker.close()
-    self.assertEqual(self._connect().recv(1), b"")  # Nobody listens.
-    self.worker = self.enter_context(socket.create_server(("127.0.0.1", port)))
-
-    client, worker = self._pair()
-    client.sendall(b"again")
-
-    self.assertEqual(worker.recv(100), b"again")
-
   def test_too_many_open_files_for_a_while(self):
     self._start(_TooManyFiles(self.listener))
 

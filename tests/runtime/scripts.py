@@ -1,5 +1,6 @@
 """Runs Python code in processes of its own, in tests."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -25,11 +26,16 @@ def run(script):
   )
 
 
+@functools.cache
+def _refusal(enter):
+  """Returns why this machine does not allow what a function of `isolation` does; "" if it does."""
+  result = run(f"from fl_clustering.runtime import isolation\nisolation.{enter}()")
+  return result.stderr.strip().rpartition("\n")[2] if result.returncode else ""
+
+
 def skip_where_refused(test, enter="isolate"):
   """Skips a test on a machine that does not allow what a function of `isolation` does."""
-  result = run(f"from fl_clustering.runtime import isolation\nisolation.{enter}()")
-  if result.returncode:
-    reason = result.stderr.strip().rpartition("\n")[2]
+  if reason := _refusal(enter):
     test.skipTest(f"this machine refuses `isolation.{enter}()`: {reason}")
 
 

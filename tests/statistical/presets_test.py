@@ -16,8 +16,6 @@ from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from fl_clustering import runtime
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import pretraining
@@ -43,6 +41,11 @@ def _config(partition):
 
 def _clusters(config, names):
   """Yields the names of methods and the clusters that each of them ends with."""
+  # By day, nothing of this process needs TensorFlow.
+  # pylint: disable=g-import-not-at-top
+  from fl_clustering.engine.tff import client_update
+  from fl_clustering.engine.tff import engine as engine_lib
+
   task = data.load(config, None, None)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())

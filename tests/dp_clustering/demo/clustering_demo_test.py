@@ -1,10 +1,9 @@
+import contextlib
 import json
 import math
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -94,9 +93,8 @@ class SeededTest(absltest.TestCase):
     )
 
   def test_the_seed_decides_the_numbers(self):
+    # That the same one gives the same is seen by the run that is resumed.
     folder = self._copy()
-    _run(folder, "--seed=3", "--overwrite")
-    pd.testing.assert_frame_equal(_table(folder), _table(self.folder))
     _run(folder, "--seed=4", "--overwrite")
     self.assertNotEqual(
         _table(folder)["loss_per_point"].iloc[0], _table(self.folder)["loss_per_point"].iloc[0]
@@ -142,15 +140,14 @@ class ClusteringDemoTest(parameterized.TestCase):
     self.base = self.create_tempdir().full_path
 
   def _run_program(self, *flags):
-    return subprocess.run(
-        [sys.executable, "-m", "dp_clustering.demo.clustering_demo", *_SMALL, *flags],
-        check=False, capture_output=True, text=True, cwd=self.base,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    """Runs the demo in a folder of its own; returns its code and what it printed to stderr."""
+    with contextlib.chdir(self.base):
+      code, _, stderr = in_process.run_program(clustering_demo.main, *_SMALL, *flags)
+    return code, stderr
 
   def test_by_default_noise_is_secure_and_the_folder_new(self):
-    result = self._run_program()
-    self.assertEqual(result.returncode, 0, result.stderr)
+    code, stderr = self._run_program()
+    self.assertEqual(code, 0, stderr)
     results = os.path.join(self.base, "results")
     (name,) = os.listdir(results)
     self.assertStartsWith(name, "clustering_demo-")
@@ -169,9 +166,9 @@ class ClusteringDemoTest(parameterized.TestCase):
     self.assertFalse(os.path.exists(folder))
 
   def test_bad_flags_end_the_program_with_one_line(self):
-    result = self._run_program("--seed=-1")
-    self.assertEqual(result.returncode, 2)
-    self.assertRegex(result.stderr, "^error: `seed`.*\n$")
+    code, stderr = self._run_program("--seed=-1")
+    self.assertEqual(code, 2)
+    self.assertRegex(stderr, "^error: `seed`.*\n$")
     self.assertEmpty(os.listdir(self.base))
 
 
