@@ -50,6 +50,7 @@ import pandas
 import psutil
 import scipy.stats
 import sklearn.cluster
+import tensorflow_federated
 
 from experiment_shell import command_line
 

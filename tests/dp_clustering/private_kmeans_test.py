@@ -156,7 +156,8 @@ class PrivateKMeansTest(parameterized.TestCase):
     np.testing.assert_array_equal(estimator.transform(points), expected)
 
   @parameterized.parameters(
-      (np.array([[0.12345, "54321"]], object),), ([[0.12345 + 1j, 0.0]],), ([[0.12345, 0.0], [0.54321]],), (np.array([0.12345, 0.54321]),),
+      (np.array([[0.12345, "54321"]], object),), ([[0.12345 + 1j, 0.0]],),
+      ([[0.12345, 0.0], [0.54321]],), (np.array([0.12345, 0.54321]),),
       (0.12345,), (np.array([[0.12345], [0.54321, 0]], object),),
       (pd.DataFrame({"a": [0.12345 + 1j]}),),
   )
