@@ -134,13 +134,6 @@ class BothMethodsTest(parameterized.TestCase):
     with self.assertRaisesRegex(RuntimeError, "closed"):
       first.ledger.record("one more", mu=1e-9, sensitivity=1.0, std=1e9)
 
-  @parameterized.named_parameters(*_METHODS)
-  def test_infinite_epsilon_warns(self, method):
-    data = clustering_params.Data(_points(), 20.0)
-    with self.assertWarnsRegex(UserWarning, "NOT private"):
-      result = private_methods.METHODS[method](3, data, _NO_NOISE)
-    self.assertFalse(result.ledger.is_private)
-
   @parameterized.product(
       method=list(private_methods.METHODS), number_and_warnings=[(None, 1), (300, 0), (3000, 1)]
   )

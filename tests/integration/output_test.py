@@ -32,7 +32,7 @@ class OutputTest(absltest.TestCase):
     cls.result = program.run(
         "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
         "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
-        "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=1",
+        "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=2",
         "--model=logistic", f"--output_dir={cls.folder}",
     )
     assert cls.result.code == 0, cls.result.stderr

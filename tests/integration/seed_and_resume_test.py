@@ -20,7 +20,7 @@ from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
 _METHODS = (
-    "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=1",
+    "--methods=kmeans,ifca,cfl", "--num_clusters=2", "--control_repeats=2",
     # So that CFL splits its cluster.
     "--cfl_ratio=1e9", "--cfl_gap=-2",
 )
@@ -161,7 +161,7 @@ class SeedAndResumeTest(_RunsTest):
 
   def test_other_methods_are_told_which_stages_they_can_keep(self):
     before = _times(_uninterrupted)
-    other = ("--methods=kmeans,fesem", "--num_clusters=2", "--control_repeats=1")
+    other = ("--methods=kmeans,fesem", "--num_clusters=2", "--control_repeats=2")
 
     result = _run(_uninterrupted, *other, "--resume")
 
@@ -182,7 +182,7 @@ class SeedAndResumeTest(_RunsTest):
       result = _run(folder, *other, f"--reuse={_uninterrupted}")
 
     self.assertEqual(result.code, 0, result.stderr)
-    self.assertEqual(trained, {"fesem", "fesem_repeat_1"})
+    self.assertEqual(trained, {"fesem", "fesem_repeat_1", "fesem_repeat_2"})
     for name in ("kmeans", "fedavg", "local"):
       self.assertEqual(_of_clients(folder, name), _of_clients(_uninterrupted, name))
 

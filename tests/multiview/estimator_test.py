@@ -174,18 +174,6 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
         metrics.adjusted_rand_score(model.predict(clients["a"]), other.predict(scaled["a"])), 1.0
     )
 
-  @parameterized.parameters((False, True), (True, False), (True, True))
-  def test_a_constant_column_changes_nothing(self, rounding, standardize):
-    clients, _ = sample_views.sample_views()
-    values = [0.1 + 0.2, 0.15 + 0.15] if rounding else [0.1]
-    wider = {
-        c: [np.concatenate([v[0], np.resize(values, (len(v[0]), 1))], axis=1), *v[1:]]
-        for c, v in clients.items()
-    }
-    model, without = (_build(standardize=standardize).fit(data) for data in (wider, clients))
-    np.testing.assert_allclose(model.objective_, without.objective_, rtol=1e-6)
-    np.testing.assert_allclose(model.cluster_centers_[0][:, 4], values[0])
-
   def test_regret_trusts_a_view_of_noise_less(self):
     clients, _ = sample_views.sample_views()
     rng = np.random.default_rng(1)
