@@ -60,8 +60,10 @@ def _accuracies(text):
   return {name: float(value) for name, value in re.findall(r"^(\w+) +(\d\.\d+)$", text, re.M)}
 
 
-# By night alone, as `study_test.py` runs a method of one's own, too.
-_SIMPLE_DITTO = "examples/simple_ditto.py"
+_SCRIPTS = {
+    "docs/own_model.md": ["examples/own_model.py"],
+    "docs/own_method.md": ["examples/last_layer.py", "examples/simple_ditto.py"],
+}
 
 
 class OwnDocsTest(parameterized.TestCase):
@@ -71,33 +73,31 @@ class OwnDocsTest(parameterized.TestCase):
     self.assertEqual(set(_accuracies(found)), set(_accuracies(stated)))
     self.assertEqual(found.count("cluster: "), stated.count("cluster: "))
 
+  # A method of one's own is run by `study_test.py`, too.
   def test_the_script_prints_the_names_that_the_page_says(self):
-    page = "docs/own_model.md"
-    found = _in_this_process(_small(_blocks(page, "python")[0]))
-    self._assert_same_names(found, _blocks(page, "text")[0], 5)
+    found = _in_this_process(_small(_read("examples/own_model.py")))
+    self._assert_same_names(found, _blocks("docs/own_model.md", "text")[0], 5)
 
-  @parameterized.parameters(("docs/own_model.md", 0, 5), ("docs/own_method.md", 1, 6))
+  @parameterized.parameters(
+      ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
+  )
   @nightly.only
-  def test_the_script_prints_what_the_page_says(self, page, place, num_accuracies):
-    stated = _blocks(page, "text")[place]
-    if place:
-      found = _in_a_new_process(_read(_SIMPLE_DITTO))
-    else:
-      found = _in_this_process(_blocks(page, "python")[0])
+  def test_the_script_prints_what_the_page_says(self, page, run, num_accuracies):
+    stated, found = _blocks(page, "text")[-1], run(_read(_SCRIPTS[page][-1]))
     self._assert_same_names(found, stated, num_accuracies)
     self.assertEqual(re.findall("cluster: .*", found), re.findall("cluster: .*", stated))
     for name, accuracy in _accuracies(stated).items():
       # Another processor rounds otherwise.
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
 
-  def test_what_the_page_shows_of_scripts_stands_in_them(self):
-    shown = _blocks("docs/own_method.md", "python")
-    for block, path in zip(shown, ("examples/last_layer.py", _SIMPLE_DITTO), strict=True):
-      self.assertIn(block, _read(path))
+  def test_pages_show_what_stands_in_the_scripts(self):
+    for page, paths in _SCRIPTS.items():
+      for path, shown in zip(paths, _blocks(page, "python")):
+        self.assertIn(shown, _read(path))
 
   def test_what_scripts_import_is_there(self):
     scripts = [_code(path) for path in glob.glob("docs/notebooks/*.ipynb")]
-    scripts += [_read("examples/last_layer.py"), _read(_SIMPLE_DITTO)]
+    scripts += [_read(path) for paths in _SCRIPTS.values() for path in paths]
     for page in glob.glob("docs/**/*.md", recursive=True):
       scripts += _blocks(page, "python")
     found = {}
