@@ -153,6 +153,8 @@ def _draft(
       is_odd = field.is_numeric and len(column.others(decimal)) > 0
       if name not in role_of and (is_odd or column.has_empty):
         missing = "mean"
+  if missing == "mean":
+    lines.append("missing cells become the mean of their column over all clients")
   if all(field.name in role_of for field in fields):
     raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
   options: dict[str, Any] = {**roles, "missing": missing, "decimal": decimal}
