@@ -67,6 +67,7 @@ class DraftSchemaTest(parameterized.TestCase):
         label="ill", key="id", missing="mean", delimiter=";", decimal=",",
     ))
     self.assertEqual(list(lines)[:-1], ["dialect", "id", "age", "sex", "ill"])
+    self.assertIn("missing cells become", self.printed)
     np.testing.assert_array_equal(
         encode.numbers(self._opened(schema), schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
     )
@@ -116,6 +117,7 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
     schema, _ = self._run()
     np.testing.assert_array_equal(self._opened(schema)["x"], [1.5, 2.5])
+    self.assertNotIn("missing cells", self.printed)
 
   def test_true_and_false(self):
     self._write("a.csv", "x,y\nTrue,1\nFalse,0\n,1\n")
@@ -156,6 +158,7 @@ class DraftSchemaTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1: .*','"),
+      ('"id","age","sex","ill"\n7,40,f,0\n', "b.csv, line 1: .*',', not ';'"),
       ("id;age;sex\n7;40;f\n", "b.csv, line 1, column 'ill'"),
       ("id;age;sex;ill;city\n7;40;f;1;\n7;40\n8;40;f;1;\n", "b.csv, line 3"),
       ("id;age;sex;ill;\n7;40;f;1;\n7;40;f;1\n", "b.csv, line 3"),
