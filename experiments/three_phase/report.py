@@ -95,11 +95,6 @@ TABLES = (
         {"method": "{}", "mean": _SCORE, "sd": _SCORE, **_DETAILS}, folded=True,
     ),
     tidy_experiment.Table(
-        "each_new_client", "Each new client",
-        "The clusters whose models it was given, and its accuracy; of many, the first 100.",
-        {"client": "{}", "cluster": "{}", "accuracy": _SCORE}, by="method", folded=True,
-    ),
-    tidy_experiment.Table(
         "clusters", "Clusters",
         "Best accuracy: on the pooled test data of the cluster's clients, in any round. True "
         "groups: how many clients of each are in it. A client may be in several clusters of "

@@ -6,7 +6,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.kmeans import config
-from experiments.kmeans import methods
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
@@ -19,22 +18,6 @@ _SCHEMA = schema_lib.Schema((
 
 def _own(**settings):
   return config.OwnDataConfig(**{"schema": _SCHEMA, **settings})
-
-
-class PaperConfigTest(parameterized.TestCase):
-
-  def test_every_figure_has_cells(self):
-    self.assertEqual(config.FIGURES, tuple(methods.FIGURES))
-    self.assertEqual(config.PaperConfig().seeds, range(2))
-
-  @parameterized.parameters(
-      ("figure", {"figures": ()}), ("figure", {"figures": ("sse", "sse")}),
-      ("figure", {"figures": ("figure1",)}), ("dataset", {"dataset": "mnist"}),
-      ("seeds", {"num_seeds": 0}), ("seed", {"seed": -1}),
-  )
-  def test_refuses(self, name, settings):
-    with self.assertRaisesRegex(ValueError, f"^`{name}`"):
-      config.PaperConfig(**settings)
 
 
 class OwnDataConfigTest(parameterized.TestCase):

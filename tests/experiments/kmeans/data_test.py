@@ -4,32 +4,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments.kmeans import config
 from experiments.kmeans import data
 
 
 class SyntheticDataTest(parameterized.TestCase):
-
-  def test_points_lie_around_their_centers(self):
-    points, clusters = data.sample_points(400, 0.5, np.random.default_rng(0))
-    self.assertEqual(points.shape, (6400, 2))
-    for cluster, center in enumerate(data.CENTERS):
-      own = points[clusters == cluster]
-      np.testing.assert_allclose(own.mean(axis=0), center, atol=0.12)
-      np.testing.assert_allclose(own.std(axis=0), 0.5, atol=0.08)
-    distances = np.linalg.norm(data.CENTERS[:, None] - data.CENTERS, axis=2)
-    self.assertEqual(np.sort(distances, axis=1)[:, 1].tolist(), [5.0] * 16)
-
-  # What decides the experiment, because unclaimed points go to the nearest client.
-  @parameterized.parameters((0.1, 0.93, 0.02), (1.0, 0.53, 0.04), (10.0, 0.01, 0.006))
-  def test_unclaimed_share(self, beta, expected, tolerance):
-    shares = []
-    for seed in range(200):
-      rng = np.random.default_rng(seed)
-      points, _ = data.sample_points(20, 1.0, rng)
-      claims, _ = data._claims(points, beta, rng)
-      shares.append(np.mean(~claims.any(axis=1)))
-    self.assertAlmostEqual(np.mean(shares), expected, delta=tolerance)
 
   @parameterized.parameters((0.1, 8, 10), (1.0, 0, 16), (10.0, 14, 16))
   def test_every_point_is_at_one_client_and_a_small_beta_makes_them_differ(self, beta, low, high):
@@ -81,12 +59,6 @@ class RealDataTest(parameterized.TestCase):
     self.assertLen(clients.points, data.DIGIT_CLIENTS)
     points = clients.pooled_points
     self.assertEqual((points.shape[1], points.min(), points.max()), (784, 0, 1))
-
-  def test_what_is_used_is_described(self):
-    described = data.describe(config.PaperConfig(("real", "sse")), None)
-    self.assertEqual(described["dataset"], "digits")
-    self.assertContainsSubset({"dataset", "real", "tables"}, described)
-    self.assertEqual(list(data.describe(config.PaperConfig(("regular",)), None)), ["synthetic"])
 
 
 if __name__ == "__main__":

@@ -72,17 +72,6 @@ class ExactTest(parameterized.TestCase):
     self.assertEqual((row["clients"], row["rows"], row["clusters"]), (2, 6, 2))
     self.assertAlmostEqual(row["explained"], 1 - 5 / 6)
 
-  def test_rows_of_clients_are_counted(self):
-    self.assertEqual(
-        _exact({2: 0.7})["clients"].to_numpy().tolist(), [["<north>", 2, 2], ["south", 1, 1]]
-    )
-
-  @parameterized.parameters(("sums", None), ("kfed", 2))
-  def test_what_leaves_a_client_is_said_by_algorithm(self, algorithm, least):
-    (row,) = _exact({2: 0.7}, algorithm=algorithm)["leaves"].to_dict("records")
-
-    self.assertEqual((row["algorithm"], row["min_count"]), (algorithm, least))
-
 
 class PrivateTest(absltest.TestCase):
 

@@ -141,21 +141,6 @@ class OwnDataTest(_ProgramTest):
     (fit,) = run_folder.rows(self.folder, "tables/fit.csv")
     self.assertAlmostEqual(float(fit["explained"]), 1 - float(fit["inertia"]) / points.size)
 
-  def test_no_share_is_explained_of_a_column_that_is_constant_but_for_rounding(self):
-    pressure = np.random.default_rng(0).normal(np.repeat([100, 110], 50), 1)
-    for client, own in (("a", pressure[::2]), ("b", pressure[1::2])):
-      total = np.resize([0.1 + 0.2, 0.15 + 0.15], len(own))
-      text = pd.DataFrame({"pressure": own, "total": total}).to_csv(index=False)
-      _write(self.data, **{client: text})
-    _run(f"--data_dir={self.data}", "--standardize", "--num_clusters=2",
-         f"--output_dir={self.out}")
-    (fit,) = run_folder.rows(self.out, "tables/fit.csv")
-    shares = {row["feature"]: float(row["share_explained"])
-              for row in run_folder.rows(self.out, "profiles.csv")}
-    self.assertEqual(shares["total"], 0)
-    self.assertAlmostEqual(shares["pressure"], float(fit["explained"]))
-    self.assertAlmostEqual(shares["pressure"], 1 - float(fit["inertia"]) / 100)
-
   def test_centers_on_few_points_are_told(self):
     with self.assertLogs("absl", "WARNING") as logged:
       _run(*self.flags[:1], "--num_clusters=60", f"--output_dir={self.out}")
@@ -184,29 +169,6 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(found.tolist(), self._clusters("west"))
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(frame[["income"]])
-
-  def test_arrays(self):
-    os.mkdir(self.data)
-    for client, points in self.points.items():
-      # Rows of the same label are not alike.
-      labels = 1e9 * np.resize([0, 1], len(points))
-      np.savez(os.path.join(self.data, f"{client}.npz"), x=points, y=labels)
-    flags = [f"--data_dir={self.data}", *self.flags[1:]]
-    _run(*flags, f"--output_dir={self.out}")
-    self.assertEqual(list(run_folder.rows(self.out, "centroids.csv")[0])[2:], ["x0", "x1"])
-    self._check_same_file("clusters.csv", self.out)
-    _run(flags[0], "--num_clusters=2", "--label_column=x0", f"--output_dir={self.out}_1")
-    self.assertEqual(list(run_folder.rows(f"{self.out}_1", "centroids.csv")[0])[2:], ["x1"])
-    for later, of in ((points, "x2"), (points[:, :, np.newaxis], "x0")):
-      np.savez(f"{self.data}/south.npz", x=np.concatenate([later, later], axis=1), y=labels)
-      with self._refused(f"south.npz, column '{of}"):
-        _run(*flags, f"--output_dir={self.out}_2")
-
-  def test_the_report_is_drawn_again_from_the_files(self):
-    shutil.copytree(self.folder, self.out)
-    os.remove(os.path.join(self.out, "report.html"))
-    in_process.run_main(report.main, f"--run={self.out}")
-    self._check_same_file("report.html", self.out)
 
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
@@ -288,32 +250,6 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(found, distances.argmin(axis=1).tolist())
     with self._refused("output"):
       in_process.run_predict(*flags)
-
-  def test_later_files_may_have_another_dialect(self):
-    frame = pd.read_csv(os.path.join(self.hospitals, "west.csv"))
-    _write(self.data, west=frame.to_csv(index=False, sep=";", decimal=","))
-    flags = (f"--run={self.folder}", f"--data_dir={self.data}",
-             f"--output={self.temporary}/found.csv")
-    with self._refused("west.csv, line 1"):
-      in_process.run_predict(*flags)
-    age, income, who = map(schema_lib.Field, ("age", "income", "who"))
-    in_process.run_predict(*flags, self._schema(income, age, delimiter=";", decimal=","))
-    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
-    self.assertEqual(found, self._clusters("west"))
-    bounded, text = schema_lib.Field("age", minimum=0), schema_lib.Field("who", "string")
-    for fields, options, named in (
-        ((income,), {}, r"fields\[age\]"), ((income, bounded), {}, r"fields\[age\]"),
-        ((income, age, text), {"client": who.name}, "client"),
-    ):
-      with self._refused(named):
-        in_process.run_predict(*flags, self._schema(*fields, **options), "--overwrite")
-
-    with self.subTest("whose schema says whether cells may be missing"):
-      _write(self.data, west="age,income\n,100000\n")
-      with self._refused("west.csv, line 2, column 'age'"):
-        in_process.run_predict(*flags, "--overwrite")
-      in_process.run_predict(*flags, self._schema(age, income, missing="mean"), "--overwrite")
-      self.assertLen(run_folder.rows(self.temporary, "found.csv"), 1)
 
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
@@ -413,20 +349,6 @@ class BadInputTest(_ProgramTest):
     with self._refused(message):
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))
-
-  def test_ids_may_be_what_no_file_can_be_called(self):
-    ids = ("../up", "a/b", ".hidden", "50%", "Österbotten 1", "x" * 300, "y" * 300)
-    _write(self.data, all="who,x\n" + "".join(f"{i},{n}\n" for n, i in enumerate((*ids, *ids))))
-    _run(f"--data_dir={self.data}", "--client_column=who", "--num_clusters=2",
-         f"--output_dir={self.out}")
-    self.assertCountEqual({row["client"] for row in run_folder.rows(self.out, "clusters.csv")}, ids)
-
-  def test_ends_a_process_with_one_line_and_code_2(self):
-    code, _, stderr = run_folder.ended(
-        "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"
-    )
-    self.assertEqual(code, 2, stderr)
-    self.assertRegex(stderr, r"^error: `figure` .*\n$")
 
 
 if __name__ == "__main__":

@@ -167,13 +167,6 @@ class SitesTest(absltest.TestCase):
     })
     self.assertEqual(found.tolist(), self.clusters[30:])
 
-  def test_predict_refuses_other_views(self):
-    other = shutil.copytree(self.sites, os.path.join(self.base, "other"))
-    for site in ("north", "south"):
-      os.remove(os.path.join(other, site, "y.csv"))
-    with self.assertRaisesRegex(launch.InputError, "data_dir.*'north'"):
-      self._predict(other)
-
   def test_a_run_that_was_cut_off_ends_the_same(self):
     copy = os.path.join(self.base, "copy")
     with mock.patch.object(load_model, "SavedMultiView", side_effect=KeyboardInterrupt):
@@ -208,18 +201,6 @@ class ProgramTest(parameterized.TestCase):
     super().setUp()
     base = self.create_tempdir().full_path
     self.sites, self.output = (os.path.join(base, name) for name in ("sites", "out"))
-
-  def test_sites_without_labels_and_ids(self):
-    _write_sites(self.sites, labelled=False)
-    printed = _run(
-        self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",
-        "--num_rounds=2", "--exclude=key,flat",
-    )
-    self.assertIn("objective", printed)
-    self.assertNotIn("NMI", printed)
-    rows = run_folder.rows(self.output, "clusters.csv")
-    self.assertLen(rows, 50)
-    self.assertEqual(list(rows[0]), ["client", "row", "cluster"])
 
   @parameterized.parameters(
       ("`datasets`", "--datasets=mnist"),

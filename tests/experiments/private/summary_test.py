@@ -100,12 +100,6 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual((row["epsilon"], row["unit points"]), (2.0, 50))
     self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
 
-  def test_releases_of_one_run_add_up(self):
-    rows = self._frames()["releases"]
-
-    self.assertEqual(rows["release"].tolist(), ["step 0", "step 1", "all together"])
-    self.assertAlmostEqual(rows["mu"].iloc[-1] ** 2, 2 * 3.0**2)
-
   def test_report_is_drawn_with_all_figures_or_none(self):
     for changes, figures in (
         ({}, ["loss_over_epsilon.png", "loss_over_k.png"]),

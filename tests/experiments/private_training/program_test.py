@@ -13,8 +13,6 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import private_clusters
-from experiments import report
-from experiments.private_training import config as config_lib
 from experiments.private_training import simulation
 from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
@@ -134,11 +132,6 @@ class SimulationTest(_ProgramTest):
       json.dump(document, file)
     self._check_refused("`output_dir` .*fingerprint", "other", "--resume")
 
-  def test_one_cluster_is_dp_fedavg(self):
-    config = config_lib.PrivateClustersConfig(dataset="digits", num_clusters=1)
-    found = {cell["method"] for cell in simulation.cells(config)}
-    self.assertEqual(found, {"dp_fedavg", "fedavg"})
-
   @parameterized.parameters(
       ("num_clusters", "--num_clusters=13"), ("min_clients", "--trust=none", "--min_clients=13"),
       ("epsilon", "--epsilon=8,8"), ("epsilon", "--epsilon=0"), ("delta", "--delta=1"),
@@ -148,12 +141,6 @@ class SimulationTest(_ProgramTest):
   )
   def test_refuses(self, name, *arguments):
     self._check_refused(f"[`']{name}[`']", "refused", *arguments)
-
-  # Too small to be drawn, and to be shared.
-  @parameterized.parameters(["--epsilon=1e300"], ["--epsilon=1e50", "--trust=none"])
-  def test_refuses_noise(self, *arguments):
-    with self.assertRaisesRegex(launch.InputError, "^`epsilon`"):
-      self._run(f"noise{arguments}", *arguments)
 
   @parameterized.parameters(*(
       name for name, dataset in task_registry.DATASETS.items() if not dataset.reads_tables
@@ -247,14 +234,6 @@ class OwnTablesTest(_ProgramTest):
     self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[3:])
     self.assertEqual(run_folder.files(self.folder), before)
 
-  def test_its_pages_are_drawn_again(self):
-    folder = self._copy("drawn")
-    before = run_folder.files(folder)
-    for page in ("report.html", "released/report.html", "released/figures/rounds.png"):
-      os.remove(os.path.join(folder, page))
-    in_process.run_main(report.main, f"--run={folder}")
-    self.assertEqual(run_folder.files(folder), before)
-
   def test_it_is_not_resumed_with_other_clients(self):
     os.remove(os.path.join(self._copy("unfinished"), "report.html"))
     more = self._write_tables("more", {**_TABLES, "new.csv": ""})
@@ -341,11 +320,6 @@ class OwnTablesTest(_ProgramTest):
   def test_refuses(self, name, *arguments):
     self._check_refused(f"^`{name}`", "refused", *arguments)
     self.assertNotIn("refused", os.listdir(self.base))
-
-  def test_needs_a_folder(self):
-    flags = [flag for flag in self.flags if "data_dir" not in flag]
-    with self.assertRaisesRegex(launch.InputError, "^`data_dir`"):
-      in_process.run_main(private_clusters.main, *flags, f"--output_dir={self.base}/refused")
 
   def test_only_a_simulation_needs_rows(self):
     empty = self._write_tables("empty", {"a.csv": "", "b.csv": "1,u,0,train\n"})

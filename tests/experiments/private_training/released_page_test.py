@@ -39,11 +39,6 @@ class ReleasedPageTest(parameterized.TestCase):
     self.assertIn(f"at least {least} of the 1,200 clients", page)
     self.assertNotIn("The server adds the noise", page)
 
-  def test_warns_before_all_else(self):
-    header, _ = self._page(warnings=["`epsilon` should be at most 20"], lost=["round 12", "report"])
-    for words in ("`epsilon` should be at most 20", "round 12", "report"):
-      self.assertIn(words, header)
-
   def test_clusters_are_unknown_under_too_much_noise_and_absent_if_lost(self):
     more = "2,sd of clients,4.2\nall,clients,0.2\nall,sd of clients,8.4\n"
     _, page = self._page(clusters=sample_runs.CLUSTERS + more)

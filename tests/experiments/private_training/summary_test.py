@@ -95,11 +95,6 @@ class SummaryTest(parameterized.TestCase):
     low, high = (rows.loc[("accuracy", "private clusters", one), "mean"] for one in (2.0, 8.0))
     self.assertLess(low, high)
 
-  def test_clusters_and_rounds_are_of_the_first_training(self):
-    frames = _frames(seed=5)
-    self.assertEqual(frames["clusters"]["clients"].tolist(), [800.0])
-    self.assertEqual(frames["rounds"]["value"].tolist(), [105.0])
-
   @parameterized.named_parameters(
       ("whole", {}, ["rounds.png", "scores.png"]),
       ("one_epsilon_and_cluster", {"num_clusters": 1, "epsilon": (8.0,), "num_seeds": 1},

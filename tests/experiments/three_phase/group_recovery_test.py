@@ -65,11 +65,6 @@ class GroupRecoveryTest(absltest.TestCase):
     self.assertEqual(rows[0]["metric"], "adjusted_rand_index")
     self.assertLess(rows[0]["value"], 1)
 
-  def test_the_epochs_of_the_run_are_not_trained_again(self):
-    rows, trained = _rows(("kmeans",), grouping_epochs=5)
-    self.assertEqual(trained, [1])
-    self.assertEqual([row["epochs"] for row in rows], [5] * 6 + [1] * 6)
-
   def test_nothing_to_recover(self):
     self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))
 

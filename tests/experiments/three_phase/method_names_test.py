@@ -9,20 +9,6 @@ from fl_clustering.methods import registry
 
 class MethodNamesTest(parameterized.TestCase):
 
-  def test_controls_come_last_and_phase_1_first(self):
-    self.assertEqual(
-        method_names.ordered(
-            ["fedavg", "kmeans", "baseline", "local", "ditto", "pretrain", "my_method"]
-        ),
-        ["pretrain", "kmeans", "my_method", "local", "ditto", "fedavg", "baseline"],
-    )
-
-  def test_controls_are_named_so_and_unknown_methods_in_words(self):
-    for name in (*registry.CONTROLS, *registry.PERSONAL):
-      self.assertEndsWith(method_names.method_label(name), " (control)")
-    self.assertEqual(method_names.method_label("my_method"), "my method")
-    self.assertEqual(method_names.method_name("fedavg"), "FedAvg")
-
   def test_a_known_method_always_has_its_look(self):
     few = method_looks.method_looks(["kmeans"])
     many = method_looks.method_looks(["other", "fedavg", "kmeans"])

@@ -1,14 +1,12 @@
 import csv
 import dataclasses
 import io
-import os
 
 from absl.testing import absltest
 import numpy as np
 import pandas as pd
 
 from experiments.three_phase import profiles
-from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
@@ -77,37 +75,12 @@ class ProfilesTest(absltest.TestCase):
             float(found[name]["standard_deviation"]), values.std(ddof=0), delta=1e-3
         )
 
-  def test_what_tells_the_clusters_apart_comes_first(self):
-    self.assertEqual(self.rows[0]["feature"], "dose")
-
   def test_zeros_and_constants_are_exact(self):
     only = dataclasses.replace(self.saved, clusters={**_CLUSTERS, "c": (0,)})
     text = profiles.profiles_text(self.task, only)
     found = {(row["cluster"], row["feature"]): row for row in csv.DictReader(io.StringIO(text))}
     for place, mean in ((("1", "dose"), "0"), (("0", "same"), "7"), (("1", "same"), "7")):
       self.assertEqual((found[place]["mean"], found[place]["standard_deviation"]), (mean, "0"))
-
-  def test_images(self):
-    folder, rng = self.create_tempdir().full_path, np.random.default_rng(0)
-    images = {client_id: rng.normal(size=(5, 6, 6)) for client_id in "ab"}
-    for client_id, x in images.items():
-      np.savez(os.path.join(folder, f"{client_id}.npz"), x=x, y=[0, 1, 0, 1, 0])
-    path = os.path.join(folder, "a.npz")
-    task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=folder, model="cnn", test_share=0.2,
-        schema=schema_lib.strict(read.header(path), label="y"),
-    ))
-    saved = saved_clusters.SavedClusters(
-        "kmeans", np.zeros((2, task.num_parameters), np.float32), {"a": (0,), "b": (1,)},
-        task.tables, {"name": "cnn"},
-    )
-    rows = csv.DictReader(io.StringIO(profiles.profiles_text(task, saved)))
-    (found,) = [row for row in rows if (row["cluster"], row["feature"]) == ("1", "x2_5_0")]
-    train = task.clients[1].train.features[:, 2, 5, 0]
-    place = task.tables.schema.feature_names.index("x2_5_0")
-    unit = train / task.tables.scaling.factor[place] + task.tables.scaling.shift[place]
-    self.assertAlmostEqual(float(found["mean"]), unit.mean(), places=5)
-    self.assertTrue(np.isin(unit.round(5), images["b"][:, 2, 5].round(5)).all())
 
 
 if __name__ == "__main__":
