@@ -8,7 +8,6 @@ import re
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import pandas as pd
 
 from experiment_shell import launch
 from experiments import draft_schema
@@ -32,11 +31,6 @@ class DraftSchemaTest(parameterized.TestCase):
   def _write(self, name, text):
     with open(os.path.join(self.sample, name), "w", encoding="utf-8") as file:
       file.write(text)
-
-  def _write_parquet(self, frame, name="a"):
-    """Writes a frame in place of the text."""
-    os.remove(os.path.join(self.sample, "a.csv"))
-    frame.to_parquet(os.path.join(self.sample, f"{name}.parquet"))
 
   def _run(self, *arguments):
     """Drafts anew; returns the schema, and what is printed of each column."""
@@ -144,21 +138,6 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("b.csv", text)
     self._refused(where, "--label_column=ill")
 
-  def test_parquet_files_have_points_beside_text_files_with_commas(self):
-    frame = pd.DataFrame({"id": 1, "age": [30.5], "sex": "f", "ill": 0, "city": "1,5"})
-    frame.to_parquet(os.path.join(self.sample, "b.parquet"))
-    schema, _ = self._run("--exclude=city")
-    self.assertEqual(schema.feature_names[:2], ("id", "age"))
-    numbers = encode.numbers(self._opened(schema, "b"), schema)
-    np.testing.assert_array_equal(numbers[:, :2], [[1, 30.5]])
-
-  @parameterized.parameters((["5\n", "2", "u"],), (["nan", "x", "inf", "-2"],))
-  def test_what_is_no_number_has_levels(self, cells):
-    self._write_parquet(pd.DataFrame({"x": cells}))
-    schema, _ = self._run()
-    self.assertEqual(schema.features[0].enum, tuple(sorted(cells)))
-    self.assertLen(self._opened(schema), len(cells))
-
   @parameterized.parameters(("y",), (None, "--row_key=y"), (None, "--exclude=y"))
   def test_arrays(self, label, *flags):
     os.remove(os.path.join(self.sample, "a.csv"))
@@ -180,18 +159,6 @@ class DraftSchemaTest(parameterized.TestCase):
       self._opened(schema)
     table = self._opened(dataclasses.replace(schema, missing_values=("", *{*cells})))
     self.assertEqual(int(table["y"].isna().sum()), 2)
-
-  @parameterized.parameters(
-      ("x;y;z\n" + "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30)) + "1;n/a;2\n", "y"),
-      ('x,y\n"1,5",2\n"2,5",3\n', "x"),
-  )
-  def test_numbers_with_other_decimal_marks_are_left_to_a_person(self, text, column):
-    self._write("a.csv", text)
-    schema, lines = self._run()
-    if column == "y":
-      self.assertRegex(lines["y"], r"a number, but .*'0\.5'.*a.csv, line 2.*'\.'")
-    with self.assertRaisesRegex(ValueError, f"a.csv, line 2, column '{column}'"):
-      self._opened(schema)
 
   @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe", " gr\u00f6\u00dfe")
   def test_refuses_names_that_look_alike(self, name):

@@ -53,16 +53,6 @@ class ActivityTest(absltest.TestCase):
       unpickler.return_value.load.return_value = people
       return function(b"")
 
-  def test_the_last_recording_is_for_testing(self):
-    files = self._files(activity.files)
-    self.assertEqual(list(files), ["person_07.csv"])
-    header, *lines = files["person_07.csv"].decode().splitlines()
-    self.assertEndsWith(header, "gyro-z change,activity,part")
-    ends = [line.rsplit(",", 2)[1:] for line in lines]
-    self.assertEqual(
-        ends, [["sitting", "train"], ["standing", "train"], ["lying", "test"]]
-    )
-
   def test_a_file_per_sensor(self):
     files = self._files(activity.view_files)
     self.assertEqual(list(files), [

@@ -2,7 +2,6 @@ import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import pandas as pd
 from scipy import stats
 
 from experiment_shell import tidy_report
@@ -150,21 +149,6 @@ class SummaryTest(parameterized.TestCase):
 
     (row,) = frames["headline"].to_dict("records")
     self.assertEqual(row, {"verdict": verdict, "settings": settings, "both": both})
-
-  def test_curves_are_means_over_the_repetitions_that_all_have(self):
-    study = sample_study.config(("iid",), num_seeds=2)
-    tables = sample_study.tables(study)
-    more = {"setting": "iid", "seed": 1, "fold": 0, "method": "kmeans", "round": 3}
-    tables["rounds"] = pd.concat([tables["rounds"], pd.DataFrame([
-        {**more, "metric": metric, "value": 9.0} for metric in ("accuracy", "client_steps", "bytes")
-    ])])
-
-    curves = summary.summarise(tables, sample_study.document(study))["accuracy_by_cost"]
-
-    of_kmeans = curves[(curves["method"] == "kmeans") & (curves["panel"] == "iid: bytes")]
-    self.assertEqual(of_kmeans["round"].tolist(), [1, 2])
-    self.assertEqual(of_kmeans["cost"].tolist(), [1500, 3000])
-    self.assertAlmostEqual(of_kmeans["mean"].iloc[1], 0.3)
 
 
 class ReportTest(parameterized.TestCase):

@@ -141,12 +141,6 @@ class OwnDataTest(_ProgramTest):
     (fit,) = run_folder.rows(self.folder, "tables/fit.csv")
     self.assertAlmostEqual(float(fit["explained"]), 1 - float(fit["inertia"]) / points.size)
 
-  def test_centers_on_few_points_are_told(self):
-    with self.assertLogs("absl", "WARNING") as logged:
-      _run(*self.flags[:1], "--num_clusters=60", f"--output_dir={self.out}")
-    (row,) = run_folder.rows(self.out, "tables/few_points.csv")
-    self.assertIn(f"{row['centers']} of 60 centers", logged.output[0])
-
   def test_predictions_are_the_clusters(self):
     path = os.path.join(self.temporary, "found.csv")
     printed = in_process.run_predict(
@@ -225,32 +219,6 @@ class OwnDataTest(_ProgramTest):
     if is_charged_again:
       self.assertRegex(" ".join(told.output), r"\(50, 0\.001\)")
 
-  def test_private_with_cells_that_are_no_numbers(self):
-    _write(self.data, a="x,y\n1,2\n3,4\n1e300,-inf\n", b="x,y\n,2\ntall,1\n3,4,5\n", c="")
-    schema = self._schema(
-        schema_lib.Field("x", minimum=-9, maximum=9), schema_lib.Field("y", minimum=-8, maximum=10)
-    )
-    _run(f"--data_dir={self.data}", "--num_clusters=2", "--epsilon=1", "--delta=1e-3",
-         "--radius=9", schema, f"--output_dir={self.out}")
-
-    # A missing cell is the middle of its bounds.
-    model = load_model.load_model(self.out)
-    self.assertEqual(model.tables.scaling.fill.tolist(), [0, 1])
-    # Later rows are read strictly, but missing cells are filled.
-    output = os.path.join(self.temporary, "found.csv")
-    flags = (f"--run={self.out}", f"--data_dir={self.data}", f"--output={output}")
-    with self._refused("a.csv, line 4, column 'x'"):
-      in_process.run_predict(*flags)
-    for client in "bc":
-      os.remove(os.path.join(self.data, f"{client}.csv"))
-    _write(self.data, a="x,y\n1,2\n,8\n")
-    in_process.run_predict(*flags)
-    distances = np.linalg.norm(model.centroids - np.array([[[1, 2]], [[0, 8]]]), axis=2)
-    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
-    self.assertEqual(found, distances.argmin(axis=1).tolist())
-    with self._refused("output"):
-      in_process.run_predict(*flags)
-
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
     shutil.copytree(self.hospitals, self.data)
@@ -325,24 +293,17 @@ class BadInputTest(_ProgramTest):
   @parameterized.parameters(
       (("--figure=9",), "`figure`"), (("--num_clusters=3",), "`num_clusters`"),
       ((_OWN, "--figure=sse"), "`figure`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
-      ((_OWN, "--num_clusters=5"), "`num_clusters`"),
-      ((_OWN, "--num_clusters=2", "--n_init=3"), "`n_init`"), (("--epsilon=1",), "`epsilon`"),
-      ((_OWN, "--k_range=2:3", "--epsilon=1", _PRIVATE[-1]), "`k_range`"),
-      ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"),
-      ((_OWN, "--num_clusters=2", "--max_points=4"), "`max_points`"), (_PRIVATE[:-1], "`schema`"),
-      (("--data_dir={0}/more",), "b.csv, line 1, column 'z'"), (("--exclude=x",), "`exclude`"),
-      (("--data_dir=/no/such",), "/no/such"),
+      ((_OWN, "--num_clusters=5"), "`num_clusters`"), (("--epsilon=1",), "`epsilon`"),
+      ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"), (_PRIVATE[:-1], "`schema`"),
+      (("--exclude=x",), "`exclude`"), (("--data_dir=/no/such",), "/no/such"),
       (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
-      (("--data_dir={0}/bad", "--exclude=y"), "--exclude=y --output=schema.json"),
-      ((*_PRIVATE, "--exclude=y"), "exclude"), ((_OWN, "--client_column=who"), "client"),
-      (("--min_clients=1",), "`min_clients`"), ((*_PRIVATE, "--min_clients=1"), "`min_clients`"),
+      ((*_PRIVATE, "--exclude=y"), "exclude"),
       ((*_PRIVATE, "--trust=none", "--min_clients=2"), "`min_clients`"),
       (("--figure=sse", "--dataset=emnist"), "`dataset`"),
   )
   def test_is_refused(self, arguments, message):
     _write(f"{self.data}/a", a="x,y\n1,2\n3,4\n")
     _write(f"{self.data}/bad", b="x,y\n1,2\nthree,4\n")
-    _write(f"{self.data}/more", a="x\n1\n2\n", b="x,z\n1,2\n3,4\n")
     schema_lib.Schema(tuple(
         schema_lib.Field(name, minimum=-9, maximum=9) for name in "xy"
     )).write(f"{self.data}/schema.json")

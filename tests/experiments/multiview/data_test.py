@@ -29,24 +29,6 @@ class DigitViewsTest(absltest.TestCase):
     for places in np.indices(stroke.shape):
       np.testing.assert_allclose((places * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
 
-  def test_gradients_see_the_direction_of_an_edge_not_its_side(self):
-    stripes = np.zeros((1, 28, 28))
-    stripes[0, :, 10:14] = 1.0
-    view = digit_views.gradients(stripes).reshape(4, 4, 8)
-    self.assertGreater(view[..., 0].sum(), 0)
-    np.testing.assert_allclose(view[..., 1:], 0, atol=1e-5)
-    across = digit_views.gradients(stripes.transpose(0, 2, 1)).reshape(4, 4, 8)
-    np.testing.assert_allclose(across[..., 4], view[..., 0].T)
-
-  def test_projections_sum_the_ink(self):
-    image = np.zeros((1, 4, 4))
-    image[0, 1, 2] = 1.0
-    columns, rows, falling, rising = np.split(digit_views.projections(image)[0], [4, 8, 15])
-    np.testing.assert_array_equal(columns, [0, 0, 1, 0])
-    np.testing.assert_array_equal(rows, [0, 1, 0, 0])
-    self.assertEqual(np.argmax(falling), 4)  # One right of the main diagonal.
-    self.assertEqual(np.argmax(rising), 3)  # On the other main diagonal.
-
   def test_an_empty_picture_has_finite_views(self):
     found = digit_views.digit_views(np.zeros((1, 28, 28)))
     widths = {name: view.shape[1] for name, view in found.items()}
@@ -201,24 +183,6 @@ class FolderTest(parameterized.TestCase):
     with self.assertRaises(ValueError) as caught:
       self._load(2)
     self.assertIn(ascii(name), str(caught.exception))
-
-  @parameterized.parameters("a/old", "A", "a\u200b")
-  def test_refuses_other_folders(self, name):
-    self._write_sites()
-    self._write(name, "x", "u,v", ["1,1"])
-    self._write(name, "y", "w", [1])
-    with self.assertRaises(ValueError) as caught:
-      self._load(2)
-    self.assertIn(ascii(name)[1:-1], str(caught.exception))
-
-  def test_missing_cells_become_means_over_all_clients(self):
-    self._write_sites()
-    self._write("b", "y", "w", ['""', -8])
-    document = views.to_json(views.strict(self.folder))
-    for resource in document["resources"]:
-      resource["schema"]["missing"] = "mean"
-    own = data.load_folder(self.folder, views.from_json(document), 2)
-    np.testing.assert_allclose(own.views["y"][:, 0], [-3, -3, -3, -17 / 4, -8])
 
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites()

@@ -129,27 +129,6 @@ class SitesTest(absltest.TestCase):
     saved = load_model.load_model(self.output).model
     self.assertEqual(measured("view_weights.csv"), saved.on_grid.view_weights.tolist())
 
-  def test_centroids_and_profiles_are_in_the_datas_units(self):
-    pay = pd.concat([
-        pd.read_csv(os.path.join(self.sites, site, "y.csv"), **_DIALECT)["pay"]
-        for site in ("north", "south")
-    ])
-    means = pay.groupby(self.clusters).mean()
-    rows = run_folder.rows(self.output, "centroids.csv")
-    self.assertEqual(
-        list(rows[0]),
-        ["cluster", "num_points", "x: u", "x: v", "x: w", "y: pay", "y: flat"],
-    )
-    self.assertEqual([int(row["num_points"]) for row in rows], np.bincount(self.clusters).tolist())
-    # Centroids are means that are weighted by a kernel, so they are near the profiles' means.
-    np.testing.assert_allclose([float(row["y: pay"]) for row in rows], means, atol=2e3)
-    self.assertEqual({row["y: flat"] for row in rows}, {"5.0"})
-    profiles = {
-        int(row["cluster"]): float(row["mean"])
-        for row in run_folder.rows(self.output, "profiles.csv") if row["feature"] == "y: pay"
-    }
-    np.testing.assert_allclose([profiles[k] for k in range(3)], means, rtol=1e-9)
-
   def _predict(self, data):
     path = os.path.join(self.base, "predictions.csv")
     return in_process.run_predict(

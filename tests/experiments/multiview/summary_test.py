@@ -45,13 +45,6 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
     self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
 
-  def test_without_classes_there_are_rounds_and_objectives(self):
-    scores = self._scores(labelled=False)
-
-    self.assertEqual(list(scores)[3:5], ["rounds, IID", "objective, IID"])
-    self.assertEqual(scores["method"].iloc[-1], "equal weights")
-    self.assertEqual(scores.iloc[-1].tolist()[3:5], ["4.000 ± 1.000", "1.500 ± 0.000"])
-
   def test_gains_have_intervals_and_verdicts(self):
     for names in (("sample",), ("sample", "other")):
       gains = self._frames(names=names)["gains"]

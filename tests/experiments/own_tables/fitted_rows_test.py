@@ -68,16 +68,6 @@ class FittedRowsTest(parameterized.TestCase):
         ["cluster", "num_points", "u", "v"], *expected, ["2", "0", "7.0", "7.0"],
     ])
 
-  @parameterized.parameters((4, [[1, 2]]), (5, []))
-  def test_centers_on_few_points_are_told(self, num_rows, expected):
-    rows = [("a", 0, num_rows), ("a", 1, 3), ("b", 1, 2)]
-    sizes = pd.DataFrame(rows, columns=["client", "cluster", "rows"])
-
-    frames = fitted_rows.frames({fitted_rows.SIZES: sizes})
-
-    self.assertEqual(frames["few_points"].to_numpy().tolist(), expected)
-    self.assertTrue(all(frame.empty for frame in fitted_rows.frames({}).values()))
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -1,5 +1,4 @@
 import contextlib
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -23,20 +22,6 @@ def _clusters(num_points=6000, **known):
 
 
 class MethodsTest(parameterized.TestCase):
-
-  def test_data_without_clients_are_split_by_the_seed_and_others_keep_their_rows(self):
-    dataset = _clusters()
-    first, again, other = (dataset.clients(seed) for seed in (1, 1, 2))
-
-    self.assertLen(first, data.NUM_CLIENTS)
-    np.testing.assert_array_equal(first["3"], again["3"])
-    self.assertFalse(np.array_equal(first["3"], other["3"]))
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(first.values())), axis=0), np.sort(dataset.points, axis=0)
-    )
-    clients = _clusters(client_sizes=(1000, 2000, 3000)).clients(1)
-    self.assertEqual([len(points) for points in clients.values()], [1000, 2000, 3000])
-    np.testing.assert_array_equal(clients["1"], dataset.points[1000:3000])
 
   def _loss(self, method, known=(), **changes):
     dataset = _clusters(**dict(known))
@@ -64,13 +49,6 @@ class MethodsTest(parameterized.TestCase):
         self._loss("refine_server", {**clients, "unit_points": 300}, epsilon=0.5),
         self._loss("refine_server", clients, epsilon=0.5),
     )
-
-  def test_without_diffprivlib_the_others_are_there(self):
-    with mock.patch.object(diffprivlib_process, "default_python", return_value=None):
-      loaded = methods.load(methods.CENTRAL, None, self.enter_context(contextlib.ExitStack()))
-
-    self.assertCountEqual(loaded.by_name, _IN_PROCESS)
-    self.assertCountEqual(loaded.skipped, ["diffprivlib"])
 
   @parameterized.parameters("lsh", "refine")
   def test_privacy_of_many_points_costs_as_many_times_the_mu(self, method):

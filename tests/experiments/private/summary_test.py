@@ -21,18 +21,6 @@ class SummaryTest(parameterized.TestCase):
     tidy = tidy_experiment.tidy(benchmark.EXPERIMENT, run)
     return benchmark.EXPERIMENT.summarise(tidy, run.document)
 
-  def test_losses_have_mean_and_spread_and_the_price_of_privacy(self):
-    losses = self._frames()["losses"].set_index(["dataset", "method", "k", "epsilon"])
-
-    row = losses.loc[("letter", _OURS, 16, 0.5)]
-    own = [sample_benchmark.invented_loss(0.75, 16, 0.5, run) for run in range(4)]
-    self.assertEqual(row["runs"], 4)
-    np.testing.assert_allclose(
-        row[["mean", "sd", "worst"]].astype(float), [np.mean(own), np.std(own, ddof=1), max(own)]
-    )
-    # The factors 0.75 and 0.5, and a fifth more for the noise of epsilon 0.5.
-    self.assertAlmostEqual(row["of not private"], 1.8)
-
   def test_comparisons_have_gains_with_intervals_and_verdicts(self):
     frames = self._frames()
     rows = frames["comparisons"].set_index(["method", "dataset", "k", "epsilon"])

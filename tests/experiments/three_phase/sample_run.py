@@ -1,6 +1,5 @@
 """An invented run with known numbers, and the files that it would have left."""
 
-
 import numpy as np
 import pandas as pd
 

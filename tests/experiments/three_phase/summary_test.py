@@ -9,8 +9,12 @@ import pandas as pd
 
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from experiments.three_phase import cost_text
 from experiments.three_phase import experiment
+from experiments.three_phase import method_looks
+from experiments.three_phase import method_names
 from experiments.three_phase import summary
+from fl_clustering.methods import registry
 from tests.experiments.three_phase import sample_run
 
 
@@ -99,27 +103,6 @@ class SummaryTest(parameterized.TestCase):
     np.testing.assert_array_equal(own, own.T)
     self.assertTrue(np.isnan(np.diag(own)).all())
 
-  def test_clusters_name_their_clients_and_groups(self):
-    found = _usual()["clusters"]
-
-    row = found[found["method"] == "K-means"].iloc[0]
-    self.assertEqual(row[["clients", "best accuracy", "true groups"]].tolist(), [3, 0.5, "1: 3"])
-    self.assertEqual(row["who"], "client_1, client_3, client_5")
-    self.assertEqual(row["training examples"], 3 * (2 + 4 + 6))
-    self.assertEqual(list(found["method"].unique()), ["K-means", "dynamic distance"])
-
-  def test_labels_by_size_and_by_cluster(self):
-    by_size, by_cluster = (
-        own for _, own in _usual()["label_mix"].groupby("panel", sort=False)
-    )
-    self.assertEqual(by_size.groupby("place")["height"].sum().tolist(), [18, 15, 12, 9, 6, 3])
-    np.testing.assert_allclose(by_cluster.groupby("place")["height"].sum(), 1)
-    clusters = by_cluster.drop_duplicates("place")["cluster"].tolist()
-    self.assertEqual(clusters, [0, 0, 0, 1, 1, 1])
-    # Overlapping clusters give no order of clients.
-    _, panel = _frames(means={"kmeans": None})["label_mix"]["panel"].unique()
-    self.assertEndsWith(panel, "true groups")
-
   def test_new_clients(self):
     found = _frames(on=sample_run.task(num_new=2))["new_clients"].set_index("method")
     self.assertAlmostEqual(found.loc["K-means", "mean"], 0.8)
@@ -171,8 +154,8 @@ class ReportTest(parameterized.TestCase):
       ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
                          "settings": {"num_clusters": 1, "methods": ("kmeans",)}}),
       ("of_many_with_names_and_privacy", {
-          "on": sample_run.task(150, num_classes=62, class_names=("$x$ & <b>", "y" * 90, *map(
-              str, range(60)))),
+          "on": sample_run.task(110, num_classes=12, class_names=("$x$ & <b>", "y" * 90, *map(
+              str, range(10)))),
           "privacy": {
               "epsilon": 2.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
               "covers": "the global models",
@@ -187,6 +170,30 @@ class ReportTest(parameterized.TestCase):
     self.assertTrue(run.has("figures/client_accuracy.png"))
     for one in (page, text) if "privacy" in changes else ():
       self.assertContainsInOrder(["epsilon", "2.5", "1e-05", "phase 1 alone"], one)
+
+
+class MethodNamesTest(parameterized.TestCase):
+
+  def test_all_methods_look_different(self):
+    methods = ["pretrain", *registry.METHODS, *method_names.CONTROLS, "first_unknown", "second"]
+
+    looks = [tuple(look.values()) for look in method_looks.method_looks(methods).values()]
+
+    self.assertLen(set(looks), len(methods))
+    # Two methods may share a colour, if their lines or markers differ.
+    self.assertGreaterEqual(len({color for color, *_ in looks}), 10)
+    first, second = (method_looks.method_looks([name])[name] for name in ("local", "finetuned"))
+    self.assertNotEqual(first["color"], second["color"])
+
+  @parameterized.parameters(
+      (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
+  )
+  def test_steps(self, number, text):
+    self.assertEqual(cost_text.steps_text(number), text)
+
+  @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
+  def test_bytes(self, number, text):
+    self.assertEqual(cost_text.bytes_text(number), text)
 
 
 if __name__ == "__main__":
