@@ -166,13 +166,6 @@ class OutputFolderTest(parameterized.TestCase):
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
     self.assertTrue(os.path.exists(drawing))
 
-  def test_looking_changes_nothing(self):
-    for how in ({}, *_EITHER):
-      folder = self._open(**how)
-      folder.check_same_config({"seed": 1})
-      self.assertIsNone(folder.recorded)
-    self.assertFalse(os.path.exists(self.path))
-
   # The last is what an interrupted overwrite leaves.
   @parameterized.parameters("", ".config.json.7.json", "rows.csv")
   def test_resume_starts_afresh_without_settings(self, name):

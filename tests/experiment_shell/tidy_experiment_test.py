@@ -6,7 +6,6 @@ import pathlib
 import re
 import shutil
 import signal
-import struct
 import tempfile
 import time
 from unittest import mock
@@ -294,21 +293,6 @@ class TidyExperimentTest(parameterized.TestCase):
       self._measured(source="there", **options)
     self.assertEqual(_MEASURED, ["closed"] * 2)
 
-  def test_tables_that_are_not_tidy_are_read_where_they_are(self):
-    self._measured()
-
-    def wide(kinds):
-      toy = dataclasses.replace(_TOY, read={"wide": kinds})
-      return tidy_experiment.tidy(toy, self._finished()).get("wide")
-
-    self.assertIsNone(wide({"name": str, "count": int}))
-    (self.base / "run" / "wide.csv").write_text("name,count\n007,1\n")
-    (row,) = wide({"name": str, "count": int}).to_dict("records")
-    self.assertEqual(row, {"name": "007", "count": 1})
-    (self.base / "run" / "wide.csv").write_text("name,name\na,1\n")
-    frame = wide(None)
-    self.assertEqual((list(frame), frame.to_numpy().tolist()), (["name", "name"], [["a", 1]]))
-
   def test_it_is_finished_when_all_cells_are_measured(self):
     finished = []
     changes = {"finish": lambda run, tidy: finished.append((run, tidy))}
@@ -340,20 +324,6 @@ class TidyExperimentTest(parameterized.TestCase):
         tidy_report.text(_TOY, self.undisturbed),
         "007 is better at 0.5.\n\nMeans.*\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007",
     )
-
-  def test_figures_have_the_columns_and_the_height_that_they_ask_for(self):
-    shutil.copytree(self.undisturbed.path, self.base / "run")
-    sizes = []
-    for looks in ({}, {"columns": 1}, {"height": lambda frame: 0.5 * frame["method"].nunique()}):
-      figure = dataclasses.replace(_TOY.figures[0], **looks)
-      tidy_report.report(dataclasses.replace(_TOY, figures=[figure]), self._finished())
-      data = (self.base / "run" / "figures" / "curves.png").read_bytes()
-      sizes.append(struct.unpack(">II", data[16:24]))
-
-    (width, two), (_, one_below_the_other), (_, low) = sizes
-    per_inch = width / 4.6
-    self.assertAlmostEqual((one_below_the_other - two) / per_inch, 2.2, places=1)
-    self.assertAlmostEqual((two - low) / per_inch, 1.2, places=1)
 
 
 if __name__ == "__main__":

@@ -169,15 +169,6 @@ class DraftSchemaTest(parameterized.TestCase):
       self._write(f"{file}.csv", f"gr\u00f6\u00dfe,{name}\n1,2\n")
     self._run()
 
-  @parameterized.parameters("South", "south\u200b", "so\u00aduth")
-  def test_leaves_classes_that_look_alike_to_a_person(self, name):
-    self._write("a.csv", f"x,where\n1,south\n2,{name}\n3,n/a\n")
-    schema, lines = self._run("--label_column=where")
-    self.assertRegex(lines["where"], fr"\(.*n/a.*\).*{re.escape(ascii(name))}")
-    self.assertIsNone(schema.classes)
-    with self.assertRaisesRegex(ValueError, "a.csv, line 3, column 'where'"):
-      clients_lib.open_folder(self.sample, schema).classes()
-
   @parameterized.parameters(
       "label_column=other", "client_column=other", "split_column=other", "row_key=other",
       "exclude=other", "data_dir=/no/folder", "data_dir=",

@@ -6,14 +6,12 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.grouping_study import cells
 from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
 from fl_clustering.tasks import held_out
-from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import run as run_lib
@@ -120,16 +118,6 @@ class CellsTest(parameterized.TestCase):
   def test_a_phase_1_that_fails_is_a_cell_that_fails(self, error):
     with self.assertRaises(cells.EXPERIMENT.failures):
       self._measure(mock.Mock(side_effect=error))
-
-  @parameterized.parameters(
-      partition.TooFewExamples("`num_clients` must be less"), OSError("no such folder"),
-  )
-  def test_data_that_can_not_be_loaded_are_a_cell_that_fails(self, error):
-    self.load_task.side_effect = error
-
-    with self.assertRaisesRegex(launch.InputError, str(error)):
-      self._measure()
-    self.assertIn(launch.InputError, cells.EXPERIMENT.failures)
 
 
 class LoadTest(parameterized.TestCase):

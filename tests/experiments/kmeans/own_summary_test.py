@@ -7,6 +7,7 @@ import pandas as pd
 from experiments.kmeans import config
 from experiments.kmeans import own_rows
 from experiments.kmeans import own_summary
+from experiments.kmeans import privacy_box
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
@@ -165,6 +166,13 @@ class OwnDataConfigTest(parameterized.TestCase):
   def test_refuses(self, name, settings):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       _own(**settings)
+
+
+class PrivacyBoxTest(absltest.TestCase):
+
+  def test_every_algorithm_and_trust_has_a_text(self):
+    self.assertCountEqual(privacy_box.LEAVES, kmeans_config.ALGORITHMS)
+    self.assertCountEqual(privacy_box.TRUST, privacy.TRUST)
 
 
 if __name__ == "__main__":

@@ -138,16 +138,6 @@ class UciTest(parameterized.TestCase):
     with self.assertRaisesRegex(uci.Unavailable, r"\(100, 17\)"):
       load(None)
 
-  def test_joins_the_five_years_in_their_order(self):
-    header = "AT,AP,AH,AFDP,GTEP,TIT,TAT,TEY,CDP,CO,NOX\n"
-    for year in range(2011, 2016):
-      with self.assertRaisesRegex(uci.Unavailable, "gt_2015.csv not in"):
-        uci.load_gas_emissions(self.folder)
-      self._write(f"gt_{year}.csv", header + f"{year}" + ",1.5" * 10 + "\n")
-    points, _ = uci.load_gas_emissions(self.folder)
-    self.assertEqual(points.shape, (5, 11))
-    self.assertEqual(points[:, 0].tolist(), [2011, 2012, 2013, 2014, 2015])
-
 
 class DigitsEmbeddingsTest(absltest.TestCase):
 

@@ -117,16 +117,6 @@ class OtherRunsTest(absltest.TestCase):
       _run(self.folder, *flags, "--data_dir=elsewhere", "--resume")
     _run(self.folder, *flags, "--data_dir=uci", "--resume")
 
-  def test_federated_methods_beside_the_central_form(self):
-    _run(
-        self.folder, "--datasets=breast_cancer", "--methods=refine,refine_server,refine_none",
-        "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3", "--runs=1", "--fixed_epsilon=50",
-    )
-    # At an epsilon as large as that, the noise hardly matters.
-    losses = _losses(self.folder)
-    self.assertLen(losses, 3)
-    np.testing.assert_allclose(losses, losses[0], rtol=0.05)
-
   def test_a_cell_whose_process_dies_fails_and_is_tried_again(self):
     flags = (
         "--datasets=sklearn_digits", "--methods=lsh,diffprivlib", "--epsilon_to_try=", "--runs=1",

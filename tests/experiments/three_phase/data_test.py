@@ -105,14 +105,6 @@ class DescriptionTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "own_methods .* mine"):
       self._check(before, data.identity(config, self.task))
 
-  def test_a_client_whose_file_changed_is_named(self):
-    before, now = (
-        data.identity(_CONFIG, dataclasses.replace(self.task, row_digests={"a": "1", "b": digest}))
-        for digest in "23"
-    )
-    with self.assertRaisesRegex(ValueError, "clients .* b"):
-      self._check(before, now)
-
   def test_personal_models_of_other_options_are_no_stage_in_common(self):
     recorded = dataclasses.replace(_CONFIG, personal=("ditto", "apfl"))
     other = dataclasses.replace(recorded, apfl_alpha=0.5)

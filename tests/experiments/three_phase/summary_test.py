@@ -1,12 +1,14 @@
 import functools
 import math
 import tempfile
+import types
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
+from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.three_phase import cost_text
@@ -15,6 +17,7 @@ from experiments.three_phase import method_looks
 from experiments.three_phase import method_names
 from experiments.three_phase import summary
 from fl_clustering.methods import registry
+from fl_clustering.three_phase import summary as run_summary
 from tests.experiments.three_phase import sample_run
 
 
@@ -117,6 +120,47 @@ class SummaryTest(parameterized.TestCase):
         ["a", "x", 0, 1], ["a", "y", 0, 1], ["a", "z", 0, 2], ["b", "x", 0, 1], ["b", "y", 1, 1],
     ])
 
+
+
+class NoGainTest(absltest.TestCase):
+
+  def _verdicts(self, rng, sd_training, num_repeats):
+    """Returns the verdicts of a run whose methods differ from fine-tuning and FedAvg by chance."""
+    expected = rng.beta(16, 4, 40)  # Of a client, under every method.
+
+    def trained(num_tests=20):
+      right = rng.binomial(num_tests, np.clip(expected + rng.normal(0, sd_training), 0, 1))
+      rows = np.stack([right, num_tests - right], axis=-1)
+      return np.stack([rows, np.zeros_like(rows)], axis=1)
+
+    groupings = ("kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl")
+    result = types.SimpleNamespace(
+        methods={
+            name: types.SimpleNamespace(clients=trained())
+            for name in (*groupings, "local", "finetuned", "fedavg")
+        },
+        repeats={
+            name: [trained()[:, 0, 0] / 20 for _ in range(num_repeats)]
+            for name in (*groupings, "fedavg")
+        },
+        metric="accuracy",
+    )
+    compared = run_summary._comparisons(result)
+    self.assertLen(compared, 7 + 5)
+    return {
+        run_summary._gain(result, name, control, len(compared))["verdict"]
+        for name, _, control in compared
+    }
+
+  def test_few_runs_call_any_method_better_or_worse(self):
+    rng = np.random.default_rng(0)
+    for sd_training, num_repeats in ((0.0, 0), (0.02, 3)):
+      wrong = sum(
+          self._verdicts(rng, sd_training, num_repeats) != {intervals.UNCLEAR} for _ in range(60)
+      )
+      # Of 60 with 5% each, nine or more have a probability of .4%.  By intervals that hold one at a
+      # time, half of the runs without repeats would call one so.
+      self.assertLess(wrong, 9)
 
 
 class ReportTest(parameterized.TestCase):
