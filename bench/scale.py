@@ -26,9 +26,9 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import path_flag
 from fl_clustering.engine import participation
-from fl_clustering.engine_jax import blocks as blocks_lib
-from fl_clustering.engine_jax import client_pool
-from fl_clustering.engine_jax import engine as engine_lib
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
+from fl_clustering.engine.jax import engine as engine_lib
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 

@@ -30,15 +30,15 @@ import tensorflow as tf
 from bench import plain_tensorflow
 from clustering_basics import validate
 from experiment_shell import launch
-from fl_clustering.engine import client_update
-from fl_clustering.engine import engine as engine_lib
+from fl_clustering import kmeans as kmeans_lib
+from fl_clustering import runtime
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
-from fl_clustering import kmeans as kmeans_lib
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
-from fl_clustering import runtime
 from fl_clustering.tasks import registry as task_registry
 
 _SEED = 1

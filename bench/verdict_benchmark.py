@@ -28,11 +28,11 @@ from bench import null_studies
 from clustering_basics import intervals
 from clustering_basics import validate
 from experiment_shell import launch
-from fl_clustering.engine import client_update
-from fl_clustering.engine import engine as engine_lib
-from fl_clustering.engine import participation
-from fl_clustering.methods import registry as method_registry
 from fl_clustering import runtime
+from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry

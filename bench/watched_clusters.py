@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from bench import audited_sums
-from fl_clustering.engine import client_files
+from fl_clustering.engine.tff import client_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan as plan_lib

@@ -9,11 +9,11 @@ import sklearn.metrics
 import tensorflow as tf
 
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
-from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
-from fl_clustering.engine import engine
-from fl_clustering.engine import evaluation
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine
+from fl_clustering.engine.tff import evaluation
 from fl_clustering.methods import method
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import result

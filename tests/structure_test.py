@@ -14,9 +14,11 @@ _LIBRARIES = ("fl_clustering", "dp_clustering", "clustering_basics")
 _SHELL = "experiment_shell"
 # Where a change of TFF's interface can be felt.
 _ROOMS_OF_TFF = (
-    "bench/", "fl_clustering/engine/", "fl_clustering/private_clusters/", "fl_clustering/runtime/",
+    "bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
+    "fl_clustering/runtime/",
 )
 _FILES_OF_TFF = (
+    "fl_clustering/engine/aggregation.py", "fl_clustering/engine/bounded_updates.py",
     "fl_clustering/kmeans/rounds.py", "fl_clustering/points/point_files.py",
     "fl_clustering/tasks/emnist.py",
 )

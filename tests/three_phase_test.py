@@ -12,13 +12,13 @@ import numpy as np
 
 from fl_clustering import runtime
 from fl_clustering.engine import aggregation
-from fl_clustering.engine import client_update
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering.engine import engine
 from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine
 from fl_clustering.methods import controls
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out

@@ -8,9 +8,9 @@ import numpy as np
 from bench import plain_tensorflow
 from bench.peers import job as job_lib
 from fl_clustering import runtime
-from fl_clustering.engine import client_update
-from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
 
 
 def main(job: job_lib.Job) -> None:

@@ -19,7 +19,7 @@ from experiments.private_training import data
 from experiments.private_training import released
 from experiments.private_training import released_page
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
+from fl_clustering.engine.tff import client_files
 from fl_clustering.private_clusters import releases as releases_lib
 
 NAME = "private_clusters"

@@ -22,7 +22,7 @@ from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import training
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import client_files
+  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 

@@ -22,9 +22,9 @@ from experiments.private_training import figures
 from experiments.private_training import released
 from experiments.private_training import summary
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
-from fl_clustering.engine import client_sketches
-from fl_clustering.engine import client_update
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_sketches
+from fl_clustering.engine.tff import client_update
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import releases as releases_lib

@@ -1,69 +1,116 @@
-"""What a method can ask of the clients: to train models and to evaluate them.
+"""What a method can ask of the clients: to train models, to evaluate them, and what that costs.
 
-The engine does what needs TensorFlow Federated, and it does it for many models at once.
-Whatever else a method does is NumPy.  Each kind of work is one method of `Engine` over a
-TFF computation in a file of its own.  Another kind goes beside them.  The engine counts
-what all of it costs.
+Whatever else a method does is NumPy.  An engine does the work for many models at once, and counts
+it.  The one in `tff/` does all kinds; the one in `jax/` those that scale to millions of clients.
 """
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering.engine import alone_training
-from fl_clustering.engine import client_files
-from fl_clustering.engine import client_losses
-from fl_clustering.engine import client_moments
-from fl_clustering.engine import client_sketches
-from fl_clustering.engine import client_subspaces
-from fl_clustering.engine import cluster_training
-from fl_clustering.engine import counted_clients
-from fl_clustering.engine import evaluation
-from fl_clustering.engine import participation
-from fl_clustering.engine import personal_training
+from fl_clustering.engine import cost as cost_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import client_update
+  from fl_clustering.engine import participation
   from fl_clustering.engine import personalization
-  from fl_clustering.tasks import federated_task
+  from fl_clustering.tasks import model as model_lib
+
+# Numbers travel as float32.
+_BYTES_PER_NUMBER = 4
 
 
-class Engine(counted_clients.CountedClients):
-  """Trains and evaluates models on the clients of one task.
+class Engine(abc.ABC):
+  """Trains and evaluates models on the clients of one task, and counts what they do.
+
+  A client is its place among all clients of the task.  Where several are asked for, they are an
+  int64 array.
 
   Attributes:
-    files: Where each client's data are.
+    clients: The clients that train: 0, 1, and so on.
+    new_clients: The clients that come after the training, which follow them.
+    client_ids: The ids of the clients that train.
+    new_client_ids: The ids of the others.
+    num_examples: All clients' numbers of training examples, int64.
+    validated: Those of `clients` that have validation examples.
+    model: The task's model.
+    seed: The run's seed.
+    schedule: The run's rounds, for methods that plan for all of them; None if none does.
+    cost: What the clients have done so far.
   """
 
   def __init__(
       self,
-      task: federated_task.FederatedTask,
-      data_dir: str,
-      local_training: client_update.LocalTraining,
+      model: model_lib.Model,
+      client_ids: Sequence[str],
+      num_new_clients: int,
+      num_examples: np.ndarray,
+      validated: np.ndarray,
+      batch_size: int,
       seed: int,
-      schedule: participation.Schedule | None = None,
+      schedule: participation.Schedule | None,
   ):
-    """Writes the clients' files.
+    """Counts nothing yet.
 
     Args:
-      task: The clients and their model.
-      data_dir: An existing folder for the clients' files.  It must stay as long as
-        the engine is used.
-      local_training: How a client trains.
-      seed: The run's seed, from which each local training gets its random numbers.
-      schedule: The run's rounds.
+      client_ids: The clients' ids, new clients at the end.
+      num_new_clients: How many of the clients come after the training.
+      validated: The clients that have validation examples, new ones included.
+      batch_size: The examples of a step of training; a pass's last one may have fewer.
     """
-    self.files = client_files.write_client_files(task, data_dir)
-    super().__init__(
-        task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,
-        np.array(sorted(self.files.validation), np.int64), local_training.batch_size, seed,
-        schedule,
-    )
-    self._local_training = local_training
-    self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
+    num_clients = len(client_ids) - num_new_clients
+    self.clients = np.arange(num_clients)
+    self.new_clients = np.arange(num_clients, len(client_ids))
+    self.client_ids = tuple(client_ids[:num_clients])
+    self.new_client_ids = tuple(client_ids[num_clients:])
+    self.num_examples = num_examples
+    self.validated = validated[validated < num_clients]
+    self.model = model
+    self.seed = seed
+    self.schedule = schedule
+    self.cost = cost_lib.Cost()
+    self._batch_size = batch_size
 
+  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
+    """Returns the cost of sending clients a model each and getting it back trained.
+
+    Args:
+      clients: The clients; one that trains several models is there several times.
+      num_epochs: Passes of a client over its data.
+    """
+    steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
+    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
+    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
+
+  def _count_training(
+      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
+  ) -> cost_lib.Cost:
+    """Counts a training, and returns its cost.
+
+    Args:
+      down: Whether the models are sent to the clients.
+      up: Whether they are sent back.
+    """
+    cost = self.training_cost(clients, num_epochs)
+    cost = dataclasses.replace(
+        cost, bytes_down=down * cost.bytes_down, bytes_up=up * cost.bytes_up
+    )
+    self.cost += cost
+    return cost
+
+  def _count_bytes(self, down: int = 0, up: int = 0) -> None:
+    """Counts so many numbers that clients are sent, and that they send."""
+    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
+
+  def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns models as they are before any training, float32 of shape (num_models, P)."""
+    drawn = [self.model.initial_parameters(rng) for _ in range(num_models)]
+    return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
+
+  @abc.abstractmethod
   def train(
       self,
       vectors: np.ndarray,
@@ -85,29 +132,10 @@ class Engine(counted_clients.CountedClients):
       of the members that trained it, in any order.
 
     Raises:
-      divergence.TrainingDiverged: If a loss or weight is not finite; so do the three below.
+      divergence.TrainingDiverged: If a loss or weight is not finite; so do all that train.
     """
-    new_vectors, losses = self._training.train(vectors, members, round_)
-    self._count_training(_clients_of(losses), round_.num_epochs, down=not already_sent)
-    return new_vectors, losses
 
-  def train_members(
-      self,
-      vectors: np.ndarray,
-      members: participation.Clusters,
-      round_: participation.Round,
-  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Trains every model as `train` does, and returns the members' own models too.
-
-    Returns:
-      What `train` returns, to the last bit; and in between, per model the own trained models
-      of the members that trained it, not private, float32 of shape (n, P), in the order of their
-      losses.
-    """
-    new_vectors, own, losses = self._training.train_members(vectors, members, round_)
-    self._count_training(_clients_of(losses), round_.num_epochs)
-    return new_vectors, own, losses
-
+  @abc.abstractmethod
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
@@ -125,10 +153,8 @@ class Engine(counted_clients.CountedClients):
       The clients' models, not private, float32 of shape (len(clients), P), and their mean
       training losses, in the same order.
     """
-    trained, losses = self._training.train_each(vectors, clients, round_)
-    self._count_training(losses.clients, round_.num_epochs)
-    return trained, losses
 
+  @abc.abstractmethod
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
   ) -> tuple[np.ndarray, list[participation.AloneRound]]:
@@ -146,14 +172,74 @@ class Engine(counted_clients.CountedClients):
       The models after the last round, not private: to the last bit those that `train` returns,
       round after round, for a cluster per client.  And what there is to know of every round.
     """
-    vectors, losses, confusions = alone_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, rounds
-    )
-    made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
-      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
-      made.append(participation.AloneRound(of_round, matrices, cost))
-    return vectors, made
+
+  @abc.abstractmethod
+  def confusions(
+      self, vectors: Any, members: participation.Clusters, part: str = "test"
+  ) -> list[np.ndarray]:
+    """Evaluates models on clients' data.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
+        positions.
+      members: The clients per model.
+      part: Their `test` or `validation` examples, which they must have.
+
+    Returns:
+      Per model the confusion matrices of its members, integers of shape (n, C, C): how many
+      examples there are by true label (rows) and by predicted label (columns).
+
+    Raises:
+      divergence.TrainingDiverged: If an output is not finite.
+    """
+
+  @abc.abstractmethod
+  def global_confusions(self, vectors: Any) -> np.ndarray:
+    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
+
+  @abc.abstractmethod
+  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
+    """Returns every model's mean loss on every client's training data.
+
+    Each number depends on the model and on the client's data alone, to the last bit.
+
+    Args:
+      vectors: The models, float32 of shape (num_models, P).
+      clients: The clients, whether they were in training or not.
+
+    Returns:
+      A float32 array of shape (num_models, len(clients)).  A loss that is not a number
+      is infinite here, so that a client that takes the least loss never takes its model.
+    """
+
+  @abc.abstractmethod
+  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
+    """Returns what a linear probe learns of the clients' training data, projected at random.
+
+    Args:
+      clients: The clients, whether they were in training or not.
+      size: How many numbers a client sends.
+
+    Returns:
+      Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
+    """
+
+  # What only the engine in `tff/` does.
+
+  def train_members(
+      self,
+      vectors: np.ndarray,
+      members: participation.Clusters,
+      round_: participation.Round,
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
+    """Trains every model as `train` does, and returns the members' own models too.
+
+    Returns:
+      What `train` returns, to the last bit; and in between, per model the own trained models
+      of the members that trained it, not private, float32 of shape (n, P), in the order of their
+      losses.
+    """
+    raise NotImplementedError
 
   def train_own(
       self,
@@ -184,67 +270,7 @@ class Engine(counted_clients.CountedClients):
       The own models and their shares, not private, and the mean training losses of the clients
       that took part, in their order.
     """
-    if shares is None:
-      shares = np.ones(len(clients), np.float32)
-    trained, shares, losses = personal_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, clients, round_, common,
-        how, shares,
-    )
-    num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self._count_training(losses.clients, num_epochs, down=False, up=False)
-    num_sent = len(losses.clients) * num_shared
-    self._count_bytes(down=num_sent, up=num_sent)
-    return trained, shares, losses
-
-  def confusions(
-      self, vectors: Any, members: participation.Clusters, part: str = "test"
-  ) -> list[np.ndarray]:
-    """Evaluates models on clients' data.
-
-    Args:
-      vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
-        positions.
-      members: The clients per model.
-      part: Their `test` or `validation` examples, which they must have.
-
-    Returns:
-      Per model the confusion matrices of its members, integers of shape (n, C, C): how many
-      examples there are by true label (rows) and by predicted label (columns).
-
-    Raises:
-      divergence.TrainingDiverged: If an output is not finite.
-    """
-    files: Any = {"test": self.files.test, "validation": self.files.validation}[part]
-    requests = [
-        evaluation.Request(k, tuple(files[client] for client in clients))
-        for k, clients in enumerate(members)
-    ]
-    return evaluation.confusions(self.model, vectors, requests)
-
-  def global_confusions(self, vectors: Any) -> np.ndarray:
-    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
-    requests = [evaluation.Request(k, self.files.global_test) for k in range(len(vectors))]
-    return np.stack([
-        of_files.sum(axis=0)
-        for of_files in evaluation.confusions(self.model, vectors, requests)
-    ])
-
-  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    """Returns every model's mean loss on every client's training data.
-
-    Each number depends on the model and on the client's data alone, to the last bit.
-
-    Args:
-      vectors: The models, float32 of shape (num_models, P).
-      clients: The clients, whether they were in training or not.
-
-    Returns:
-      A float32 array of shape (num_models, len(clients)).  A loss that is not a number
-      is infinite here, so that a client that takes the least loss never takes its model.
-    """
-    num_sent = len(vectors) * len(clients)
-    self._count_bytes(down=num_sent * self.model.num_parameters, up=num_sent)
-    return client_losses.losses(self.model, self.files, vectors, clients)
+    raise NotImplementedError
 
   def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
     """Returns the moments of a model's outputs on the clients' training data.
@@ -263,24 +289,7 @@ class Engine(counted_clients.CountedClients):
     Raises:
       divergence.TrainingDiverged: If outputs or their squares are not finite.
     """
-    found = client_moments.moments(self.model, self.files, vector, clients, by_label)
-    self._count_bytes(
-        down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
-    )
-    return found
-
-  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    """Returns what a linear probe learns of the clients' training data, projected at random.
-
-    Args:
-      clients: The clients, whether they were in training or not.
-      size: How many numbers a client sends.
-
-    Returns:
-      Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
-    """
-    self._count_bytes(up=len(clients) * size)
-    return client_sketches.sketches(self.model, self.files, clients, size)
+    raise NotImplementedError
 
   def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
     """Returns the first left singular vectors of the clients' examples of each label.
@@ -297,11 +306,4 @@ class Engine(counted_clients.CountedClients):
       not private: directions of raw data.  r is `num_vectors`, or the number of linearly
       independent examples if that is less.  Each vector's largest component is positive.
     """
-    found = client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
-    self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
-    return found
-
-
-def _clients_of(losses: Sequence[participation.ClientLosses]) -> np.ndarray:
-  """Returns the clients of all models, one that trained several of them several times."""
-  return np.concatenate([of_model.clients for of_model in losses])
+    raise NotImplementedError

@@ -17,8 +17,8 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from fl_clustering.engine import client_sketches
-from fl_clustering.engine import client_update
+from fl_clustering.engine.tff import client_sketches
+from fl_clustering.engine.tff import client_update
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import model as model_lib
 

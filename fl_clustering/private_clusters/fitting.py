@@ -26,7 +26,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering.engine import client_sketches
+from fl_clustering.engine.tff import client_sketches
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
@@ -34,7 +34,7 @@ from fl_clustering.private_clusters import slot_sums
 from fl_clustering.private_clusters import training
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import client_files
+  from fl_clustering.engine.tff import client_files
   from fl_clustering.private_clusters import releases as releases_lib
   from fl_clustering.tasks import model as model_lib
 

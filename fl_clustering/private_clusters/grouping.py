@@ -17,7 +17,7 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from dp_clustering import point_grid
-from fl_clustering.engine import client_sketches
+from fl_clustering.engine.tff import client_sketches
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib

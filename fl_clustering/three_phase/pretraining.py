@@ -120,9 +120,11 @@ def _fedavg(
   factory = aggregator.build(config.clients_per_round or config.num_training_clients)
   if factory is None:
     return fedavg_lib.FedAvg(engine)
-  from fl_clustering.engine import client_update  # Not on top: other engines need no TFF.
-  from fl_clustering.engine import federated_training
+  from fl_clustering.engine.tff import client_update  # Not on top: other engines need no TFF.
+  from fl_clustering.engine.tff import engine as tff_engine
+  from fl_clustering.engine.tff import federated_training
 
+  assert isinstance(engine, tff_engine.Engine)  # Other engines are refused with an aggregator.
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   return federated_training.FedAvg(
       task, engine.files, local_training, factory, config.seed, aggregator.is_private

@@ -24,7 +24,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import psutil
 
@@ -267,17 +267,17 @@ def run(
 def _engine(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     clients_per_block: int | None,
-) -> Any:
+) -> engine_lib.Engine:
   """Returns the engine that the settings name; each imports a library of its own."""
   if config.engine == engines.JAX:
-    from fl_clustering.engine_jax import engine as jax_engine
+    from fl_clustering.engine.jax import engine as jax_engine
 
     return jax_engine.engine_of_task(
         task, config.batch_size, config.learning_rate, config.seed, config,
         clients_per_block=clients_per_block,
     )
-  from fl_clustering.engine import client_update
-  from fl_clustering.engine import engine as tff_engine
+  from fl_clustering.engine.tff import client_update
+  from fl_clustering.engine.tff import engine as tff_engine
 
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   return tff_engine.Engine(task, data_dir, local_training, config.seed, config)

@@ -250,7 +250,7 @@ class SavedClusters:
     # pylint: disable=g-import-not-at-top
     import tensorflow as tf
 
-    from fl_clustering.engine import client_update
+    from fl_clustering.engine.tff import client_update
     # pylint: enable=g-import-not-at-top
 
     model = self.built_model

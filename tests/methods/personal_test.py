@@ -8,9 +8,9 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering import runtime
-from fl_clustering.engine import client_update
-from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
@@ -18,7 +18,7 @@ from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
 from tests import small_task
-from tests.engine import numpy_sgd
+from tests.engine.tff import numpy_sgd
 
 _RATE, _BATCH, _SEED = 0.1, 20, 3
 # Client "b" takes part in one of the rounds, "c" in none, and "e" is new.

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bench import audited_clusters
-from fl_clustering.engine import client_sketches
+from fl_clustering.engine.tff import client_sketches
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import networks

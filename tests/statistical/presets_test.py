@@ -15,9 +15,9 @@ from absl.testing import parameterized
 from experiments.three_phase import data
 from experiments.three_phase import flags as experiment_flags
 from fl_clustering import runtime
-from fl_clustering.engine import client_update
-from fl_clustering.engine import engine as engine_lib
 from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import pretraining

@@ -13,7 +13,7 @@ import numpy as np
 
 from clustering_basics import agreement
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
+from fl_clustering.engine.tff import client_files
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan

@@ -50,7 +50,7 @@ _JOINED_TESTS = {
         "tests.experiments.own_tables", "tests.tables",
     ],
     "of_contracts": ["tests.contracts"],
-    "of_engine": ["tests.engine", "tests.tasks"],
+    "of_engine": ["tests.engine.tff", "tests.tasks"],
     "of_fits": ["tests.kmeans", "tests.multiview"],
     "of_methods": ["tests.methods", "tests.private_clusters"],
     "of_points": ["tests.points"],

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.private_training import released
 from experiments.private_training import released_page
 from fl_clustering import runtime
-from fl_clustering.engine import client_files
+from fl_clustering.engine.tff import client_files
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.tasks import own_clients

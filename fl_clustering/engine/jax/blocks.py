@@ -1,0 +1,112 @@
+"""Blocks: so many clients or models as one call computes side by side, or one after the other.
+
+A loop over blocks of one size keeps the memory flat, and one compiled program serves any number of
+clients.  Results are the same to the last bit on one device with one size of blocks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+
+import jax
+from jax import lax
+import numpy as np
+
+from clustering_basics import validate
+from fl_clustering.engine.jax import networks
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import model as model_lib
+
+# JAX warns of accelerators that are not there.
+logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
+
+# What a block takes of a device, about.
+_BLOCK_BYTES = 2**32
+_MOST_CLIENTS = 1000
+# On a CPU clients come one after the other, and a block only saves calls.
+_CLIENTS_ON_CPU = 16
+_EXAMPLES_ON_CPU = 1024
+_MOST_EXAMPLES = 16_384
+# A model, its update, its gradient and the start.
+_COPIES = 4
+_BYTES_PER_NUMBER = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+  """How work is cut, and where it is done.
+
+  Attributes:
+    devices: The devices, of one kind, which share the clients of a block.
+    clients: The clients of a block, a multiple of the number of devices.
+    examples: The examples that one call evaluates, about.
+  """
+
+  devices: tuple[Any, ...]
+  clients: int
+  examples: int
+
+  @property
+  def side_by_side(self) -> bool:
+    """Whether the clients of a block are computed side by side: not on a single CPU."""
+    return len(self.devices) > 1 or self.devices[0].platform != "cpu"
+
+  @property
+  def shared(self) -> Any:
+    """The sharding of what all devices have."""
+    return self._sharding(jax.sharding.PartitionSpec())
+
+  def _sharding(self, spec: Any) -> Any:
+    mesh = jax.sharding.Mesh(np.array(self.devices), ("clients",))
+    return jax.sharding.NamedSharding(mesh, spec)
+
+  def put(self, *arrays: Any) -> list[Any]:
+    """Returns arrays whose rows the devices share out."""
+    if len(self.devices) == 1:
+      return list(arrays)  # A call takes them along, which is faster.
+    return jax.device_put(list(arrays), self._sharding(jax.sharding.PartitionSpec("clients")))
+
+  def cut(self, *arrays: np.ndarray) -> Iterator[tuple[slice, list[np.ndarray]]]:
+    """Yields blocks of arrays of ints; the last is filled up with -1."""
+    for start in range(0, len(arrays[0]), self.clients):
+      place = slice(start, min(start + self.clients, len(arrays[0])))
+      rest = self.clients - (place.stop - start)
+      yield place, [
+          np.pad(array[place].astype(np.int32), (0, rest), constant_values=-1) for array in arrays
+      ]
+
+  def each(self, work: Callable[..., Any], *arrays: jax.Array) -> Any:
+    """Returns the results of work on every row of arrays."""
+    if self.side_by_side:
+      return jax.vmap(work)(*arrays)
+    return lax.map(lambda row: work(*row), arrays)
+
+
+def plan(
+    model: model_lib.Model, batch_size: int, devices: Sequence[Any] | None = None,
+    clients_per_block: int | None = None,
+) -> Blocks:
+  """Returns blocks that fit the devices.
+
+  Args:
+    batch_size: The examples of a step of training.
+    devices: The devices; by default all of JAX's.
+    clients_per_block: The clients of a block, rounded up to a multiple of the number of devices; by
+      default as many as take about 4 GiB of each device.
+  """
+  devices = tuple(jax.local_devices() if devices is None else devices)
+  of_example = _BYTES_PER_NUMBER * networks.numbers_per_example(model)
+  of_client = _BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
+  if clients_per_block is not None:
+    validate.integer(1, clients_per_block=clients_per_block)
+  elif devices[0].platform == "cpu":
+    clients_per_block = _CLIENTS_ON_CPU
+  else:
+    clients_per_block = min(max(1, _BLOCK_BYTES // of_client), _MOST_CLIENTS) * len(devices)
+  examples = _EXAMPLES_ON_CPU
+  if devices[0].platform != "cpu":
+    examples = min(max(1, _BLOCK_BYTES // of_example), _MOST_EXAMPLES) * len(devices)
+  return Blocks(devices, -(-clients_per_block // len(devices)) * len(devices), examples)

@@ -1,0 +1,306 @@
+"""The engine on an accelerator: thousands of clients train side by side.
+
+It offers what methods need that train models of clusters, or of clients alone.  Where no random
+numbers are drawn, its results are those of the engine in `tff/` up to rounding.  Elsewhere they are
+as random, and the same again on the same device.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from fl_clustering.engine import divergence
+from fl_clustering.engine import engine
+from fl_clustering.engine import participation
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
+from fl_clustering.engine.jax import client_training
+from fl_clustering.engine.jax import evaluation
+from fl_clustering.engine.jax import sketches as sketches_lib
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import federated_task
+  from fl_clustering.tasks import model as model_lib
+
+# The same random numbers whether one device draws them or several.
+jax.config.update("jax_threefry_partitionable", True)
+
+_TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
+
+
+class Engine(engine.Engine):
+  """Trains and evaluates models on the clients of one task."""
+
+  def __init__(
+      self,
+      model: model_lib.Model,
+      parts: dict[str, client_pool.ClientPool],
+      client_ids: Sequence[str],
+      batch_size: int,
+      learning_rate: float,
+      seed: int,
+      blocks: blocks_lib.Blocks,
+      schedule: participation.Schedule | None = None,
+      num_new_clients: int = 0,
+  ):
+    """Takes the clients' data, which are on the devices of `blocks` (see `engine_of_task`).
+
+    Args:
+      parts: The clients' `train` and `test` examples.  There may be a `global test`, of a single
+        owner, and `validation`, in which a client without any has none.
+      client_ids: The clients' ids, new clients at the end.
+      batch_size: The examples of a step of training; a pass's last one may have fewer.
+      learning_rate: Of plain stochastic gradient descent.
+      seed: The run's seed, from which each local training gets its random numbers.
+      blocks: How work is cut, and where it is done.
+      schedule: The run's rounds.
+      num_new_clients: How many of the clients come after the training.
+
+    Raises:
+      ValueError: For a model that only TensorFlow can compute.
+    """
+    if not model.layers:
+      raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
+    validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
+    super().__init__(
+        model, client_ids, num_new_clients, parts[_TRAIN].counts, np.flatnonzero(validated),
+        batch_size, seed, schedule,
+    )
+    self._all_ids = client_ids
+    self._parts = parts
+    self._blocks = blocks
+    self._how = client_training.How(
+        model, 1, batch_size, learning_rate, int(self.num_examples.max()), blocks
+    )
+
+  def _key(self, number: int) -> jax.Array:
+    seed = randomness.stateless_seed(self.seed, "local_training", number)
+    return jax.device_put(seed.view(np.uint32), self._blocks.shared)
+
+  def _cut(
+      self, clients: np.ndarray, models: np.ndarray
+  ) -> Iterator[tuple[np.ndarray, list[np.ndarray], np.int32]]:
+    """Yields blocks of clients, the largest clients first.
+
+    Args:
+      models: The model of each.
+
+    Yields:
+      Their positions in `clients`; what `client_training.Members` holds of them; and the steps that
+      the largest takes in a pass.
+    """
+    order = np.argsort(-self.num_examples[clients], kind="stable")
+    ordered = clients[order]
+    size = min(self._how.batch_size, self._how.most_examples)
+    starts, counts = self._parts[_TRAIN].starts[ordered], self.num_examples[ordered]
+    for place, block in self._blocks.cut(ordered, starts, counts, models[order]):
+      steps = np.int32(-(-int(block[2].max()) // size))
+      # Who only fills the block up reads the first row, and has no examples.
+      block[1:3] = (np.maximum(part, 0) for part in block[1:3])
+      yield order[place], block, steps
+
+  def _members(self, block: Sequence[np.ndarray]) -> client_training.Members:
+    return client_training.Members(*self._blocks.put(*block))
+
+  def train(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
+      already_sent: bool = False,
+  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
+    """Trains every model for one round of FedAvg over its members."""
+    taking_part = [round_.among(of_model) for of_model in members]
+    numbers = list(map(len, taking_part))
+    clients = np.concatenate(taking_part)
+    models = np.repeat(np.arange(len(vectors)), numbers)
+    sent, sums = jax.device_put((vectors, np.zeros_like(vectors)), self._blocks.shared)
+    key, found = self._key(round_.number), []
+    how = self._how._replace(num_epochs=round_.num_epochs)
+    for places, block, steps in self._cut(clients, models):
+      sums, of_block = client_training.add_updates(
+          how, sums, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+      )
+      found.append((places, of_block))
+    values = np.empty(len(clients), np.float32)
+    for places, of_block in jax.device_get(found):
+      values[places] = of_block[: len(places)]
+    totals = np.bincount(models, self.num_examples[clients], len(vectors)).astype(np.float32)
+    trained = vectors + jax.device_get(sums) / np.maximum(totals, 1)[:, None]
+    losses = list(map(
+        participation.ClientLosses, taking_part, np.split(values, np.cumsum(numbers)[:-1])
+    ))
+    for k, of_model in enumerate(losses):
+      where = f"round {round_.number}" + (f", cluster {k}" if len(vectors) > 1 else "")
+      self._check(of_model, where)
+      divergence.check_vector(trained[k], where)
+    self._count_training(clients, round_.num_epochs, down=not already_sent)
+    return trained, losses
+
+  def _check(self, losses: participation.ClientLosses, where: str) -> None:
+    if not np.isfinite(losses.values).all():
+      divergence.check_losses(losses, where, self._all_ids)
+
+  def train_each(
+      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
+  ) -> tuple[np.ndarray, participation.ClientLosses]:
+    """Trains clients alone and returns their own models, not private."""
+    own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients), np.float32)
+    is_one_model = vectors.strides[0] == 0
+    key = self._key(round_.number)
+    how = self._how._replace(num_epochs=round_.num_epochs)
+    for places, block, steps in self._cut(clients, np.arange(len(clients))):
+      sent, block[3] = self._of_block(vectors[:1] if is_one_model else vectors, block[3])
+      trained, of_block = client_training.own_models(
+          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+      )
+      own[places] = trained[: len(places)]
+      values[places] = of_block[: len(places)]
+    losses = participation.ClientLosses(clients, values)
+    self._check(losses, f"round {round_.number}")
+    self._check_own(own, clients, round_.number)
+    self._count_training(clients, round_.num_epochs)
+    return own, losses
+
+  def _of_block(
+      self, vectors: np.ndarray, models: np.ndarray
+  ) -> tuple[jax.Array, np.ndarray]:
+    """Returns the models that a block's clients start from, and which of these each takes."""
+    if len(vectors) > 1:
+      vectors, models = vectors[np.maximum(models, 0)], np.arange(len(models), dtype=np.int32)
+    return jax.device_put(vectors, self._blocks.shared), models
+
+  def _check_own(self, vectors: np.ndarray, clients: np.ndarray, number: int) -> None:
+    for client, vector in zip(clients, vectors):
+      divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
+
+  def train_alone(
+      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
+    """Trains every client's own model for some rounds, and evaluates it after each."""
+    num_classes = self.model.num_classes
+    takes_part = np.stack([np.isin(self.clients, round_.clients) for round_ in rounds])
+    losses = np.full(takes_part.shape, np.nan)
+    confusions = np.empty((*takes_part.shape, num_classes, num_classes), np.int64)
+    keys = [self._key(round_.number) for round_ in rounds]
+    if not vectors.flags.writeable:
+      vectors = vectors.copy()
+    for places, block, steps in self._cut(self.clients, self.clients):
+      sent, block[3] = self._of_block(vectors, block[3])
+      counts = block[2]
+      for r, round_ in enumerate(rounds):
+        # Without examples a client keeps its model.
+        block[2] = np.where(np.append(takes_part[r], False)[block[0]], counts, 0)
+        how = self._how._replace(num_epochs=round_.num_epochs)
+        sent, of_block = client_training.own_models(
+            how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r], steps,
+        )
+        losses[r, places] = of_block[: len(places)]
+        confusions[r, places] = self._confusions(
+            sent, np.arange(len(places)), places, _TEST, f" after round {round_.number}"
+        )
+      vectors[places] = sent[: len(places)]
+    losses[~takes_part] = np.nan
+    made = []
+    for round_, of_round, matrices in zip(rounds, losses, confusions):
+      of_clients = participation.ClientLosses(round_.clients, of_round[round_.clients])
+      self._check(of_clients, f"round {round_.number}")
+      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
+      made.append(participation.AloneRound(of_round, matrices, cost))
+    self._check_own(vectors, self.clients, rounds[-1].number)
+    return vectors, made
+
+  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
+    """Returns every model's mean loss on every client's training data, of shape (K, n)."""
+    num_models = len(vectors)
+    found = np.empty(num_models * len(clients), np.float32)
+    for of_pairs in self._outputs(
+        vectors, np.repeat(np.arange(num_models), len(clients)), np.tile(clients, num_models),
+        _TRAIN,
+    ):
+      found[of_pairs.pairs] = evaluation.mean_losses(of_pairs)
+    self._count_bytes(down=len(found) * self.model.num_parameters, up=len(found))
+    found = found.reshape(num_models, len(clients))
+    return np.where(np.isnan(found), np.float32(np.inf), found)
+
+  def _outputs(
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+  ) -> Iterator[evaluation.Outputs]:
+    return evaluation.outputs(
+        self.model, self._blocks, vectors, self._parts[part], models, clients
+    )
+
+  def _confusions(
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str, when: str = ""
+  ) -> np.ndarray:
+    """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
+
+    Args:
+      part: Whose examples, as of `__init__`.
+      when: What an error says of the time.
+    """
+    num_classes = self.model.num_classes
+    found = np.empty((len(models), num_classes, num_classes), np.int64)
+    for of_pairs in self._outputs(vectors, models, clients, part):
+      found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
+    for client in clients[found[:, 0, 0] == evaluation.NOT_FINITE]:
+      owner = "" if part == _GLOBAL else f" of client {self._all_ids[client]!r}"
+      divergence.check_outputs(False, f"{part} rows{owner}{when}")
+    return found
+
+  def confusions(
+      self, vectors: Any, members: participation.Clusters, part: str = _TEST
+  ) -> list[np.ndarray]:
+    """Evaluates models on their members' `test` or `validation` examples."""
+    numbers = list(map(len, members))
+    models = np.repeat(np.arange(len(members)), numbers)
+    found = self._confusions(vectors, models, np.concatenate(members), part)
+    return np.split(found, np.cumsum(numbers)[:-1])
+
+  def global_confusions(self, vectors: Any) -> np.ndarray:
+    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
+    models = np.arange(len(vectors))
+    return self._confusions(vectors, models, np.zeros_like(models), _GLOBAL)
+
+  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
+    """Returns what the clients send of their data, not private, float32 of shape (n, size)."""
+    self._count_bytes(up=len(clients) * size)
+    return sketches_lib.sketches(
+        self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size
+    )
+
+
+def engine_of_task(
+    task: federated_task.FederatedTask,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    schedule: participation.Schedule | None = None,
+    devices: Sequence[Any] | None = None,
+    clients_per_block: int | None = None,
+) -> Engine:
+  """Returns the engine over the clients of a task.
+
+  Args:
+    task: The clients and their model.
+    batch_size: As of `Engine`, and so is all that is not told here.
+    devices: As of `blocks.plan`, and so is `clients_per_block`.
+  """
+  blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
+
+  def pool(examples_of: Callable[[Any], Any]) -> client_pool.ClientPool:
+    return client_pool.ClientPool.of_examples(
+        list(map(examples_of, task.all_clients)), blocks.shared
+    )
+
+  parts = {_TRAIN: pool(lambda client: client.train), _TEST: pool(lambda client: client.test)}
+  if any(client.validation is not None for client in task.all_clients):
+    none = task.global_test.take(slice(0))
+    parts[_VALIDATION] = pool(lambda client: client.validation or none)
+  parts[_GLOBAL] = client_pool.ClientPool.of_examples([task.global_test], blocks.shared)
+  return Engine(
+      task.model, parts, (*task.client_ids, *task.new_client_ids), batch_size, learning_rate, seed,
+      blocks, schedule, len(task.new_clients),
+  )

@@ -1,0 +1,169 @@
+"""Models on clients' examples: the losses of many models, and confusion matrices.
+
+A pair is a model and a client whose examples it is evaluated on.  The device computes what a model
+says of single examples; what is summed up per client is summed up here, so that a client's numbers
+depend on nothing but its own data.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
+from fl_clustering.engine.jax import networks
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import model as model_lib
+
+# The most examples of one model in a row, and the fewest, filled up.
+_MOST_IN_ROW = 256
+_FEWEST_IN_ROW = 8
+# So many are in memory at once.
+_EXAMPLES_AT_ONCE = 2**22
+_MODELS_AT_ONCE_BYTES = 2**30
+# Is predicted where an output is not finite.
+NOT_FINITE = -1
+
+
+class Outputs(NamedTuple):
+  """What models say of the examples of some pairs.
+
+  Attributes:
+    pairs: Which pairs these are.
+    counts: The examples of each.
+    losses: Of every example, pair after pair.
+    predicted: Its label by the model, or `NOT_FINITE`.
+    labels: Its true label.
+  """
+
+  pairs: slice
+  counts: np.ndarray
+  losses: np.ndarray
+  predicted: np.ndarray
+  labels: np.ndarray
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _outputs(
+    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: jax.Array,
+    pool: client_pool.OnDevice, models: jax.Array, rows: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  """Returns losses and predicted labels (B, n) of the models (B,) on rows (B, n) of the pool."""
+
+  def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    features, labels = pool.take(own_rows)
+    parameters = networks.unflatten(
+        model, vectors[0] if len(vectors) == 1 else vectors[which]
+    )
+    outputs = networks.logits(model, parameters, features)
+    is_finite = jnp.isfinite(outputs).all(-1)
+    predicted = jnp.where(is_finite, outputs.argmax(-1), NOT_FINITE)
+    return networks.losses(outputs, labels), predicted
+
+  return blocks.each(of_row, models, rows)
+
+
+def _runs(values: np.ndarray) -> np.ndarray:
+  """Returns the run of equal values that each is in, from 0."""
+  return np.cumsum(np.diff(values, prepend=values[:1]) != 0)
+
+
+def _parts(counts: np.ndarray, models: np.ndarray, num_parameters: int) -> Iterator[slice]:
+  """Cuts pairs, whose models are in order, so that their examples and models fit memory."""
+  most_models = max(1, _MODELS_AT_ONCE_BYTES // (4 * num_parameters))
+  upto, start = np.cumsum(counts), 0
+  while start < len(counts):
+    before = upto[start] - counts[start]
+    stop = np.searchsorted(upto, before + _EXAMPLES_AT_ONCE, "right")
+    stop = min(stop, np.searchsorted(models, models[start] + most_models))
+    yield slice(start, max(start + 1, int(stop)))
+    start = max(start + 1, int(stop))
+
+
+def outputs(
+    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
+    clients: client_pool.ClientPool, models: np.ndarray, of_clients: np.ndarray,
+) -> Iterator[Outputs]:
+  """Yields what models say of the examples of pairs, some pairs at a time.
+
+  Args:
+    vectors: The models, float32 of shape (K, P), or what returns its rows by their positions.
+    models: Every pair's model, in increasing order.
+    of_clients: Every pair's client, by its place in the pool.
+  """
+  counts = clients.counts[of_clients]
+  under_way: Callable[[], Outputs] | None = None
+  for part in _parts(counts, models, vectors.shape[1]):
+    # The device computes while the next pairs are prepared here.
+    begun = _begun(model, blocks, vectors, clients, part, models[part], of_clients[part])
+    if under_way is not None:
+      yield under_way()
+    under_way = begun
+  if under_way is not None:
+    yield under_way()
+
+
+def _begun(
+    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
+    clients: client_pool.ClientPool, part: slice, models: np.ndarray, of_clients: np.ndarray,
+) -> Callable[[], Outputs]:
+  """Has the device begin with some pairs; returns a function that waits for it."""
+  rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
+  run = np.repeat(_runs(models), counts)
+  sizes = np.bincount(run)
+  width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
+  # Every run begins a row of its own.
+  first = np.concatenate([[0], np.cumsum(-(-sizes // width)) * width])
+  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run]
+  height = -(-blocks.examples // width // len(blocks.devices)) * len(blocks.devices)
+  num_rows = -(-int(first[-1] // width) // height) * height
+  filled = np.zeros(num_rows * width, np.int32)
+  filled[places] = rows
+  filled = filled.reshape(num_rows, width)
+  used, which = np.unique(models, return_inverse=True)
+  model_of_row = np.zeros(num_rows, np.int32)
+  model_of_row[places // width] = np.repeat(which, counts)
+  # Filled up to a power of two, or every number of models would be compiled for.
+  used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
+  sent = jax.device_put(vectors[used], blocks.shared)
+  found = [
+      _outputs(
+          model, blocks, sent, clients.pool,
+          *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
+      )
+      for i in range(0, num_rows, height)
+  ]
+
+  def wait() -> Outputs:
+    losses, predicted = (
+        np.concatenate([np.ravel(one) for one in of_all])[places]
+        for of_all in zip(*jax.device_get(found))
+    )
+    return Outputs(part, counts, losses, predicted, clients.labels[rows])
+
+  return wait
+
+
+def mean_losses(found: Outputs) -> np.ndarray:
+  """Returns the pairs' mean losses, float32."""
+  starts = np.cumsum(found.counts) - found.counts
+  sums = np.add.reduceat(found.losses, starts, dtype=np.float64)
+  return (sums / found.counts).astype(np.float32)
+
+
+def confusions(found: Outputs, num_classes: int) -> np.ndarray:
+  """Returns the pairs' confusion matrices, int64; `NOT_FINITE` where an output is not finite."""
+  num_pairs = len(found.counts)
+  pair = np.repeat(np.arange(num_pairs), found.counts)
+  is_bad = found.predicted == NOT_FINITE
+  cell = (pair * num_classes + found.labels) * num_classes + np.where(is_bad, 0, found.predicted)
+  counts = np.bincount(cell, minlength=num_pairs * num_classes**2)
+  counts = counts.reshape(num_pairs, num_classes, num_classes)
+  counts[pair[is_bad]] = NOT_FINITE
+  return counts

@@ -1,0 +1,92 @@
+"""Clients' sketches, as `engine/client_sketches.py` says them, by another projection.
+
+A sketch is what a linear probe learns of a client's data, projected to a few numbers of norm 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
+from fl_clustering.engine.jax import networks
+
+_STEPS = 20
+_RATE = 0.05
+_PROJECTION_SEED = (20, 23)
+_FAR_BELOW = -1e9
+_LEAST_NORM = 1e-12
+# A client's examples are filled up to a power of two, from this on.
+_FEWEST_EXAMPLES = 8
+
+
+def _product(a: jax.Array, b: jax.Array) -> jax.Array:
+  return jnp.matmul(a, b, precision=networks.EXACT)
+
+
+def _probe(features: jax.Array, labels: jax.Array, num_classes: int) -> jax.Array:
+  """Returns what softmax regression learns of examples; a label below 0 is no example."""
+  x = features.reshape(len(labels), -1).astype(jnp.float32)
+  own = jax.nn.one_hot(labels, num_classes)
+  counts = own.sum(0)
+  is_own = counts > 0
+  weights = _product(own, 1 / jnp.maximum(counts * is_own.sum(), 1))
+  size = jnp.sqrt(jnp.sum(weights * jnp.mean(x**2, axis=1)))
+  x = jnp.where(size > 0, x / jnp.where(size > 0, size, 1), 0.0)
+
+  def step(unused_number: Any, probe: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    kernel, bias = probe
+    outputs = jnp.where(is_own, _product(x, kernel) + bias, _FAR_BELOW)
+    error = weights[:, None] * (jax.nn.softmax(outputs) - own)
+    return kernel - _RATE * _product(x.T, error), bias - _RATE * error.sum(0)
+
+  start = jnp.zeros((x.shape[1], num_classes)), jnp.zeros(num_classes)
+  kernel, bias = lax.fori_loop(0, _STEPS, step, start)
+  return jnp.concatenate([kernel.ravel(), bias])
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _sketches(
+    blocks: blocks_lib.Blocks, num_classes: int, most: int, pool: client_pool.OnDevice,
+    starts: jax.Array, counts: jax.Array, projection: jax.Array,
+) -> jax.Array:
+  def of_client(start: jax.Array, count: jax.Array) -> jax.Array:
+    place = jnp.arange(most)
+    is_there = place < count
+    features, labels = pool.take(pool.rows[start + jnp.where(is_there, place, 0)])
+    return _probe(features, jnp.where(is_there, labels, -1), num_classes)
+
+  found = _product(blocks.each(of_client, starts, counts), projection)
+  norms = jnp.linalg.norm(found, axis=1, keepdims=True)
+  has_direction = jnp.isfinite(norms) & (norms > _LEAST_NORM)
+  return jnp.where(has_direction, found / jnp.maximum(norms, _LEAST_NORM), 0.0)
+
+
+def sketches(
+    blocks: blocks_lib.Blocks, num_classes: int, pool: client_pool.ClientPool,
+    clients: np.ndarray, size: int,
+) -> np.ndarray:
+  """Returns the clients' sketches, not private, float32 of shape (len(clients), size)."""
+  num_numbers = (math.prod(pool.pool.features.shape[1:]) + 1) * num_classes
+  projection = np.random.default_rng(_PROJECTION_SEED).standard_normal(
+      (num_numbers, size), np.float32
+  )
+  projection = jax.device_put(projection, blocks.shared)
+  order = clients[np.argsort(-pool.counts[clients], kind="stable")]
+  found = []
+  for _, (starts, counts) in blocks.cut(pool.starts[order], pool.counts[order]):
+    most = max(_FEWEST_EXAMPLES, 2 ** int(counts.max() - 1).bit_length())
+    found.append(
+        _sketches(blocks, num_classes, most, pool.pool, *blocks.put(starts, counts), projection)
+    )
+  by_size = np.concatenate(jax.device_get(found))[: len(order)]
+  of_client = np.empty_like(by_size)
+  of_client[np.argsort(-pool.counts[clients], kind="stable")] = by_size
+  return of_client

@@ -1,0 +1,170 @@
+"""Evaluates many models on many files of examples.
+
+Accuracy, recall and precision all follow from the confusion matrix (`metrics.py`), and that of
+several files is the sum of theirs.  So one kind of TFF call serves every evaluation here: models on
+the global test set, a cluster's model on its clients' test data, a client's own model on its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Callable, Sequence, TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from fl_clustering.engine import divergence
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import model_jobs
+
+if TYPE_CHECKING:
+  from fl_clustering.engine.tff import client_files
+  from fl_clustering.tasks import model as model_lib
+
+# Examples that go through a model at a time, and the most that one TFF client
+# evaluates when there are many.
+_BATCH_EXAMPLES = 250
+JOB_EXAMPLES = 500
+# What stands in a confusion matrix of outputs that are not finite.
+_NOT_FINITE = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+  """One model, by its index, and the files to evaluate it on."""
+
+  vector: int
+  files: tuple[client_files.ExampleFile, ...]
+
+
+def confusions_of_logits(
+    labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
+    num_classes: int,
+) -> tf.Tensor:
+  """Returns the confusion matrices of files, int32 of shape (num_files, C, C).
+
+  Args:
+    labels: int32 of shape (n,).
+    logits: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
+    files: Every example's file, int32 of shape (n,).
+    num_files: How many there are.
+    num_classes: C.
+  """
+  is_bad = tf.reduce_any(~tf.math.is_finite(logits), axis=1)
+  num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
+  cell = (files * num_classes + labels) * num_classes + tf.argmax(logits, 1, tf.int32)
+  size = num_files * num_classes**2
+  counts = tf.math.bincount(cell, minlength=size, maxlength=size)
+  counts = tf.reshape(counts, [-1, num_classes, num_classes])
+  return tf.where(num_bad[:, None, None] > 0, _NOT_FINITE, counts)
+
+
+def are_finite(confusions: np.ndarray) -> np.ndarray:
+  """Returns whether all outputs were finite, of shape (...), from matrices (..., C, C)."""
+  return confusions[..., 0, 0] != _NOT_FINITE
+
+
+def build_confusions_of_files(model: model_lib.Model) -> Callable:
+  """Returns the evaluation of a model as a `tf.function`.
+
+  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
+  of them, int32 of shape (num_files, C, C); see `are_finite`.
+  """
+
+  @tf.function
+  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
+    parameters = client_update.unflatten(model, vector)
+    contents = tf.map_fn(tf.io.read_file, paths)
+    rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
+    file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
+    # Clients' test sets are small: read together, they fill whole batches.
+    features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
+    num_examples = tf.shape(labels)[0]
+    outputs = tf.TensorArray(
+        tf.float32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
+        infer_shape=False, element_shape=[None, model.num_classes],
+    )
+    for i in tf.range(outputs.size()):
+      batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
+      logits = model.logits(parameters, client_update.model_inputs(batch), None)
+      outputs = outputs.write(i, logits)
+    return confusions_of_logits(
+        labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
+    )
+
+  return confusions_of_files
+
+
+@functools.cache
+def build_confusions(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that evaluates models.
+
+  A job's result is the confusion matrix of each of its files.
+  """
+  confusions_of_files = build_confusions_of_files(model)
+  return model_jobs.on_models(
+      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
+      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
+  )
+
+
+def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
+  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples.
+
+  Returns the files' positions.
+  """
+  lists: list[list[int]] = []
+  size = 0
+  for position, file in enumerate(files):
+    if not lists or size + file.num_examples > JOB_EXAMPLES:
+      lists.append([])
+      size = 0
+    lists[-1].append(position)
+    size += file.num_examples
+  return lists
+
+
+def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple[int, list[int]]]]:
+  """Returns jobs, and for each the position of its request and those of its files in it."""
+  jobs, places = [], []
+  for r, request in enumerate(requests):
+    for positions in _cut(request.files):
+      places.append((r, positions))
+      jobs.append({
+          "model": request.vector,
+          "paths": np.array([request.files[p].path for p in positions], np.bytes_),
+      })
+  return jobs, places
+
+
+def confusions(
+    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
+) -> list[np.ndarray]:
+  """Evaluates models.
+
+  Args:
+    model: The model without its parameters.
+    vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
+      positions.
+    requests: What to evaluate on what.
+
+  Returns:
+    Per request an array of integers of shape (num_files, num_classes, num_classes): per file, the
+    number of examples by true label (rows) and by predicted label (columns).
+
+  Raises:
+    divergence.TrainingDiverged: If an output is not finite.
+  """
+  jobs, places = _jobs(requests)
+  shape = (model.num_classes, model.num_classes)
+  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
+  sizes = [model.num_classes**2 * len(positions) for _, positions in places]
+  results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
+  for (r, positions), (confusion,) in zip(places, results):
+    found[r][positions] = confusion
+  for request, of_files in zip(requests, found):
+    for file, is_finite in zip(request.files, are_finite(of_files)):
+      divergence.check_outputs(is_finite, file.what)
+  return found

@@ -1,0 +1,322 @@
+"""The engine in JAX beside that of TFF, on the same clients, and beside plain NumPy."""
+
+import dataclasses
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import jax
+import numpy as np
+import tensorflow as tf
+
+from clustering_basics import randomness
+from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import participation
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import engine as jax_engine
+from fl_clustering.engine.tff import client_sketches
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as tff_engine
+from fl_clustering.methods import client_weights
+from fl_clustering.methods import method as method_lib
+from fl_clustering.methods import registry
+from fl_clustering.three_phase import config as config_lib
+from tests import letters
+from tests import own_tasks
+from tests import small_task
+from tests.engine.tff import numpy_sgd
+
+_RATE, _SEED = 0.1, 3
+# More than any client has, so that no order is drawn.
+_ALL_EXAMPLES = 100
+_EVERYONE = np.arange(5)
+# Overlapping; the third takes nobody who is in the round.
+_CLUSTERS = letters.clusters("abd", "bce", "c")
+_ROUND = participation.Round(2, letters.clients("abde"), 2)
+
+_folder = None
+
+
+def setUpModule():
+  global _folder
+  folder = tempfile.TemporaryDirectory()
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  _folder = folder.name
+
+
+def _task(model="logistic"):
+  return small_task.small_task(model)
+
+
+def _of_tff(task):
+  return tff_engine.Engine(
+      task, _folder, client_update.LocalTraining(_ALL_EXAMPLES, _RATE), _SEED
+  )
+
+
+def _of_jax(task, batch_size=_ALL_EXAMPLES, rate=_RATE, **more):
+  return jax_engine.engine_of_task(task, batch_size, rate, _SEED, **more)
+
+
+def _vectors(task, num_models=3):
+  drawn = [task.model.initial_parameters(np.random.default_rng(k)) for k in range(num_models)]
+  return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
+
+
+class EqualEnginesTest(parameterized.TestCase):
+
+  def assert_same_losses(self, found, expected):
+    for one, other in zip(found, expected, strict=True):
+      one, other = (dict(zip(part.clients.tolist(), part.values)) for part in (one, other))
+      self.assertEqual(set(one), set(other))
+      for client, loss in one.items():
+        self.assertAlmostEqual(loss, other[client], places=5)
+
+  @parameterized.product(model=["logistic", "cnn_small"], num_models=[1, 3])
+  def test_train(self, model, num_models):
+    task = _task(model)
+    vectors, members = _vectors(task, num_models), _CLUSTERS[:num_models]
+    ours, theirs = _of_jax(task, clients_per_block=4), _of_tff(task)
+    found, losses = ours.train(vectors, members, _ROUND)
+    expected, expected_losses = theirs.train(vectors, members, _ROUND)
+    self.assertGreater(np.abs(expected - vectors).max(), 1e-3)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_array_equal(found[2:], vectors[2:])
+    self.assert_same_losses(losses, expected_losses)
+    ours.train(vectors, members, _ROUND, already_sent=True)
+    theirs.train(vectors, members, _ROUND, already_sent=True)
+    self.assertEqual(ours.cost, theirs.cost)
+
+  @parameterized.parameters(False, True)
+  def test_train_each(self, one_model):
+    task = own_tasks.table_task("mlp", hidden_units="7,5")
+    clients, vectors = letters.clients("ecb"), _vectors(task)
+    if one_model:
+      vectors = np.broadcast_to(vectors[0], vectors.shape)
+    ours, theirs = _of_jax(task, clients_per_block=2), _of_tff(task)
+    found, losses = ours.train_each(vectors, clients, _ROUND)
+    expected, expected_losses = theirs.train_each(vectors, clients, _ROUND)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    self.assert_same_losses([losses], [expected_losses])
+    self.assertEqual(ours.cost, theirs.cost)
+
+  @parameterized.parameters(False, True)
+  def test_train_alone(self, can_write):
+    task = _task()
+    vectors = _vectors(task, 5) if can_write else np.broadcast_to(_vectors(task, 1)[0], (5, 7850))
+    rounds = [_ROUND, participation.Round(3, letters.clients("ca"), 1)]
+    ours, theirs = _of_jax(task, clients_per_block=4), _of_tff(task)
+    expected, expected_rounds = theirs.train_alone(vectors.copy(), rounds)
+    found, of_rounds = ours.train_alone(vectors, rounds)
+    self.assertEqual(np.shares_memory(found, vectors), can_write)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    for one, other in zip(of_rounds, expected_rounds, strict=True):
+      np.testing.assert_allclose(one.losses, other.losses, atol=1e-5)
+      np.testing.assert_array_equal(one.confusions, other.confusions)
+      self.assertEqual(one.cost, other.cost)
+    self.assertEqual(ours.cost, theirs.cost)
+
+  def test_losses_and_confusions(self):
+    task = _task()
+    vectors, clients = _vectors(task), letters.clients("eba")
+    ours, theirs = _of_jax(task), _of_tff(task)
+    np.testing.assert_allclose(
+        ours.losses(vectors, clients), theirs.losses(vectors, clients), atol=1e-5
+    )
+    self.assertEqual(ours.cost, theirs.cost)
+    for found, expected in zip(
+        ours.confusions(vectors, _CLUSTERS), theirs.confusions(vectors, _CLUSTERS), strict=True
+    ):
+      np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(
+        ours.global_confusions(vectors), theirs.global_confusions(vectors)
+    )
+
+  def test_validation_and_new_clients(self):
+    task = own_tasks.table_task()
+    *training, last = task.clients
+    new = dataclasses.replace(last, validation=None)
+    task = dataclasses.replace(task, clients=tuple(training), new_clients=(new,))
+    ours, theirs = _of_jax(task), _of_tff(task)
+    for name in ("clients", "new_clients", "num_examples", "validated"):
+      np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    self.assertEqual(ours.client_ids, theirs.client_ids)
+    self.assertEqual(ours.new_client_ids, theirs.new_client_ids)
+    self.assertLess(0, len(ours.validated))
+    np.testing.assert_array_equal(
+        ours.confusions(_vectors(task, 1), [ours.validated], "validation"),
+        theirs.confusions(_vectors(task, 1), [theirs.validated], "validation"),
+    )
+
+  @parameterized.parameters(
+      name for name, row in {**registry.METHODS}.items() if not row.only_tff
+  )
+  def test_a_round_of_every_method(self, name):
+    task = _task()
+    config = config_lib.ThreePhaseConfig.for_task(
+        task, methods=(name,), batch_size=_ALL_EXAMPLES, engine="jax"
+    )
+    vector, found = _vectors(task, 1)[0], []
+    for engine in (_of_jax(task), _of_tff(task)):
+      engine.schedule = config
+      own, _ = engine.train_each(np.broadcast_to(vector, (5, len(vector))), _EVERYONE, _ROUND)
+      pretrained = method_lib.Pretrained(
+          vector, vector, client_weights.ClientWeights(_EVERYONE, own, vector), None,
+          engine.cost, engine.cost,
+      )
+      method = registry.entry(name).build(config.method_settings(name), engine)
+      state = method.initialize(pretrained, np.random.default_rng(0))
+      state, losses = method.next(state, _ROUND)
+      found.append((state, losses))
+    (ours, our_losses), (theirs, their_losses) = found
+    self.assertEqual(letters.names(ours.members), letters.names(theirs.members))
+    np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-6)
+    self.assert_same_losses(our_losses, their_losses)
+
+  def test_sketches_are_the_same_but_for_the_projection(self):
+    task = _task()
+    found = _of_jax(task, clients_per_block=4).sketches(letters.clients("bea"), 16)
+    projection = np.random.default_rng((20, 23)).standard_normal((7850, 16), np.float32)
+    with mock.patch.object(tf.random, "stateless_normal", return_value=projection):
+      for sketch, client in zip(found, "bea"):
+        train = task.clients["abcde".index(client)].train
+        examples = (
+            tf.constant(train.features.astype(np.float32) / 255),
+            tf.constant(train.labels.astype(np.int32)),
+        )
+        np.testing.assert_allclose(
+            sketch, client_sketches.sketch(task.model, examples, 16), atol=2e-6
+        )
+
+
+class OwnNumbersTest(parameterized.TestCase):
+
+  @parameterized.parameters(False, True)
+  def test_clients_of_any_size_take_the_steps_of_plain_numpy(self, side_by_side):
+    task, (vector,) = _task(), _vectors(_task(), 1)
+    key = randomness.stateless_seed(_SEED, "local_training", 2).view(np.uint32)
+    with mock.patch.object(blocks_lib.Blocks, "side_by_side", side_by_side):
+      engine = _of_jax(task, 20, clients_per_block=3)
+      found, losses = engine.train_each(
+          np.broadcast_to(vector, (5, len(vector))), _EVERYONE, _ROUND
+      )
+    for client, trained in zip(_EVERYONE, found):
+      examples, expected = task.clients[client].train, vector.astype(np.float64)
+      features = examples.features.reshape(len(examples), -1) / 255
+      own_key = jax.random.fold_in(key, client)
+      for epoch in range(_ROUND.num_epochs):
+        # 60 is the most that a client has.
+        drawn = jax.random.uniform(jax.random.fold_in(own_key, epoch), (60,))[: len(examples)]
+        order = np.argsort(drawn)
+        for start in range(0, len(order), 20):
+          batch = order[start : start + 20]
+          gradient = numpy_sgd.gradient(expected, features[batch], examples.labels[batch])
+          expected = expected - _RATE * gradient
+      np.testing.assert_allclose(trained, expected, atol=1e-6)
+
+  def test_a_pass_sees_every_example_once(self):
+    engine = _of_jax(_task(), batch_size=8, rate=0.0)
+    vectors = _vectors(_task(), 1)
+    _, (losses,) = engine.train(vectors, [_EVERYONE], participation.Round(1, _EVERYONE, 3))
+    np.testing.assert_allclose(losses.values, engine.losses(vectors, _EVERYONE)[0], atol=1e-6)
+
+  def test_numbers_do_not_depend_on_company_or_blocks(self):
+    task = _task("mlp")
+    vectors = _vectors(task)
+    found = {
+        size: _of_jax(task, 20, clients_per_block=size).train(vectors, _CLUSTERS, _ROUND)[0]
+        for size in (1, 3, 4, 64)
+    }
+    again, _ = _of_jax(task, 20, clients_per_block=4).train(vectors, _CLUSTERS, _ROUND)
+    np.testing.assert_array_equal(again, found[4])
+    for other in found.values():
+      np.testing.assert_allclose(other, found[4], atol=1e-7)
+    alone, _ = _of_jax(task, 20).train_each(vectors[:1], letters.clients("b"), _ROUND)
+    together, _ = _of_jax(task, 20).train_each(
+        vectors[[1, 0, 2]], letters.clients("dba"), _ROUND
+    )
+    np.testing.assert_allclose(together[1], alone[0], atol=1e-7)
+
+  def test_rounds_and_seeds_draw_their_own_numbers(self):
+    task = _task()
+    vectors = _vectors(task, 1)
+    found = [
+        jax_engine.engine_of_task(task, 20, _RATE, seed).train(
+            vectors, [_EVERYONE], participation.Round(number, _EVERYONE, 1)
+        )[0]
+        for seed, number in ((3, 1), (3, 2), (4, 1))
+    ]
+    for i in range(3):
+      self.assertGreater(np.abs(found[i] - found[i - 1]).max(), 1e-5)
+
+  def test_many_pairs_are_cut_and_put_together_again(self):
+    task = _task()
+    engine, vectors = _of_jax(task), _vectors(task)
+    expected = engine.losses(vectors, _EVERYONE)
+    with mock.patch("fl_clustering.engine.jax.evaluation._EXAMPLES_AT_ONCE", 50):
+      np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
+    with mock.patch("fl_clustering.engine.jax.evaluation._MODELS_AT_ONCE_BYTES", 1):
+      np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
+
+  def test_numbers_that_are_not_finite_are_told_with_their_client(self):
+    task = _task()
+    engine, vectors = _of_jax(task, rate=1e38), _vectors(task)
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, cluster 0"):
+      engine.train(vectors, _CLUSTERS, participation.Round(2, _EVERYONE, 3))
+    vectors[1] = np.nan
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "test rows of client 'b'"):
+      engine.confusions(vectors, _CLUSTERS)
+    self.assertTrue(np.isposinf(engine.losses(vectors, _EVERYONE)[1]).all())
+
+  def test_a_model_that_only_tensorflow_computes_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "`engine`"):
+      _of_jax(own_tasks.keras_table_task())
+
+
+_ON_TWO_DEVICES = """
+import numpy as np
+import jax
+from fl_clustering.engine import participation
+from fl_clustering.engine.jax import engine as engine_lib
+from tests import small_task
+
+task = small_task.small_task("cnn_small")
+drawn = [task.model.initial_parameters(np.random.default_rng(k)) for k in range(2)]
+vectors = np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
+members = [np.array([0, 1, 3]), np.array([1, 2, 4])]
+found = []
+for devices in (jax.devices()[:1], jax.devices()):
+  engine = engine_lib.engine_of_task(task, 20, 0.1, 3, devices=devices, clients_per_block=2)
+  trained, _ = engine.train(vectors, members, participation.Round(1, np.arange(5), 2))
+  each, _ = engine.train_each(vectors, np.array([4, 0]), participation.Round(1, np.arange(5), 2))
+  losses = engine.losses(vectors, np.arange(5))
+  sketches = engine.sketches(np.arange(5), 16)
+  found.append((trained, each, losses, sketches))
+print(len(jax.devices()), *(np.abs(one - other).max() for one, other in zip(*found)))
+"""
+
+
+class SeveralDevicesTest(absltest.TestCase):
+
+  def test_two_devices_give_the_models_of_one(self):
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    with mock.patch.dict("os.environ", flags):
+      done = subprocess.run(
+          [sys.executable, "-c", _ON_TWO_DEVICES], capture_output=True, text=True, check=False
+      )
+    self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+    num_devices, *differences = map(float, done.stdout.split())
+    self.assertEqual(num_devices, 2)
+    for difference in differences:
+      self.assertLess(difference, 1e-6)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,256 @@
+import tempfile
+import unittest
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from clustering_basics import randomness
+from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import fedavg as fedavg_lib
+from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import cluster_training
+from fl_clustering.engine.tff import engine
+from fl_clustering.engine.tff import heads
+from tests import letters
+from tests import small_task
+from tests.engine.tff import small_messages
+
+_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+_SEED = 5
+# Client "d" is in three clusters, "a" in none, and one cluster is empty.
+_CLUSTERS = letters.clusters("bcde", "", "ed", "d")
+# All clients.
+_ALL = np.arange(5)
+
+# One of each for the whole file: a worker takes a second to start.
+_task = None
+_files = None
+_folder = None
+
+
+def setUpModule():
+  global _task, _files, _folder
+  _task = small_task.small_task("cnn_small")
+  folder = tempfile.TemporaryDirectory()
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  _folder = folder.name
+  _files = client_files.write_client_files(_task, _folder)
+
+
+def _starts(num_models):
+  rng = np.random.default_rng(0)
+  parameters = _task.model.initial_parameters(rng)
+  vector = np.concatenate([p.ravel() for p in parameters])
+  return vector + rng.normal(0, 0.01, (num_models, len(vector))).astype(np.float32)
+
+
+def _fedavg():
+  return fedavg_lib.FedAvg(engine.Engine(_task, _folder, _OPTIONS, _SEED))
+
+
+def _training(options=_OPTIONS):
+  return cluster_training.ClusterTraining(_task, _files, options, _SEED)
+
+
+def _everyone(num_epochs=1):
+  return participation.Round(3, _ALL, num_epochs)
+
+
+class PlanHeadsTest(absltest.TestCase):
+
+  def test_every_member_is_in_one_head_of_its_cluster(self):
+    clusters = (np.arange(30), np.array([3, 5]), np.array([29]))
+    planned = heads.plan_heads(clusters, 1 + np.arange(30) ** 2)
+    for k, members in enumerate(clusters):
+      found = [m for head in planned if head.cluster == k for m in head.members]
+      self.assertCountEqual(found, members)
+
+  def test_no_head_does_much_more_than_its_part(self):
+    planned = heads.plan_heads((np.arange(160),), np.full(160, 10))
+    self.assertLen(planned, 16)
+    self.assertEqual({len(head.members) for head in planned}, {10})
+
+  def test_many_clients_have_more_heads(self):
+    for num_clients, num_heads in ((100, 16), (330, 33), (3000, 64)):
+      planned = heads.plan_heads((np.arange(num_clients),), np.full(3000, 10))
+      self.assertLen(planned, num_heads)
+
+  def test_the_largest_comes_first(self):
+    planned = heads.plan_heads(letters.clusters("a", "b", "c"), np.array([1, 50, 3]))
+    self.assertEqual(letters.names(head.members for head in planned), ("b", "c", "a"))
+
+
+class ClusterTrainingTest(absltest.TestCase):
+
+  def test_overlapping_clusters_are_a_fedavg_each(self):
+    fedavg = _fedavg()
+    clusters = letters.clusters("abe", "bcd", "e")
+    starts = _starts(3)
+    vectors, _ = _training().train(starts, clusters, participation.Round(2, _ALL, 1))
+    for k, members in enumerate(clusters):
+      alone, _ = fedavg.next(
+          fedavg_lib.FedAvgState(starts[k]), participation.Round(2, members, 1)
+      )
+      np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
+
+  def test_only_clients_that_take_part_train(self):
+    (start,) = _starts(1)
+    clusters = letters.clusters("ab", "cd")
+    vectors, losses = _training().train(
+        np.stack([start, start]), clusters, participation.Round(1, letters.clients("be"), 1)
+    )
+    alone, _ = _training().train(
+        start[None], letters.clusters("b"), participation.Round(1, letters.clients("b"), 1)
+    )
+    np.testing.assert_array_equal(vectors[0], alone[0])
+    np.testing.assert_array_equal(vectors[1], start)
+    self.assertEqual(letters.names(part.clients for part in losses), ("b", ""))
+
+  def test_messages_of_any_size_give_the_same(self):
+    starts = _starts(5)
+    clusters = _ALL[:, None]
+    training = _training()
+    whole, _ = training.train(starts, clusters, participation.Round(1, _ALL, 1))
+    with small_messages.limit(8 * _task.model.num_parameters):
+      parts, _ = training.train(starts, clusters, participation.Round(1, _ALL, 1))
+    np.testing.assert_array_equal(whole, parts)
+
+  def test_inputs_are_not_changed(self):
+    starts = _starts(1)
+    copy = starts.copy()
+    round_ = participation.Round(1, letters.clients("a"), 1)
+    _training().train(starts, letters.clusters("a"), round_)
+    np.testing.assert_array_equal(starts, copy)
+
+  def test_divergence_names_cluster_and_client(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "round 2, cluster 1, client 'e'"
+    ):
+      _training(options).train(
+          _starts(2), letters.clusters("a", "e"), participation.Round(2, letters.clients("e"), 2)
+      )
+
+
+class TrainMembersTest(absltest.TestCase):
+
+  def test_models_and_losses_are_those_of_cluster_training_to_the_bit(self):
+    clusters = (*_CLUSTERS, _ALL)
+    starts = _starts(len(clusters))
+    for round_ in (_everyone(2), participation.Round(4, letters.clients("aed"), 1)):
+      expected, expected_losses = _training().train(starts, clusters, round_)
+      vectors, _, losses = _training().train_members(starts, clusters, round_)
+      np.testing.assert_array_equal(vectors, expected)
+      self.assertEqual(letters.losses(losses), letters.losses(expected_losses))
+
+  def test_heads_of_several_members_have_the_same_sums(self):
+    # So that all five members are summed up in one head.
+    with mock.patch.object(heads, "FEWEST_HEADS", 1):
+      expected, _ = _training().train(
+          _starts(1), (_ALL,), _everyone()
+      )
+      vectors, own, (losses,) = _training().train_members(_starts(1), (_ALL,), _everyone())
+    np.testing.assert_array_equal(vectors, expected)
+    self.assertCountEqual(losses.clients, _ALL)
+    self.assertLen(own[0], len(_ALL))
+
+  def test_own_models_are_what_each_client_trained(self):
+    starts = _starts(len(_CLUSTERS))
+    _, own, losses = _training().train_members(starts, _CLUSTERS, _everyone())
+    update = client_update.build_client_update(_task.model, _OPTIONS)
+    for start, members, own_of_members, of_cluster in zip(starts, _CLUSTERS, own, losses):
+      self.assertCountEqual(of_cluster.clients, members)
+      self.assertEqual(own_of_members.dtype, np.float32)
+      for member, vector in zip(of_cluster.clients, own_of_members):
+        trained, _, _ = update(
+            client_update.unflatten(_task.model, start),
+            _files.train[member].path,
+            randomness.stateless_seed(_SEED, "local_training", 3, _task.client_ids[member]),
+            1,
+        )
+        np.testing.assert_allclose(vector, client_update.flatten(trained), atol=1e-6)
+
+  def test_only_members_that_take_part_have_own_models(self):
+    starts = _starts(len(_CLUSTERS))
+    vectors, own, losses = _training().train_members(
+        starts, _CLUSTERS, participation.Round(1, letters.clients("ace"), 1)
+    )
+    self.assertEqual([len(part) for part in own], [2, 0, 1, 0])
+    self.assertEqual(letters.names(np.sort(part.clients) for part in losses), ("ce", "", "e", ""))
+    np.testing.assert_array_equal(vectors[[1, 3]], starts[[1, 3]])
+    np.testing.assert_allclose(vectors[2], own[2][0], atol=1e-7)
+
+  def test_messages_of_any_size_give_the_same(self):
+    starts = _starts(len(_CLUSTERS))
+    training = _training()
+    whole = training.train_members(starts, _CLUSTERS, _everyone())
+    train_members = heads.build_own_models(_task.model, _OPTIONS)
+    most_returned = 0
+
+    def train(models, jobs):
+      nonlocal most_returned
+      results = train_members(models, jobs)
+      most_returned = max(most_returned, sum(vectors.nbytes for _, vectors, _ in results))
+      return results
+
+    limit = 3 * starts[0].nbytes
+    with (
+        small_messages.limit(limit),
+        mock.patch.object(heads, "build_own_models", lambda *_: train),
+        # One head per cluster, so that the first is cut in two.
+        mock.patch.object(heads, "FEWEST_HEADS", 1),
+        mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
+    ):
+      parts = training.train_members(starts, _CLUSTERS, _everyone())
+    self.assertBetween(most_returned, 1, limit)
+    np.testing.assert_allclose(parts[0], whole[0], atol=1e-7)
+    self.assertEqual(letters.losses(parts[2]), letters.losses(whole[2]))
+    for own, of_cluster, expected, of_whole in zip(*parts[1:], *whole[1:]):
+      order, other = np.argsort(of_cluster.clients), np.argsort(of_whole.clients)
+      np.testing.assert_array_equal(own[order], expected[other])
+
+  def test_the_order_of_tffs_results_does_not_matter(self):
+    starts = _starts(len(_CLUSTERS))
+    training = _training()
+    expected = training.train_members(starts, _CLUSTERS, _everyone())
+    train_members = heads.build_own_models(_task.model, _OPTIONS)
+    with mock.patch.object(
+        heads, "build_own_models",
+        lambda *_: lambda *args: list(train_members(*args))[::-1],
+    ):
+      vectors, own, losses = training.train_members(starts, _CLUSTERS, _everyone())
+    np.testing.assert_array_equal(vectors, expected[0])
+    np.testing.assert_array_equal(own[2], expected[1][2])
+    self.assertEqual(letters.losses(losses), letters.losses(expected[2]))
+
+  def test_inputs_are_not_changed(self):
+    starts = _starts(len(_CLUSTERS))
+    copy = starts.copy()
+    _training().train_members(starts, _CLUSTERS, _everyone())
+    np.testing.assert_array_equal(starts, copy)
+
+  def test_nobody_to_train(self):
+    starts = _starts(2)
+    vectors, own, losses = _training().train_members(starts, letters.clusters("", ""), _everyone())
+    np.testing.assert_array_equal(vectors, starts)
+    self.assertEqual(list(map(len, own)), [0, 0])
+    self.assertEqual(letters.losses(losses), [{}, {}])
+
+  def test_divergence_names_cluster_and_client(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "round 3, cluster 1, client 'e'"
+    ):
+      _training(options=options).train_members(
+          _starts(2), letters.clusters("", "e"), _everyone(2)
+      )
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,220 @@
+import tempfile
+import unittest
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from clustering_basics import randomness
+from fl_clustering import runtime
+from fl_clustering.engine import divergence
+from fl_clustering.engine import fedavg as fedavg_lib
+from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine
+from fl_clustering.engine.tff import federated_training
+from fl_clustering.three_phase import config as config_lib
+from tests import letters
+from tests import small_task
+
+_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+_SEED = 5
+# All clients.
+_ALL = np.arange(5)
+
+# One of each for the whole file: a worker takes a second to start.
+_task = None
+_files = None
+_folder = None
+
+
+def setUpModule():
+  global _task, _files, _folder
+  _task = small_task.small_task("cnn_small")
+  folder = tempfile.TemporaryDirectory()
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+  unittest.addModuleCleanup(folder.cleanup)
+  _folder = folder.name
+  _files = client_files.write_client_files(_task, _folder)
+
+
+def _start_vector():
+  parameters = _task.model.initial_parameters(np.random.default_rng(0))
+  return np.concatenate([p.ravel() for p in parameters])
+
+
+def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
+  if aggregator is None:
+    return fedavg_lib.FedAvg(engine.Engine(_task, _folder, options, seed))
+  return federated_training.FedAvg(_task, _files, options, aggregator, seed)
+
+
+def _train_eagerly(client, vector, seed, num_epochs):
+  """Trains one client step by step, without any of the engine."""
+  parameters = [
+      tf.Variable(p) for p in client_update.unflatten(_task.model, vector)
+  ]
+  images = client.train.features.astype(np.float32) / 255
+  labels = client.train.labels.astype(np.int32)
+  optimizer = tf.keras.optimizers.SGD(_OPTIONS.learning_rate)
+  for epoch in range(num_epochs):
+    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.range(len(labels)), epoch_seed
+    ).numpy()
+    losses = []
+    for start in range(0, len(labels), _OPTIONS.batch_size):
+      batch = order[start : start + _OPTIONS.batch_size]
+      with tf.GradientTape() as tape:
+        logits = _task.model.logits([p.value() for p in parameters], images[batch], None)
+        loss = tf.keras.losses.sparse_categorical_crossentropy(
+            labels[batch], logits, from_logits=True
+        )
+        mean_loss = tf.reduce_mean(loss)
+      losses += list(loss.numpy())
+      optimizer.apply_gradients(zip(tape.gradient(mean_loss, parameters), parameters))
+  return np.concatenate([p.numpy().ravel() for p in parameters]), np.mean(losses)
+
+
+class ClientUpdateTest(parameterized.TestCase):
+
+  @parameterized.product(client=[0, 1, 4], num_epochs=[1, 3])
+  def test_equals_training_step_by_step(self, client, num_epochs):
+    client = _task.clients[client]
+    update = client_update.build_client_update(_task.model, _OPTIONS)
+    vector, seed = _start_vector(), tf.constant([3, 4])
+    trained, loss, num_examples = update(
+        client_update.unflatten(_task.model, vector),
+        _files.train[_task.clients.index(client)].path,
+        seed,
+        num_epochs,
+    )
+    expected, expected_loss = _train_eagerly(client, vector, seed, num_epochs)
+    np.testing.assert_allclose(
+        client_update.flatten(trained), expected, atol=2e-6
+    )
+    self.assertAlmostEqual(float(loss), expected_loss, places=4)
+    self.assertEqual(num_examples, len(client.train))
+
+  def test_the_largest_batch_is_all_examples(self):
+    num_examples = len(_task.clients[4].train)
+    parameters = client_update.unflatten(_task.model, _start_vector())
+    # The largest that a configuration accepts.
+    for batch_size in (num_examples, 2**30):
+      options = client_update.LocalTraining(batch_size, _OPTIONS.learning_rate)
+      update = client_update.build_client_update(_task.model, options)
+      trained, _, _ = update(parameters, _files.train[4].path, tf.constant([3, 4]), 1)
+      if batch_size == num_examples:
+        expected = client_update.flatten(trained)
+    self.assertGreater(np.abs(expected - _start_vector()).max(), 1e-4)
+    np.testing.assert_array_equal(client_update.flatten(trained), expected)
+
+  def test_dropout_depends_on_the_seed_alone(self):
+    task = small_task.small_task("cnn")
+    update = client_update.build_client_update(task.model, _OPTIONS)
+    parameters = [
+        tf.constant(p) for p in task.model.initial_parameters(np.random.default_rng(0))
+    ]
+    path = _files.train[1].path
+    runs = [
+        client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])
+        for seed in ([1, 2], [1, 2], [1, 3])
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    self.assertGreater(np.abs(runs[0] - runs[2]).max(), 1e-4)
+
+
+class FedAvgTest(absltest.TestCase):
+
+  def test_a_round_is_the_weighted_mean_of_the_clients(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    after, losses = fedavg.next(start, participation.Round(3, _ALL, 1))
+    (found,), expected, total = letters.losses([losses]), 0, 0
+    for client in _task.clients:
+      seed = randomness.stateless_seed(_SEED, "local_training", 3, client.client_id)
+      trained, loss = _train_eagerly(client, start.vector, seed, 1)
+      self.assertAlmostEqual(found[client.client_id], loss, places=4)
+      expected += len(client.train) * trained
+      total += len(client.train)
+    np.testing.assert_allclose(after.vector, expected / total, atol=2e-6)
+
+  def test_the_mean_is_that_of_tffs_mean_factory(self):
+    own, factory = _fedavg(), _fedavg(tff.aggregators.MeanFactory())
+    start = own.initialize()
+    round_ = participation.Round(1, letters.clients("bde"), 1)
+    after, losses = own.next(start, round_)
+    expected, expected_losses = factory.next(start, round_)
+    np.testing.assert_allclose(after.vector, expected.vector, atol=1e-7)
+    self.assertEqual(letters.losses([losses]), letters.losses([expected_losses]))
+
+  def test_the_order_of_the_clients_does_not_matter(self):
+    fedavg = _fedavg()
+    start = fedavg.initialize()
+    after, losses = fedavg.next(start, participation.Round(1, letters.clients("ace"), 1))
+    other, other_losses = fedavg.next(start, participation.Round(1, letters.clients("eac"), 1))
+    self.assertEqual(letters.losses([losses]), letters.losses([other_losses]))
+    np.testing.assert_allclose(after.vector, other.vector, atol=1e-7)
+
+  def test_the_seed_decides(self):
+    results = []
+    for seed in (1, 1, 2):
+      fedavg = _fedavg(seed=seed)
+      after, _ = fedavg.next(fedavg.initialize(), participation.Round(1, _ALL, 1))
+      results.append(after.vector)
+    np.testing.assert_array_equal(results[0], results[1])
+    self.assertGreater(np.abs(results[0] - results[2]).max(), 1e-4)
+
+  def test_divergence_names_round_and_client(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    fedavg = _fedavg(options=options)
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "round 7, client '[a-e]'"
+    ):
+      fedavg.next(fedavg.initialize(), participation.Round(7, _ALL, 2))
+
+  def test_divergence_of_protected_clients_tells_nothing(self):
+    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
+    config = config_lib.ThreePhaseConfig(
+        aggregator="dp", num_clients=len(_task.clients), noise_multiplier=1e-3
+    )
+    aggregator = config.build_aggregator().build(config.num_clients)
+    fedavg = federated_training.FedAvg(_task, _files, options, aggregator, 0, is_private=True)
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, participation.Round(7, _ALL, 2))
+    # Nothing but noise of 1e-3 is left of the updates.
+    np.testing.assert_allclose(after.vector, start.vector, atol=0.01)
+
+  def test_clipping_bounds_the_update(self):
+    config = config_lib.ThreePhaseConfig(aggregator="clipped", clipping_norm=0.01)
+    fedavg = _fedavg(config.build_aggregator().build(config.num_clients))
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, participation.Round(1, _ALL, 1))
+    norm = np.linalg.norm(after.vector - start.vector)
+    self.assertLessEqual(norm, 0.01 * 1.0001)
+    self.assertGreater(norm, 0.001)
+
+  def test_dp_noise_has_the_standard_deviation_it_is_accounted_for(self):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=5, aggregator="dp", clipping_norm=0.5, noise_multiplier=2.0
+    )
+    options = client_update.LocalTraining(batch_size=20, learning_rate=1e-9)
+    fedavg = _fedavg(config.build_aggregator().build(config.num_clients), options)
+    start = fedavg.initialize()
+    after, _ = fedavg.next(start, participation.Round(1, _ALL, 1))
+    noise = after.vector - start.vector
+    # The relative error of the deviation of n draws is about 1/sqrt(2n): five of
+    # them are 1.5% here, so that the test fails by chance once in 10^6 runs.
+    expected = 0.5 * 2.0 / 5
+    bound = 5 / np.sqrt(2 * len(noise))
+    self.assertAlmostEqual(np.std(noise) / expected, 1, delta=bound)
+    again, _ = fedavg.next(start, participation.Round(1, _ALL, 1))
+    self.assertGreater(np.abs(again.vector - after.vector).max(), 0.1)
+
+
+if __name__ == "__main__":
+  absltest.main()

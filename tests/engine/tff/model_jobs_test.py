@@ -1,0 +1,102 @@
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering import runtime
+from fl_clustering.engine.tff import model_jobs
+from tests.engine.tff import small_messages
+
+
+def _batches(limit, *args):
+  with small_messages.limit(4 * limit):
+    return [(part.start, part.stop) for part in model_jobs.batches(*args)]
+
+
+class BatchesTest(absltest.TestCase):
+
+  def test_as_many_items_as_fit(self):
+    self.assertEqual(_batches(10, [4, 6, 1, 9, 10]), [(0, 2), (2, 4), (4, 5)])
+
+  def test_an_item_that_fits_nowhere_is_alone(self):
+    self.assertEqual(_batches(10, [3, 11, 3]), [(0, 1), (1, 2), (2, 3)])
+
+  def test_nothing(self):
+    self.assertEqual(_batches(10, []), [])
+
+  def test_a_model_is_sent_once_in_a_batch(self):
+    self.assertEqual(_batches(10, [1, 1, 1, 1], [[0]] * 4, 6), [(0, 4)])
+    self.assertEqual(
+        _batches(10, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 1), (1, 2), (2, 3), (3, 4)]
+    )
+    self.assertEqual(_batches(12, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 4)])
+
+  def test_an_item_may_have_several_models(self):
+    self.assertEqual(_batches(12, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 2), (2, 3)])
+    self.assertEqual(_batches(18, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 3)])
+
+  def test_models_and_results_are_in_messages_of_their_own(self):
+    self.assertEqual(_batches(12, [6, 6, 6, 6], [[0], [1]] * 2, 6), [(0, 2), (2, 4)])
+
+  def test_a_model_that_fits_no_message_is_sent_once(self):
+    self.assertEqual(_batches(5, [1, 1, 1], [[0]] * 3, 6), [(0, 3)])
+    self.assertEqual(_batches(5, [1, 1, 1], [[0], [1], [1]], 6), [(0, 1), (1, 3)])
+
+  def test_large_models_are_sent_to_all_cores(self):
+    megabyte = 2**18  # Numbers of float32.
+    for cores, expected in ((1, 2), (2, 2), (3, 3), (12, 12), (40, 12)):
+      with mock.patch.object(runtime, "num_cores", return_value=cores):
+        for batches in (
+            model_jobs.batches([10 * megabyte] * 50),
+            model_jobs.batches([1] * 50, [[i] for i in range(50)], 10 * megabyte),
+        ):
+          self.assertEqual(batches[0], slice(0, expected), cores)
+
+
+class ResultsTest(absltest.TestCase):
+
+  def _do_all(self, models, jobs):
+    self.sent.append((models.copy(), [dict(job) for job in jobs]))
+    # In the order of completion, as several workers would answer.
+    return [(job["index"], models[job["model"]].sum() + job["term"]) for job in jobs[::-1]]
+
+  def _results(self, models, jobs, limit=100):
+    self.sent = []
+    with small_messages.limit(4 * limit):
+      return [
+          float(total) for total, in model_jobs.results(self._do_all, models, jobs, [1] * len(jobs))
+      ]
+
+  def test_results_are_in_the_order_of_the_jobs_however_they_are_sent(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    jobs = [{"model": m, "term": i / 10} for i, m in enumerate((2, 0, 2, 1, 0))]
+    expected = [100, 1.1, 100.2, 10.3, 1.4]
+    for limit in (1, 4, 6, 100):
+      np.testing.assert_allclose(self._results(models, jobs, limit), expected, rtol=1e-6)
+
+  def test_only_models_that_are_used_are_sent(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    self._results(models, [{"model": 2, "term": 0}, {"model": 2, "term": 1}])
+    ((sent, jobs),) = self.sent
+    np.testing.assert_array_equal(sent, models[2:])
+    self.assertEqual([job["model"] for job in jobs], [0, 0])
+
+  def test_a_job_may_use_several_models(self):
+    models = np.array([[1, 0], [10, 0], [100, 0]], np.float32)
+    jobs = [{"model": np.array([2, 1]), "term": 0}, {"model": np.array([0, 2]), "term": 1}]
+    for limit in (4, 6, 100):
+      self.assertEqual(self._results(models, jobs, limit), [110, 102])
+    self._results(models, jobs, 4)
+    self.assertEqual(
+        [sent[:, 0].tolist() for sent, _ in self.sent], [[10, 100], [1, 100]]
+    )
+
+  def test_a_view_of_one_model_is_sent_as_one(self):
+    models = np.broadcast_to(np.float32([3, 4]), (5, 2))
+    found = self._results(models, [{"model": 4, "term": 0}, {"model": 1, "term": 1}])
+    self.assertEqual(found, [7, 8])
+    self.assertEqual(self.sent[0][0].shape, (1, 2))
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,164 @@
+"""Tests the engine on tables and tokens against NumPy and the model itself."""
+
+import dataclasses
+import os
+import tempfile
+import unittest
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from fl_clustering import runtime
+from fl_clustering.engine import participation
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
+from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import federated_task
+from tests import own_tasks
+
+_ALL_ROWS = client_update.LocalTraining(batch_size=100, learning_rate=0.5)
+
+
+def setUpModule():
+  local = runtime.LocalRuntime()
+  unittest.addModuleCleanup(local.close)
+
+
+def _vectors(task, num_models):
+  return np.stack([
+      np.concatenate([p.ravel() for p in task.model.initial_parameters(np.random.default_rng(i))])
+      for i in range(num_models)
+  ])
+
+
+def _logits(task, vector, examples):
+  parameters = client_update.unflatten(task.model, vector)
+  return task.model.logits(parameters, examples.features, None).numpy()
+
+
+class OwnTasksTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self._folder = folder.name
+
+  def _engine(self, task):
+    return engine_lib.Engine(task, self._folder, _ALL_ROWS, seed=3)
+
+  @parameterized.parameters(*own_tasks.TASKS)
+  def test_files_hold_the_examples_to_the_last_bit(self, name):
+    task = own_tasks.TASKS[name]()
+    files = client_files.write_client_files(task, self._folder)
+    contents = [tf.io.read_file(file.path) for file in files.train]
+    for content, file, client in zip(contents, files.train, task.clients):
+      features, labels = client_update.decode_examples(task.model, content)
+      self.assertEqual(features.dtype.name, task.model.input_dtype)
+      np.testing.assert_array_equal(features, client.train.features)
+      np.testing.assert_array_equal(labels, client.train.labels)
+      size = client_update.bytes_per_example(task.model) * len(labels)
+      self.assertEqual(os.path.getsize(file.path), size)
+    features, _ = client_update.decode_examples(task.model, tf.strings.join(contents))
+    np.testing.assert_array_equal(
+        features, np.concatenate([client.train.features for client in task.clients])
+    )
+
+  @parameterized.parameters(("float32", 2**24), ("int32", 2**24 + 1))
+  def test_labels_are_exact(self, dtype, num_classes):
+    most = num_classes - 1
+    examples = examples_lib.Examples(np.ones((2, 3), dtype), np.array([most, most - 1]))
+    files = client_files.write_client_files(
+        _Task((federated_task.ClientData("a", examples, examples),), examples), self._folder
+    )
+    model = _Model((3,), dtype)
+    _, labels = client_update.decode_examples(model, tf.io.read_file(files.train[0].path))
+    self.assertEqual(labels.numpy().tolist(), [most, most - 1])
+
+  def test_a_round_is_a_step_of_softmax_regression(self):
+    task = own_tasks.table_task()
+    start = _vectors(task, 1)
+    engine = self._engine(task)
+    found, (losses,) = engine.train(
+        start, (engine.clients,), participation.Round(1, engine.clients, 1)
+    )
+    kernel, bias = np.split(start[0].astype(np.float64), [6 * 3])
+    steps, expected_losses = [], []
+    for client in task.clients:
+      x, y = client.train.features.astype(np.float64), np.eye(3)[client.train.labels]
+      logits = x @ kernel.reshape(6, 3) + bias
+      shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+      error = (shares - y) / len(y)
+      steps.append(np.concatenate([(x.T @ error).ravel(), error.sum(axis=0)]))
+      expected_losses.append(-np.log((shares * y).sum(axis=1)).mean())
+    sizes = [len(client.train) for client in task.clients]
+    expected = start[0] - 0.5 * np.average(steps, axis=0, weights=sizes)
+    np.testing.assert_allclose(found[0], expected, atol=1e-5)
+    for client, loss in zip(*losses):
+      self.assertAlmostEqual(loss, expected_losses[client], places=5)
+
+  @parameterized.parameters(*own_tasks.TASKS)
+  def test_confusions_and_losses_are_the_models(self, name):
+    task = own_tasks.TASKS[name]()
+    engine, vectors = self._engine(task), _vectors(task, 2)
+    confusions = engine.confusions(vectors, [engine.clients] * 2)
+    losses = engine.losses(vectors, engine.clients)
+    for k, vector in enumerate(vectors):
+      for i, client in enumerate(task.clients):
+        expected = np.zeros((3, 3), int)
+        predicted = np.argmax(_logits(task, vector, client.test), axis=1)
+        np.add.at(expected, (client.test.labels, predicted), 1)
+        np.testing.assert_array_equal(confusions[k][i], expected)
+        cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            client.train.labels, _logits(task, vector, client.train)
+        )
+        self.assertAlmostEqual(losses[k, i], np.mean(cross_entropy), places=5)
+
+  def test_subspaces_are_those_of_the_rows_as_they_are(self):
+    task = own_tasks.table_task()
+    engine = self._engine(task)
+    found = engine.subspaces(engine.clients, 2)
+    for client, bases in zip(task.clients, found):
+      self.assertCountEqual(bases, set(client.train.labels.tolist()))
+      for label, basis in bases.items():
+        rows = client.train.features[client.train.labels == label].astype(np.float64)
+        expected = np.linalg.svd(rows.T, full_matrices=False)[0][:, :2]
+        np.testing.assert_allclose(basis @ basis.T, expected @ expected.T, atol=1e-5)
+
+  def test_keras_dropout_follows_the_seed_of_the_run(self):
+    task = own_tasks.TASKS["table_keras"]()
+    self.assertTrue(task.model.uses_dropout)
+    clients = np.arange(len(task.clients))
+    start, round_ = _vectors(task, 1), participation.Round(1, clients, 1)
+    one, again, other = (
+        engine_lib.Engine(task, self._folder, _ALL_ROWS, seed).train(
+            start, (clients,), round_
+        )[0]
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one, again)
+    # Of one batch, the order of the rows changes the rounding alone.
+    self.assertGreater(np.abs(one - other).max(), 1e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+  """What of a task is written to files."""
+
+  all_clients: tuple
+  global_test: examples_lib.Examples
+
+
+@dataclasses.dataclass(frozen=True)
+class _Model:
+  """What of a model files are read with."""
+
+  input_shape: tuple
+  input_dtype: str
+
+
+if __name__ == "__main__":
+  absltest.main()
