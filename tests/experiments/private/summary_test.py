@@ -54,22 +54,6 @@ class SummaryTest(parameterized.TestCase):
     found = headline["verdict"].item() if len(headline) else None
     self.assertEqual(found, verdict)
 
-  def test_tables_over_k_and_epsilon(self):
-    frames = self._frames(epsilon_to_try=(2.0, 0.5, 1.0))
-
-    over_k = frames["over_k"].set_index(["dataset", "method"])
-    self.assertEqual(list(over_k), ["k=2", "k=16"])
-    self.assertAlmostEqual(
-        over_k.loc[("synthetic", _OURS), "k=2"], sample_benchmark.invented_loss(0.75, 2, 1.0)
-    )
-    over_epsilon = frames["over_epsilon"].set_index(["dataset", "method"])
-    self.assertEqual(list(over_epsilon), ["epsilon 0.5", "epsilon 1", "epsilon 2"])
-    without = over_epsilon.loc[("letter", methods.LABELS["sklearn"])]
-    self.assertLen(set(without), 1)
-    for _, rows in frames["loss_over_epsilon"].groupby(["dataset", "method"]):
-      self.assertEqual(rows["epsilon"].tolist(), [0.5, 1.0, 2.0])
-    self.assertEmpty(self._frames(epsilon_to_try=())["over_epsilon"])
-
   def test_published_losses_of_the_same_data_and_privacy(self):
     (row,) = self._frames()["published"].to_dict("records")
 
