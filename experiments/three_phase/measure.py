@@ -27,7 +27,6 @@ from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import saved_clusters
-from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
 
@@ -119,11 +118,6 @@ def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
       yield {**columns, "metric": metric, "value": value}
 
 
-def _label_recalls(confusions: np.ndarray) -> dict[str, np.ndarray]:
-  recalls = metrics_lib.class_recall(confusions)
-  return {f"recall_class_{label}": recalls[..., label] for label in range(recalls.shape[-1])}
-
-
 def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult") -> Iterator[Row]:
   """Yields what concerns methods as a whole, clusters, and, with no method, the run."""
   of_run = {name: summary[name] for name in ("num_test_examples", "comparison")}
@@ -133,24 +127,7 @@ def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult
   }
   for method, part in parts.items():
     yield from _rows(_flat(part), method=method, cluster="")
-  recalls = _label_recalls(result.pretrain.global_test)
-  yield from _rows(
-      ((f"global_{name}", value) for name, value in recalls.items()),
-      method=method_names.PRETRAIN, cluster="",
-  )
   for method, found in result.methods.items():
-    for kind in ("global_mean", "global_weighted"):
-      recalls = _label_recalls(getattr(found, kind))
-      yield from _rows(
-          ((f"{kind}_{name}", value) for name, value in recalls.items()), method=method, cluster=""
-      )
-    tested = scoring.blended_on_global_test(len(found.best_accuracy))
-    for cluster, confusion in zip(tested, found.global_blended):
-      blended = metrics_lib.model_metrics(confusion)
-      yield from _rows(
-          ((f"global_blended_{name}", value) for name, value in blended.items()),
-          method=method, cluster=cluster,
-      )
     for name in ("best_accuracy", "validation_accuracy"):
       values = getattr(found, name)
       for cluster, value in enumerate(() if values is None else values):
@@ -173,7 +150,8 @@ def client_rows(
       return
     metrics = metrics_lib.model_metrics(confusions)
     if phase in (tables.CLUSTER, tables.NEW_CLIENTS):  # What clients keep.
-      metrics |= _label_recalls(confusions)
+      recalls = metrics_lib.class_recall(confusions)
+      metrics |= {f"recall_class_{label}": recalls[:, label] for label in range(recalls.shape[1])}
     for i, client in enumerate(clients):
       own = itertools.chain(
           (("cluster", cluster) for cluster in (clusters[i] if clusters else ())),

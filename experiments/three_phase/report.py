@@ -117,7 +117,7 @@ TABLES = (
         "reached on their test data where there are no others or the weights are those of the "
         "article; where the global test set is clients' own test data, (b) is too high then. (c): "
         "each cluster's model averaged with (a); the mean over the clusters, or over 100 of them. "
-        "results.csv has more, such as the recall of every label.",
+        "results.csv has recall and precision, too.",
         {"method": "{}", **dict.fromkeys(("(a)", "(b)", "(c)", "(c) at the clients"), _SCORE)},
         folded=True,
     ),
