@@ -61,6 +61,7 @@ class DraftSchemaTest(parameterized.TestCase):
         label="ill", key="id", missing="mean", delimiter=";", decimal=",",
     ))
     self.assertEqual(list(lines)[:-1], ["dialect", "id", "age", "sex", "ill"])
+    self.assertIn("missing cells become", self.printed)
     np.testing.assert_array_equal(
         encode.numbers(self._opened(schema), schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
     )
@@ -98,6 +99,12 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(";" in lines["x"], doubtful is not None)
     self.assertIn(doubtful or "", lines["x"])
 
+  def test_decimal_commas_in_quotes(self):
+    self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
+    schema, _ = self._run()
+    np.testing.assert_array_equal(self._opened(schema)["x"], [1.5, 2.5])
+    self.assertNotIn("missing cells", self.printed)
+
   def test_views(self):
     for client in ("a", "b"):
       os.mkdir(os.path.join(self.sample, client))
@@ -130,6 +137,7 @@ class DraftSchemaTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1: .*','"),
+      ('"id","age","sex","ill"\n7,40,f,0\n', "b.csv, line 1: .*',', not ';'"),
       ("id;age;sex\n7;40;f\n", "b.csv, line 1, column 'ill'"),
       ("id;age;sex;ill;city\n7;40;f;1;\n7;40\n8;40;f;1;\n", "b.csv, line 3"),
       ("id;age;sex;ill;\n7;40;f;1;\n7;40;f;1\n", "b.csv, line 3"),
@@ -159,6 +167,18 @@ class DraftSchemaTest(parameterized.TestCase):
       self._opened(schema)
     table = self._opened(dataclasses.replace(schema, missing_values=("", *{*cells})))
     self.assertEqual(int(table["y"].isna().sum()), 2)
+
+  @parameterized.parameters(
+      ("x;y;z\n" + "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30)) + "1;n/a;2\n", "y"),
+      ('x,y\n"1,501",2\n"2,502",3\n', "x"),
+  )
+  def test_numbers_with_other_decimal_marks_are_left_to_a_person(self, text, column):
+    self._write("a.csv", text)
+    schema, lines = self._run()
+    if column == "y":
+      self.assertRegex(lines["y"], r"a number, but .*'0\.5'.*a.csv, line 2.*'\.'")
+    with self.assertRaisesRegex(ValueError, f"a.csv, line 2, column '{column}'"):
+      self._opened(schema)
 
   @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe", " gr\u00f6\u00dfe")
   def test_refuses_names_that_look_alike(self, name):
