@@ -79,17 +79,6 @@ class ColumnFlagsTest(parameterized.TestCase):
     self._write(a=text)
     self.assertEqual("'--row_key=my id' if" in self._refusal(*arguments), is_offered)
 
-  def test_no_draft_is_offered_where_a_file_lacks_a_role(self):
-    self._write(a="x,y\n1,2\n", b="x\n1\n")
-    self.assertIn("draft_schema", self._refusal())
-    message = self._refusal("--label_column=y")
-    self.assertIn("b.csv, line 1, column 'y'", message)
-    self.assertNotIn("draft_schema", message)
-
-  def test_a_file_may_lack_a_column_that_is_not_used(self):
-    self._write(a="x,y\n1,2\n", b="x\n1\n")
-    self.assertEqual(list(self._open("--exclude=y")), ["a", "b"])
-
   @parameterized.parameters(
       "gro\u0308\u00dfe", "Gr\u00f6\u00dfe", "gr\u00f6\u00dfe ", "gr\u00f6\u00dfe\u200b"
   )
