@@ -226,7 +226,7 @@ class SmallDataTest(_InProcessTest):
 
   @parameterized.parameters("fkm_lloyd", "lloyd")
   def test_clients_of_one_point_each_need_sums_only(self, algorithm):
-    points = numpy_reference.pooled(numpy_reference.sample_clients())[:40]
+    points = numpy_reference.pooled(numpy_reference.sample_clients())[:60]
     with mock.patch.object(logging, "warning") as warning:
       model = FederatedKMeans(9, algorithm).fit([point[np.newaxis] for point in points])
     self.assertEqual(warning.called, algorithm == "fkm_lloyd")

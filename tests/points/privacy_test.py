@@ -59,6 +59,7 @@ class SettingsTest(parameterized.TestCase):
 
   @parameterized.parameters(0, 2**30 + 1, 10**400)
   def test_bad_number_of_points(self, max_points):
+    privacy.ClientPrivacy(**_POINT, max_points=2**30)
     with self.assertRaisesRegex(ValueError, "`max_points`"):
       privacy.ClientPrivacy(**_POINT, max_points=max_points)
     if max_points == 0:  # It has no maximum.
