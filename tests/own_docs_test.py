@@ -60,9 +60,7 @@ def _accuracies(text):
 
 # The first script of the other page is a program, which `study_test.py` runs.
 _SCRIPTS = {"docs/own_model.md": 0, "docs/own_method.md": 1}
-_PAGES = (
-    ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
-)
+_PAGES = (("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6))
 
 
 class OwnDocsTest(parameterized.TestCase):

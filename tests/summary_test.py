@@ -70,9 +70,7 @@ def _summary(methods, task=_TASK, **changes):
       "methods": methods, "repeats": {},
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
-  return summary.summarize(
-      _CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes})
-  )
+  return summary.summarize(_CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes}))
 
 
 class SummaryTest(absltest.TestCase):
@@ -204,9 +202,7 @@ class SummaryTest(absltest.TestCase):
     self.assertEqual(found["methods"]["fedavg"]["clients"]["accuracy"]["mean"], 0.1)
     self.assertEqual(found["pretrain"]["new_clients"]["accuracy"]["mean"], 0.5)
     self.assertEqual(found["num_clients"], 4)
-    self.assertEqual(
-        found["num_test_examples"], {"clients": 40, "new_clients": 7, "global": 50}
-    )
+    self.assertEqual(found["num_test_examples"], {"clients": 40, "new_clients": 7, "global": 50})
 
   def test_costs_and_agreement_with_groups(self):
     found = _summary({
@@ -217,9 +213,7 @@ class SummaryTest(absltest.TestCase):
     kmeans = found["methods"]["kmeans"]
     self.assertEqual((kmeans["adjusted_rand_index"], kmeans["purity"]), (0.25, 0.5))
     self.assertEqual(kmeans["cost"], {"client_steps": 10, "bytes_down": 20, "bytes_up": 30})
-    self.assertEqual(
-        found["pretrain"]["cost"], {"client_steps": 1, "bytes_down": 2, "bytes_up": 3}
-    )
+    self.assertEqual(found["pretrain"]["cost"], {"client_steps": 1, "bytes_down": 2, "bytes_up": 3})
     self.assertNotIn("purity", found["methods"]["fedavg"])
 
 
