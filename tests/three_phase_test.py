@@ -175,7 +175,9 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_fedavg_control_is_fedavg_from_its_start(self):
     # Neither the batches nor the epochs are the defaults.
-    settings = {"methods": (), "batch_size": 8, "client_epochs_per_round": 2}
+    settings = {
+        "methods": (), "controls": ("fedavg",), "batch_size": 8, "client_epochs_per_round": 2
+    }
     result, _ = _recorded_run(settings)
     config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
@@ -331,16 +333,16 @@ class ThreePhaseTest(parameterized.TestCase):
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
     np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)
 
-  @parameterized.parameters(((),), (("ditto",),))  # With it, FedAvg goes on to match the work.
-  def test_all_rounds_are_planned(self, personal):
-    recorder = run_recorder.Recorder()
-    config = _config(
-        methods=("kmeans", "clove"), num_clusters=2, control_repeats=2, method_repeats=2,
-        personal=personal,
-    )
-    result = _run(config, observers=[recorder])
-    self.assertEqual("fedavg_matched" in result.methods, bool(personal))
-    self.assertEqual(sum(recorder.num_rounds.values()), recorder.num_planned)
+  def test_all_rounds_are_planned(self):
+    # With Ditto, FedAvg goes on to match the work.
+    repeated = {
+        "methods": ("kmeans", "clove"), "num_clusters": 2, "control_repeats": 2,
+        "method_repeats": 2, "personal": ("ditto",),
+    }
+    for settings in (_THREE_CLUSTERS, repeated):
+      result, recorder = _recorded_run(settings)
+      self.assertEqual("fedavg_matched" in result.methods, settings is repeated)
+      self.assertEqual(sum(recorder.num_rounds.values()), recorder.num_planned)
 
   def test_what_groups_or_trains_is_told_before(self):
     config = _config(methods=("kmeans", "cfl"), num_clusters=2)
@@ -522,14 +524,9 @@ class ThreePhaseTest(parameterized.TestCase):
         resumed = _run(config, copy, [recorder])
         self.assertEqual(summary.summarize(config, _task, resumed), expected_summary)
         self.assertEqual(recorder.rows, expected.rows)
-
-  def test_a_method_does_not_go_on_from_another_phase_1(self):
-    config = _config(**_PRIVATE)
-    folder = self.create_tempdir().full_path
-    _run(config, checkpoint.Checkpoints(folder))
     os.remove(os.path.join(folder, "pretrain.npz"))
-    # Phase 1 is trained again with other noise.
-    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz does not fit"):
+    # Phase 1 is trained again with other noise, from which a method does not go on.
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz"):
       _run(config, checkpoint.Checkpoints(folder))
 
   def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
