@@ -131,19 +131,15 @@ class RoundTest(absltest.TestCase):
     self.assertIn("`num_clusters`=2", after.warning)
     self.assertIsNone(_start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)[1].warning)
 
-  def test_each_round_asks_its_clients_once(self):
-    engine = point_engine.PointEngine(_POINTS)
-    one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
-    for number in range(1, 4):
-      state, _ = one.next(state, _round(number))
-    self.assertEqual(engine.asked, ["abcde"] * 4)
-
-  def test_who_was_away_is_asked_before_and_after_the_round(self):
-    engine = point_engine.PointEngine(_POINTS)
-    one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
-    state, _ = one.next(state, _round(1, "ab"))
-    one.next(state, _round(2, "bc"))
-    self.assertEqual(engine.asked[1:], ["ab", "c", "bc"])
+  def test_each_round_asks_its_clients_once_and_who_was_away_before_it_too(self):
+    for rounds, asked in (
+        (["abcde"] * 3, ["abcde"] * 4), (["ab", "bc"], ["abcde", "ab", "c", "bc"])
+    ):
+      engine = point_engine.PointEngine(_POINTS)
+      one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
+      for number, names in enumerate(rounds, start=1):
+        state, _ = one.next(state, _round(number, names))
+      self.assertEqual(engine.asked, asked)
 
   def test_who_was_away_trains_what_is_best_now(self):
     points = {"a": (0.0,), "b": (4.9,), "c": (10.0,)}

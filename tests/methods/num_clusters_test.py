@@ -54,20 +54,15 @@ class ChooseTest(parameterized.TestCase):
           choice.scores["eigengap"], choices[0].scores["eigengap"], atol=1e-5
       )
 
-  @parameterized.parameters(0, 1)
-  def test_one_cluster_where_there_is_no_structure(self, seed):
-    # Clients with something in common, and each with a direction of its own.
-    rng = np.random.default_rng(seed)
-    vectors = 0.3 + rng.standard_normal((24, 400))
+  @parameterized.parameters(
+      # Clients with something in common, and each with a direction of its own.
+      *((0.3 + np.random.default_rng(seed).standard_normal((24, 400)),) for seed in (0, 1)),
+      # No two clients have an edge, and all distances are equal.
+      (np.eye(12),),
+      (np.zeros((9, 5)),), (np.ones((9, 5)),),
+  )
+  def test_one_cluster_where_there_is_no_structure(self, vectors):
     self.assertEqual(_choose(vectors).choices, _all(1))
-
-  def test_one_cluster_where_all_updates_are_at_right_angles(self):
-    # No two clients have an edge, and all distances are equal.
-    self.assertEqual(_choose(np.eye(12)).choices, _all(1))
-
-  @parameterized.parameters(0, 1)
-  def test_one_cluster_where_clients_are_identical(self, value):
-    self.assertEqual(_choose(np.full((9, 5), value)).choices, _all(1))
 
   def test_groups_of_identical_clients(self):
     choice = _choose(np.repeat(np.eye(3, 7), 5, axis=0))

@@ -74,26 +74,23 @@ class ManyClientsTest(parameterized.TestCase):
       np.testing.assert_allclose(proximity(new, old), expected[1], atol=1e-5)
 
 
-class SmallestAngleTest(absltest.TestCase):
+# Each vector is 60 degrees from the plane of axes 0 and 1, or 70.
+_TILTED = np.cos(np.radians([60, 70])) * _axes(0, 1) + np.sin(np.radians([60, 70])) * _axes(2, 3)
 
-  def test_is_between_spaces_and_not_between_vectors(self):
-    # Every pair of these vectors is 45 degrees apart or more; the diagonal is in both planes.
-    diagonal = (_axes(0) + _axes(1)) / np.float32(np.sqrt(2))
-    one = {0: _axes(0), 1: _axes(1)}
-    self.assertAlmostEqual(_smallest_angle(one, {0: diagonal}), 0, places=1)
 
-  def test_is_the_smallest_of_several(self):
-    # Each vector of the second plane is 60 degrees from the first plane, or 70.
-    angles = np.radians([60, 70])
-    tilted = np.cos(angles) * _axes(0, 1) + np.sin(angles) * _axes(2, 3)
-    found = _smallest_angle({0: _axes(0, 1)}, {0: tilted.astype(np.float32)})
-    self.assertAlmostEqual(found, 60, places=3)
+class SmallestAngleTest(parameterized.TestCase):
 
-  def test_vectors_of_several_labels_need_not_be_orthogonal(self):
-    one = {0: _turned(0), 1: _turned(20)}
-    other = {0: (0.6 * _axes(1) + 0.8 * _axes(2)).astype(np.float32)}
-    expected = np.degrees(np.arccos(0.6))
-    self.assertAlmostEqual(_smallest_angle(one, other), expected, places=3)
+  @parameterized.named_parameters(
+      ("labels_do_not_matter", {0: _turned(10)}, {7: _turned(35)}, 25),
+      # Every pair of vectors is 45 degrees apart or more; the diagonal is in both planes.
+      ("between_spaces", {0: _axes(0), 1: _axes(1)}, {0: (_axes(0) + _axes(1)) / np.sqrt(2)}, 0),
+      ("of_several", {0: _axes(0, 1)}, {0: _TILTED}, 60),
+      ("of_labels_that_are_not_orthogonal", {0: _turned(0), 1: _turned(20)},
+       {0: 0.6 * _axes(1) + 0.8 * _axes(2)}, np.degrees(np.arccos(0.6))),
+  )
+  def test_is_between_the_spaces_of_all_labels(self, one, other, expected):
+    other = {label: vectors.astype(np.float32) for label, vectors in other.items()}
+    self.assertAlmostEqual(_smallest_angle(one, other), expected, delta=0.05)
 
   def test_a_vector_of_two_labels_spans_nothing_more(self):
     one = {0: _turned(20), 1: _turned(20)}
@@ -115,29 +112,18 @@ class SmallestAngleTest(absltest.TestCase):
     )
 
 
-class MeanAngleOfEqualLabelsTest(absltest.TestCase):
+class MeanAngleOfEqualLabelsTest(parameterized.TestCase):
 
-  def test_is_the_mean_over_labels_and_ranks(self):
-    one = {0: _axes(0, 2), 1: _axes(0)}
-    other = {0: np.concatenate([_turned(30), _axes(2)], axis=1), 1: _turned(60)}
-    found = _mean_angle(one, other)
-    self.assertAlmostEqual(found, (30 + 0 + 60) / 3, places=3)
-
-  def test_only_equal_labels_count(self):
-    one, other = {0: _axes(0), 1: _axes(1)}, {1: _turned(60), 2: _axes(0)}
-    self.assertAlmostEqual(_mean_angle(one, other), 30, places=3)
-
-  def test_the_sign_does_not_matter(self):
-    found = _mean_angle({0: _axes(0)}, {0: -_turned(30)})
-    self.assertAlmostEqual(found, 30, places=3)
-
-  def test_without_common_labels_it_is_a_right_angle(self):
-    found = _mean_angle({0: _axes(0)}, {1: _axes(0)})
-    self.assertEqual(found, 90)
-
-  def test_of_different_numbers_of_vectors(self):
-    found = _mean_angle({0: _axes(0)}, {0: _axes(0, 1)})
-    self.assertAlmostEqual(found, 0, places=3)
+  @parameterized.named_parameters(
+      ("mean_over_labels_and_ranks", {0: _axes(0, 2), 1: _axes(0)},
+       {0: np.concatenate([_turned(30), _axes(2)], axis=1), 1: _turned(60)}, (30 + 0 + 60) / 3),
+      ("only_equal_labels_count", {0: _axes(0), 1: _axes(1)}, {1: _turned(60), 2: _axes(0)}, 30),
+      ("the_sign_does_not_matter", {0: _axes(0)}, {0: -_turned(30)}, 30),
+      ("without_common_labels", {0: _axes(0)}, {1: _axes(0)}, 90),
+      ("different_numbers_of_vectors", {0: _axes(0)}, {0: _axes(0, 1)}, 0),
+  )
+  def test_is(self, one, other, expected):
+    self.assertAlmostEqual(_mean_angle(one, other), expected, places=3)
 
 
 class PacflTest(parameterized.TestCase):
