@@ -93,7 +93,7 @@ class RunMemoryTest(absltest.TestCase):
     return peak
 
   def test_it_grows_by_a_sketch_or_two_a_client(self):
-    few, many = 500, 2_500
+    few, many = 1_000, 6_000
     self._peak(500)  # Whatever is imported or cached.
     of_client = (self._peak(many) - self._peak(few)) / (many - few)
     # K-means takes a copy of the sketches, of 1 KB each.
