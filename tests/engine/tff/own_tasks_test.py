@@ -36,7 +36,7 @@ class OwnTasksTest(parameterized.TestCase):
   def test_files_hold_the_examples_to_the_last_bit(self, name):
     task = own_tasks.TASKS[name]()
     files = small_engine.files(task)
-    written = [*files.train, *files.test, *files.global_test]
+    written = [*files.train, *files.test, *files.global_test, *files.validation.values()]
     folder = os.path.dirname(os.fsdecode(files.train[0].path))
     self.assertCountEqual(
         [os.path.basename(os.fsdecode(file.path)) for file in written], os.listdir(folder)
