@@ -25,7 +25,8 @@ def _verdicts(sd_clients, sd_control, sd_method, method_repeats, gain=0.0):
 class GainTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      ([0.3, 0.32, 0.35, 0.37], [0.9], "better"), ([3e-9, 3.2e-9, 3.5e-9, 3.7e-9], [9e-9], "better"),
+      ([0.3, 0.32, 0.35, 0.37], [0.9], "better"),
+      ([3e-9, 3.2e-9, 3.5e-9, 3.7e-9], [9e-9], "better"),
       ([-0.2, -0.21, -0.19], [], "worse"), ([0, 0, 0, 0, 0], [0.5, 0.5], "unclear"),
   )
   def test_verdict(self, differences, control, expected):
