@@ -33,7 +33,7 @@ class SavedModel(abc.ABC):
 
   Attributes:
     KIND: What the folder's document calls it.
-    model: That of a `federated_clusterer.Fit`.
+    model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
   """
 

@@ -19,7 +19,7 @@ from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
@@ -240,7 +240,7 @@ def with_privacy(
 
 def fit_kmeans(
     config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids at sites, in a session of its own.
 
   Args:
@@ -262,7 +262,7 @@ def fit_kmeans(
 def fit_views(
     config: multiview_config.MultiViewConfig, coordinator: Coordinator,
     epsilon: float | None = None,
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
