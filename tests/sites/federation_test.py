@@ -172,7 +172,7 @@ except ModuleNotFoundError as e:
     found = subprocess.run(
         [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
     )
-    self.assertRegex(found.stdout, r"^`cryptography` must be installed .*\.\[sites\].* False$")
+    self.assertRegex(found.stdout, r"^`cryptography` must be installed .*\.\[sites\].* set\(\)$")
 
 
 class SiteLedgerTest(absltest.TestCase):
