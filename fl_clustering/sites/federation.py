@@ -50,13 +50,22 @@ def _sha256(document: Any) -> bytes:
   return hashlib.sha256(text.encode()).digest()
 
 
+def _canonical(value: Any) -> Any:
+  """Returns a JSON value in which equal numbers, such as 0, 0.0 and -0.0, are one text."""
+  if isinstance(value, dict):
+    return {key: _canonical(one) for key, one in value.items()}
+  if isinstance(value, list):
+    return [_canonical(one) for one in value]
+  return float(value) + 0.0 if type(value) in (int, float) else value
+
+
 def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
   """Returns the hash of what tables hold, of one view or several; dialects may differ."""
   by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
-  return _sha256({
+  return _sha256(_canonical({
       view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
       for view, one in by_view.items()
-  }).hex()
+  })).hex()
 
 
 def _bytes_of(argument: str, text: Any) -> bytes:

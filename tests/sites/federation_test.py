@@ -386,6 +386,14 @@ class RowsTest(absltest.TestCase):
     site = site_lib.Site(_IDENTITIES["east"], federation, rows, ledger)
     self.assertEqual(site.num_rows, 0)
 
+  def test_numbers_that_are_equal_are_one_schema(self):
+    hashes = {
+        federation_lib.schema_hash(schema_lib.Schema.from_json({"fields": [{
+            "name": "x", "type": "number", "constraints": {"minimum": low, "maximum": high},
+        }]})) for low in (0, 0.0, -0.0) for high in (10**17, 1e17)
+    }
+    self.assertLen(hashes, 1)
+
   def test_another_schema_is_refused(self):
     directory = os.path.join(self.folder, "east")
     for schema in (self._schema(maximum=99.0), schema_lib.strict(("x", "y"))):
