@@ -178,10 +178,16 @@ class Coordinator:
       if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
         raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
       total = total + masked  # Wraps around.
+    signed = total.view(np.int64)
+    if not questions.are_sums(asked, signed, self.federation):
+      raise SiteRefused(
+          f"the sites' answers to {asked.name} add up to what no rows can have: a site is broken, "
+          "or cheats; masks hide which."
+      )
     if self.federation.privacy is not None:
       cost = questions.mu_squared(asked, self.federation.privacy)
-      self._paid[place:] = [(request, total.view(np.int64).copy(), cost)]
-    return total.view(np.int64)
+      self._paid[place:] = [(request, signed.copy(), cost)]
+    return signed
 
   def points(self) -> SitePoints:
     """Returns the sites' points for a fit, in the coordinates of the federation file."""
