@@ -273,7 +273,8 @@ def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federat
   counts = parts.get("counts", parts.get("count"))
   if counts is None:
     return True
-  one, most_of_a_point = 1, 2.0**31
+  one: float = 1
+  most_of_a_point = 2.0**31
   if asked.name in _PRIVATE:
     one = most_of_a_point = getattr(asked.question.kind, "steps", point_grid.CONTRIBUTION_STEPS)
   # What is cut off a client's sums within its limits, less than one.
