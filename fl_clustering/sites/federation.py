@@ -89,16 +89,6 @@ def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dic
   return dict(value)
 
 
-def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  """Returns an object in which no key stands twice: people might read the other one."""
-  found: dict[str, Any] = {}
-  for key, value in pairs:
-    if key in found:
-      raise validate.error(key, "be a key once", value)
-    found[key] = value
-  return found
-
-
 class Federation:
   """The contents of a federation file, checked.
 
@@ -211,11 +201,4 @@ class Federation:
   @classmethod
   def load(cls, path: str) -> Federation:
     """Returns the federation of a file; ValueError says in one line what is wrong with it."""
-    try:
-      with open(path, encoding="utf-8-sig") as file:
-        return cls(json.load(file, object_pairs_hook=_without_repetitions))
-    except OSError as e:
-      rule = f"be a file that can be read ({e.strerror})"
-      raise validate.error("federation", rule, path) from e
-    except (TypeError, ValueError, RecursionError) as e:
-      raise ValueError(f"`federation` can't be used, got {path!r}: {e}") from e
+    return schema_lib.read_document(path, cls, "federation")
