@@ -16,6 +16,7 @@ from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import questions
 from fl_clustering.sites import wire
+from tests import nightly
 from tests.sites import sample_sites
 
 
@@ -44,7 +45,8 @@ class FitTest(parameterized.TestCase):
     self.assertLen(coordinator.log, fit.num_rounds + 2)  # hello and keys.
 
   @parameterized.product(
-      rule=("equal", "mvkm", "regret"), standardize=(False, True), num_sites=(3, 5),
+      ({"standardize": False, "num_sites": 3}, {"standardize": True, "num_sites": 5}),
+      rule=("equal", "mvkm", "regret"),
   )
   def test_views_have_the_bits_of_one_process(self, rule, standardize, num_sites):
     sites = self._make(num_sites, widths=sample_sites.WIDTHS)
@@ -207,9 +209,9 @@ class FitTest(parameterized.TestCase):
   @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,), (sample_sites.VIEWS,))
   def test_no_honest_fit_is_refused_whatever_its_noise_is(self, privacy):
     widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
-    for num_rows in (0, 1, 200):
+    for num_rows in nightly.either((1,), (0, 1, 200)):
       rows = {name: own[:num_rows] for name, own in sample_sites.rows_of(3).items()}
-      for epsilon in (1e-3, 1.0, 100.0):
+      for epsilon in (1e-3, 100.0):
         sites = self._make(rows=rows, widths=widths, privacy={**privacy, "epsilon": epsilon})
         if privacy == sample_sites.VIEWS:
           config = multiview_config.MultiViewConfig(

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import types
 from unittest import mock
@@ -91,13 +90,13 @@ def _fit(sites, exchange=None, resume=False, **settings):
   return finished
 
 
-def fit_until_killed(folder, num_exchanges):
+def _fit_until_killed(folder, num_exchanges):
   """Runs a private fit of a folder in which the operator is killed."""
   sites, left = _sites(folder, _PRIVATE), iter(range(num_exchanges))
 
   def exchange(requests):
     if next(left, None) is None:
-      os.kill(os.getpid(), signal.SIGKILL)
+      sample_sites.kill()
     return sites.exchange(requests)
 
   _fit(sites, exchange, epsilon=1.0)
@@ -186,12 +185,7 @@ class FitTest(parameterized.TestCase):
 
   def test_kill_9_of_the_operator(self):
     folder = self.create_tempdir().full_path
-    program = f"from tests.sites import fit_test; fit_test.fit_until_killed({folder!r}, 6)"
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
-    )
-    self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+    self.assertEqual(sample_sites.ending(_fit_until_killed, folder, 6), -signal.SIGKILL)
     sites = _sites(folder, _PRIVATE)
     before = {name: site.budget[0] for name, site in sites.by_name.items()}
     finished = _fit(sites, resume=True, epsilon=1.0)

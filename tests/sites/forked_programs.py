@@ -1,22 +1,22 @@
 """Runs short programs, each in a fork of a process that has imported most of what they need."""
 
+import importlib
 import os
 import runpy
 import sys
 import traceback
 
-# None of these defines flags, of which every program has its own.  pylint: disable=unused-import
-from cryptography import x509
-import pandas
-
-from experiment_shell import tidy_report
-from experiments.sites import fit
-from fl_clustering.sites import coordinator
-from fl_clustering.tables import read
+# They define no flags, of which every program has its own.
+_IMPORTED = (
+    "cryptography.x509", "experiment_shell.tidy_report", "experiments.sites.fit",
+    "fl_clustering.sites.coordinator", "fl_clustering.tables.read", "pandas",
+)
 
 
 def serve(requests, answer):
   """Answers with the codes of programs; a request is (folder, environment, output, arguments)."""
+  for name in _IMPORTED:
+    importlib.import_module(name)
   for folder, environment, output, arguments in requests:
     pid = os.fork()
     if not pid:

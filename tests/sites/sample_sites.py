@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import signal
 
 import numpy as np
 
@@ -84,13 +85,28 @@ def document_of(identities, widths=(5,), privacy=None, limits=None):
 
 def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_source=None, rows=None):
   rows = rows_of(num_sites) if rows is None else rows
-  # So that another process can make the same sites.
+  # So that the same sites can be made again.
   identities = {name: identity_lib.Identity(name, name.encode().ljust(32)) for name in rows}
   federation = federation_lib.Federation(document_of(identities, widths, privacy, limits))
   sites = Sites(folder, federation, identities, rows)
   for name in rows:
     sites.open(name, noise_source)
   return sites
+
+
+def kill(*unused_arguments, **unused_settings):
+  os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending(function, *arguments):
+  """Returns how a process ends that calls a function: -9 if it is killed."""
+  pid = os.fork()
+  if not pid:
+    try:
+      function(*arguments)
+    finally:
+      os._exit(1)
+  return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def write_folder(sites, name, parent):
