@@ -1,8 +1,6 @@
 """Tests for experiments.sites.fit, with sites of this process in the place of the network."""
 
 import contextlib
-import itertools
-import json
 import os
 import signal
 import sys
@@ -23,44 +21,23 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
-from fl_clustering.sites import site_folder
 from tests.sites import sample_sites
 
 # It takes NVFlare.
 _OPERATOR = "fl_clustering.sites.nvflare_operator"
 _PRIVATE = {**sample_sites.PRIVATE, "radius": 0.5}
 # So that units of the data and of the schema differ by more than a factor.
-_BOUNDS = {"minimum": 60, "maximum": 140}
-
-
-def _schema(widths):
-  """Returns the document of a schema: of tables, or of several views."""
-  names, schemas = iter("abcde"), []
-  for width in widths:
-    schemas.append({"fields": [
-        {"name": name, "type": "number", "constraints": _BOUNDS}
-        for name in itertools.islice(names, width)
-    ]})
-  if len(schemas) == 1:
-    return schemas[0]
-  return {"resources": [
-      {"name": f"view{place}", "schema": one} for place, one in enumerate(schemas)
-  ]}
+_BOUNDS = 60, 140
 
 
 def _sites(folder, privacy, num_sites=3, widths=(5,)):
   """Returns the sites of a folder, with the files of their federation; they may be there."""
-  schema = os.path.join(folder, "schema.json")
-  with open(schema, "w", encoding="utf-8") as file:
-    json.dump(_schema(widths), file)
+  _, schema = sample_sites.write_schema(folder, widths, *_BOUNDS)
   rows = sample_sites.rows_of(num_sites)
   if privacy is not None:  # In the schema's units.
     rows = {name: own / 40 for name, own in rows.items()}
   sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
-  sites.federation = federation_lib.Federation({
-      **sites.federation.document,
-      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
-  })
+  sites.federation = federation_lib.Federation({**sites.federation.document, "schema": schema})
   for name in sites.by_name.copy():
     sites.open(name)
   sites.federation.write(os.path.join(folder, "federation.json"))

@@ -6,7 +6,6 @@ The programs run with a Python that has NVFlare, which can't be beside TensorFlo
 import contextlib
 import csv
 import datetime
-import itertools
 import json
 import os
 import signal
@@ -100,28 +99,21 @@ class NetworkTest(absltest.TestCase):
   def _path(self, *names):
     return os.path.join(self.folder, *names)
 
-  def _write_tables(self, **views):
+  def _write_tables(self, *widths):
     """Writes the sites' tables, or those of views with so many columns, and their schema.
 
     Returns:
       The rows by site.
     """
     rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
-    columns, schemas = iter(range(len(_COLUMNS))), {}
-    for view, width in (views or {"": len(_COLUMNS)}).items():
-      places = [*itertools.islice(columns, width)]
-      names = [_COLUMNS[place] for place in places]
-      schemas[view] = {"fields": [
-          {"name": name, "type": "number", "constraints": {"minimum": -40, "maximum": 40}}
-          for name in names
-      ]}
-      for name, own in rows.items():
-        path = self._path(f"ward_{name}", *([name, view] if view else [name])) + ".csv"
+    sample_sites.write_schema(self.folder, widths or (len(_COLUMNS),))
+    places = np.split(np.arange(len(_COLUMNS)), np.cumsum(widths, dtype=int)[:-1])
+    for name, own in rows.items():
+      for view, columns in enumerate(places):
+        path = self._path(f"ward_{name}", *([name, f"view{view}"] if widths else [name])) + ".csv"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        np.savetxt(path, own[:, places], "%.4f", ",", header=",".join(names), comments="")
-    self._write_json("schema.json", schemas[""] if not views else {
-        "resources": [{"name": view, "schema": schema} for view, schema in schemas.items()]
-    })
+        header = ",".join(_COLUMNS[column] for column in columns)
+        np.savetxt(path, own[:, columns], "%.4f", ",", header=header, comments="")
     return rows
 
   def _make_sites(self, *privacy):
@@ -214,7 +206,7 @@ class NetworkTest(absltest.TestCase):
 
   @nightly.only
   def test_views_have_the_bits_of_one_process(self):
-    rows = self._write_tables(far=2, near=3)
+    rows = self._write_tables(2, 3)
     _, fingerprint = self._make_sites("--exact")
     fit = self._fit("--output_dir=out", "--view_weights=mvkm", "--standardize")
     self._join_all(fingerprint)
