@@ -67,6 +67,7 @@ class DraftSchemaTest(parameterized.TestCase):
         label="ill", key="id", missing="mean", delimiter=";", decimal=",",
     ))
     self.assertEqual(list(lines)[:-1], ["dialect", "id", "age", "sex", "ill"])
+    self.assertIn("missing cells become", self.printed)
     np.testing.assert_array_equal(
         encode.numbers(self._opened(schema), schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
     )
@@ -112,6 +113,12 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertRegex(lines["cost"], r"'1,501' \(.*a.csv, line 2\).*thousands")
     self.assertEqual(schema.decimal, ".")
 
+  def test_decimal_commas_in_quotes(self):
+    self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
+    schema, _ = self._run()
+    np.testing.assert_array_equal(self._opened(schema)["x"], [1.5, 2.5])
+    self.assertNotIn("missing cells", self.printed)
+
   def test_true_and_false(self):
     self._write("a.csv", "x,y\nTrue,1\nFalse,0\n,1\n")
     pd.DataFrame({"x": [True], "y": [0]}).to_parquet(os.path.join(self.sample, "b.parquet"))
@@ -151,6 +158,7 @@ class DraftSchemaTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1: .*','"),
+      ('"id","age","sex","ill"\n7,40,f,0\n', "b.csv, line 1: .*',', not ';'"),
       ("id;age;sex\n7;40;f\n", "b.csv, line 1, column 'ill'"),
       ("id;age;sex;ill;city\n7;40;f;1;\n7;40\n8;40;f;1;\n", "b.csv, line 3"),
       ("id;age;sex;ill;\n7;40;f;1;\n7;40;f;1\n", "b.csv, line 3"),
@@ -237,7 +245,7 @@ class DraftSchemaTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("x;y;z\n" + "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30)) + "1;n/a;2\n", "y"),
-      ('x,y\n"1,5",2\n"2,5",3\n', "x"),
+      ('x,y\n"1,501",2\n"2,502",3\n', "x"),
   )
   def test_numbers_with_other_decimal_marks_are_left_to_a_person(self, text, column):
     self._write("a.csv", text)

@@ -230,6 +230,12 @@ class FolderTest(parameterized.TestCase):
       with self._refused(name):
         views.strict(self.folder, **options)
 
+  def test_shows_the_view_of_another_client_that_looks_alike(self):
+    self._write("a", "gro\u00df", "u", [1, 2])
+    self._write("b", "gro\u00df\u200b", "u", [3, 4])
+    with self._refused(r"'b'.*gro\\xdf\\u200b"):
+      self._load(2)
+
   @parameterized.parameters("Labels", "labels ", "la\u00adbels", "X")
   def test_refuses_files_of_a_client_that_look_alike(self, name):
     self._write_sites()
