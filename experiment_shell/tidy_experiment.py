@@ -307,4 +307,6 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
 
 
 def _results(experiment: Experiment, folder: str) -> Any:
-  return tidy(experiment, finished_run.FinishedRun(folder))[RESULTS]
+  return tidy_tables.read(
+      finished_run.FinishedRun(folder), RESULTS, _columns(experiment)[RESULTS]
+  )

@@ -178,6 +178,7 @@ def load(
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
+      examples_per_client=config.examples_per_client,
       **config.options_for("partition"),
       **config.options_for("model"),
   )
@@ -286,8 +287,8 @@ def stages_in_common(
 def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:
   """Returns whether all of the global test set is clients' own test data."""
   of_clients: set[bytes] = set()
-  for client in task.all_clients:
-    of_clients.update(_fingerprints(client.test))
+  for examples in task.distinct("test"):
+    of_clients.update(_fingerprints(examples))
   return of_clients.issuperset(_fingerprints(task.global_test))
 
 
