@@ -37,7 +37,6 @@ _T = TypeVar("_T")
 
 WIDTH = 4.6  # Inches.  So labels are large enough on a phone.
 _DPI = 160
-_EXACT_COLORS = 96  # Of the 256 of a file, those that are kept as they are.
 _SETTINGS: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
@@ -174,26 +173,6 @@ def _add_fonts(figure: Figure) -> bool:
   return True
 
 
-def _in_palette(image: Image.Image) -> Image.Image:
-  """Returns an RGB image in 256 colours: its most frequent ones as they are, and the nearest."""
-  def of_codes(codes: np.ndarray) -> np.ndarray:
-    return np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=-1)
-
-  codes = np.asarray(image, np.int64) @ np.array([1 << 16, 1 << 8, 1])
-  found, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-  frequent = found[np.argsort(-counts, kind="stable")[:_EXACT_COLORS]]
-  # Of Pillow's methods, an octree keeps rare colours best, as those of thin lines.
-  others = image.quantize(
-      256 - _EXACT_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
-  ).getpalette() or []
-  palette = np.concatenate([of_codes(frequent), np.reshape(others, (-1, 3))])
-  squares = ((of_codes(found)[:, np.newaxis] - palette) ** 2).sum(axis=-1)
-  nearest = squares.argmin(axis=1).astype(np.uint8)
-  small = Image.fromarray(nearest[places].reshape(codes.shape))
-  small.putpalette(palette.astype(np.uint8).tobytes())
-  return small
-
-
 def save(figure: Figure, path: str) -> None:
   """Writes the figure to `path` as PNG; the same figure gives the same bytes on one system.
 
@@ -210,4 +189,8 @@ def save(figure: Figure, path: str) -> None:
     if _add_fonts(figure):
       drawing = drawn()
     with Image.open(drawing) as image:
-      _in_palette(image.convert("RGB")).save(temporary, "PNG")
+      # Of Pillow's methods, this one keeps rare colours best, as those of thin lines.
+      small = image.convert("RGB").quantize(
+          method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+      )
+    small.save(temporary, "PNG")

@@ -5,7 +5,7 @@ It is `absl.app.run`, with these differences:
 * Bad input ends the program with one line and code 2, without a usage text or traceback.
 * A failure while running ends it with one line and code 1.
 * Ctrl-C and SIGTERM end it with one line, and with code 130 or 143.
-* It leaves no temporary files; those of a program that was killed, the next one removes.
+* It leaves no temporary files, unless it is killed.
 * What standard output's encoding lacks is printed as escapes.
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
 * If nobody reads the output anymore (`| head`), it ends with no line and code 141.

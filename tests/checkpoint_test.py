@@ -3,6 +3,7 @@ import os
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.three_phase import checkpoint
@@ -12,114 +13,92 @@ _START = "what the stage started from"
 _HISTORY = [["cluster", "kmeans", 0, 1, "accuracy", 0.1 + 0.2]]
 
 
-class CheckpointsTest(absltest.TestCase):
+def _without(name):
+  """Returns a function that writes a checkpoint without one of its parts."""
+  def write(path):
+    meta = {"started_from": _START, "round": 1, "history": []}
+    del meta[name]
+    np.savez(path, meta=np.array(json.dumps(meta)))
+  return write
+
+
+class CheckpointsTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
     self.folder = self.create_tempdir().full_path
+    self.path = os.path.join(self.folder, "kmeans.npz")
+
+  def _save(self, round_num, folder=None, at_once=True, history=()):
+    checkpoints = checkpoint.Checkpoints(folder or self.folder)
+    checkpoints.save("kmeans", _START, round_num, _STATE, list(history), at_once=at_once)
+    return checkpoints
+
+  def _round(self, folder=None):
+    return checkpoint.Checkpoints(folder or self.folder).load("kmeans", _START)[0]
 
   def test_what_was_saved_is_loaded_bit_for_bit(self):
-    checkpoint.Checkpoints(self.folder).save("kmeans", _START, 3, _STATE, _HISTORY, at_once=False)
-    round_num, state, history = checkpoint.Checkpoints(self.folder).load("kmeans", _START)
-    self.assertEqual(round_num, 3)
-    self.assertEqual(history, _HISTORY)
+    self._save(3, at_once=False, history=_HISTORY)
+    checkpoints = checkpoint.Checkpoints(self.folder)
+    round_num, state, history = checkpoints.load("kmeans", _START)
+    self.assertEqual((round_num, history), (3, _HISTORY))
     np.testing.assert_array_equal(state["vectors"], _STATE["vectors"])
     self.assertEqual(state["vectors"].dtype, np.float32)
-
-  def test_a_stage_without_a_checkpoint(self):
-    self.assertIsNone(checkpoint.Checkpoints(self.folder).load("pretrain", _START))
-
-  def test_stages_are_kept_apart(self):
-    checkpoints = checkpoint.Checkpoints(self.folder)
-    checkpoints.save("pretrain", _START, 1, _STATE, [], at_once=True)
-    self.assertIsNone(checkpoints.load("kmeans", _START))
-
-  def test_the_last_round_is_always_saved(self):
-    checkpoints = checkpoint.Checkpoints(self.folder)
-    for round_num in range(1, 6):
-      checkpoints.save("kmeans", _START, round_num, _STATE, [], at_once=round_num == 5)
-    self.assertEqual(checkpoints.load("kmeans", _START)[0], 5)
+    self.assertIsNone(checkpoints.load("pretrain", _START))
 
   def test_a_round_soon_after_a_save_is_saved_only_at_once(self):
     checkpoints = checkpoint.Checkpoints(self.folder)
     with mock.patch.object(checkpoint, "SAVING_SHARE", 1e-9):
-      checkpoints.save("kmeans", _START, 1, _STATE, [], at_once=False)
-      checkpoints.save("kmeans", _START, 2, _STATE, [], at_once=False)
-      self.assertEqual(checkpoints.load("kmeans", _START)[0], 1)
-      checkpoints.save("kmeans", _START, 3, _STATE, [], at_once=True)
-      self.assertEqual(checkpoints.load("kmeans", _START)[0], 3)
+      for round_num, at_once, saved in ((1, False, 1), (2, False, 1), (3, True, 3)):
+        checkpoints.save("kmeans", _START, round_num, _STATE, [], at_once=at_once)
+        self.assertEqual(self._round(), saved)
 
   def test_an_interrupted_save_leaves_the_checkpoint_before(self):
-    checkpoint.Checkpoints(self.folder).save("kmeans", _START, 3, _STATE, [], at_once=True)
+    self._save(3)
     half = os.path.join(self.folder, ".kmeans.npz.123.npz")
     with open(half, "wb") as f:
       f.write(b"PK half")
-    checkpoints = checkpoint.Checkpoints(self.folder)
-    self.assertEqual(checkpoints.load("kmeans", _START)[0], 3)
+    self.assertEqual(self._round(), 3)
     self.assertFalse(os.path.exists(half))
 
-  def test_a_damaged_file_is_named(self):
-    path = os.path.join(self.folder, "kmeans.npz")
-    checkpoints = checkpoint.Checkpoints(self.folder)
-    checkpoints.save("kmeans", _START, 3, _STATE, [], at_once=True)
-    with open(path, "r+b") as f:
-      f.truncate(os.path.getsize(path) // 2)
-    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz can't be read"):
-      checkpoints.load("kmeans", _START)
+  @parameterized.parameters(
+      lambda path: os.truncate(path, os.path.getsize(path) // 2),
+      # No pickles.
+      lambda path: np.savez(path, meta=np.array({"round": 1}, dtype=object)),
+      _without("started_from"), _without("round"), _without("history"),
+  )
+  def test_a_damaged_file_is_named(self, damage):
+    self._save(3)
+    damage(self.path)
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz"):
+      self._round()
 
   def test_the_state_of_another_start_is_refused(self):
-    checkpoints = checkpoint.Checkpoints(self.folder)
-    checkpoints.save("kmeans", _START, 3, _STATE, [], at_once=True)
-    with self.assertRaisesRegex(
-        checkpoint.DamagedCheckpoint, "kmeans.npz does not fit this run.*remove it"
-    ):
+    checkpoints = self._save(3)
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz"):
       checkpoints.load("kmeans", "another start")
 
   def test_a_stage_of_another_run_is_reused_if_it_started_from_the_same(self):
-    checkpoint.Checkpoints(self.folder).save("kmeans", _START, 3, _STATE, _HISTORY, at_once=True)
+    self._save(3, history=_HISTORY)
     own = self.create_tempdir().full_path
     checkpoints = checkpoint.Checkpoints(own, reuse=self.folder)
     with self.assertLogs(level="WARNING") as logs:
       self.assertIsNone(checkpoints.load("kmeans", "another start"))
       self.assertIsNone(checkpoints.load("kmeans", "yet another start"))
     self.assertLen(logs.records, 1)
-    self.assertStartsWith(
-        logs.records[0].getMessage(), "The stage kmeans started from other data or settings in "
-    )
     self.assertIsNone(checkpoints.load("pretrain", _START))
     round_num, state, _ = checkpoints.load("kmeans", _START)
     self.assertEqual(round_num, 3)
     np.testing.assert_array_equal(state["vectors"], _STATE["vectors"])
     # It is the run's own from then on, and the other one stays as it is.
     checkpoints.save("kmeans", _START, 4, _STATE, [], at_once=True)
-    self.assertEqual(checkpoint.Checkpoints(own).load("kmeans", _START)[0], 4)
-    self.assertEqual(checkpoint.Checkpoints(self.folder).load("kmeans", _START)[0], 3)
+    self.assertEqual((self._round(own), self._round()), (4, 3))
 
   def test_a_damaged_stage_of_another_run(self):
     other = self.create_tempfile("other/kmeans.npz", "no archive").full_path
     checkpoints = checkpoint.Checkpoints(self.folder, reuse=os.path.dirname(other))
-    with self.assertRaisesRegex(
-        checkpoint.DamagedCheckpoint,
-        rf"^the checkpoint {other} can't be read \(.*\); --resume without --reuse continues "
-        r"this run\.$",
-    ):
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, other):
       checkpoints.load("kmeans", _START)
-
-  def test_what_is_missing_is_named(self):
-    for missing in ("started_from", "round", "history"):
-      meta = {"started_from": _START, "round": 1, "history": []}
-      del meta[missing]
-      np.savez(os.path.join(self.folder, "kmeans.npz"), meta=np.array(json.dumps(meta)))
-      with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, f"can't be read.*{missing}"):
-        checkpoint.Checkpoints(self.folder).load("kmeans", _START)
-
-  def test_pickles_are_refused(self):
-    np.savez(
-        os.path.join(self.folder, "kmeans.npz"),
-        meta=np.array({"round": 1}, dtype=object),
-    )
-    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz can't be read"):
-      checkpoint.Checkpoints(self.folder).load("kmeans", _START)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,6 @@ class ClientPrivacyTest(parameterized.TestCase):
     alone = _spent(pretrain_rounds=rounds, seed=4)
     self.assertEqual(spent["epsilon"], alone["epsilon"])
     self.assertLess(spent["epsilon"], _spent(pretrain_rounds=20)["epsilon"])
-
-  def test_everyone_by_number_is_everyone(self):
     self.assertEqual(_spent(clients_per_round=100), _spent())
 
   def test_more_rounds_and_less_noise_cost_more(self):
@@ -82,9 +80,6 @@ class ClientPrivacyTest(parameterized.TestCase):
       spent = client_privacy.spent(config)
     self.assertEqual(spent["epsilon"], 3.5)
     self.assertEqual(list(spent), ["epsilon", "rounds_per_client", "covers"])
-
-  def test_says_what_it_covers(self):
-    self.assertIn("not the clients' own weights", _spent()["covers"])
 
 
 if __name__ == "__main__":

@@ -28,33 +28,33 @@ def _with_value(value):
 
 class ValidationTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      ("no_clients", {"clients": _CLIENTS[:0], "vectors": _VECTORS[:0]}, "`clients`.*one"),
-      ("client_twice", {"clients": np.array([0, 1, 0])}, "`clients`.*once"),
-      ("too_few_vectors", {"vectors": _VECTORS[:2]},
-       r"`vectors`.*num_clients=3.*got \(2, 2\)"),
-      ("vectors_not_flat", {"vectors": _VECTORS[:, :, None]}, "`vectors` must have shape"),
-      ("no_parameters", {"vectors": _VECTORS[:, :0], "global_vector": _GLOBAL[:0]},
-       "`vectors` must have shape"),
-      ("global_too_long", {"global_vector": np.zeros(3, np.float32)},
-       r"`global_vector`.*num_parameters=2.*got \(3,\)"),
-      ("nan", {"vectors": _with_value(np.nan)}, "`vectors`.*client 2, got nan"),
-      ("infinity", {"vectors": _with_value(-np.inf)}, "`vectors`.*client 2, got -inf"),
-      ("global_nan", {"global_vector": np.array([0, np.nan], np.float32)},
-       "`global_vector` must be finite"),
+  @parameterized.parameters(
+      ("clients", ValueError, {"clients": _CLIENTS[:0], "vectors": _VECTORS[:0]}),
+      ("clients", ValueError, {"clients": np.array([0, 1, 0])}),
+      ("vectors", ValueError, {"vectors": _VECTORS[:2]}),
+      ("vectors", ValueError, {"vectors": _VECTORS[:, :, None]}),
+      ("vectors", ValueError, {"vectors": _VECTORS[:, :0], "global_vector": _GLOBAL[:0]}),
+      ("vectors", ValueError, {"vectors": _with_value(np.nan)}),
+      ("vectors", ValueError, {"vectors": _with_value(-np.inf)}),
+      ("global_vector", ValueError, {"global_vector": np.zeros(3, np.float32)}),
+      ("global_vector", ValueError, {"global_vector": np.array([0, np.nan], np.float32)}),
+      ("vectors", TypeError, {"vectors": _VECTORS.tolist()}),
+      ("vectors", TypeError, {"vectors": _VECTORS.astype(float)}),
+      ("global_vector", TypeError, {"global_vector": _GLOBAL.astype(int)}),
   )
-  def test_refuses_value(self, arguments, message):
-    with self.assertRaisesRegex(ValueError, message):
+  def test_refuses_arrays(self, name, error, arguments):
+    with self.assertRaisesRegex(error, f"^`{name}`"):
       _make(**arguments)
 
-  @parameterized.named_parameters(
-      ("list", {"vectors": _VECTORS.tolist()}, "`vectors`.*float32 array, got list"),
-      ("float64", {"vectors": _VECTORS.astype(float)}, "`vectors`.*got float64"),
-      ("global", {"global_vector": _GLOBAL.astype(int)}, "`global_vector`.*got int64"),
+  @parameterized.parameters(
+      ("clients", lambda weights: weights.mean_of(np.array([0, 25]))),
+      ("clients", lambda weights: weights.mean_of(np.array([], int))),
+      ("clients", lambda weights: weights.represented("weights", np.array([25]))),
+      ("representation", lambda weights: weights.represented("gradient")[:]),
   )
-  def test_refuses_type(self, arguments, message):
-    with self.assertRaisesRegex(TypeError, message):
-      _make(**arguments)
+  def test_refuses_questions(self, name, ask):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      ask(_make())
 
 
 class RepresentationTest(parameterized.TestCase):
@@ -74,37 +74,23 @@ class RepresentationTest(parameterized.TestCase):
     # Their squares are zero in float32.
     vectors = np.array([[3e-30, 4e-30]], np.float32)
     weights = _make(np.arange(1), vectors, np.zeros(2, np.float32))
-    np.testing.assert_allclose(
-        weights.represented("normalized_update")[:], [[0.6, 0.8]], rtol=1e-6
-    )
-
-  def test_refuses_unknown_kind(self):
-    with self.assertRaisesRegex(ValueError, "`representation`.*weights.*got 'gradient'"):
-      _make().represented("gradient")[:]
+    np.testing.assert_allclose(weights.represented("normalized_update")[:], [[0.6, 0.8]], rtol=1e-6)
 
 
 class RepresentedTest(parameterized.TestCase):
 
   @parameterized.parameters(*client_weights.REPRESENTATIONS)
   def test_parts_are_those_of_the_whole(self, kind):
-    whole = _make().represented(kind)[:]
-    some = _make().represented(kind, np.array([2, 1]))
+    vectors = _VECTORS.copy()
+    weights = _make(vectors=vectors)
+    whole = weights.represented(kind)[:]
+    some = weights.represented(kind, np.array([2, 1]))
     self.assertEqual((some.shape, len(some)), ((2, 2), 2))
     np.testing.assert_array_equal(some[:], whole[[2, 0]])
     np.testing.assert_array_equal(some[:, 1:], whole[[2, 0], 1:])
     np.testing.assert_array_equal(some[0], whole[2])
     np.testing.assert_array_equal(some[1, :1], whole[0, :1])
-
-  @parameterized.parameters(*client_weights.REPRESENTATIONS)
-  def test_weights_are_not_changed(self, kind):
-    vectors = _VECTORS.copy()
-    weights = _make(vectors=vectors)
-    _ = weights.represented(kind)[:], weights.represented(kind)[:, :1]
     np.testing.assert_array_equal(vectors, _VECTORS)
-
-  def test_refuses_unknown_clients(self):
-    with self.assertRaisesRegex(ValueError, "`clients`.*got 25"):
-      _make().represented("weights", np.array([25]))
 
 
 class MeanTest(parameterized.TestCase):
@@ -114,22 +100,11 @@ class MeanTest(parameterized.TestCase):
     self.assertEqual(mean.dtype, np.float32)
     np.testing.assert_array_equal(mean, [1, 1.5])
 
-  def test_mean_of_one_is_its_vector(self):
-    np.testing.assert_array_equal(_make().mean_of(np.array([0])), _VECTORS[1])
-
   def test_accumulates_in_double_precision(self):
     # In float32, 2^25 + 1 + 1 + 1 is 2^25.
     vectors = np.array([[2**25], [1], [1], [1]], np.float32)
     weights = _make(np.arange(4), vectors, np.zeros(1, np.float32))
     self.assertEqual(weights.mean_of(weights.clients)[0], np.float32((2**25 + 3) / 4))
-
-  @parameterized.named_parameters(
-      ("unknown", (0, 25), "among the clients with weights, got 25"),
-      ("nobody", (), "at least one client"),
-  )
-  def test_refuses(self, clients, message):
-    with self.assertRaisesRegex(ValueError, "`clients`.*" + message):
-      _make().mean_of(np.array(clients, int))
 
 
 class FileTest(absltest.TestCase):

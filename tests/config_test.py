@@ -18,19 +18,13 @@ class ThreePhaseConfigTest(parameterized.TestCase):
         (config.num_clients, config.pretrain_rounds, config.cluster_rounds), (100, 20, 20)
     )
     self.assertEqual((config.learning_rate, config.batch_size), (0.1, 20))
-    self.assertEqual(
-        config.methods, ("kmeans", "dynamic_distance", "hierarchical")
-    )
+    self.assertEqual(config.methods, ("kmeans", "dynamic_distance", "hierarchical"))
 
   def test_options_of_chosen_groupings_are_completed(self):
     config = _Config(methods=("dynamic_distance",))
     self.assertEqual((config.distance_threshold, config.max_clusters), ("mean", 32))
     self.assertIsNone(config.num_clusters)
     self.assertIsNone(config.linkage)
-
-  def test_number_of_clusters_is_at_most_the_number_of_clients(self):
-    self.assertEqual(_Config(methods=("kmeans",)).num_clusters, 8)
-    self.assertEqual(_Config(methods=("kmeans",), num_clients=5).num_clusters, 5)
 
   def test_every_option_of_a_choice_is_a_documented_setting(self):
     fields = _Config.__dataclass_fields__
@@ -63,13 +57,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(config.chosen_methods, _Config().chosen_methods)
     self.assertEqual(config.repeats_of("ditto"), 0)
 
-  def test_a_configuration_is_made_again_from_its_json(self):
-    config = _Config(methods=("hierarchical",), distance_threshold="q0.3", seed=3)
-    self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
-
-  def test_no_groupings_leaves_the_controls(self):
-    self.assertEqual(_Config(methods=()).methods, ())
-
   def test_a_method_gets_the_options_of_the_run(self):
     config = _Config(
         methods=tuple(method_registry.METHODS), representation="update", num_clusters=3,
@@ -97,40 +84,31 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     config = _Config(methods=("fedavg", "kmeans"))
     self.assertEqual(config.chosen_methods, ("kmeans",))
 
-  @parameterized.named_parameters(
-      ("by_default_at_a_number", {}, "num_clusters", 8, None),
-      ("at_a_number", {"num_clusters": 4}, "num_clusters", 4, None),
-      ("at_a_distance", {"distance_threshold": "q0.3"}, "distance", None, "q0.3"),
-      (
-          "at_the_default_distance",
-          {"hierarchical_cut": "distance"}, "distance", None, "mean",
-      ),
+  @parameterized.parameters(
+      ("hierarchical", {}, "num_clusters", 8, None),
+      ("hierarchical", {"num_clusters": 4}, "num_clusters", 4, None),
+      ("hierarchical", {"num_clients": 5}, "num_clusters", 5, None),
+      ("hierarchical", {"distance_threshold": "q0.3"}, "distance", None, "q0.3"),
+      ("hierarchical", {"hierarchical_cut": "distance"}, "distance", None, "mean"),
+      # The threshold is that of dynamic distance.
+      ("hierarchical dynamic_distance", {"distance_threshold": "q0.3"}, "num_clusters", 8, "q0.3"),
+      ("hierarchical dynamic_distance", {"distance_threshold": "q0.3", "num_clusters": 4},
+       "num_clusters", 4, "q0.3"),
+      # The number is that of K-means.
+      ("kmeans hierarchical", {"distance_threshold": "q0.3", "num_clusters": 4}, "distance", 4,
+       "q0.3"),
+      # One threshold serves both if that is asked for.
+      ("kmeans dynamic_distance hierarchical",
+       {"hierarchical_cut": "distance", "distance_threshold": 1.5, "num_clusters": 4}, "distance",
+       4, 1.5),
   )
-  def test_where_hierarchical_is_cut(self, given, cut, num_clusters, threshold):
-    config = _Config(methods=("hierarchical",), **given)
-    self.assertEqual(config.hierarchical_cut, cut)
-    self.assertEqual(config.num_clusters, num_clusters)
-    self.assertEqual(config.distance_threshold, threshold)
-
-  @parameterized.named_parameters(
-      ("threshold", {"distance_threshold": "q0.3"}, 8),
-      ("both", {"distance_threshold": "q0.3", "num_clusters": 4}, 4),
-  )
-  def test_the_threshold_of_dynamic_distance_does_not_cut_hierarchical(self, given, number):
-    config = _Config(methods=("hierarchical", "dynamic_distance"), **given)
-    self.assertEqual(config.hierarchical_cut, "num_clusters")
-    self.assertEqual((config.num_clusters, config.distance_threshold), (number, "q0.3"))
-
-  def test_one_threshold_serves_both_groupings_if_that_is_asked_for(self):
-    config = _Config(hierarchical_cut="distance", distance_threshold=1.5, num_clusters=4)
-    self.assertEqual(config.methods, ("kmeans", "dynamic_distance", "hierarchical"))
-    self.assertEqual((config.distance_threshold, config.num_clusters), (1.5, 4))
-
-  def test_a_number_for_kmeans_leaves_the_threshold_to_hierarchical(self):
-    config = _Config(
-        methods=("kmeans", "hierarchical"), num_clusters=4, distance_threshold="q0.3"
+  def test_where_hierarchical_is_cut(self, methods, given, cut, num_clusters, threshold):
+    config = _Config(methods=tuple(methods.split()), **given)
+    self.assertEqual(
+        (config.hierarchical_cut, config.num_clusters, config.distance_threshold),
+        (cut, num_clusters, threshold),
     )
-    self.assertEqual(config.hierarchical_cut, "distance")
+    self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
 
   def test_the_options_of_a_given_partition_are_completed(self):
     for partition, options in (
@@ -226,12 +204,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("num_clients", {"aggregator": "dp", "num_clients": 1}),
       ("noise_multiplier", {"aggregator": "dp", "noise_multiplier": 1e-4}),
       ("clipping_norm", {"aggregator": "clipped", "clipping_norm": 1e-300}),
-  )
-  def test_refuses_bad_values(self, name, given):
-    with self.assertRaisesRegex(ValueError, f"^`{name}`"):
-      _Config(**given)
-
-  @parameterized.parameters(
+      # Options of what is not chosen.
       ("linkage", {"methods": ("kmeans",), "linkage": "single"}),
       ("distance_threshold", {"methods": ("kmeans",), "distance_threshold": "mean"}),
       ("max_clusters", {"methods": ("kmeans",), "max_clusters": 3}),
@@ -255,7 +228,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("num_groups", {"partition": "iid", "num_groups": 2}),
       ("dirichlet_alpha", {"partition": "iid", "dirichlet_alpha": 0.5}),
   )
-  def test_refuses_options_of_what_was_not_chosen(self, name, given):
+  def test_refuses(self, name, given):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       _Config(**given)
 

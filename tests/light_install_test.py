@@ -120,9 +120,7 @@ class LightInstallTest(parameterized.TestCase):
     """Returns what a program, or lines of Python, print to standard output and error."""
     print(json.dumps([str(self.folder), *arguments]), file=self._process.stdin, flush=True)
     found = self._process.stdout.readline()
-    printed = [
-        (self.folder / name).read_text(encoding="utf-8") for name in ("stdout", "stderr")
-    ]
+    printed = [(self.folder / name).read_text(encoding="utf-8") for name in ("stdout", "stderr")]
     self.assertEqual(found, f"{code}\n", printed[1])
     return printed
 

@@ -42,9 +42,7 @@ class MetricsTest(absltest.TestCase):
   def test_leading_axes_are_kept(self):
     confusions = np.stack([np.eye(3, dtype=int), np.ones((3, 3), int)])
     np.testing.assert_allclose(metrics.accuracy(confusions), [1, 1 / 3])
-    np.testing.assert_allclose(
-        metrics.macro(metrics.class_recall(confusions)), [1, 1 / 3]
-    )
+    np.testing.assert_allclose(metrics.macro(metrics.class_recall(confusions)), [1, 1 / 3])
 
   def test_model_metrics(self):
     confusions = np.array([[[3, 1], [0, 4]], [[1, 1], [2, 0]]])

@@ -41,7 +41,7 @@ class NotebooksTest(parameterized.TestCase):
 
   @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
   def test_gives_what_it_shows(self, name):
-    # By day, `own_docs_test` runs the first at a small size, and a page like the other one.
+    # By day, `own_docs_test` runs pages like these.
     nightly.skip_by_day(self, name in ("first_run", "own_method"))
     path = notebooks.FOLDER / f"{name}.ipynb"
     shown = nbformat.read(path, as_version=4)

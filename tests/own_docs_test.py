@@ -1,6 +1,6 @@
-"""Runs the scripts of docs/own_*.md and compares what they print with what the pages say.
+"""Runs the scripts of docs/own_*.md and of examples/, and compares what they print with the pages.
 
-By day one has few rounds, as the first notebook has.  By night figures are compared, too.
+By day one has few rounds.  By night figures are compared, too.
 """
 
 import ast
@@ -20,15 +20,17 @@ import tensorflow  # pylint: disable=unused-import  # Imported by a script, Kera
 from tests import nightly
 
 
-def _block(page, language):
-  """Returns the block in a language that is the page's script, or what that prints."""
-  with open(page, encoding="utf-8") as file:
-    return re.findall(rf"^```{language}\n(.*?)^```$", file.read(), re.M | re.S)[_SCRIPTS[page]]
+def _read(path):
+  with open(path, encoding="utf-8") as file:
+    return file.read()
+
+
+def _blocks(page, language):
+  return re.findall(rf"^```{language}\n(.*?)^```$", _read(page), re.M | re.S)
 
 
 def _code(notebook):
-  with open(notebook, encoding="utf-8") as file:
-    cells = json.load(file)["cells"]
+  cells = json.loads(_read(notebook))["cells"]
   return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
@@ -58,11 +60,10 @@ def _accuracies(text):
   return {name: float(value) for name, value in re.findall(r"^(\w+) +(\d\.\d+)$", text, re.M)}
 
 
-# The first script of the other page is a program, which `study_test.py` runs.
-_SCRIPTS = {"docs/own_model.md": 0, "docs/own_method.md": 1}
-_PAGES = (
-    ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
-)
+_SCRIPTS = {
+    "docs/own_model.md": ["examples/own_model.py"],
+    "docs/own_method.md": ["examples/last_layer.py", "examples/simple_ditto.py"],
+}
 
 
 class OwnDocsTest(parameterized.TestCase):
@@ -73,41 +74,38 @@ class OwnDocsTest(parameterized.TestCase):
     self.assertEqual(found.count("cluster: "), stated.count("cluster: "))
 
   # A method of one's own is run by `study_test.py`, too.
-  @parameterized.parameters(_PAGES[0])
-  def test_the_script_prints_the_names_that_the_page_says(self, page, run, num_accuracies):
-    found = run(_small(_block(page, "python")))
-    self._assert_same_names(found, _block(page, "text"), num_accuracies)
+  def test_the_script_prints_the_names_that_the_page_says(self):
+    found = _in_this_process(_small(_read("examples/own_model.py")))
+    self._assert_same_names(found, _blocks("docs/own_model.md", "text")[0], 5)
 
-  @parameterized.parameters(*_PAGES)
+  @parameterized.parameters(
+      ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
+  )
   @nightly.only
   def test_the_script_prints_what_the_page_says(self, page, run, num_accuracies):
-    stated, found = _block(page, "text"), run(_block(page, "python"))
+    stated, found = _blocks(page, "text")[-1], run(_read(_SCRIPTS[page][-1]))
     self._assert_same_names(found, stated, num_accuracies)
     self.assertEqual(re.findall("cluster: .*", found), re.findall("cluster: .*", stated))
     for name, accuracy in _accuracies(stated).items():
       # Another processor rounds otherwise.
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
 
+  def test_pages_show_what_stands_in_the_scripts(self):
+    for page, paths in _SCRIPTS.items():
+      for path, shown in zip(paths, _blocks(page, "python")):
+        self.assertIn(shown, _read(path))
+
   def test_what_scripts_import_is_there(self):
     scripts = [_code(path) for path in glob.glob("docs/notebooks/*.ipynb")]
+    scripts += [_read(path) for paths in _SCRIPTS.values() for path in paths]
     for page in glob.glob("docs/**/*.md", recursive=True):
-      with open(page, encoding="utf-8") as file:
-        scripts += re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
+      scripts += _blocks(page, "python")
     found = {}
     for script in scripts:
       for node in ast.walk(ast.parse(script)):
         if isinstance(node, (ast.Import, ast.ImportFrom)) and node.col_offset == 0:
           exec(ast.unparse(node), found)
     self.assertIn("FederatedMultiViewKMeans", found)
-
-  def test_the_first_notebook_runs(self):
-    script = _code("docs/notebooks/first_run.ipynb").replace('model="mlp"', 'model="logistic"')
-    found = _in_this_process(_small(script))
-    self.assertEqual(
-        re.findall(r"^(\w+) +accuracy 0\.\d+", found, re.M),
-        ["kmeans", "fedavg", "finetuned", "local"],
-    )
-    self.assertLen(re.findall(r"degrees: client_", found), 4)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ _SCRIPT = pathlib.Path("tools/own_python.sh").resolve()
 _PACKAGES = (
     "libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal", "python3.11-venv",
 )
-_ADVICE = (
-    "install Python 3.11 or 3.10 with venv, or name it with PYTHON_BIN=/path/to/python3.11"
-)
+_ADVICE = ("install Python 3.11 or 3.10 with venv, or name it with PYTHON_BIN=/path/to/python3.11")
 # In the place of apt-get: knows the mirror, and asks the real one or copies prepared packages.
 _APT_GET = """#!/bin/sh
 case "$*" in

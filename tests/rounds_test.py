@@ -256,9 +256,7 @@ class RoundsTest(absltest.TestCase):
   def test_every_round_states_its_cost_and_the_outcome_all_of_them(self):
     recorder = run_recorder.Recorder()
     outcome = _run(recorder)
-    found = [
-        (row.round, row.value) for row in recorder.rows if row.metric == "client_steps"
-    ]
+    found = [(row.round, row.value) for row in recorder.rows if row.metric == "client_steps"]
     self.assertEqual(found, [(0, 1), (1, 10), (2, 10), (3, 10)])
     bytes_up = [row.value for row in recorder.rows if row.metric == "bytes_up"]
     self.assertEqual(bytes_up, [3, 30, 30, 30])
@@ -280,26 +278,17 @@ class RoundsTest(absltest.TestCase):
     for name, arrays in bad.items():
       with self.subTest(name):
         np.savez(path, **arrays)
-        with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "scripted.npz can't be read"):
+        with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "scripted.npz"):
           _run(run_recorder.Recorder(), checkpoint.Checkpoints(folder))
 
-  def test_a_cluster_must_keep_its_place(self):
-    def drop_a_cluster(state, round_):
-      del round_
-      return method.ClusterState(state.vectors[:1], (_CLIENTS,)), ()
 
-    with self.assertRaisesRegex(
-        ValueError, "`members` must have at least 2 clusters, as before, got 1"
-    ):
-      _run(run_recorder.Recorder(), method_=method.Method(None, drop_a_cluster, None))
-
-  def test_every_client_must_stay_in_a_cluster(self):
-    def lose_a_client(state, round_):
-      del round_
-      return method.ClusterState(state.vectors, letters.clusters("a", "b")), ()
-
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 2"):
-      _run(run_recorder.Recorder(), method_=method.Method(None, lose_a_client, None))
+  def test_clusters_must_keep_their_places_and_every_client_one(self):
+    for name, kept, members in (("members", 1, ("abc",)), ("clusters", 2, ("a", "b"))):
+      next_state = lambda state, _, kept=kept, members=members: (
+          method.ClusterState(state.vectors[:kept], letters.clusters(*members)), ()
+      )
+      with self.assertRaisesRegex(ValueError, f"^`{name}`"):
+        _run(run_recorder.Recorder(), method_=method.Method(None, next_state, None))
 
 
 class StartTest(absltest.TestCase):
@@ -313,12 +302,8 @@ class StartTest(absltest.TestCase):
     weights = client_weights.ClientWeights(
         _CLIENTS, np.zeros((3, 1), np.float32), np.array([sent], np.float32)
     )
-    pretrained = method.Pretrained(
-        np.zeros(1, np.float32), np.array([vector], np.float32), weights
-    )
-    return rounds_lib.start(
-        "kmeans", one, pretrained, config, _Engine(), settings, repeat
-    ).digest
+    pretrained = method.Pretrained(np.zeros(1, np.float32), np.array([vector], np.float32), weights)
+    return rounds_lib.start("kmeans", one, pretrained, config, _Engine(), settings, repeat).digest
 
   def test_another_start_has_another_digest(self):
     others = (
@@ -383,9 +368,7 @@ class BlocksTest(absltest.TestCase):
     config = config_lib.ThreePhaseConfig(
         num_clients=3, pretrain_rounds=4, cluster_rounds=num_rounds
     )
-    state = method.ClusterState(
-        np.array([[0], [1], [2]], np.float32), _CLIENTS[:, None]
-    )
+    state = method.ClusterState(np.array([[0], [1], [2]], np.float32), _CLIENTS[:, None])
     start = rounds_lib.Start(
         "alone", _alone(blocks, clock, seconds), state, cost.Cost(100, 200, 300), cost.Cost(1),
         "a start",
@@ -409,9 +392,7 @@ class BlocksTest(absltest.TestCase):
         [[6], [7, 8, 9, 10, 11], [12, 13, 14, 15, 16], [17, 18]],
     )
     # Of 5 seconds.
-    self.assertEqual(
-        self._run(2.0, 6)[2], [[6], [7, 8], [9, 10], [11]]
-    )
+    self.assertEqual(self._run(2.0, 6)[2], [[6], [7, 8], [9, 10], [11]])
     self.assertEqual(self._run(60.0, 3)[2], [[6], [7], [8]])
 
   def test_every_round_is_told_and_counted(self):

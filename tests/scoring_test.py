@@ -4,11 +4,11 @@ import unittest
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 import sklearn.metrics
 import tensorflow as tf
 
-from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_update
@@ -19,6 +19,7 @@ from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import scoring
 from tests import letters
+from tests import local_runtime
 from tests import small_task
 
 _task = None
@@ -30,14 +31,11 @@ def setUpModule():
   global _task, _engine, _vectors
   _task = small_task.small_task()
   folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+  local_runtime.use()
   unittest.addModuleCleanup(folder.cleanup)
   _engine = _make_engine(folder.name)
   _vectors = np.stack([
-      np.concatenate([
-          p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
-      ])
+      np.concatenate([p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))])
       for i in range(3)
   ])
 
@@ -59,14 +57,10 @@ def _confusion(vector, examples):
 
 
 def _client_test(name):
-  return _task.clients[_client(name)].test
+  return _task.clients[letters.clients(name)[0]].test
 
 
-def _client(name):
-  return letters.clients(name)[0]
-
-
-class ScoringTest(absltest.TestCase):
+class ScoringTest(parameterized.TestCase):
 
   def test_on_other_data_of_some_of_the_clients(self):
     members_of = letters.clusters("ac", "bce", "d")
@@ -100,63 +94,31 @@ class ScoringTest(absltest.TestCase):
     np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], _client_test("c")))
     np.testing.assert_array_equal(clusters[2], np.zeros((10, 10)))
 
-  def test_on_global_test(self):
-    confusions = _engine.global_confusions(_vectors)
-    for vector, confusion in zip(_vectors, confusions):
+  def test_on_global_test_which_may_fill_several_jobs(self):
+    expected = _engine.global_confusions(_vectors)
+    for vector, confusion in zip(_vectors, expected):
       np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
-
-  def test_global_test_set_may_fill_several_jobs(self):
     with mock.patch.object(evaluation, "JOB_EXAMPLES", 100), mock.patch.object(
         client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70
     ), tempfile.TemporaryDirectory() as folder:
       confusions = _make_engine(folder).global_confusions(_vectors)
-    np.testing.assert_array_equal(confusions, _engine.global_confusions(_vectors))
+    np.testing.assert_array_equal(confusions, expected)
 
-  def test_a_client_is_judged_by_its_clusters_model(self):
-    members_of = ("ac", "be", "d")
+  @parameterized.parameters((("ac", "be", "d"),), (("ace", "bc", "cd"),), (("abcde", "", "b"),))
+  def test_a_client_is_judged_by_the_mean_of_its_clusters_models(self, members_of):
     clients, clusters = scoring.on_clients_and_clusters(
         _engine, _vectors, letters.clusters(*members_of), _engine.clients
     )
     for name, confusion in zip("abcde", clients):
-      (k,) = [k for k, members in enumerate(members_of) if name in members]
-      np.testing.assert_array_equal(confusion, _confusion(_vectors[k], _client_test(name)))
+      own = [k for k, members in enumerate(members_of) if name in members]
+      mean = _vectors[own].mean(axis=0, dtype=np.float64).astype(np.float32)
+      np.testing.assert_array_equal(confusion, _confusion(mean, _client_test(name)))
     for k, members in enumerate(members_of):
       expected = sum(_confusion(_vectors[k], _client_test(c)) for c in members)
-      np.testing.assert_array_equal(clusters[k], expected)
-
-  def test_a_client_in_several_clusters_is_judged_by_their_mean(self):
-    members_of = letters.clusters("ace", "bc", "cd")
-    clients, clusters = scoring.on_clients_and_clusters(
-        _engine, _vectors, members_of, _engine.clients
-    )
-    np.testing.assert_array_equal(
-        clients[_client("c")],
-        _confusion(_vectors.mean(axis=0), _client_test("c")),
-    )
-    np.testing.assert_array_equal(
-        clients[_client("e")], _confusion(_vectors[0], _client_test("e"))
-    )
-    np.testing.assert_array_equal(
-        clusters[2],
-        _confusion(_vectors[2], _client_test("c"))
-        + _confusion(_vectors[2], _client_test("d")),
-    )
-
-  def test_empty_clusters_and_parts_of_others(self):
-    members_of = letters.clusters("abcde", "", "b")
-    clients, clusters = scoring.on_clients_and_clusters(
-        _engine, _vectors, members_of, _engine.clients
-    )
-    np.testing.assert_array_equal(clusters[1], np.zeros((10, 10)))
-    np.testing.assert_array_equal(clusters[2], _confusion(_vectors[2], _client_test("b")))
-    np.testing.assert_array_equal(clients[0], _confusion(_vectors[0], _client_test("a")))
-    mean = (_vectors[0].astype(float) + _vectors[2]) / 2
-    np.testing.assert_array_equal(
-        clients[1], _confusion(mean.astype(np.float32), _client_test("b"))
-    )
+      np.testing.assert_array_equal(clusters[k], expected + np.zeros((10, 10)))
 
   def test_every_client_must_be_in_a_cluster(self):
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 3"):
+    with self.assertRaisesRegex(ValueError, "^`clusters`.* 3"):
       scoring.on_clients_and_clusters(
           _engine, _vectors[:2], letters.clusters("ab", "ce"), _engine.clients
       )
@@ -172,9 +134,7 @@ class ScoringTest(absltest.TestCase):
           cost.Cost(),
       )
       placement = method.Placement(((2,),), _vectors[[2]])
-      found = scoring.evaluate(
-          with_new_client, outcome, placement, with_new_client.clients
-      )
+      found = scoring.evaluate(with_new_client, outcome, placement, with_new_client.clients)
     self.assertEqual(letters.names(found.assignment.clusters), ("a", "bcd"))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
     np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])

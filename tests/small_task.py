@@ -13,13 +13,17 @@ from fl_clustering.tasks import models
 SIZES = {"a": 7, "b": 20, "c": 33, "d": 41, "e": 60}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _digits():
   return digits.pixels_and_labels()
 
 
+@functools.cache
 def small_task(model="logistic"):
-  """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests."""
+  """Returns a `FederatedTask` with the clients of `SIZES`, IID, 300 global tests.
+
+  Each is made once: TFF's computations are built once per model.
+  """
   pixels, labels = _digits()
   order = np.random.default_rng(0).permutation(len(labels))
   images = pixels[order].reshape(-1, 28, 28, 1).astype(np.uint8)

@@ -70,9 +70,7 @@ def _summary(methods, task=_TASK, **changes):
       "methods": methods, "repeats": {},
       "privacy": None, "num_clusters_choice": None, "local_weights": None,
   }
-  return summary.summarize(
-      _CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes})
-  )
+  return summary.summarize(_CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes}))
 
 
 class SummaryTest(absltest.TestCase):
@@ -84,7 +82,6 @@ class SummaryTest(absltest.TestCase):
 
   def test_a_global_model_has_its_own_accuracy_recall_and_precision(self):
     found = _summary({"fedavg": _method(_right(1, 2, 3, 4))})
-
     method = found["methods"]["fedavg"]
     self._assert_metrics(method["global_mean"], _METRICS)
     self._assert_metrics(method["global_weighted"], _OTHER_METRICS)
@@ -95,7 +92,6 @@ class SummaryTest(absltest.TestCase):
 
   def test_distribution_over_the_clients(self):
     found = _summary({"fedavg": _method(_right(0, 3, 6, 9))})["methods"]["fedavg"]
-
     self._assert_metrics(found["clients"]["accuracy"], {
         "mean": 0.45, "sd": np.sqrt(0.1125), "p10": 0.09, "max": 0.9,
     })
@@ -108,15 +104,12 @@ class SummaryTest(absltest.TestCase):
         "kmeans": _method(_right(1, 2, 3, 4), validation=_right(6, 8)),
         "fedavg": _method(_right(1, 2, 3, 4)),
     })["methods"]
-
     self.assertAlmostEqual(found["kmeans"]["validation"]["accuracy"]["mean"], 0.7)
     self.assertNotIn("validation", found["fedavg"])
 
   def test_recall_is_the_clients_recall(self):
     clients = np.stack([_CONFUSION, _OTHER, _OTHER, _OTHER])
-
     found = _summary({"fedavg": _method(clients)})["methods"]["fedavg"]["clients"]
-
     expected = (_METRICS["recall"] + 3 * _OTHER_METRICS["recall"]) / 4
     self.assertAlmostEqual(found["recall"]["mean"], expected)
     self.assertAlmostEqual(found["accuracy"]["mean"], (0.7 + 3 * 0.8) / 4)
@@ -124,14 +117,11 @@ class SummaryTest(absltest.TestCase):
 
   def test_who_just_reaches_the_target_counts(self):
     found = _summary({"fedavg": _method(_right(5, 6, 6, 7))})["methods"]["fedavg"]
-
     self.assertEqual(found["clients"]["share_at_target"], 0.75)
 
   def test_pooled_accuracy_weighs_examples(self):
     clients = np.concatenate([_right(0, 0, 0), _right(70, num_examples=70)])
-
     found = _summary({"fedavg": _method(clients)})["methods"]["fedavg"]["clients"]
-
     self.assertEqual(found["pooled_accuracy"], 0.7)
     self.assertEqual(found["accuracy"]["mean"], 0.25)
 
@@ -139,7 +129,6 @@ class SummaryTest(absltest.TestCase):
     found = _summary({
         "kmeans": _method(_right(5, 6, 7, 8)), "fedavg": _method(_right(4, 4, 6, 6)),
     })
-
     gain = found["methods"]["kmeans"]["gain"]
     self.assertAlmostEqual(gain["mean"], 0.15)
     self.assertLess(gain["low"], gain["high"])
@@ -180,7 +169,6 @@ class SummaryTest(absltest.TestCase):
         "fedavg": _method(np.array([[[12, 4], [3, 0]]] * 4)),
     }
     found = _summary(methods, metric="balanced_accuracy")
-
     self.assertEqual(found["comparison"]["metric"], "balanced_accuracy")
     self.assertEqual(found["methods"]["kmeans"]["gain"]["mean"], 0.625 - 0.375)
     self.assertNotIn("metric", _summary(methods)["comparison"])
@@ -188,7 +176,6 @@ class SummaryTest(absltest.TestCase):
   def test_the_baseline_is_no_method(self):
     methods = {"fedavg": _method(_right(4, 4, 6, 6))}
     found = _summary(methods, baseline=_right(1, 2, 2, 3))
-
     self.assertEqual(found["baseline"]["clients"]["accuracy"]["mean"], 0.2)
     self.assertEqual(list(found["methods"]), ["fedavg"])
     self.assertNotIn("baseline", _summary(methods))
@@ -199,27 +186,21 @@ class SummaryTest(absltest.TestCase):
         {"fedavg": _method(_right(1, 1, 1, 1), new_clients=_right(8))}, task,
         pretrain_new_clients=_right(5),
     )
-
     self.assertEqual(found["methods"]["fedavg"]["new_clients"]["accuracy"]["mean"], 0.8)
     self.assertEqual(found["methods"]["fedavg"]["clients"]["accuracy"]["mean"], 0.1)
     self.assertEqual(found["pretrain"]["new_clients"]["accuracy"]["mean"], 0.5)
     self.assertEqual(found["num_clients"], 4)
-    self.assertEqual(
-        found["num_test_examples"], {"clients": 40, "new_clients": 7, "global": 50}
-    )
+    self.assertEqual(found["num_test_examples"], {"clients": 40, "new_clients": 7, "global": 50})
 
   def test_costs_and_agreement_with_groups(self):
     found = _summary({
         "kmeans": _method(_right(1, 1, 1, 1), adjusted_rand_index=0.25, purity=0.5),
         "fedavg": _method(_right(1, 1, 1, 1)),
     })
-
     kmeans = found["methods"]["kmeans"]
     self.assertEqual((kmeans["adjusted_rand_index"], kmeans["purity"]), (0.25, 0.5))
     self.assertEqual(kmeans["cost"], {"client_steps": 10, "bytes_down": 20, "bytes_up": 30})
-    self.assertEqual(
-        found["pretrain"]["cost"], {"client_steps": 1, "bytes_down": 2, "bytes_up": 3}
-    )
+    self.assertEqual(found["pretrain"]["cost"], {"client_steps": 1, "bytes_down": 2, "bytes_up": 3})
     self.assertNotIn("purity", found["methods"]["fedavg"])
 
 

@@ -1,6 +1,7 @@
 """The schema of clients' tables: that of a file, or one by flags that name columns."""
 
 import contextlib
+import os
 import shlex
 from typing import Any, Iterator, Mapping
 
@@ -18,6 +19,8 @@ from fl_clustering.tables import views
 # From each flag to the argument of `schema.strict` and `draft.draft`.
 _ARGUMENTS = {**{flag: role for role, flag in schema_lib.ROLES.items()}, "exclude": "exclude"}
 NAMES = tuple(_ARGUMENTS)
+_BY_BAZEL = ("./bazelw", "run", "experiments:draft_schema", "--")
+_BY_PYTHON = ("python", "-m", "experiments.draft_schema")
 
 flags.DEFINE_string("label_column", None, "The column of the classes.")
 flags.DEFINE_string(
@@ -107,12 +110,23 @@ def schema_of_views(directory: str) -> views.Schemas:
 
 @contextlib.contextmanager
 def naming_draft(directory: str) -> Iterator[None]:
-  """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
+  """Adds the command that drafts a schema to what is wrong with a table, if no schema is given.
+
+  Where a cell of text is at fault, it adds `--row_key`, too, as ids may be the only text.
+  """
   try:
     yield
   except bad_table.BadTable as e:
     if flags.FLAGS.schema is not None or not e.by_schema:
       raise
-    words = ["./bazelw", "run", "experiments:draft_schema", "--", f"--data_dir={directory}"]
-    words += [flags.FLAGS[name].serialize() for name in NAMES if flags.FLAGS[name].value]
-    raise ValueError(f"{e}; {shlex.join(words)} --output=schema.json drafts a schema") from e
+    # `bazel run` sets it.
+    is_bazel = "BUILD_WORKING_DIRECTORY" in os.environ
+    words = [
+        *(_BY_BAZEL if is_bazel else _BY_PYTHON), f"--data_dir={directory}",
+        *(flags.FLAGS[name].serialize() for name in NAMES if flags.FLAGS[name].value),
+    ]
+    advice = f"{shlex.join(words)} --output=schema.json drafts a schema"
+    may_be_id = e.cell is not None and flags.FLAGS.row_key is None
+    if may_be_id and len(read.header(e.path)) > 1:
+      advice = f"{shlex.quote(f'--row_key={e.column}')} if it names the rows; otherwise, {advice}"
+    raise ValueError(f"{e}; {advice}") from e

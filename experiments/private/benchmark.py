@@ -100,20 +100,14 @@ def cell_seed(seed: int, dataset: str, method: str, k: int, epsilon: float, run:
 def _measure(
     whole: tidy_experiment.Run, dataset: str, method: str, k: int, epsilon: float, run: int
 ) -> dict[str, list[dict[str, Any]]]:
-  """Returns the loss (the mean squared distance of the points to the nearest center), which is
-  not private, and the releases of the first run."""
+  """Returns the mean squared distance of the points to the nearest center, which is not private."""
   config, benchmark = whole.config, whole.data
   data = benchmark.datasets[dataset]
   seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-  found = benchmark.methods[method](data, k, epsilon, config.delta, seed)
-  _, loss = metrics.nonprivate_labels_and_loss(data.points, found.centers, data_lib.RADIUS)
-  releases = found.ledger.releases if found.ledger is not None and run == 0 else ()
+  centers = benchmark.methods[method](data, k, epsilon, config.delta, seed).centers
+  _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
   return {
       tidy_experiment.RESULTS: [{"metric": "loss", "value": loss / len(data.points)}],
-      summary.RELEASES: [
-          {"release": release.name, "metric": metric, "value": getattr(release, metric)}
-          for release in releases for metric in summary.OF_RELEASES
-      ],
   }
 
 
@@ -129,7 +123,6 @@ EXPERIMENT = tidy_experiment.Experiment(
     tables=summary.TABLES,
     figures=figures.FIGURES,
     reading=summary.READING,
-    tidy={tidy_experiment.RESULTS: {}, summary.RELEASES: {"release": str}},
     versions_of=("numpy", "scikit-learn", "scipy", "dp-accounting"),
     failures=(diffprivlib_process.ProcessEnded,),
 )

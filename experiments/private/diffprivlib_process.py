@@ -1,17 +1,20 @@
 """IBM's diffprivlib in a process of its own, with a Python of its own.
 
-That Python, which may be older, imports this module too, so it needs NumPy and diffprivlib alone.
+That Python, which may be older, runs this file, so it needs NumPy and diffprivlib alone.  Requests
+and answers are lines of JSON; points are in a file.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import subprocess
+import sys
 import tempfile
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import numpy as np
-
-from experiment_shell import child_process
 
 
 class Unavailable(Exception):
@@ -31,6 +34,80 @@ def default_python() -> str | None:
   return interpreter.PATH
 
 
+class DiffprivlibProcess:
+  """The process; a context manager that ends it.  One that has ended is started anew when needed.
+
+  Attributes:
+    versions: Versions of diffprivlib and of what it computes with, by name.
+  """
+
+  def __init__(self, python: str) -> None:
+    """Starts the process with a Python that has diffprivlib; else `Unavailable`."""
+    self._python = python
+    self._folder = tempfile.TemporaryDirectory()
+    self._errors = os.path.join(self._folder.name, "errors")
+    try:
+      self._start()
+    except (OSError, ProcessEnded) as e:
+      self._folder.cleanup()
+      raise Unavailable(f"{python} has no diffprivlib that works ({e})") from e
+
+  def __enter__(self) -> DiffprivlibProcess:
+    return self
+
+  def __exit__(self, *unused_exception: object) -> None:
+    self._process.kill()
+    self._process.communicate()
+    self._folder.cleanup()
+
+  def _start(self) -> None:
+    self._points: np.ndarray | None = None
+    with open(self._errors, "wb") as errors:
+      self._process = subprocess.Popen(
+          [self._python, "-I", os.path.abspath(__file__)], stdin=subprocess.PIPE,
+          stdout=subprocess.PIPE, stderr=errors, text=True,
+          start_new_session=True,  # Ctrl-C is for the program, which ends it.
+      )
+    self.versions: dict[str, str] = self._answer()
+
+  def _answer(self) -> Any:
+    """Returns the next answer; `ProcessEnded` if there is none."""
+    from experiment_shell import child_process  # The other Python doesn't find it.
+
+    assert self._process.stdout is not None  # As types can't say.
+    line = self._process.stdout.readline()
+    if line:
+      return json.loads(line)
+    code = self._process.wait()
+    with open(self._errors, "rb") as errors:
+      words = filter(None, (f"code {code}", child_process.last_line(errors)))
+    raise ProcessEnded(f"the process of diffprivlib ended with {': '.join(words)}")
+
+  def centers(self, points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
+    """Returns the centers of diffprivlib's k-means, array of shape (k, dim).
+
+    Args:
+      points: Of shape (n, dim); handed over only if it is not the same object as in the last call.
+      epsilon: Without delta: diffprivlib's k-means has none, which is stricter.
+      seed: From 0 to 2**32 - 1.
+
+    Raises:
+      ProcessEnded: If the process ended.
+    """
+    if self._process.poll() is not None:
+      self._start()
+    path = None
+    if points is not self._points:
+      path = os.path.join(self._folder.name, "points.npy")
+      np.save(path, np.ascontiguousarray(points, np.float64))
+      self._points = points
+    request = {"new_points": path, "k": k, "epsilon": epsilon, "seed": seed}
+    # If it has ended, whoever reads its answer is told.
+    with contextlib.suppress(BrokenPipeError):
+      print(json.dumps(request), file=self._process.stdin, flush=True)
+    return np.array(self._answer())
+
+
 def _centers(points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
   from diffprivlib import models
 
@@ -42,94 +119,25 @@ def _centers(points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarra
   return model.fit(points).cluster_centers_
 
 
-def serve(requests: Iterator[Any], answer: Callable[[Any], None]) -> None:
+def _serve() -> None:
   """Answers with versions first, then with the centers for each request."""
-  try:
-    import diffprivlib
-    import sklearn
-  except ImportError as e:
-    answer({"error": str(e)})
-    return
-  answer({"versions": {
-      "diffprivlib": diffprivlib.__version__,
-      "scikit-learn": sklearn.__version__,
+  # Whatever else prints must not be taken for an answer.
+  answers = os.fdopen(os.dup(1), "w")
+  os.dup2(2, 1)
+  import diffprivlib
+  import sklearn
+
+  versions = {
+      "diffprivlib": diffprivlib.__version__, "scikit-learn": sklearn.__version__,
       "numpy": np.__version__,
-  }})
+  }
+  print(json.dumps(versions), file=answers, flush=True)
   points = np.empty((0, 0))
-  for request in requests:
-    if request["new_points"] is not None:
-      points = np.load(request["new_points"])
-    answer(_centers(points, **request["settings"]).tolist())
+  for request in map(json.loads, sys.stdin):
+    path = request.pop("new_points")
+    points = points if path is None else np.load(path)
+    print(json.dumps(_centers(points, **request).tolist()), file=answers, flush=True)
 
 
-class DiffprivlibProcess:
-  """The process; a context manager that ends it.  One that has ended is started anew when needed.
-
-  Attributes:
-    versions: Versions of diffprivlib and of what it computes with, by name.
-  """
-
-  def __init__(self, python: str) -> None:
-    """Starts the process with a Python that has diffprivlib; else `Unavailable`."""
-    self._python = python
-    self._child: child_process.ChildProcess | None = None
-    self._folder = tempfile.TemporaryDirectory()
-    try:
-      self._child = self._started()
-    except Unavailable:
-      self._folder.cleanup()
-      raise
-
-  def __enter__(self) -> DiffprivlibProcess:
-    return self
-
-  def __exit__(self, *unused_exception: object) -> None:
-    if self._child is not None:
-      self._child.close()
-    self._folder.cleanup()
-
-  def _started(self) -> child_process.ChildProcess:
-    self._points: np.ndarray | None = None
-    try:
-      child = child_process.ChildProcess(child_process.serving(__name__, self._python))
-    except OSError as e:
-      raise Unavailable(f"{self._python} can't be run ({e.strerror})") from e
-    try:
-      answer = child.answer()
-      error = answer.get("error")
-    except child_process.Failed:
-      error = child.ending() or "no answer"
-    if error is not None:
-      child.close()
-      raise Unavailable(f"{self._python} has no diffprivlib that works ({error})")
-    self.versions: dict[str, str] = answer["versions"]
-    self.pid = child.pid
-    return child
-
-  def centers(self, points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
-    """Returns the centers of diffprivlib's k-means, array of shape (k, dim).
-
-    Args:
-      points: Of shape (num_points, dim); handed over only if it is not the same object as in the
-        last call.
-      epsilon: Without delta: diffprivlib's k-means has none, which is stricter.
-      seed: From 0 to 2**32 - 1.
-
-    Raises:
-      ProcessEnded: If the process ended.
-    """
-    child = self._child = self._child or self._started()
-    path = None
-    if points is not self._points:
-      path = os.path.join(self._folder.name, "points.npy")
-      np.save(path, np.ascontiguousarray(points, np.float64))
-      self._points = points
-    settings = {"k": k, "epsilon": epsilon, "seed": seed}
-    child.send({"new_points": path, "settings": settings})
-    try:
-      return np.array(child.answer())
-    except child_process.Failed as e:
-      ending = child.ending() or "no answer"
-      child.close()
-      self._child = None
-      raise ProcessEnded(f"the process of diffprivlib ended ({ending})") from e
+if __name__ == "__main__":
+  _serve()

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
   import pandas as pd
 
 _COLORS = figure_style.METHOD_COLORS
-# What is not private is grey and dashed.
+# As in the figures of federated k-means.  What is not private is grey and dashed.
 _LOOKS: dict[str, dict[str, Any]] = {
     "sklearn": {"color": _COLORS["grey"], "linestyle": "--", "marker": "s", "markersize": 4},
-    "diffprivlib": {"color": _COLORS["orange"], "marker": "^", "markersize": 5},
-    "lsh": {"color": _COLORS["blue"], "marker": "D", "markersize": 4},
+    "diffprivlib": {"color": _COLORS["purple"], "marker": "^", "markersize": 5},
+    "lsh": {"color": _COLORS["orange"], "marker": "D", "markersize": 4},
     "refine": {"color": _COLORS["vermilion"], "marker": "o", "markersize": 5},
     # Rings around the marks of the central form, which are nearly at the same place.
     "refine_server": {
-        "color": _COLORS["green"], "marker": "o", "markersize": 9, "markerfacecolor": "none",
+        "color": _COLORS["blue"], "marker": "o", "markersize": 9, "markerfacecolor": "none",
         "linestyle": ":",
     },
     "refine_none": {
-        "color": _COLORS["purple"], "marker": "s", "markersize": 12, "markerfacecolor": "none",
+        "color": _COLORS["sky blue"], "marker": "s", "markersize": 12, "markerfacecolor": "none",
         "linestyle": ":",
     },
     summary.PEER: {

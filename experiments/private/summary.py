@@ -7,7 +7,6 @@ same mixture.
 """
 
 import itertools
-import math
 from typing import Any, Mapping, Sequence
 
 import pandas as pd
@@ -16,8 +15,6 @@ from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiments.private import methods
 
-RELEASES = "releases"
-OF_RELEASES = ("sensitivity", "std", "mu")
 PEER = "google/differential-privacy"
 # Our method, which all others are compared with.
 _OURS = "refine"
@@ -166,19 +163,6 @@ def _optimum(
   ]
 
 
-def _releases(releases: pd.DataFrame) -> pd.DataFrame:
-  """Returns what one run of each method released, and of its budget in the last row."""
-  found = []
-  for method, rows in releases.groupby("method", sort=False):
-    one = rows[(rows[_CASE] == rows[_CASE].iloc[0]).all(axis=1)]
-    wide = one.pivot(index="release", columns="metric", values="value")
-    wide = wide.reindex(one["release"].unique())[list(OF_RELEASES)].reset_index()
-    total = {"release": "all together", "mu": math.hypot(*wide["mu"])}
-    wide = pd.concat([wide, pd.DataFrame([total])])
-    found.append(wide.assign(method=method, **one[_CASE].iloc[0]))
-  return pd.concat(found) if found else pd.DataFrame()
-
-
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
@@ -202,11 +186,7 @@ def summarise(
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,
       "losses": losses.drop(columns="losses"),
-      "releases": _releases(tidy[RELEASES]),
       "datasets": pd.DataFrame([{"dataset": name, **one} for name, one in datasets.items()]),
-      "diffprivlib": pd.DataFrame(
-          document["inputs"]["diffprivlib"].items(), columns=["package", "version"]
-      ),
       "loss_over_k": over_k,
       # A single epsilon makes no line.
       "loss_over_epsilon": over_epsilon if len(settings["epsilon_to_try"]) > 1 else over_epsilon[:0],
@@ -299,21 +279,9 @@ TABLES = (
         by="dataset", folded=True,
     ),
     tidy_experiment.Table(
-        "releases", "What was released",
-        "By the first run of each method that says so, on the first data set at the first k and "
-        "epsilon, with how much noise. Mu is of Gaussian differential privacy; squares of mu add "
-        "up.",
-        {"release": "{}", "sensitivity": "{:g}", "std": "{:.5g}", "mu": "{:.5g}"},
-        by="method", folded=True,
-    ),
-    tidy_experiment.Table(
         "datasets", "Data sets", "Clients are those of the federated methods.",
         {"dataset": "{}", "num_points": "{:,}", "dim": "{}", "num_clients": "{:,}", "source": "{}"},
         is_text=True,
-    ),
-    tidy_experiment.Table(
-        "diffprivlib", "Environment of diffprivlib", "It has a Python of its own.", is_text=True,
-        folded=True,
     ),
 )
 

@@ -6,7 +6,6 @@ private.
 
 import dataclasses
 import math
-import statistics
 from typing import Any, Mapping
 
 import pandas as pd
@@ -82,13 +81,7 @@ def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
       "lost": ("gain", lambda gains: int((gains < 0).sum())), "gain": ("gain", "mean"),
       "gains": ("gain", list),
   }).reset_index()
-  ends = [
-      intervals.interval(
-          statistics.fmean(gains), [(statistics.variance(gains) / len(gains), len(gains) - 1)],
-          len(found),
-      ) if len(gains) >= intervals.LEAST_COUNT else (math.nan, math.nan)
-      for gains in found["gains"]
-  ]
+  ends = [intervals.of_values(gains, len(found)) for gains in found["gains"]]
   low, high = pd.DataFrame(ends, columns=["low", "high"], dtype=float).T.to_numpy()
   # No accuracy is below zero or above one.
   return found.drop(columns="gains").assign(

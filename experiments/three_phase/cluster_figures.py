@@ -1,4 +1,4 @@
-"""Figures of the clusters: the clients' weights, distances and labels."""
+"""Figures of the clusters: the clients' distances and labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, Callable, Sequence, TYPE_CHECKING
 import matplotlib
 from matplotlib import cm
 from matplotlib import colors as mpl_colors
-from matplotlib import lines
 import numpy as np
 
 from experiment_shell import figure_style
@@ -18,55 +17,9 @@ if TYPE_CHECKING:
   from matplotlib.axis import Axis
   import pandas as pd
 
-_MOST_SEPARATED, _MOST_IN_LEGEND = 50, 9
+_MOST_SEPARATED = 50
 _LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
-_MARKERS = "osD^vPX*"
 _MOST_CHARACTERS = 32  # Of a label's name.
-
-
-def _looks(frame: pd.DataFrame) -> dict[int, dict[str, Any]]:
-  """Returns colour and marker of the clusters: of all, or of the largest of very many."""
-  clusters = frame.groupby("cluster").agg(color=("color", "first"), size=("size", "first"))
-  colors = figure_style.CATEGORY_COLORS
-  if len(clusters) > len(colors) * len(_MARKERS):
-    clusters = clusters.sort_values("size", ascending=False).head(_MOST_IN_LEGEND).sort_index()
-  return {
-      cluster: {
-          "color": colors[color % len(colors)],
-          "marker": _MARKERS[color // len(colors) % len(_MARKERS)],
-      }
-      for cluster, color in clusters["color"].items()
-  }
-
-
-def _draw_weights(frame: pd.DataFrame, axes: Axes) -> None:
-  looks = _looks(frame)
-  times = frame["times"]
-  base_size = 22 if len(frame) <= 200 else 10
-  sizes = base_size * (1 + 2 * (times - 1) / max(times.max() - 1, 1))
-  is_other = ~frame["cluster"].isin(looks)
-  axes.scatter(
-      frame["x"][is_other], frame["y"][is_other], s=sizes[is_other], color=figure_style.QUIET,
-      linewidths=0, alpha=0.35,
-  )
-  handles = []
-  for cluster, look in looks.items():
-    is_own = frame["cluster"] == cluster
-    axes.scatter(
-        frame["x"][is_own], frame["y"][is_own], s=sizes[is_own], edgecolors="white",
-        linewidths=0.4, alpha=0.85, **look,
-    )
-    label = f"{cluster} ({frame['size'][is_own].iloc[0]:,})"
-    handles.append(lines.Line2D([], [], linestyle="", markersize=5, label=label, **look))
-  if 1 < len(looks) <= _MOST_IN_LEGEND:
-    axes.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3,
-        handletextpad=0.1, columnspacing=0.9, fontsize=8,
-    )
-  axes.tick_params(labelbottom=False, labelleft=False, length=0)
-  axes.spines[["top", "right"]].set_visible(True)
-  axes.set_ylabel(f"component 2: {frame['y_share'].iloc[0]:.0%}", fontsize=8.5)
-  axes.set_xlabel(f"component 1: {frame['x_share'].iloc[0]:.0%}", fontsize=8.5)
 
 
 def _separate(
@@ -139,18 +92,6 @@ def _draw_labels(frame: pd.DataFrame, axes: Axes) -> None:
 
 
 FIGURES = (
-    tidy_experiment.Figure(
-        "client_weights", "The clients' weights in two dimensions (principal components)",
-        "A point is a client, and all panels show the same points; of more than 1,000 clients, "
-        "some evenly spaced. They are what the groupings saw: see representation among the "
-        "settings. Percentages are shares of the variance; neighbours are alike in these two "
-        "directions, and methods that group by weights use all. The number of a cluster has its "
-        "number of clients beside it; clusters of mostly the same clients have the same colour in "
-        "all panels. In overlapping clusters, the colour is that of a client's largest cluster, "
-        "and larger points are in more of them. Methods that move clients later are shown with "
-        "their last clusters.",
-        _draw_weights, panels="panel", height=2.5,
-    ),
     tidy_experiment.Figure(
         "distance_matrix", "Euclidean distances between every two clients, ordered by cluster",
         "Rows and columns are clients, at most 100 evenly spaced ones; distances are between what "

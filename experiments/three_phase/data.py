@@ -1,7 +1,6 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
 import contextlib
-import hashlib
 import os
 from typing import Any, Mapping
 
@@ -229,7 +228,6 @@ def describe(
           "input_dtype": task.model.input_dtype,
           **{f"{part}_examples": number for part, number in task.num_examples.items()},
           "global_test_source": task.global_test_source,
-          "global_test_is_clients": _global_test_is_clients(task),
           "fallback_reason": task.fallback_reason,
           "metric": judging.metric_of(task),
       },
@@ -282,19 +280,3 @@ def stages_in_common(
   )
   controls = [name for name in config.controls if name in before.controls]
   return ["pretrain", *methods, *controls, *personal]
-
-
-def _global_test_is_clients(task: federated_task.FederatedTask) -> bool:
-  """Returns whether all of the global test set is clients' own test data."""
-  of_clients: set[bytes] = set()
-  for examples in task.distinct("test"):
-    of_clients.update(_fingerprints(examples))
-  return of_clients.issuperset(_fingerprints(task.global_test))
-
-
-def _fingerprints(examples: Any) -> set[bytes]:
-  """Returns a fingerprint of every example, from its features and its label."""
-  return {
-      hashlib.sha256(features.tobytes() + label.tobytes()).digest()
-      for features, label in zip(examples.features, examples.labels)
-  }

@@ -39,10 +39,6 @@ _VERDICT_COLORS = {
     intervals.WORSE: figure_style.METHOD_COLORS["vermilion"],
     intervals.UNCLEAR: figure_style.QUIET,
 }
-# What a criterion's score is; a criterion that is not here is drawn by its name.
-_CRITERION_SCORES = {"silhouette": "mean silhouette", "eigengap": "gap of eigenvalues"}
-# Has no score at one cluster: the level is drawn that others must exceed.
-_WITH_LEVEL = "silhouette"
 _LEVEL_LOOK: method_looks.Look = {"color": figure_style.QUIET, "linestyle": ":"}
 
 
@@ -147,36 +143,6 @@ def _height(frame: pd.DataFrame, row: float) -> float:
   return 0.6 + row * len(frame["method"].unique())
 
 
-def _draw_num_clusters(frame: pd.DataFrame, axes: Axes) -> None:
-  """Draws the score of every number of clusters, and the choice."""
-  criterion = frame["criterion"].iloc[0]
-  frame = frame.sort_values("num_clusters")
-  scored = frame
-  if criterion == _WITH_LEVEL:
-    axes.axhline(
-        frame["score"].iloc[0], linewidth=1.2, label="least score for more than one", **_LEVEL_LOOK
-    )
-    scored = frame[1:]
-  axes.plot(
-      scored["num_clusters"], scored["score"], linewidth=1.5, marker="o", markersize=4,
-      color=figure_style.METHOD_COLORS["blue"], label="score",
-  )
-  choice = frame[frame["chosen"] == 1]
-  axes.plot(
-      choice["num_clusters"], choice["score"], marker="o", markersize=11, linestyle="",
-      color=figure_style.METHOD_COLORS["vermilion"], markerfacecolor="none", markeredgewidth=1.8,
-      label="choice",
-  )
-  axes.set_ylabel(_CRITERION_SCORES.get(criterion, "score"))
-  axes.set_xlabel("number of clusters")
-  axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-  first, last = frame["num_clusters"].min(), frame["num_clusters"].max()
-  margin = 0.04 * (last - first) + 0.1
-  axes.set_xlim(first - margin, last + margin)
-  axes.margins(y=0.16)
-  axes.grid(True)
-
-
 def _draw_group_recovery(frame: pd.DataFrame, axes: Axes) -> None:
   epochs = sorted(
       frame["epochs"].unique(),
@@ -232,12 +198,6 @@ FIGURES = (
         "client; of more than 500, there is a histogram. Boxes are quartiles and medians, whiskers "
         "the 10th and 90th percentile, diamonds means.",
         _draw_client_accuracy, height=functools.partial(_height, row=0.4),
-    ),
-    tidy_experiment.Figure(
-        "num_clusters", "What each criterion gives every number of clusters, and what it chooses",
-        "Every criterion chooses the number with its highest score, which is circled. No criterion "
-        "sees true groups or test data.",
-        _draw_num_clusters, panels="criterion", columns=1, height=1.7,
     ),
     tidy_experiment.Figure(
         "group_recovery", "How well each grouping finds the true groups (1: exactly, 0: by chance)",

@@ -47,7 +47,6 @@ OF_DIGITS = {
 _ON_DIGITS = "Of three_phase_emnist on digits"
 
 option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
-flags.DEFINE_alias("groupings", "methods")
 
 HELP = (
     "dataset", "data_dir", "num_clients", "partition", "schema", "label_column", "model",

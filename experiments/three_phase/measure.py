@@ -28,7 +28,6 @@ from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import saved_clusters
-from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import result as result_lib
 
 Row = dict[str, Any]
-# Of more clients, so many are shown by their weights and by their distances, evenly spaced.
-_MOST_POINTS, _MOST_IN_MATRIX = 1000, 100
+# Of more clients, so many are shown by their distances, evenly spaced.
+_MOST_IN_MATRIX = 100
 _DEVICE_IS_FULL = "RESOURCE_EXHAUSTED"
 
 
@@ -120,11 +119,6 @@ def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
       yield {**columns, "metric": metric, "value": value}
 
 
-def _label_recalls(confusions: np.ndarray) -> dict[str, np.ndarray]:
-  recalls = metrics_lib.class_recall(confusions)
-  return {f"recall_class_{label}": recalls[..., label] for label in range(recalls.shape[-1])}
-
-
 def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult") -> Iterator[Row]:
   """Yields what concerns methods as a whole, clusters, and, with no method, the run."""
   of_run = {name: summary[name] for name in ("num_test_examples", "comparison")}
@@ -134,24 +128,7 @@ def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult
   }
   for method, part in parts.items():
     yield from _rows(_flat(part), method=method, cluster="")
-  recalls = _label_recalls(result.pretrain.global_test)
-  yield from _rows(
-      ((f"global_{name}", value) for name, value in recalls.items()),
-      method=method_names.PRETRAIN, cluster="",
-  )
   for method, found in result.methods.items():
-    for kind in ("global_mean", "global_weighted"):
-      recalls = _label_recalls(getattr(found, kind))
-      yield from _rows(
-          ((f"{kind}_{name}", value) for name, value in recalls.items()), method=method, cluster=""
-      )
-    tested = scoring.blended_on_global_test(len(found.best_accuracy))
-    for cluster, confusion in zip(tested, found.global_blended):
-      blended = metrics_lib.model_metrics(confusion)
-      yield from _rows(
-          ((f"global_blended_{name}", value) for name, value in blended.items()),
-          method=method, cluster=cluster,
-      )
     for name in ("best_accuracy", "validation_accuracy"):
       values = getattr(found, name)
       for cluster, value in enumerate(() if values is None else values):
@@ -174,7 +151,8 @@ def client_rows(
       return
     metrics = metrics_lib.model_metrics(confusions)
     if phase in (tables.CLUSTER, tables.NEW_CLIENTS):  # What clients keep.
-      metrics |= _label_recalls(confusions)
+      recalls = metrics_lib.class_recall(confusions)
+      metrics |= {f"recall_class_{label}": recalls[:, label] for label in range(recalls.shape[1])}
     values = np.stack(list(metrics.values()), axis=1).tolist()
     for i, client_id in enumerate(client_ids):
       own = itertools.chain(
@@ -220,51 +198,18 @@ def example_rows(task: "federated_task.FederatedTask", evaluated: np.ndarray) ->
         }
 
 
-def _components(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns points of shape (n, 2), and the two shares of the variance."""
-  from sklearn import decomposition  # It takes long to import.
-
-  vectors = vectors - vectors.mean(axis=0)
-  if len(vectors) < 2 or not vectors.any():
-    return np.zeros((len(vectors), 2)), np.zeros(2)
-  pca = decomposition.PCA(
-      n_components=min(2, *vectors.shape), svd_solver="randomized", random_state=0
-  )
-  points = pca.fit_transform(vectors)
-  missing = 2 - points.shape[1]
-  return (
-      np.pad(points, ((0, 0), (0, missing))), np.pad(pca.explained_variance_ratio_, (0, missing))
-  )
-
-
-def weight_rows(
+def distance_rows(
     weights: "client_weights_lib.ClientWeights | None", client_ids: Sequence[str],
     representation: str,
-) -> dict[str, list[Row]]:
-  """Returns the clients' weights, if any, in two dimensions, and the distances between them."""
+) -> Iterator[Row]:
+  """Yields the distances between the clients' weights, if any."""
   if weights is None:
-    return {tables.POINTS: [], tables.DISTANCES: []}
-
-  def evenly_spaced(most: int) -> tuple[np.ndarray, list[str]]:
-    clients = np.array(figure_style.evenly_spaced(weights.clients.tolist(), most))
-    return weights.represented(representation, clients)[:], [client_ids[c] for c in clients]
-
-  vectors, ids = evenly_spaced(_MOST_POINTS)
-  points, shares = _components(vectors)
-  found = [
-      {"client": client, "metric": f"component_{k}", "value": value}
-      for client, point in [*zip(ids, points), ("", shares)]
-      for k, value in enumerate(point, start=1)
-  ]
-  vectors, ids = evenly_spaced(_MOST_IN_MATRIX)
-  distances = distances_lib.METRICS["l2"](vectors)
-  return {
-      tables.POINTS: found,
-      tables.DISTANCES: [
-          {"client": one, "other": other, "metric": "distance", "value": value}
-          for (one, other), value in zip(itertools.combinations(ids, 2), distances)
-      ],
-  }
+    return
+  clients = np.array(figure_style.evenly_spaced(weights.clients.tolist(), _MOST_IN_MATRIX))
+  distances = distances_lib.METRICS["l2"](weights.represented(representation, clients)[:])
+  pairs = itertools.combinations([client_ids[client] for client in clients], 2)
+  for (one, other), value in zip(pairs, distances):
+    yield {"client": one, "other": other, "metric": "distance", "value": value}
 
 
 def tidy_rows(
@@ -286,7 +231,7 @@ def tidy_rows(
           {"metric": "score", "value": row.pop("score"), **row}
           for row in (() if choice is None else choice.rows())
       ],
-      **weight_rows(
+      tables.DISTANCES: distance_rows(
           result.client_weights, task.client_ids, config.representation or "weights"
       ),
   }

@@ -95,11 +95,6 @@ TABLES = (
         {"method": "{}", "mean": _SCORE, "sd": _SCORE, **_DETAILS}, folded=True,
     ),
     tidy_experiment.Table(
-        "each_new_client", "Each new client",
-        "The clusters whose models it was given, and its accuracy; of many, the first 100.",
-        {"client": "{}", "cluster": "{}", "accuracy": _SCORE}, by="method", folded=True,
-    ),
-    tidy_experiment.Table(
         "clusters", "Clusters",
         "Best accuracy: on the pooled test data of the cluster's clients, in any round. True "
         "groups: how many clients of each are in it. A client may be in several clusters of "
@@ -122,7 +117,7 @@ TABLES = (
         "reached on their test data where there are no others or the weights are those of the "
         "article; where the global test set is clients' own test data, (b) is too high then. (c): "
         "each cluster's model averaged with (a); the mean over the clusters, or over 100 of them. "
-        "results.csv has more, such as the recall of every label.",
+        "results.csv has recall and precision, too.",
         {"method": "{}", **dict.fromkeys(("(a)", "(b)", "(c)", "(c) at the clients"), _SCORE)},
         folded=True,
     ),

@@ -1,6 +1,5 @@
 """What a run found: gains with verdicts, curves, clusters, as the frames of its report."""
 
-import itertools
 import math
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -242,59 +241,17 @@ def members(clients: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
 
 
 def main_clusters(all_members: pd.DataFrame) -> pd.DataFrame:
-  """Returns every client's largest cluster, of equals the first, and in how many it is.
-
-  Clusters that hold mostly the same clients have the same `color`, a number, in all panels.
-  """
-  sizes = all_members.groupby(["panel", "cluster"])["client"].transform("size")
-  clients = all_members["client"].unique()
-  found = all_members.assign(size=sizes).sort_values(
-      ["size", "cluster"], ascending=[False, True]
-  ).drop_duplicates(["panel", "client"])
-  counts = all_members.groupby(["panel", "client"]).size().rename("times")
-  found = found.join(counts, on=["panel", "client"])
-  panels = list(all_members["panel"].unique())
-  reference = TRUE_GROUPS if TRUE_GROUPS in panels else panels[0] if panels else ""
-  of_reference = found[found["panel"] == reference].set_index("client")["cluster"]
-  parts = []
-  for panel in panels:
-    own = found[found["panel"] == panel]
-    own = _in_order(own, "client", clients)
-    parts.append(own.assign(color=own["cluster"].map(
-        _colors(own["cluster"], own["client"].map(of_reference))
-    )))
-  columns = ["panel", "client", "cluster", "size", "times", "color"]
-  return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-def _colors(clusters: pd.Series, reference: pd.Series) -> dict[int, int]:
-  """Returns a colour for each cluster: that of the group with which it shares most clients."""
-  shared = pd.DataFrame({"cluster": clusters, "color": reference}).value_counts()
-  found: dict[int, int] = {}
-  for cluster, color in shared.index:
-    if cluster not in found and color not in found.values():
-      found[cluster] = color
-  unused = (k for k in itertools.count() if k not in set(reference))
-  for cluster in sorted(clusters.unique()):
-    if cluster not in found:
-      found[cluster] = next(unused)
-  return found
-
-
-def _client_weights(points: pd.DataFrame, main: pd.DataFrame) -> pd.DataFrame:
-  """Returns the clients' places in two dimensions, for each panel of clusters."""
-  if points.empty:
-    return pd.DataFrame()
-  places = points.assign(client=points["client"].fillna("")).pivot(
-      index="client", columns="metric", values="value"
-  ).rename(columns={"component_1": "x", "component_2": "y"})
-  shares = places.loc[""]
-  found = main.join(places, on="client", how="inner") if len(main) else (
-      places.drop(index="").reset_index().assign(
-          panel=_EVERYONE, cluster=0, size=len(places) - 1, times=1, color=0
-      )
+  """Returns every client's largest cluster, of equals the first, and in how many it is."""
+  sizes, times = (
+      all_members.groupby(["panel", one])["client"].transform("size")
+      for one in ("cluster", "client")
   )
-  return found.assign(x_share=shares["x"], y_share=shares["y"])
+  found = all_members.assign(size=sizes, times=times).sort_values(
+      ["size", "cluster"], ascending=[False, True]
+  ).drop_duplicates(["panel", "client"]).drop(columns="size")
+  for column in ("client", "panel"):
+    found = _in_order(found, column, all_members[column].unique())
+  return found
 
 
 def _distance_matrix(distances: pd.DataFrame, main: pd.DataFrame) -> pd.DataFrame:
@@ -377,17 +334,6 @@ def _clusters(
   return found.groupby("method", sort=False).head(_MOST_ROWS)
 
 
-def _each_new_client(new_clients: pd.DataFrame) -> pd.DataFrame:
-  """Returns the clusters of every new client as text, and its accuracy."""
-  keys = ["method", "client"]
-  accuracy = new_clients[new_clients["metric"] == "accuracy"].rename(columns={"value": "accuracy"})
-  clusters = new_clients[new_clients["metric"] == "cluster"].groupby(keys)["value"].agg(
-      lambda own: ", ".join(f"{cluster:g}" for cluster in own)
-  ).rename("cluster")
-  found = accuracy[[*keys, "accuracy"]].join(clusters, on=keys)
-  return found.groupby("method", sort=False).head(_MOST_ROWS)
-
-
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
@@ -403,13 +349,13 @@ def summarise(
   of_rounds = curves(tidy[tables.CURVES], wide, settings)
   all_members = members(clients, examples)
   main = main_clusters(all_members)
-  new_clients = clients[clients["phase"] == tables.NEW_CLIENTS]
   recovery = tidy[tables.RECOVERY]
   privacy = [] if about["privacy"] is None else [{
       **about["privacy"], "covers": "phase 1 alone",
       "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
   }]
-  of_all = _SEEN_WEIGHTS if len(tidy[tables.POINTS]) else _SEEN_SKETCHES
+  has_weights = (clients["method"] == "own_weights").any()
+  of_all = _SEEN_WEIGHTS if has_weights else _SEEN_SKETCHES
   seen = [{"method": name, "what": what} for name, what in {_ALL: of_all, **_SEEN}.items()
           if name == _ALL or name in wide.index]
   means = wide["global_mean_accuracy"].fillna(wide["global_accuracy"])
@@ -429,7 +375,6 @@ def summarise(
       "costs": _costs(wide),
       "global_models": global_models,
       "new_clients": _columns(wide, _of_clients("new_clients")),
-      "each_new_client": _each_new_client(new_clients),
       "clusters": _clusters(all_members, examples, results),
       "saved": results[results["metric"] == tables.SAVED][["method"]],
       "group_recovery": recovery.pivot(
@@ -446,7 +391,6 @@ def summarise(
       "learning_curves": _learning_curves(of_rounds, settings),
       "accuracy_by_cost": _accuracy_by_cost(of_rounds),
       "client_accuracy": of_clients.assign(target=settings["target_accuracy"]),
-      "client_weights": _client_weights(tidy[tables.POINTS], main),
       "distance_matrix": _distance_matrix(tidy[tables.DISTANCES], main),
       "label_mix": _label_mix(examples, main, names),
       tables.PROFILES: tidy.get(tables.PROFILES, pd.DataFrame()),

@@ -4,7 +4,7 @@ from experiment_shell import tidy_experiment
 from experiment_shell import tidy_tables
 
 CURVES, CLIENTS, EXAMPLES, WARNINGS = "curves", "clients", "examples", "warnings"
-NUM_CLUSTERS, RECOVERY, POINTS, DISTANCES = "num_clusters", "group_recovery", "points", "distances"
+NUM_CLUSTERS, RECOVERY, DISTANCES = "num_clusters", "group_recovery", "distances"
 PROFILES = "profiles"
 WEIGHTS = "client_weights.npz"
 # Phases of `clients.csv`, beside phase 1: with the models of phase 2, and those of phase 3.
@@ -19,6 +19,5 @@ TIDY: dict[str, tidy_tables.Columns] = {
     WARNINGS: {"method": str, "warning": str},
     NUM_CLUSTERS: {"criterion": str, "num_clusters": int, "chosen": int},
     RECOVERY: {"method": str, "representation": str, "epochs": str, "used": int},
-    POINTS: {"client": str},
     DISTANCES: {"client": str, "other": str},
 }

@@ -20,25 +20,28 @@ class BadTable(ValueError):
     line: The line, from 1; of no text file, the row; None for all of it.
     column: The column's name, None for none.
     by_schema: Whether another schema may allow it.
+    cell: The cell of text that is at fault; None if it is not one.
   """
 
   def __init__(
-      self, path: str, line: int | None, column: str | None, rule: str, *, by_schema: bool = False
+      self, path: str, line: int | None, column: str | None, rule: str, *, by_schema: bool = False,
+      cell: str | None = None,
   ) -> None:
     row = "line" if path.endswith(TEXT_FILES) else "row"
     where = [path]
     where += [] if line is None else [f"{row} {line}"]
     where += [] if column is None else [f"column {column!r}"]
     super().__init__(f"{', '.join(where)}: {rule}")
-    self.path, self.line, self.column, self.by_schema = path, line, column, by_schema
+    self.path, self.line, self.column = path, line, column
+    self.by_schema, self.cell = by_schema, cell
 
 
-def bad_header(path: str, column: str | None, rule: str, **options: bool) -> BadTable:
+def bad_header(path: str, column: str | None, rule: str, **options: Any) -> BadTable:
   """Returns the error of a file's names of columns."""
   return BadTable(path, 1 if path.endswith(TEXT_FILES) else None, column, rule, **options)
 
 
-def bad_cell(path: str, row: int, column: str | None, rule: str, **options: bool) -> BadTable:
+def bad_cell(path: str, row: int, column: str | None, rule: str, **options: Any) -> BadTable:
   """Returns the error of a row, counted from 0, or of its cell in a column."""
   return BadTable(path, row + (2 if path.endswith(TEXT_FILES) else 1), column, rule, **options)
 

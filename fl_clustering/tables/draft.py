@@ -2,8 +2,8 @@
 
 Every rule is one sentence.  The delimiter is the comma, semicolon, tab or bar by which the first
 text file's first line has most cells, and the comma only if no other one gives as many.  The
-decimal mark is the one with which more cells of text files are numbers, and not the delimiter;
-columns whose mark may be one of thousands count only if the others do not decide.  A column of
+decimal mark is the one with which more cells of text files are numbers; columns whose mark may be
+one of thousands count only if the others do not decide, and never between commas.  A column of
 which half of the different cells or more are numbers, with it or the other mark, is a number: runs
 refuse its other cells, until a person mends them or says that they are missing.  A column of `true`
 and `false` is boolean; a column with at most 20 different texts has levels, which must not look
@@ -135,9 +135,7 @@ def _draft(
   columns = {
       name: _Column(name, cells) for name, cells in tables.columns.items() if name not in exclude
   }
-  decimal = "."
-  if tables.delimiter != ",":
-    decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark))
+  decimal = min(".,", key=lambda mark: _num_others(columns.values(), mark, tables.delimiter))
   lines = [f"dialect: delimiter {tables.delimiter!r}, decimalChar {decimal!r}"]
   if schema_lib.are_numbers(tables.columns):
     lines.append("the names of all columns are numbers; if these are a row, write names above it")
@@ -155,6 +153,8 @@ def _draft(
       is_odd = field.is_numeric and len(column.others(decimal)) > 0
       if name not in role_of and (is_odd or column.has_empty):
         missing = "mean"
+  if missing == "mean":
+    lines.append("missing cells become the mean of their column over all clients")
   if all(field.name in role_of for field in fields):
     raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
   options: dict[str, Any] = {**roles, "missing": missing, "decimal": decimal}
@@ -162,10 +162,12 @@ def _draft(
   return Draft(schema, tuple(lines))
 
 
-def _num_others(columns: Collection[_Column], mark: str) -> tuple[int, int]:
+def _num_others(columns: Collection[_Column], mark: str, delimiter: str) -> tuple[int, int]:
   """Returns how many cells are no numbers with a decimal mark, at first without unclear columns."""
   numbers = [(len(one.others(mark)), any(map(one.of_thousands, ".,"))) for one in columns]
-  return sum(n for n, is_unclear in numbers if not is_unclear), sum(n for n, _ in numbers)
+  num_others = sum(n for n, is_unclear in numbers if not is_unclear)
+  # Between commas, a quoted 1,234 is more often thousands.
+  return num_others, 0 if delimiter == "," else sum(n for n, _ in numbers)
 
 
 def _delimiter(paths: Iterable[str]) -> str:

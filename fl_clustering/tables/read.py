@@ -215,8 +215,9 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    is_other = likely_delimiter(path) != delimiter
-    raise bad_table.bad_header(path, None, f"{e}", by_schema=is_other) from e
+    own = likely_delimiter(path)
+    rule = f"{e}" if own == delimiter else f"{e}; its delimiter may be {own!r}, not {delimiter!r}"
+    raise bad_table.bad_header(path, None, rule, by_schema=own != delimiter) from e
   bad_table.check_names(path, names)
   return names
 
@@ -448,9 +449,11 @@ class _Reader:
         problems.append((int(are_bad.argmax()), field))
     if problems:
       row, field = min(problems, key=lambda problem: problem[0])
-      rule = self._rule(field, typed_files.text(columns[field.name][row].as_py()))
-      by_schema = field.name in self._features
-      raise bad_table.bad_cell(self._path, first + row, field.name, rule, by_schema=by_schema)
+      cell = typed_files.text(columns[field.name][row].as_py())
+      raise bad_table.bad_cell(
+          self._path, first + row, field.name, self._rule(field, cell),
+          by_schema=field.name in self._features, cell=cell,
+      )
     return found
 
   def _numbers(

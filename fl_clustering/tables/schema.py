@@ -230,8 +230,6 @@ class Schema:
       raise validate.error(
           "dialect.delimiter", "be a character of ASCII that is in no number", self.delimiter
       )
-    if self.delimiter == self.decimal:
-      raise validate.error("dialect.delimiter", "differ from `decimalChar`", self.delimiter)
 
   @property
   def _by_name(self) -> dict[str, Field]:

@@ -281,7 +281,8 @@ def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> V
   for client_id, files in paths.items():
     if set(files) != wanted:
       rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
-      raise validate.error("data_dir", rule, ", ".join(sorted(files)))
+      alike = bad_table.alike({*files, *wanted})
+      raise validate.error("data_dir", f"{rule}{alike}", ", ".join(sorted(files)))
   views = Views(paths, schemas, private)
   if not private:
     _ = views.num_rows  # Reads all files.

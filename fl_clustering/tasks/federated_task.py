@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -268,16 +268,6 @@ class FederatedTask:
       found = of_part if found is None else found.followed_by(of_part)
     assert found is not None  # There is a client.
     return found
-
-  def distinct(self, part: str) -> Iterator[examples_lib.Examples]:
-    """Yields the examples of a part of all clients; one of a pool that several have, once."""
-    for clients in (self.clients, self.new_clients):
-      if isinstance(clients, PooledClients):
-        found = getattr(clients, part)
-        if found is not None:
-          yield found.pool.take(np.unique(found.rows))
-      else:
-        yield from (examples for client in clients if (examples := getattr(client, part)))
 
   @property
   def train_label_counts(self) -> np.ndarray:

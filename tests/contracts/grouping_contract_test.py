@@ -109,46 +109,28 @@ class EveryGroupingTest(parameterized.TestCase):
       grouping.representation = "update"
 
   @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_holds_every_client(self, name, options):
+  def test_holds_every_client_in_clusters_in_their_order(self, name, options):
     weights = _unstructured()
+    vectors, global_vector = weights.vectors.copy(), weights.global_vector.copy()
     assignment = _group(name, options, weights)
     cluster_assignment.check_covers(assignment.clusters, weights.clients)
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_no_cluster_is_empty_or_part_of_another(self, name, options):
-    clusters = list(map(set, _lists(_group(name, options, _unstructured()))))
-    for members in clusters:
-      self.assertNotEmpty(members)
-      self.assertFalse(any(members < other for other in clusters))
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_order_of_clusters_and_members_is_that_of_the_clients(self, name, options):
-    found = _lists(_group(name, options, _unstructured()))
+    found = _lists(assignment)
     self.assertEqual(found, sorted(map(sorted, found)))
+    for members in map(set, found):
+      self.assertNotEmpty(members)
+      self.assertFalse(any(members < set(other) for other in found))
+    # Its arguments are not changed.
+    np.testing.assert_array_equal(weights.vectors, vectors)
+    np.testing.assert_array_equal(weights.global_vector, global_vector)
 
   @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_order_of_clients_does_not_matter(self, name, options):
+  def test_follows_from_the_seed_and_not_from_the_order_of_clients(self, name, options):
     weights = _unstructured()
     order = np.random.default_rng(3).permutation(weights.clients)
     shuffled = client_weights.ClientWeights(order, weights.vectors[order], weights.global_vector)
-    self.assertEqual(
-        _lists(_group(name, options, weights)), _lists(_group(name, options, shuffled))
-    )
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_same_seed_gives_the_same(self, name, options):
-    weights = _unstructured()
-    self.assertEqual(
-        _lists(_group(name, options, weights)), _lists(_group(name, options, weights))
-    )
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_arguments_are_not_changed(self, name, options):
-    weights = _unstructured()
-    vectors, global_vector = weights.vectors.copy(), weights.global_vector.copy()
-    _group(name, options, weights)
-    np.testing.assert_array_equal(weights.vectors, vectors)
-    np.testing.assert_array_equal(weights.global_vector, global_vector)
+    expected = _lists(_group(name, options, weights))
+    for same in (weights, shuffled):
+      self.assertEqual(_lists(_group(name, options, same)), expected)
 
   @parameterized.named_parameters(*((name, name) for name in _OPTIONS))
   def test_finds_well_separated_groups(self, name):
@@ -158,74 +140,46 @@ class EveryGroupingTest(parameterized.TestCase):
     self.assertEqual(assignment.purity(true_groups), 1)
 
   @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_one_client(self, name, options):
-    if "num_clusters" in options:
-      options = {**options, "num_clusters": 1}
-    assignment = _group(name, options, _unstructured(1))
-    self.assertEqual(_lists(assignment), [[0]])
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_identical_clients(self, name, options):
-    assignment = _group(name, options, _make(np.ones((6, 12))))
-    cluster_assignment.check_covers(assignment.clusters, np.arange(6))
+  def test_one_client_identical_ones_and_some_without_update(self, name, options):
+    one = {**options, "num_clusters": 1} if "num_clusters" in options else options
+    self.assertEqual(_lists(_group(name, one, _unstructured(1))), [[0]])
+    identical = _group(name, options, _make(np.ones((6, 12))))
+    cluster_assignment.check_covers(identical.clusters, np.arange(6))
     if options.get("num_clusters", 1) == 1:
-      self.assertEqual(_lists(assignment), [list(range(6))])
-
-  @parameterized.named_parameters(*_BY_OPTIONS)
-  def test_clients_without_update(self, name, options):
+      self.assertEqual(_lists(identical), [list(range(6))])
     weights = _unstructured(8)
     vectors = weights.vectors.copy()
     vectors[[2, 5]] = weights.global_vector
-    assignment = _group(name, options, _make(vectors))
-    cluster_assignment.check_covers(assignment.clusters, weights.clients)
+    cluster_assignment.check_covers(_group(name, options, _make(vectors)).clusters, weights.clients)
 
 
-def print_clusters():
-  """Prints the clusters that every grouping makes."""
-  for test_name, name, options in _BY_OPTIONS:
-    print(test_name, _lists(_group(name, options, _unstructured())))
+def clusters():
+  """Returns the clusters that every grouping makes, as text."""
+  return repr([_lists(_group(name, options, _unstructured())) for _, name, options in _BY_OPTIONS])
 
 
 class OtherProcessTest(absltest.TestCase):
 
   def test_clusters_are_the_same_in_every_process(self):
     # Strings have another hash in every process, and sets of them another order.
-    program = "from tests.contracts import grouping_contract_test as t; t.print_clusters()"
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-                "PYTHONHASHSEED": hash_seed,
-            },
-            stdout=subprocess.PIPE,
-            check=True,
-        ).stdout
-        for hash_seed in ("0", "1")
-    ]
-    self.assertLen(outputs[0].splitlines(), len(_BY_OPTIONS))
-    self.assertEqual(outputs[0], outputs[1])
+    output = subprocess.run(
+        [sys.executable, "-c", "from tests.contracts import grouping_contract_test as t; "
+         "print(t.clusters())"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"},
+        stdout=subprocess.PIPE, check=True, text=True,
+    ).stdout
+    self.assertEqual(output.strip(), clusters())
 
 
 class NumClustersTest(parameterized.TestCase):
 
-  @parameterized.named_parameters(
-      row for row in _BY_OPTIONS if "num_clusters" in row[2]
-  )
-  def test_as_many_clusters_as_clients(self, name, options):
+  @parameterized.named_parameters(row for row in _BY_OPTIONS if "num_clusters" in row[2])
+  def test_at_most_as_many_clusters_as_clients(self, name, options):
     weights = _unstructured(5)
     assignment = _group(name, {**options, "num_clusters": 5}, weights)
     self.assertEqual(_lists(assignment), [[client] for client in range(5)])
-
-  @parameterized.named_parameters(
-      row for row in _BY_OPTIONS if "num_clusters" in row[2]
-  )
-  def test_more_clusters_than_clients(self, name, options):
-    with self.assertRaisesRegex(
-        ValueError, r"`num_clusters` must be in \[1, num_clients=5\], got 6"
-    ):
-      _group(name, {**options, "num_clusters": 6}, _unstructured(5))
+    with self.assertRaisesRegex(ValueError, "^`num_clusters`"):
+      _group(name, {**options, "num_clusters": 6}, weights)
 
 
 if __name__ == "__main__":

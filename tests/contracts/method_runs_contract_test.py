@@ -1,22 +1,23 @@
-"""What holds for every method in a whole run on clients with real digits."""
+"""What holds for every method in a whole run, on digits, tables and tokens."""
 
 import dataclasses
 import tempfile
-import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import options
-from fl_clustering import runtime
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
+from tests import local_runtime
 from tests import nightly
+from tests import own_tasks
 from tests import run_recorder
 from tests import small_task
 
@@ -27,17 +28,15 @@ _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
     "cfl_ratio": 1e-9, "flux_radius": 1e9,
 }
+_FEDAVG_ALONE = {"controls": ("fedavg",)}
 
 
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+setUpModule = local_runtime.use
 
 
 def _config(task, **settings):
-  return config_lib.ThreePhaseConfig(**{
-      "dataset": "digits", "num_clients": len(task.clients), "pretrain_rounds": 2,
-      "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **settings,
+  return config_lib.ThreePhaseConfig.for_task(task, **{
+      "pretrain_rounds": 2, "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **settings,
   })
 
 
@@ -56,10 +55,60 @@ def _twins():
     # Examples of different labels, so that the kinds differ.
     position = next(i for i, label in enumerate(labels) if label == "xyz".index(kind) * 3)
     one = source.train.take([position])
-    clients += [
-        federated_task.ClientData(f"{kind}{i}", one, source.test) for i in (1, 2)
-    ]
+    clients += [federated_task.ClientData(f"{kind}{i}", one, source.test) for i in (1, 2)]
   return dataclasses.replace(task, clients=tuple(clients))
+
+
+class OneClusterTest(parameterized.TestCase):
+
+  @parameterized.parameters("digits", *own_tasks.TASKS)
+  def test_is_fedavg_to_the_last_bit(self, name):
+    # By day, `own_docs_test` runs a Keras model.
+    nightly.skip_by_day(self, name not in ("digits", "table_logistic"))
+    task = small_task.small_task() if name == "digits" else own_tasks.TASKS[name]()
+    recorder = run_recorder.Recorder()
+    config = _config(task, **_ONE_CLUSTER, **_FEDAVG_ALONE, clients_per_round=4)
+    result = _run(config, task, recorder)
+    fedavg = result.methods["fedavg"]
+    self.assertGreater(np.abs(fedavg.vectors - result.pretrain.vector).max(), 1e-4)
+    for method in _ALL:
+      found = result.methods[method]
+      if _ONE_CLUSTER.keys() & options.of(registry.METHODS[method].settings):
+        np.testing.assert_array_equal(
+            found.assignment.clusters, [np.arange(len(task.clients))], method
+        )
+      # The control doesn't train in place of phase 1.
+      if len(found.vectors) == 1 and recorder.num_rounds[method] == recorder.num_rounds["fedavg"]:
+        np.testing.assert_array_equal(found.vectors, fedavg.vectors, method)
+        np.testing.assert_array_equal(found.clients, fedavg.clients, method)
+
+
+class OwnTasksTest(absltest.TestCase):
+
+  def test_groups_of_clients_are_found(self):
+    task, methods = own_tasks.table_task(), ("kmeans", "ifca", "pacfl")
+    result = _run(_config(
+        task, methods=methods, num_clusters=2, representation="update", **_FEDAVG_ALONE,
+        pacfl_proximity="equal_labels", cluster_rounds=10, client_epochs_per_round=3,
+    ), task)
+    for method in methods:
+      self.assertEqual(result.methods[method].adjusted_rand_index, 1, method)
+    means = {
+        name: np.mean(np.trace(found.clients, axis1=1, axis2=2) / found.clients.sum(axis=(1, 2)))
+        for name, found in result.methods.items()
+    }
+    self.assertGreater(means["kmeans"], means["fedavg"] + 0.2)
+
+  def test_new_clients_get_a_model(self):
+    task, methods = held_out.hold_out(own_tasks.table_task(), 2, seed=1), ("kmeans", "pacfl")
+    result = _run(_config(task, methods=methods, num_clusters=2, **_FEDAVG_ALONE), task)
+    sizes = [len(client.test) for client in task.new_clients]
+    for method in methods:
+      self.assertEqual(result.methods[method].new_clients.sum(axis=(1, 2)).tolist(), sizes)
+
+  def test_settings_of_another_number_of_clients_are_refused(self):
+    with self.assertRaisesRegex(ValueError, "^`num_clients`"):
+      run_lib.run(config_lib.ThreePhaseConfig(num_clients=7), own_tasks.table_task(), "nowhere")
 
 
 class MethodRunsTest(parameterized.TestCase):
@@ -74,21 +123,6 @@ class MethodRunsTest(parameterized.TestCase):
     )
     cls.recorder = run_recorder.Recorder()
     cls.result = _run(cls.config, cls.task, cls.recorder)
-
-  def test_with_one_cluster_is_fedavg_to_the_last_bit(self):
-    recorder = run_recorder.Recorder()
-    result = _run(_config(self.task, **_ONE_CLUSTER, clients_per_round=4), self.task, recorder)
-    fedavg = result.methods["fedavg"]
-    for name in _ALL:
-      found = result.methods[name]
-      if _ONE_CLUSTER.keys() & options.of(registry.METHODS[name].settings):
-        np.testing.assert_array_equal(
-            found.assignment.clusters, [np.arange(len(self.task.clients))], name
-        )
-      # The control doesn't train in place of phase 1.
-      if len(found.vectors) == 1 and recorder.num_rounds[name] == recorder.num_rounds["fedavg"]:
-        np.testing.assert_array_equal(found.vectors, fedavg.vectors, name)
-        np.testing.assert_array_equal(found.clients, fedavg.clients, name)
 
   def _config_of(self, names):
     """Returns the settings of a run of some methods alone."""
@@ -128,11 +162,10 @@ class MethodRunsTest(parameterized.TestCase):
   def test_methods_do_not_disturb_each_other(self, name):
     nightly.skip_by_day(self, name == "ifca")
     alone = _run(self._config_of((name,)), self.task)
-    np.testing.assert_array_equal(
-        alone.methods[name].vectors, self.result.methods[name].vectors
-    )
+    np.testing.assert_array_equal(alone.methods[name].vectors, self.result.methods[name].vectors)
 
   def test_states_what_every_round_costs(self):
+    model = 4 * self.task.num_parameters
     for name in _ALL:
       found = self.result.methods[name].cost
       for metric, total in found.by_name().items():
@@ -146,15 +179,12 @@ class MethodRunsTest(parameterized.TestCase):
       trained = self.recorder.values(name, "", "client_steps")
       self.assertLen(trained, rounds + 1)
       self.assertTrue(all(steps > 0 for steps in trained[1:]), name)
-
-  def test_a_method_asks_at_least_for_a_model_of_every_participant(self):
-    model = 4 * self.task.num_parameters
-    for name in _ALL:
+      # At least a model for every participant.
       sent = self.recorder.values(name, "", "bytes_down")[1:]
       self.assertTrue(all(num_bytes >= 4 * model for num_bytes in sent), name)
 
   def test_ifca_and_clove_send_a_client_every_model_once(self):
-    config = _config(self.task, methods=("ifca", "clove"), num_clusters=3)
+    config = _config(self.task, methods=("ifca", "clove"), num_clusters=3, **_FEDAVG_ALONE)
     recorder = run_recorder.Recorder()
     _run(config, self.task, recorder)
     num_bytes = 4 * self.task.num_parameters * len(self.task.clients)
@@ -174,6 +204,7 @@ class MethodRunsTest(parameterized.TestCase):
         _config(
             task, num_clusters=3, distance_threshold="q0.1", hierarchical_cut="num_clusters",
             cfl_ratio=1e9, cfl_gap=-2.0, cfl_min_clients=3, representation="update",
+            **_FEDAVG_ALONE,
         ),
         task,
     )
@@ -190,17 +221,14 @@ class PersonalRunsTest(parameterized.TestCase):
   def setUpClass(cls):
     super().setUpClass()
     whole = small_task.small_task("mlp")
-    cls.task = dataclasses.replace(
-        whole, clients=whole.clients[:4], new_clients=whole.clients[4:]
-    )
+    cls.task = dataclasses.replace(whole, clients=whole.clients[:4], new_clients=whole.clients[4:])
     cls.recorder = run_recorder.Recorder()
     cls.result = _run(cls._config(), cls.task, cls.recorder)
 
   @classmethod
   def _config(cls, personal=_PERSONAL, **settings):
     return _config(cls.task, **{
-        "num_clients": 5, "num_new_clients": 1, "methods": (), "personal": personal,
-        "clients_per_round": 3, **settings,
+        "methods": (), "personal": personal, "clients_per_round": 3, **settings,
     })
 
   def _assert_equal(self, found, expected, name):

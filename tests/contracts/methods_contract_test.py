@@ -24,6 +24,7 @@ from tests import letters
 
 _CLIENTS, _NEW = np.arange(6), np.array([6, 7])
 _ALL = (*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
+_OF_A_NUMBER = tuple(config_lib.ThreePhaseConfig.of_choices["methods"]["num_clusters"])
 
 
 def _losses(clients):
@@ -101,8 +102,7 @@ def _pretrained(order=_CLIENTS):
 
 def _build(name, engine=_Engine()):
   """Returns the method with few clusters in a run of six clients."""
-  takes_number = name in config_lib.ThreePhaseConfig.of_choices["methods"]["num_clusters"]
-  settings = {"num_clusters": 3} if takes_number else {}
+  settings = {"num_clusters": 3} if name in _OF_A_NUMBER else {}
   chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
   config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)
   if name in registry.CONTROLS:
@@ -134,6 +134,7 @@ class MethodContractTest(parameterized.TestCase):
 
   def test_starts_with_a_model_for_every_client(self, name):
     state = self._start(name)
+    self._assert_equal(self._start(name), state)
     cluster_assignment.check_covers(state.members, _CLIENTS)
     self.assertEqual(state.vectors.shape, (len(state.members), 5))
     self.assertEqual(state.vectors.dtype, np.float32)
@@ -149,9 +150,6 @@ class MethodContractTest(parameterized.TestCase):
       return
     with self.assertRaises(AssertionError):
       one.initialize(without, rng)
-
-  def test_same_seed_gives_the_same(self, name):
-    self._assert_equal(self._start(name), self._start(name))
 
   def test_a_round_depends_on_state_and_round_alone(self, name):
     state = self._start(name)
@@ -202,6 +200,16 @@ class MethodContractTest(parameterized.TestCase):
       for k in clusters:
         self.assertNotEmpty(state.members[k])
         np.testing.assert_array_equal(vector, state.vectors[k])
+
+
+class NumClustersTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_OF_A_NUMBER)
+  def test_refuses_more_clusters_than_clients(self, name):
+    config = config_lib.ThreePhaseConfig(num_clients=9, methods=(name,), num_clusters=7)
+    one = registry.entry(name).build(config.method_settings(name), _Engine())
+    with self.assertRaisesRegex(ValueError, "^`num_clusters`"):
+      one.initialize(_pretrained(), np.random.default_rng(0))
 
 
 @parameterized.parameters(*registry.PERSONAL)

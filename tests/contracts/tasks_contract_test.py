@@ -65,7 +65,8 @@ _MODELS = {
     f"{model}_{inputs}": functools.partial(models.build, model, shape, _NUM_CLASSES, dtype)
     for model, row in models.MODELS.items()
     for inputs, (shape, dtype) in _INPUTS.items()
-    if row.takes(shape, dtype)
+    # Models compute with floats, whichever type images have.
+    if row.takes(shape, dtype) and inputs != "float_images"
 } | {
     build.__name__.lstrip("_"): functools.partial(
         keras_model.keras_model, build, build.__name__.lstrip("_")
@@ -213,7 +214,7 @@ class ModelRowsTest(parameterized.TestCase):
       if models.MODELS[name].takes(shape, dtype):
         self.assertEqual(models.build(name, shape, _NUM_CLASSES, dtype).input_shape, shape)
       else:
-        with self.assertRaisesRegex(ValueError, rf"`model` must be .*mlp.*, got '{name}'"):
+        with self.assertRaisesRegex(ValueError, "^`model`"):
           models.build(name, shape, _NUM_CLASSES, dtype)
 
   @parameterized.parameters(*models.MODELS)
@@ -302,32 +303,32 @@ class PartitionContractTest(parameterized.TestCase):
     values = {option.name: _other_value(row, option) for option in options_lib.of(row).values()}
     return {option: value for option, value in values.items() if value is not None}
 
-  def test_every_example_is_one_clients(self, name):
+  def test_every_example_is_one_clients_for_training_or_for_testing(self, name):
     for options in ({}, self._options(name)):
-      numbers = sum(self._client_numbers(_splits(name, 0, **options)), [])
+      splits = _splits(name, 0, **options)
+      numbers = sum(self._client_numbers(splits), [])
       self.assertCountEqual(numbers, range(len(_pools()[0].pool)))
-
-  def test_every_client_has_training_and_test_data(self, name):
-    split = self._split(name)
-    for client in split.clients:
-      num_examples = len(client.train) + len(client.test)
-      self.assertGreaterEqual(num_examples, 2)
-      self.assertBetween(len(client.train), 1, num_examples - 1)
-      self.assertAlmostEqual(len(client.test), max(1, 0.2 * num_examples), delta=0.51)
+      for client in splits[0].clients:
+        num_examples = len(client.train) + len(client.test)
+        self.assertGreaterEqual(num_examples, 2)
+        self.assertBetween(len(client.train), 1, num_examples - 1)
+        self.assertAlmostEqual(len(client.test), max(1, 0.2 * num_examples), delta=0.51)
+    # The global test set holds the pool's.
+    numbers = _numbers(*(split.global_test for split in splits))
+    self.assertEqual(numbers.tolist(), list(range(1500, 1800)))
 
   def test_as_few_examples_as_there_may_be(self, name):
     pool = _make_pools(num_examples=60)[0]
     try:
       split = partition.split(name, pool, 30, seed=0)
-    except partition.TooFewExamples as error:
+    except partition.TooFewExamples:
       # Of two examples a client, a skewed draw may leave too many with none or one.
-      self.assertRegex(str(error), "`num_clients` .*larger `dirichlet_alpha`")
       self.assertIsNotNone(partition.choose(name).dirichlet_alpha)
     else:
       self.assertEqual({len(c.train) + len(c.test) for c in split.clients}, {2})
 
   def test_refuses_more_clients_than_it_has_data_for(self, name):
-    with self.assertRaisesRegex(ValueError, "`num_clients` must be at most 750, .*1500.*got 751"):
+    with self.assertRaisesRegex(ValueError, "^`num_clients`"):
       self._split(name, num_clients=751)
 
   def test_ids_sort_as_they_stand(self, name):
@@ -336,11 +337,12 @@ class PartitionContractTest(parameterized.TestCase):
     self.assertEqual(ids, sorted(ids))
 
   def test_is_a_function_of_the_seed(self, name):
-    options = self._options(name)
-    first = self._client_numbers(_splits(name, 0, **options))
-    again = _splits.__wrapped__(name, 0, **options)
-    self.assertEqual(self._client_numbers(again), first)
-    self.assertNotEqual(self._client_numbers(_splits(name, 2, **options)), first)
+    def content(seed):
+      split = self._split(name, seed=seed, **self._options(name))
+      return [(c.train.features.tobytes(), c.train.labels.tobytes()) for c in split.clients]
+
+    self.assertEqual(content(0), content(0))
+    self.assertNotEqual(content(2), content(0))
 
   def test_leaves_the_pool_as_it_is(self, name):
     pool, same = _make_pools()[1], _pools()[1]
@@ -350,10 +352,6 @@ class PartitionContractTest(parameterized.TestCase):
     np.testing.assert_array_equal(pool.pool.features, same.pool.features)
     np.testing.assert_array_equal(pool.pool.labels, same.pool.labels)
     np.testing.assert_array_equal(pool.global_test.features, same.global_test.features)
-
-  def test_global_test_set_holds_the_pools(self, name):
-    numbers = _numbers(*(split.global_test for split in _splits(name, 0)))
-    self.assertEqual(numbers.tolist(), list(range(1500, 1800)))
 
   def test_groups_are_known_or_not(self, name):
     for options in ({}, self._options(name)):
@@ -373,7 +371,7 @@ class PartitionContractTest(parameterized.TestCase):
     for option, value in self._options(name).items():
       self.assertNotEqual(made(**{option: value}), plain, option)
     for option in partition.OPTIONS.keys() - options_lib.of(partition.PARTITIONS[name]).keys():
-      with self.assertRaisesRegex(ValueError, f"`{option}` must be left out .*got 3"):
+      with self.assertRaisesRegex(ValueError, f"^`{option}`"):
         self._split(name, **{option: 3})
 
 
@@ -443,7 +441,7 @@ class DatasetContractTest(parameterized.TestCase):
   @parameterized.parameters(*toy_rows.DATASETS)
   def test_takes_a_folder_or_refuses_it(self, name):
     if name not in self._options:
-      with self.assertRaisesRegex(ValueError, f"`data_dir` must be left out .*{name}.*got '/x'"):
+      with self.assertRaisesRegex(ValueError, "^`data_dir`"):
         self._load(name, data_dir="/x")
 
   @parameterized.parameters(*toy_rows.DATASETS)
@@ -452,12 +450,10 @@ class DatasetContractTest(parameterized.TestCase):
     if registry.DATASETS[name].own_clients is None:
       self.assertEqual({len(client.train) for client in load().clients}, {3})
     else:
-      with self.assertRaisesRegex(ValueError, "`(partition|examples_per_client)` must be"):
+      with self.assertRaisesRegex(ValueError, "`(partition|examples_per_client)`"):
         load()
 
-  @parameterized.product(
-      dataset=list(toy_rows.DATASETS), partition_name=toy_rows.PARTITION_NAMES
-  )
+  @parameterized.product(dataset=list(toy_rows.DATASETS), partition_name=toy_rows.PARTITION_NAMES)
   def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
     options = {"dataset": dataset, "partition": partition_name}
     try:
@@ -467,7 +463,7 @@ class DatasetContractTest(parameterized.TestCase):
       return
     if dataset == "auto" and partition_name == registry.NATURAL:
       # Natural is EMNIST's, and that is not to be had here.
-      with self.assertRaisesRegex(ValueError, "`dataset` .*refused"):
+      with self.assertRaisesRegex(ValueError, "`dataset`"):
         self._load(**options)
       return
     task = self._load(**options)

@@ -35,12 +35,6 @@ class ChildProcessTest(parameterized.TestCase):
 
     self.assertEqual(psutil.wait_procs([child], timeout=60)[1], [])
 
-  def test_a_child_whose_parent_is_gone_ends_at_once(self):
-    script = "from experiment_shell import child_process; child_process.end_with_parent(-1)"
-    code, stdout, stderr = run_folder.ended("-c", f"{script}; print('goes on')")
-
-    self.assertEqual((code, stdout), (1, ""), stderr)
-
   @parameterized.parameters(
       ("", ""), ("print('\\n ', file=sys.stderr)", ""),
       ("print('one\\n two \\n', file=sys.stderr)", "two"),

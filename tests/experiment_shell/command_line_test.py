@@ -8,7 +8,6 @@ from absl.testing import parameterized
 from experiment_shell import command_line
 
 flags.DEFINE_list("fruits", [], "A list.")
-flags.DEFINE_multi_string("sorts", None, "A flag that may be repeated.")
 flags.DEFINE_integer("dozens", 0, "A number.")
 flags.DEFINE_bool("nomad", False, "A switch whose name begins as if it were turned off.")
 flags.DEFINE_bool("ripe", False, "A switch.")
@@ -23,7 +22,7 @@ class CommandLineTest(parameterized.TestCase):
     """Returns the flags' values as a program has them."""
     with flagsaver.flagsaver():
       flags.FLAGS(["program", *command_line.arguments(arguments)])
-      return {name: flags.FLAGS[name].value for name in ("fruits", "sorts", "dozens", "ripe")}
+      return {name: flags.FLAGS[name].value for name in ("fruits", "dozens", "ripe")}
 
   @parameterized.parameters(
       (["--fruits=a", "--fruits=b"], "fruits"),
@@ -40,9 +39,6 @@ class CommandLineTest(parameterized.TestCase):
   def test_values_that_look_like_flags_are_none(self):
     given = ["--fruits", "--dozens", "--dozens=3", "--other=1", "--other=2", "x", "--dozens=4"]
     self.assertEqual(command_line.arguments(given), given)
-
-  def test_a_flag_made_for_it_is_repeated(self):
-    self.assertEqual(self._parsed("--sorts=a", "--sorts=b")["sorts"], ["a", "b"])
 
   @parameterized.parameters(
       (["--flagfile={file}", "--fruits=mine"], ["mine"]),

@@ -15,17 +15,6 @@ class FigureShapesTest(absltest.TestCase):
   def _labels(self):
     return [text.get_text() for text in self.axes.get_yticklabels()]
 
-  def test_a_band_is_from_low_to_high_and_its_line_the_mean(self):
-    rows = [("a", 2, 20, 4, 12), ("a", 4, 1, 1, 1), ("b", 2, 9, 9, 9)]
-    table = pd.DataFrame(rows, columns=["method", "k", "mean", "low", "high"])
-
-    figure_shapes.lines(self.axes, table, "k", "method", {"a": {"color": "black", "marker": "o"}})
-
-    (line,), (band,) = self.axes.lines, self.axes.collections
-    np.testing.assert_array_equal(line.get_xydata(), [[2, 20], [4, 1]])
-    corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
-    self.assertContainsSubset({(2, 4), (2, 12), (4, 1)}, corners)
-
   def test_dots_are_in_their_rows_with_their_intervals(self):
     table = pd.DataFrame({
         "row": ["low", "high"], "mean": [1.0, 5.0], "low": [0.5, np.nan], "high": [2.0, np.nan],

@@ -6,7 +6,6 @@ import warnings
 from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
-import matplotlib
 from matplotlib import font_manager
 import numpy as np
 from PIL import Image
@@ -25,11 +24,6 @@ class FigureStyleTest(parameterized.TestCase):
   def test_shortened_keeps_both_ends(self):
     self.assertEqual(figure_style.shortened("abcdefgh", 8), "abcdefgh")
     self.assertEqual(figure_style.shortened("abcdefghi", 8), "abc...hi")
-
-  def test_blocks(self):
-    self.assertEqual(
-        figure_style.blocks(np.array([4, 4, 4, 0, 7, 7])), [(0, 3), (3, 4), (4, 6)]
-    )
 
   def _told(self, text):
     """Saves two figures with text on their axes; returns what is logged or warned of."""
@@ -55,10 +49,6 @@ class FigureStyleTest(parameterized.TestCase):
     code = next(code for code in other if code not in first)
     self.assertEmpty(self._told(f"a{chr(code)}"))
 
-  def test_what_no_font_has_is_told_once(self):
-    with mock.patch.object(font_manager.fontManager, "ttflist", []):
-      self.assertLen(self._told("収入"), 1)
-
   def test_files_are_small_and_keep_colors(self):
     figure = figure_style.new_figure(3)
     axes = figure.add_subplot()
@@ -72,12 +62,6 @@ class FigureStyleTest(parameterized.TestCase):
     errors = np.abs(found - exact).max(axis=-1)
     self.assertLess(errors.max(), 64)
     self.assertLess((errors > 0).mean(), 0.02)
-
-  def test_style_leaves_no_trace(self):
-    before = dict(matplotlib.rcParams)
-    with figure_style.style():
-      self.assertNotEqual(dict(matplotlib.rcParams), before)
-    self.assertEqual(dict(matplotlib.rcParams), before)
 
 
 if __name__ == "__main__":

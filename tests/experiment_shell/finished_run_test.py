@@ -23,14 +23,6 @@ class FinishedRunTest(parameterized.TestCase):
   def _damaged(self, name, reason=""):
     return self.assertRaisesRegex(finished_run.DamagedFile, f"{name}'.*{reason}")
 
-  def test_reads_settings_and_summary(self):
-    self.assertFalse(self.finished.has("summary.json"))
-    self._write("summary.json", '{"loss": 0.5}')
-
-    self.assertTrue(self.finished.has("summary.json"))
-    self.assertEqual(self.finished.settings, {"seed": 3})
-    self.assertEqual(self.finished.summary, {"loss": 0.5})
-
   def test_reads_rows_with_their_exact_numbers(self):
     self._write("rows.csv", "client_id,loss,note\n007,0.1000000000000000055,\n8,inf,words\n")
 

@@ -3,9 +3,11 @@ import dataclasses
 from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
+from absl.testing import parameterized
 
 from clustering_basics import options
 from experiment_shell import option_flags
+from experiment_shell import run_flags
 
 _SIZE, _COLOR, _ROOMS = (f"option_flags_test_{name}" for name in ("size", "color", "rooms"))
 
@@ -62,6 +64,22 @@ class OptionFlagsTest(absltest.TestCase):
     for form, shown in (("{!r}", "'1,2'"), ("{}", "1,2")):
       with self.assertRaisesRegex(ValueError, f"`{_SIZE}` .* here, got {shown}."):
         option_flags.check_left_out((_SIZE, _COLOR), "here", form)
+
+
+class RunFlagsTest(parameterized.TestCase):
+
+  def test_a_new_folder_by_default(self):
+    names = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(run_flags)}
+    self.assertEqual(names, {"output_dir", "resume", "overwrite"})
+    self.assertFalse(flags.FLAGS.resume or flags.FLAGS.overwrite)
+    self.assertRegex(run_flags.output_dir("dp_benchmark"), r"^results/dp_benchmark-\d{8}-\d{6}$")
+
+  @parameterized.parameters("resume", "overwrite")
+  def test_an_earlier_run_must_be_named(self, flag):
+    with flagsaver.flagsaver(**{"output_dir": "out", flag: True}):
+      self.assertEqual(run_flags.output_dir("dp_benchmark"), "out")
+    with flagsaver.flagsaver(**{flag: True}), self.assertRaisesRegex(ValueError, "`output_dir`"):
+      run_flags.output_dir("dp_benchmark")
 
 
 if __name__ == "__main__":

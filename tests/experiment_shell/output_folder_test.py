@@ -1,9 +1,7 @@
-import contextlib
 import errno
 import fcntl
 import json
 import os
-import sys
 from unittest import mock
 
 from absl import logging
@@ -49,16 +47,6 @@ class OutputFolderTest(parameterized.TestCase):
     with open(os.path.join(self.path, "config.json"), encoding="utf-8") as file:
       return json.load(file)
 
-  def test_csv(self):
-    text = output_folder.csv_text(("a", "b"), [(1, None), ("x,y", 2)])
-    self.assertEqual(text, 'a,b\n1,\n"x,y",2\n')
-
-  def test_a_report_makes_it_finished(self):
-    self._start({"seed": 1})
-    self.assertFalse(self._open(resume=True).is_finished)
-    self._write("report.html")
-    self.assertTrue(self._open(resume=True).is_finished)
-
   @parameterized.product(how=("resume", "overwrite"), locks=(fcntl.flock, nfs.flock))
   def test_two_runs_at_once_are_refused(self, how, locks):
     self.enter_context(mock.patch.object(fcntl, "flock", locks))
@@ -69,14 +57,6 @@ class OutputFolderTest(parameterized.TestCase):
     first.close()
     second = self._start({"seed": 1}, **{how: True})
     self.assertEqual(os.path.exists(second.join("rows.csv")), how == "resume")
-
-  def test_two_runs_that_find_it_empty_are_refused(self):
-    first, second = self._open(), self._open()
-    first.start({"config": {"seed": 1}})
-    del first
-    with self._in_use():
-      second.start({"config": {"seed": 2}})
-    self.assertEqual(self._document()["config"], {"seed": 1})
 
   @parameterized.parameters(*_EITHER)
   def test_a_run_that_replaced_meanwhile_what_was_found_is_left_alone(self, **how):
@@ -117,20 +97,16 @@ class OutputFolderTest(parameterized.TestCase):
       self._start({"seed": 1}, resume=True)
     second.close()
 
-  @parameterized.parameters(True, False)
-  def test_without_locks_it_is_used_with_a_warning(self, on_this_system):
+  def test_without_locks_it_is_used_with_a_warning(self):
     first, second = self._open(), self._open()
     error = OSError(errno.ENOLCK, "No locks available")
     with (
-        mock.patch.object(fcntl, "flock", side_effect=error),
-        mock.patch.dict(sys.modules, {} if on_this_system else {"fcntl": None}),
-        self.assertLogs(level="WARNING") as logs,
+        mock.patch.object(fcntl, "flock", side_effect=error), self.assertLogs(level="WARNING"),
     ):
       first.start({"config": {"seed": 1}})
       with self._in_use():
         second.start({"config": {"seed": 2}})
       first.close()
-    self.assertEqual("No locks available" in logs.output[0], on_this_system)
     self.assertIn("config.json", os.listdir(self.path))
 
   @parameterized.parameters(({"seed": 1, "k": [2]}, "k"), ({"seed": 1}, "k"),
@@ -156,17 +132,16 @@ class OutputFolderTest(parameterized.TestCase):
         self._open(**how).check_same_config({"seed": 1}, name)
     self.assertEqual(os.listdir(self.path), ["config.json"])
 
-  @parameterized.product(
-      how=("resume", "overwrite"),
-      text=("{", "[]", "{}", '{"config": 3}', '{"model": "bert"}', '{"config": {}}',
-            json.dumps({"config": {}, "format": file_format.FORMAT + 1})),
+  @parameterized.parameters(
+      "{", "[]", "{}", '{"config": 3}', '{"config": {}}',
+      json.dumps({"config": {}, "format": file_format.FORMAT + 1}),
   )
-  def test_settings_that_can_not_be_read(self, how, text):
-    os.makedirs(os.path.join(self.path, "figures"))
+  def test_settings_that_can_not_be_read(self, text):
     self._write("config.json", text)
-    with self.assertRaisesRegex(ValueError, "`output_dir` .*config.json"):
-      self._open(**{how: True})
-    self.assertCountEqual(os.listdir(self.path), ["config.json", "figures"])
+    for how in _EITHER:
+      with self.assertRaisesRegex(ValueError, "`output_dir` .*config.json"):
+        self._open(**how)
+    self.assertEqual(os.listdir(self.path), ["config.json"])
 
   def test_the_settings_are_the_last_to_be_removed(self):
     folder = self._start({"seed": 1})
@@ -177,11 +152,6 @@ class OutputFolderTest(parameterized.TestCase):
       with self.assertRaises(KeyboardInterrupt):
         self._start({"seed": 2}, overwrite=True)
     self.assertEqual(remove.call_args.args[0], path)
-
-  def test_resume_keeps_the_recorded_config(self):
-    self._start({"seed": 1})
-    self._start({"seed": 1, "more": 2}, resume=True)
-    self.assertEqual(self._open(resume=True).recorded["config"], {"seed": 1})
 
   def test_overwrite_removes_what_the_experiment_writes_and_nothing_else(self):
     elsewhere = self.create_tempdir()
@@ -196,13 +166,6 @@ class OutputFolderTest(parameterized.TestCase):
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
     self.assertTrue(os.path.exists(drawing))
 
-  def test_looking_changes_nothing(self):
-    for how in ({}, *_EITHER):
-      folder = self._open(**how)
-      folder.check_same_config({"seed": 1})
-      self.assertIsNone(folder.recorded)
-    self.assertFalse(os.path.exists(self.path))
-
   # The last is what an interrupted overwrite leaves.
   @parameterized.parameters("", ".config.json.7.json", "rows.csv")
   def test_resume_starts_afresh_without_settings(self, name):
@@ -214,22 +177,15 @@ class OutputFolderTest(parameterized.TestCase):
     folder.close()
     self.assertEqual(os.listdir(self.path), ["config.json"])
 
-  @parameterized.parameters({}, *_EITHER)
-  def test_someone_elses_folder_is_refused(self, **how):
+  def test_someone_elses_folder_is_refused(self):
     self._write("thesis.txt")
-    with self._refused():
-      self._open(**how)
+    for how in ({}, *_EITHER):
+      with self._refused():
+        self._open(**how)
     self.assertEqual(os.listdir(self.path), ["thesis.txt"])
-
-  def test_resume_and_overwrite_are_refused_together(self):
-    with self.assertRaisesRegex(ValueError, "`resume`"):
-      self._open(resume=True, overwrite=True)
-
-  @parameterized.parameters({}, *_EITHER)
-  def test_a_path_that_is_not_utf_8_is_refused(self, **how):
     self.path = os.fsdecode(os.fsencode(self.path) + b"\xff")
     with self._refused():
-      self._open(**how)
+      self._open()
 
   def test_resume_with_other_versions_is_told_and_recorded(self):
     first, second = {"python": "3.11.4", "numpy": "1.25"}, {"python": "3.11.4", "numpy": "1.26"}
@@ -257,22 +213,13 @@ class OutputFolderTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, "`output_dir` .*No space left on device"):
         self._start({"seed": 1})
 
-  @parameterized.product(
-      how=("resume", "overwrite"), name=("config.json", "rows.csv", "figures/loss.png")
-  )
-  def test_a_device_is_not_read(self, how, name):
+  def test_a_device_is_not_read(self):
     self._start({"seed": 1}).close()
     os.makedirs(os.path.join(self.path, "figures"))
-    path = os.path.join(self.path, name)
-    with contextlib.suppress(FileNotFoundError):
-      os.remove(path)
-    os.symlink(os.devnull, path)
-    with self.assertRaisesRegex(ValueError, f"`output_dir` .*{name}'"):
-      self._open(**{how: True})
-
-  def test_a_file_in_the_place_of_the_folder(self):
-    with open(self.path, "w", encoding="utf-8"), self._refused():
-      self._open()
+    os.symlink(os.devnull, os.path.join(self.path, "figures", "loss.png"))
+    for how in _EITHER:
+      with self.assertRaisesRegex(ValueError, "`output_dir` .*figures/loss.png'"):
+        self._open(**how)
 
 
 if __name__ == "__main__":

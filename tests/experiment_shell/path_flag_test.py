@@ -32,12 +32,11 @@ class PathFlagTest(parameterized.TestCase):
     with mock.patch.dict(os.environ, {"HOME": "/home/jo"}):
       self.assertEqual(_given(_of_path, given), path)
 
-  @parameterized.parameters(("/caf\udce9", "/"), ("~/out", "/"), ("out", "/caf\udce9"))
-  def test_a_path_is_in_utf_8(self, argument, working_folder):
+  @parameterized.parameters("/caf\udce9", "~/out")
+  def test_a_path_is_in_utf_8(self, argument):
     with (
         mock.patch.dict(os.environ, {"HOME": "/caf\udce9"}),
-        mock.patch.object(os, "getcwd", return_value=working_folder),
-        self.assertRaisesRegex(flags.IllegalFlagValueError, "--data=.*UTF-8"),
+        self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="),
     ):
       _given(_of_path, argument)
 
@@ -53,7 +52,7 @@ class OutputTest(parameterized.TestCase):
         pass
     for link, target in (
         ("to_file", "here"), ("to_none", "new"), ("to_pipe", "pipe"), ("to_itself", "to_itself"),
-        ("into_none", "no/file"), ("to_open_pipe", f"/dev/fd/{os.pipe()[1]}"),
+        ("into_none", "no/file"),
     ):
       os.symlink(target, self._path(link))
 
@@ -65,22 +64,11 @@ class OutputTest(parameterized.TestCase):
     self.assertEqual(_given(_of_output, self._path(name)), self._path(name))
 
   @parameterized.parameters(
-      "", "pipe", "to_pipe", "to_itself", "to_open_pipe", "no/file", "into_none", "here/file",
-      "new/", "here/",
+      "", "pipe", "to_pipe", "to_itself", "no/file", "into_none", "here/file", "new/", "here/",
   )
   def test_what_can_t_be_written(self, name):
     with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="):
       _given(_of_output, self._path(name))
-
-  @parameterized.parameters("", "-", "/dev/null")
-  def test_what_is_no_file(self, value):
-    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="):
-      _given(_of_output, value)
-
-  def test_a_name_is_a_file_of_the_working_folder(self):
-    self.addCleanup(os.chdir, os.getcwd())
-    os.chdir(self.folder)
-    self.assertEqual(_given(_of_output, "new"), "new")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""Reads the files of a run's folder, and runs Python as a user does."""
+"""Reads and writes the files of a run's folder, and runs Python as a user does."""
 
 import csv
+import json
 import os
 import pathlib
 import subprocess
 import sys
+
+import pandas as pd
+
+from clustering_basics import file_format
+from experiment_shell import finished_run
 
 
 def files(folder):
@@ -26,6 +32,21 @@ def read(folder, name):
 def rows(folder, name):
   """Returns the rows of a table as dicts of text."""
   return list(csv.DictReader(read(folder, name).splitlines()))
+
+
+def written(folder, document, tables):
+  """Writes invented tables and a `config.json`; returns the folder as a `FinishedRun`.
+
+  Args:
+    document: The content of `config.json` but for what is the same in all.
+    tables: Frames or rows by name.
+  """
+  for name, rows in tables.items():
+    pd.DataFrame(rows).to_csv(os.path.join(folder, f"{name}.csv"), index=False)
+  document = {"inputs": {}, "skipped": {}, "versions": {"python": "3.11"}, **document}
+  with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+    json.dump(file_format.stamped(document), file)
+  return finished_run.FinishedRun(folder)
 
 
 def started(*arguments, **options):

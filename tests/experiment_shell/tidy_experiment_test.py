@@ -4,8 +4,9 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import signal
-import struct
+import tempfile
 import time
 from unittest import mock
 
@@ -17,6 +18,7 @@ from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from tests.experiment_shell import run_folder
 
 
 class _Lost(Exception):
@@ -112,6 +114,16 @@ _TOY = tidy_experiment.Experiment(
 
 class TidyExperimentTest(parameterized.TestCase):
 
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+      tidy_experiment.run(_TOY, _Config(), temporary.name)
+    cls.printed, cls.undisturbed = printed.getvalue(), finished_run.FinishedRun(temporary.name)
+    tidy_report.report(_TOY, cls.undisturbed)
+
   def setUp(self):
     super().setUp()
     self.base = pathlib.Path(self.create_tempdir().full_path)
@@ -134,20 +146,17 @@ class TidyExperimentTest(parameterized.TestCase):
     tidy_report.report(_TOY, self._finished(name))
     return found
 
-  def _check_same(self, name):
-    """Checks that a run leaves what an undisturbed one does."""
-    self._run("whole")
-    files = [path for path in (self.base / "whole").rglob("*") if path.is_file()]
-    self.assertGreater(len(files), 7)
-    for path in files:
-      relative = path.relative_to(self.base / "whole")
-      self.assertEqual(path.read_bytes(), (self.base / name / relative).read_bytes(), relative)
+  def _check_same(self):
+    """Checks that the run leaves what an undisturbed one does."""
+    found, expected = map(run_folder.files, (self.base / "run", self.undisturbed.path))
+    self.assertGreater(len(expected), 7)
+    self.assertEqual(found, expected)
 
-  def _stop(self, cell, **options):
+  def _stop(self, cell):
     """Runs the experiment until a cell, where it is interrupted."""
     _FAULTS[cell] = KeyboardInterrupt()
     with self.assertRaises(KeyboardInterrupt):
-      self._run(**options)
+      self._measured()
     _FAULTS.clear()
     _MEASURED.clear()
 
@@ -156,7 +165,7 @@ class TidyExperimentTest(parameterized.TestCase):
     return failure
 
   def test_leaves_a_row_for_every_number(self):
-    results = self._run()
+    results = self._measured()
 
     self.assertLen(results, 6 * 4)
     self.assertEqual(list(results), ["method", "seed", "client", "metric", "value"])
@@ -165,12 +174,6 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual(set(results["client"]), {"NA", "01"})
     self.assertEqual(results["value"].tolist()[4], 0.5 + 1 / 30 * 0.5)
     self.assertEqual(results["value"].isna().tolist(), [False, True] * 12)
-    self.assertCountEqual(
-        os.listdir(self.base / "run"),
-        ["config.json", "curves.csv", "figures", "report.html", "results.csv",
-         "summary.json", "tables"],
-    )
-    self.assertEqual(os.listdir(self.base / "run" / "figures"), ["curves.png"])
     self.assertEqual(_MEASURED[-1], "closed")
 
   def test_a_cell_with_half_of_its_numbers_is_measured_again(self):
@@ -181,7 +184,7 @@ class TidyExperimentTest(parameterized.TestCase):
       path.write_bytes(b"".join(kept))
       _FAULTS["007 1"] = KeyboardInterrupt()
       with self.assertRaises(KeyboardInterrupt):
-        self._run(resume=True)
+        self._measured(resume=True)
       self.assertEqual(_MEASURED, ["007 0", "closed"])
       self.assertEqual(path.read_bytes(), b"".join(lines))
       _MEASURED.clear()
@@ -190,7 +193,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self._run(resume=True)
 
     self.assertEqual(_MEASURED, ["007 1", "007 2", "closed"])
-    self._check_same("run")
+    self._check_same()
 
   def test_a_run_that_is_stopped_while_it_draws_measures_nothing_again(self):
     with mock.patch.object(tidy_report, "write_page", side_effect=KeyboardInterrupt):
@@ -201,9 +204,9 @@ class TidyExperimentTest(parameterized.TestCase):
     before = self._run(resume=True)
 
     self.assertEqual(_MEASURED, ["closed"])
-    self._check_same("run")
+    self._check_same()
     _MEASURED.clear()
-    pd.testing.assert_frame_equal(self._run(resume=True), before)
+    pd.testing.assert_frame_equal(self._measured(resume=True), before)
     self.assertEmpty(_MEASURED)  # It is finished.
 
   def test_a_failed_cell_is_a_row_and_is_tried_again(self):
@@ -218,7 +221,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self._run(resume=True)
     self.assertEqual(_MEASURED, ["<a> 1", "closed"])
     self.assertFalse((self.base / "run" / "failures.csv").exists())
-    self._check_same("run")
+    self._check_same()
 
   def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
     _FAULTS["<a> 2"] = "kill"
@@ -230,7 +233,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertIn("SIGKILL", failure["last words"])
     _FAULTS.clear()
     self._run(resume=True)
-    self._check_same("run")
+    self._check_same()
 
   @parameterized.parameters(
       ({"results": [{"client": "1", "metric": "loss"}]}, "results.*'value'"),
@@ -246,7 +249,7 @@ class TidyExperimentTest(parameterized.TestCase):
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self, jobs):
     _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
     with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
-      self._run(jobs=jobs)
+      self._measured(jobs=jobs)
     journal = (self.base / "run" / "cells.jsonl").read_text()
     for seed in range(3):  # Also one that another process was at.
       self.assertIn(f'"<a>", "seed": {seed}', journal)
@@ -259,7 +262,7 @@ class TidyExperimentTest(parameterized.TestCase):
     self._stop("007 1")
 
     with self.assertRaisesRegex(launch.InputError, message):
-      self._run(resume=True, **changes)
+      self._measured(resume=True, **changes)
 
   def test_overwrites_a_run_and_nothing_else(self):
     self._measured()
@@ -283,29 +286,12 @@ class TidyExperimentTest(parameterized.TestCase):
       tidy_report.report(_TOY, self._finished())
 
   def test_inputs_of_a_finished_run_are_checked_where_the_experiment_says_so(self):
-    before = self._run()
-    _MEASURED.clear()
-
+    shutil.copytree(self.undisturbed.path, self.base / "run")
     options = {"changes": {"rechecks_finished": True}, "resume": True}
-    pd.testing.assert_frame_equal(self._measured(**options), before)
+    self.assertLen(self._measured(**options), 6 * 4)
     with self.assertRaisesRegex(launch.InputError, "`output_dir` .*source"):
       self._measured(source="there", **options)
     self.assertEqual(_MEASURED, ["closed"] * 2)
-
-  def test_tables_that_are_not_tidy_are_read_where_they_are(self):
-    self._measured()
-
-    def wide(kinds):
-      toy = dataclasses.replace(_TOY, read={"wide": kinds})
-      return tidy_experiment.tidy(toy, self._finished()).get("wide")
-
-    self.assertIsNone(wide({"name": str, "count": int}))
-    (self.base / "run" / "wide.csv").write_text("name,count\n007,1\n")
-    (row,) = wide({"name": str, "count": int}).to_dict("records")
-    self.assertEqual(row, {"name": "007", "count": 1})
-    (self.base / "run" / "wide.csv").write_text("name,name\na,1\n")
-    frame = wide(None)
-    self.assertEqual((list(frame), frame.to_numpy().tolist()), (["name", "name"], [["a", 1]]))
 
   def test_it_is_finished_when_all_cells_are_measured(self):
     finished = []
@@ -321,12 +307,8 @@ class TidyExperimentTest(parameterized.TestCase):
     pd.testing.assert_frame_equal(tidy["results"], results)
 
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-      tidy_experiment.run(_TOY, _Config(), str(self.base / "run"))
-    tidy_report.report(_TOY, self._finished())
-    page = (self.base / "run" / "report.html").read_text()
-
-    self.assertIn("left out: b: <none>", printed.getvalue())
+    page = pathlib.Path(self.undisturbed.join("report.html")).read_text()
+    self.assertIn("left out: b: <none>", self.printed)
     for text in (
         "A toy &amp; more</h1>", "007 is better at 0.5.", "Means at 0.5</h2>", "&lt;a&gt;",
         "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717", "below zero</th>",
@@ -339,23 +321,9 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     self.assertRegex(
-        tidy_report.text(_TOY, self._finished()),
+        tidy_report.text(_TOY, self.undisturbed),
         "007 is better at 0.5.\n\nMeans.*\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007",
     )
-
-  def test_figures_have_the_columns_and_the_height_that_they_ask_for(self):
-    self._measured()
-    sizes = []
-    for looks in ({}, {"columns": 1}, {"height": lambda frame: 0.5 * frame["method"].nunique()}):
-      figure = dataclasses.replace(_TOY.figures[0], **looks)
-      tidy_report.report(dataclasses.replace(_TOY, figures=[figure]), self._finished())
-      data = (self.base / "run" / "figures" / "curves.png").read_bytes()
-      sizes.append(struct.unpack(">II", data[16:24]))
-
-    (width, two), (_, one_below_the_other), (_, low) = sizes
-    per_inch = width / 4.6
-    self.assertAlmostEqual((one_below_the_other - two) / per_inch, 2.2, places=1)
-    self.assertAlmostEqual((two - low) / per_inch, 1.2, places=1)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class ReportProgramTest(parameterized.TestCase):
     self.assertFalse(self.run.has("report.html"))
 
   def test_draws_again_and_changes_nothing_else(self):
-    measured = ("config.json", "releases.csv", "results.csv")
+    measured = ("config.json", "results.csv")
     before = {name: os.stat(self.run.join(name)).st_mtime_ns for name in measured}
     home, name = os.path.split(self.run.path)
 
@@ -46,7 +46,7 @@ class ReportProgramTest(parameterized.TestCase):
         os.listdir(self.run.path), [*before, "figures", "report.html", "summary.json", "tables"]
     )
 
-  @parameterized.parameters("config.json", "summary.json", "results.csv", "releases.csv")
+  @parameterized.parameters("config.json", "summary.json", "results.csv")
   def test_a_missing_file_is_named_and_a_device_is_not_read(self, name):
     os.remove(self.run.join(name))
     self._refused(name)
@@ -61,9 +61,9 @@ class ReportProgramTest(parameterized.TestCase):
     self._write("config.json", json.dumps({**self.run.document, **changes}))
     self._refused(message)
 
-  @parameterized.product(name=("config.json", "summary.json", "results.csv"), text=("{", "[]"))
-  def test_a_damaged_file_is_refused(self, name, text):
-    self._write(name, text)
+  @parameterized.parameters("config.json", "summary.json", "results.csv")
+  def test_a_damaged_file_is_refused(self, name):
+    self._write(name, "[]")
     self._refused(name)
 
   @parameterized.parameters(*reports.MODULES)

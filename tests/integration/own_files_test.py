@@ -282,7 +282,7 @@ class SecondTryTest(absltest.TestCase):
     self.assertLen(first.stderr.splitlines(), 1)
     self.assertRegex(first.stderr, "^error: .*site_[0-9].csv, line 1")
     self.assertFalse(os.path.exists(self.folder))
-    command = first.stderr.split("experiments:draft_schema -- ")[1].split(" drafts a schema")[0]
+    command = first.stderr.split("experiments.draft_schema ")[1].split(" drafts a schema")[0]
     drafted = subprocess.run(
         [sys.executable, "-m", "experiments.draft_schema",
          *shlex.split(command.replace("schema.json", shlex.quote(schema)))],

@@ -27,7 +27,7 @@ _METHODS = (
 # All tables of a run, and what was printed of it.
 _TABLES = (
     "clients.csv", "curves.csv", "distances.csv", "examples.csv", "group_recovery.csv",
-    "num_clusters.csv", "points.csv", "results.csv", "summary.json", "warnings.csv",
+    "num_clusters.csv", "results.csv", "summary.json", "warnings.csv",
 )
 _DP = ("--aggregator=dp", "--noise_multiplier=0.5", "--methods=kmeans", "--num_clusters=2",
        "--control_repeats=0")

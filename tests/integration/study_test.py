@@ -1,6 +1,5 @@
 import os
 import pathlib
-import re
 import shutil
 import signal
 import tempfile
@@ -168,8 +167,8 @@ class StudyTest(parameterized.TestCase):
 
   @nightly.only
   def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
-    with open("docs/own_method.md", encoding="utf-8") as file:
-      script = re.search(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)[1]
+    with open("examples/last_layer.py", encoding="utf-8") as file:
+      script = file.read()
     path = self.create_tempfile("last_layer.py", script.replace("three_phase_emnist", "study"))
     folder = os.path.join(_base, "own_method")
 

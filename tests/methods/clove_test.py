@@ -51,12 +51,6 @@ class ModelsOfTest(absltest.TestCase):
 
 class CloveTest(absltest.TestCase):
 
-  def test_no_more_models_than_clients(self):
-    engine = point_engine.PointEngine(_POINTS)
-    one = clove.clove(clove.Clove(6), engine)
-    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=5\]"):
-      one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
-
   def test_groups_where_every_client_alone_would_take_the_same_model(self):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start([[5, 0], [50, 0]], engine)

@@ -5,7 +5,6 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import participation
-from fl_clustering.methods import controls
 from fl_clustering.methods import fesem
 from fl_clustering.methods import method
 from tests import letters
@@ -34,21 +33,6 @@ class FesemTest(parameterized.TestCase):
     engine = point_engine.PointEngine(points)
     one = fesem.fesem(fesem.Fesem(num_clusters), engine)
     return engine, one
-
-  @parameterized.parameters(((1,) * 5,), ((5, 1, 2, 3, 7),))
-  def test_one_center_is_fedavg(self, num_examples):
-    engine, one = self._fesem(1)
-    engine.num_examples = np.array(num_examples)
-    states = []
-    for each in (one, controls.fedavg(None, engine)):
-      pretrained = point_engine.pretrained(engine)
-      state = each.initialize(pretrained, np.random.default_rng(0))
-      for number in (3, 4):
-        state, losses = each.next(state, _round(number, "abe"))
-      states.append(
-          (letters.names(state.members), state.vectors.tolist(), letters.losses(losses))
-      )
-    self.assertEqual(*states)
 
   def test_starts_from_the_clusters_of_k_means(self):
     engine, one = self._fesem(2)

@@ -65,18 +65,7 @@ class FlexCflTest(absltest.TestCase):
     twins = {**updates, **dict(zip("def", updates.values()))}
     found = _group(twins, 5)
     self.assertEqual(letters.names(found.clusters), ("ad", "be", "cf"))
-    self.assertEqual(
-        found.warning,
-        "K-means found 3 clusters instead of `num_clusters`=5: too many clients have identical "
-        "vectors (update).",
-    )
-
-  def test_no_more_clusters_than_clients(self):
-    with self.assertRaisesRegex(ValueError, r"`num_clusters` must be in \[1, num_clients=4\]"):
-      _group(_UPDATES, 5)
-
-  def test_one_client(self):
-    self.assertEqual(letters.names(_group({"a": (1, 2, 3)}, 1).clusters), ("a",))
+    self.assertIn("`num_clusters`=5", found.warning)
 
   def test_clusters_start_from_the_means_of_all_weights(self):
     weights = _weights(_UPDATES)

@@ -5,18 +5,6 @@ import numpy as np
 from fl_clustering.methods import grouping
 
 
-class NumClustersTest(absltest.TestCase):
-
-  def test_as_many_as_clients(self):
-    grouping.check_num_clusters(3, 3)
-
-  def test_refuses_more(self):
-    with self.assertRaisesRegex(
-        ValueError, r"^`num_clusters` must be in \[1, num_clients=3\], got 4\.$"
-    ):
-      grouping.check_num_clusters(4, 3)
-
-
 class DistanceThresholdTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
@@ -38,7 +26,7 @@ class DistanceThresholdTest(parameterized.TestCase):
       -1, float("nan"), True, None, ((1,),), b"mean",
   )  # pyformat: disable
   def test_refuses(self, value):
-    with self.assertRaisesRegex(ValueError, "`distance_threshold` must be `mean`.*q0.3.*got"):
+    with self.assertRaisesRegex(ValueError, "`distance_threshold`"):
       grouping.parse_threshold(value)
 
   def test_mean_of_equal_distances_keeps_them_within(self):

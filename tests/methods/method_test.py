@@ -34,6 +34,12 @@ def _pretrained():
   return method.Pretrained(np.ones(2, np.float32), np.zeros(2, np.float32), weights)
 
 
+def _new_client_weights():
+  return client_weights.ClientWeights(
+      letters.clients("xy"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
+  )
+
+
 def _losses(clients):
   return participation.ClientLosses(clients, np.full(len(clients), 0.5))
 
@@ -64,13 +70,10 @@ class _Engine:
 
 class ClusterStateTest(absltest.TestCase):
 
-  def test_refuses_another_number_of_models(self):
-    with self.assertRaisesRegex(ValueError, r"`vectors`.*num_clusters=1.*\(2, 3\)"):
-      method.ClusterState(np.zeros((2, 3)), letters.clusters("a"))
-
-  def test_refuses_models_of_another_type(self):
-    with self.assertRaisesRegex(ValueError, "`vectors` must be of type float32, got 'float64'"):
-      method.ClusterState(np.zeros((1, 3)), letters.clusters("a"))
+  def test_refuses_another_number_of_models_and_another_type(self):
+    for vectors in (np.zeros((2, 3), np.float32), np.zeros((1, 3))):
+      with self.assertRaisesRegex(ValueError, "^`vectors`"):
+        method.ClusterState(vectors, letters.clusters("a"))
 
   def test_what_is_reported(self):
     members = ("", "ab", "b", "c", "ba", "ca")
@@ -130,14 +133,14 @@ class OneShotTest(absltest.TestCase):
     for clusters in (((),), ((0, 1),), ((np.int64(1),),)):
       self.assertEqual(place(clusters).clusters, clusters)
     for clusters in (((-1,),), ((2,),), ((0.0,),)):
-      with self.assertRaisesRegex(ValueError, r"`clusters` must be an integer in \[0, 1\]"):
+      with self.assertRaisesRegex(ValueError, "^`clusters`"):
         place(clusters)
     for names in ("xy", "xyz"):
-      with self.assertRaisesRegex(ValueError, "`clusters` must have .* new client"):
+      with self.assertRaisesRegex(ValueError, "^`clusters`"):
         place(((0,),), names)
 
   def test_every_client_must_be_grouped(self):
-    with self.assertRaisesRegex(ValueError, "`clusters` must hold every client.* 2"):
+    with self.assertRaisesRegex(ValueError, "^`clusters`"):
       one_shot.one_shot(_Grouping(("ab",)), _Engine()).initialize(_pretrained(), None)
 
 
@@ -161,7 +164,7 @@ class SketchTest(absltest.TestCase):
     np.testing.assert_array_equal(state.vectors, [pretrained.vector])
 
   def test_is_not_for_new_clients_by_weights(self):
-    with self.assertRaisesRegex(ValueError, "`representation` must be one of weights"):
+    with self.assertRaisesRegex(ValueError, "^`representation`"):
       new_clients.by_weights("sketch")
 
 
@@ -240,10 +243,7 @@ class ControlsTest(absltest.TestCase):
     np.testing.assert_array_equal(vectors, pretrained.client_weights.vectors)
     # Rounds write into what they can, but not into the first state.
     self.assertFalse(vectors.flags.writeable)
-    weights = client_weights.ClientWeights(
-        letters.clients("xy"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
-    )
-    pretrained = dataclasses.replace(pretrained, new_client_weights=weights)
+    pretrained = dataclasses.replace(pretrained, new_client_weights=_new_client_weights())
     placement = control.place(pretrained, None, letters.clients("yx"))
     np.testing.assert_array_equal(placement.vectors, np.array([[1, 1], [9, 1]]) + 4)
 
@@ -261,10 +261,7 @@ class ControlsTest(absltest.TestCase):
 class NewClientsTest(absltest.TestCase):
 
   def _pretrained(self):
-    weights = client_weights.ClientWeights(
-        letters.clients("xy"), np.array([[9, 1], [1, 1]], np.float32), np.zeros(2, np.float32)
-    )
-    return dataclasses.replace(_pretrained(), new_client_weights=weights)
+    return dataclasses.replace(_pretrained(), new_client_weights=_new_client_weights())
 
   def test_nearest_cluster_by_weights(self):
     state = method.ClusterState(
@@ -316,9 +313,7 @@ class NewClientsTest(absltest.TestCase):
     self.assertEqual(placement.clusters, ((1,), (1,)))
 
   def test_trains_alone_for_as_many_rounds(self):
-    config = config_lib.ThreePhaseConfig(
-        num_clients=3, pretrain_rounds=2, cluster_rounds=3
-    )
+    config = config_lib.ThreePhaseConfig(num_clients=3, pretrain_rounds=2, cluster_rounds=3)
     for name, rounds in (("finetuned", (4, 5, 6)), ("local", (1, 2, 4, 5, 6))):
       engine = _Engine()
       control = registry.CONTROLS[name](config, engine)

@@ -84,6 +84,16 @@ class StrictTest(_ReadTest):
       self._read(b"x;n;b;c\n1.5;2;1;u\n", schema)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "x"))
 
+  def test_decimal_commas_between_commas_are_in_quotes(self):
+    schema = schema_lib.Schema(_FIELDS, decimal=",")
+    data = b'x,n,b,c\n"1,5",2,1,u\n'
+    self.assertEqual(self._read(data, schema)["x"][0], 1.5)
+    with _by_line():
+      self.assertEqual(self._read(data, schema)["x"][0], 1.5)
+    with self.assertRaises(bad_table.BadTable) as caught:
+      self._read(data + b"1,5,2,1,u\n", schema)
+    self.assertEqual(caught.exception.line, 3)
+
   def test_reads_compressed_files(self):
     table = self._read(gzip.compress(self._text(_LINE)), name="a.csv.gz")
     self.assertEqual(table["n"][0], 2)

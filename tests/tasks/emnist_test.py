@@ -137,38 +137,23 @@ class ReadTest(_EmnistTest):
 
 class DamagedTest(_EmnistTest):
 
-  def _assert_damaged(self):
+  @parameterized.parameters(
+      # What TFF's own loader leaves behind when it is interrupted.
+      *(lambda path, n=n: path.write_bytes(_file().read_bytes()[:-n])
+        for n in (1, 4095, 4096, 100_000)),
+      lambda path: path.write_text(""), lambda path: path.write_text("<html>Please log in</html>"),
+      lambda path: path.mkdir(),
+  )
+  def test_refuses(self, damage):
+    damage(pathlib.Path(self._path))
     for read in (self._load, lambda: emnist.missing_path(self._folder)):
       with self.assertRaisesRegex(ValueError, "dataset") as caught:
         read()
       self.assertIn(self._path, str(caught.exception))
       self.assertNotIn("\n", str(caught.exception))
 
-  @parameterized.parameters(1, 4095, 4096, 100_000)
-  def test_truncated(self, num_bytes):
-    # What TFF's own loader leaves behind when it is interrupted.
-    content = _file().read_bytes()
-    pathlib.Path(self._path).write_bytes(content[:-num_bytes])
-    self._assert_damaged()
-
-  @parameterized.parameters("", 100 * "<html>Please log in</html>")
-  def test_no_database(self, text):
-    pathlib.Path(self._path).write_text(text)
-    self._assert_damaged()
-
-  def test_folder_in_place_of_the_file(self):
-    os.mkdir(self._path)
-    self._assert_damaged()
-
 
 class DownloadTest(_EmnistTest):
-
-  def _assert_unavailable(self, answer):
-    with _serving(answer):
-      with self.assertRaisesRegex(ValueError, "dataset") as caught:
-        self._load()
-    self.assertNotIn("\n", str(caught.exception))
-    self.assertEqual(os.listdir(self._folder), [])
 
   def test_downloads_what_is_not_there_and_waits_for_no_answer_for_ever(self):
     folder, waited = os.path.join(self._folder, "new", "cache"), []
@@ -186,15 +171,29 @@ class DownloadTest(_EmnistTest):
     # Now it is there, and no server is asked.
     self.assertEqual(self._load(data_dir=folder).fingerprint(), task.fingerprint())
 
-  @parameterized.parameters(0.0, 0.99)
-  def test_interrupted_download_leaves_nothing(self, fraction):
-    body = lzma.compress(_file().read_bytes())
-    part = body[: int(fraction * len(body))]
-    self._assert_unavailable(_Response(part))
-    self._assert_unavailable(_Response(part, http.client.IncompleteRead(part)))
+  @parameterized.named_parameters(
+      ("not_compressed", lambda body: _Response(100 * b"<html>Please log in</html>")),
+      ("something_else", lambda body: _Response(lzma.compress(b"<html>" * 400))),
+      ("not_found", lambda body: urllib.error.HTTPError("", 404, "Not Found", {}, None)),
+      ("no_answer", lambda body: TimeoutError("timed out")),
+      ("no_space", lambda body: OSError(errno.ENOSPC, "No space left on device")),
+      ("nothing", lambda body: _Response(b"")),
+      ("a_part", lambda body: _Response(lzma.compress(body)[:-200])),
+      ("an_error_in_between",
+       lambda body: _Response(lzma.compress(body)[:-200], http.client.IncompleteRead(b""))),
+      ("a_database_without_its_end", lambda body: _Response(lzma.compress(body[:-1]))),
+  )
+  def test_fails_and_leaves_nothing(self, answer):
+    with _serving(answer(_file().read_bytes())):
+      with self.assertRaisesRegex(ValueError, "dataset") as caught:
+        self._load()
+    self.assertNotIn("\n", str(caught.exception))
+    self.assertEqual(os.listdir(self._folder), [])
 
-  def test_download_without_the_end_of_the_database_leaves_nothing(self):
-    self._assert_unavailable(_Response(lzma.compress(_file().read_bytes()[:-1])))
+  def test_file_in_place_of_the_folder(self):
+    pathlib.Path(self._path).touch()
+    with self.assertRaisesRegex(ValueError, f"dataset.*{self._path}"):
+      self._load(data_dir=self._path)
 
   def test_interrupted_by_the_user(self):
     body = lzma.compress(_file().read_bytes())
@@ -202,21 +201,6 @@ class DownloadTest(_EmnistTest):
       with self.assertRaises(KeyboardInterrupt):
         self._load()
     self.assertEqual(os.listdir(self._folder), [])
-
-  @parameterized.named_parameters(
-      ("not_compressed", _Response(100 * b"<html>Please log in</html>")),
-      ("something_else", _Response(lzma.compress(b"<html>" * 400))),
-      ("not_found", urllib.error.HTTPError("", 404, "Not Found", {}, None)),
-      ("no_answer", TimeoutError("timed out")),
-      ("no_space", OSError(errno.ENOSPC, "No space left on device")),
-  )
-  def test_fails(self, answer):
-    self._assert_unavailable(answer)
-
-  def test_file_in_place_of_the_folder(self):
-    pathlib.Path(self._path).touch()
-    with self.assertRaisesRegex(ValueError, f"dataset.*{self._path}"):
-      self._load(data_dir=self._path)
 
 
 if __name__ == "__main__":

@@ -79,9 +79,7 @@ class FilesTest(parameterized.TestCase):
     self.assertNotEqual(tasks[0].fingerprint(), tasks[2].fingerprint())
 
   def test_a_client_that_can_not_be_tested_is_left_out(self):
-    self.frames["c1"].assign(part="train").to_csv(
-        os.path.join(self.folder, "c1.csv"), index=False
-    )
+    self.frames["c1"].assign(part="train").to_csv(os.path.join(self.folder, "c1.csv"), index=False)
     task = self._load()
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertIn("(c1)", task.warnings[0])

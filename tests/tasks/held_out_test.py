@@ -93,9 +93,7 @@ class FoldsTest(absltest.TestCase):
     self.folder = self.create_tempdir().full_path
 
   def _load(self, fold, **options):
-    return registry.load_task(
-        data_dir=self.folder, num_clients=3, seed=1, fold=fold, **options
-    )
+    return registry.load_task(data_dir=self.folder, num_clients=3, seed=1, fold=fold, **options)
 
   def _assert_folds(self, tasks, whole):
     """Checks that clients keep their examples, and test each of them once."""

@@ -15,9 +15,7 @@ def _sequential(*layers, shape=(13,), **details):
 
 
 def _recurrent():
-  return _sequential(
-      _layers.Embedding(10, 4), _layers.LSTM(5), _layers.Dense(3), dtype=tf.int32
-  )
+  return _sequential(_layers.Embedding(10, 4), _layers.LSTM(5), _layers.Dense(3), dtype=tf.int32)
 
 
 def _attention():

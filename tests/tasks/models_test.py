@@ -18,9 +18,7 @@ _KERAS = {
         _layers.MaxPool2D(), _layers.Dropout(0.25), _layers.Flatten(),
         _layers.Dense(128, activation="relu"), _layers.Dropout(0.5), _layers.Dense(10),
     ],
-    "mlp": lambda: [
-        _layers.Flatten(), _layers.Dense(200, activation="relu"), _layers.Dense(10)
-    ],
+    "mlp": lambda: [_layers.Flatten(), _layers.Dense(200, activation="relu"), _layers.Dense(10)],
     "logistic": lambda: [_layers.Flatten(), _layers.Dense(10)],
 }
 

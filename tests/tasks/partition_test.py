@@ -2,11 +2,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from clustering_basics import randomness
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
-from fl_clustering.tasks import shares as shares_lib
 
 _GROUPED = ("rotated", "permuted_labels", "feature_shift")
 
@@ -172,20 +170,6 @@ class TopUpTest(parameterized.TestCase):
       if name == "rotated":  # Inside the group.
         of_groups = [sizes[_groups(split) == group].sum() for group in range(4)]
         np.testing.assert_array_equal(of_groups, [1000] * 4)
-
-  def test_moves_what_is_lacking_and_nothing_else(self):
-    pool = _pool(4000)
-    rng = randomness.generator(0, "partition: shares")
-    drawn = shares_lib.dirichlet_shares(pool.pool.labels, 100, rng, 0.1)
-    split = partition.split("dirichlet", pool, 100, seed=0, dirichlet_alpha=0.1)
-    num_lacking = sum(max(0, 2 - len(share)) for share in drawn)
-    self.assertGreater(num_lacking, 0)
-    num_given = 0
-    for client, share in zip(split.clients, drawn):
-      num_given += len({*_numbers(client.train), *_numbers(client.test)} - set(share))
-      if len(share) < 2:
-        self.assertLen({*client.train.labels, *client.test.labels}, 1)
-    self.assertEqual(num_given, num_lacking)
 
   @parameterized.parameters("iid", "dirichlet", "shards", "quantity", "rotated")
   def test_no_warning_where_nobody_was_topped_up(self, name):

@@ -1,7 +1,5 @@
 import os
 import pathlib
-import subprocess
-import sys
 from unittest import mock
 import urllib.error
 
@@ -104,9 +102,7 @@ class LoadTaskTest(parameterized.TestCase):
   def test_auto_falls_back_to_digits_and_says_so(self, options, partition, used):
     self._emnist_is(cached=False)
     with self.assertLogs(level="WARNING") as logged:
-      task = registry.load_task(
-          dataset="auto", data_dir=self._folder, num_clients=10, **options
-      )
+      task = registry.load_task(dataset="auto", data_dir=self._folder, num_clients=10, **options)
     self.assertEqual((task.name, task.partition), ("digits", partition))
     self.assertEqual(task.partition_options, used)
     self.assertIn("/cache/emnist_all.sqlite", task.fallback_reason)
@@ -115,9 +111,7 @@ class LoadTaskTest(parameterized.TestCase):
     self.assertIn(task.fallback_reason, warning)
     self.assertIn(warning, logged.output[0])
 
-  @parameterized.parameters(
-      {"dataset": "auto", "partition": "natural"}, {"dataset": "emnist"}
-  )
+  @parameterized.parameters({"dataset": "auto", "partition": "natural"}, {"dataset": "emnist"})
   def test_who_asks_for_emnist_gets_nothing_else(self, **options):
     refused = urllib.error.URLError(ConnectionRefusedError("refused"))
     with mock.patch.object(emnist, "_download", side_effect=refused) as download:
@@ -152,17 +146,6 @@ class LoadTaskTest(parameterized.TestCase):
     registry.check_options("digits", partition="permuted_labels", num_groups=150)
     with self.assertRaisesRegex(ValueError, "^`num_clients`"):
       registry.check_options("digits", "permuted_labels", num_clients=100, num_groups=150)
-
-
-class ImportTest(absltest.TestCase):
-
-  def test_does_not_import_tensorflow(self):
-    program = (
-        "import sys; from fl_clustering.tasks import registry; "
-        "sys.exit(any(name.split('.')[0].startswith('tensorflow') for name in sys.modules))"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 if __name__ == "__main__":

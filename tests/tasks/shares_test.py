@@ -68,11 +68,6 @@ class TopUpTest(parameterized.TestCase):
       for found, share in zip(full, expected):
         self.assertIn(share, (None, found))
 
-  def test_as_few_examples_as_there_may_be(self):
-    full = _top_up([], [], list(range(10)), [], [])
-    self.assertEqual([len(share) for share in full], [2] * 5)
-    self.assertCountEqual(sum(full, []), range(10))
-
   def test_draws_the_label_by_what_there_is_to_spare(self):
     # Nine of ten spare examples have label 1.  Over 400 seeds, its count is within
     # 5 standard deviations (6 each) of 360 but for one suite in a million.

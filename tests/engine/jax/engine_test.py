@@ -3,8 +3,6 @@
 import dataclasses
 import subprocess
 import sys
-import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -14,22 +12,22 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import randomness
-from fl_clustering import runtime
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine as tff_engine
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method as method_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
+from tests import local_runtime
 from tests import own_tasks
 from tests import small_task
 from tests.engine.tff import numpy_sgd
+from tests.engine.tff import small_engine
 
 _RATE, _SEED = 0.1, 3
 # More than any client has, so that no order is drawn.
@@ -39,16 +37,7 @@ _EVERYONE = np.arange(5)
 _CLUSTERS = letters.clusters("abd", "bce", "c")
 _ROUND = participation.Round(2, letters.clients("abde"), 2)
 
-_folder = None
-
-
-def setUpModule():
-  global _folder
-  folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
-  _folder = folder.name
+setUpModule = local_runtime.use
 
 
 def _task(model="logistic"):
@@ -56,9 +45,7 @@ def _task(model="logistic"):
 
 
 def _of_tff(task):
-  return tff_engine.Engine(
-      task, _folder, client_update.LocalTraining(_ALL_EXAMPLES, _RATE), _SEED
-  )
+  return small_engine.engine(task, client_update.LocalTraining(_ALL_EXAMPLES, _RATE), _SEED)
 
 
 def _of_jax(task, batch_size=_ALL_EXAMPLES, rate=_RATE, **more):
@@ -66,8 +53,7 @@ def _of_jax(task, batch_size=_ALL_EXAMPLES, rate=_RATE, **more):
 
 
 def _vectors(task, num_models=3):
-  drawn = [task.model.initial_parameters(np.random.default_rng(k)) for k in range(num_models)]
-  return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
+  return small_engine.vectors(task, num_models)
 
 
 class EqualEnginesTest(parameterized.TestCase):
@@ -155,9 +141,7 @@ class EqualEnginesTest(parameterized.TestCase):
         theirs.confusions(_vectors(task, 1), [theirs.validated], "validation"),
     )
 
-  @parameterized.parameters(
-      name for name, row in {**registry.METHODS}.items() if not row.only_tff
-  )
+  @parameterized.parameters(name for name, row in {**registry.METHODS}.items() if not row.only_tff)
   def test_a_round_of_every_method(self, name):
     task = _task()
     config = config_lib.ThreePhaseConfig.for_task(
@@ -239,9 +223,7 @@ class OwnNumbersTest(parameterized.TestCase):
     for other in found.values():
       np.testing.assert_allclose(other, found[4], atol=1e-7)
     alone, _ = _of_jax(task, 20).train_each(vectors[:1], letters.clients("b"), _ROUND)
-    together, _ = _of_jax(task, 20).train_each(
-        vectors[[1, 0, 2]], letters.clients("dba"), _ROUND
-    )
+    together, _ = _of_jax(task, 20).train_each(vectors[[1, 0, 2]], letters.clients("dba"), _ROUND)
     np.testing.assert_allclose(together[1], alone[0], atol=1e-7)
 
   def test_rounds_and_seeds_draw_their_own_numbers(self):

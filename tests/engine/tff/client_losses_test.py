@@ -1,26 +1,21 @@
 import dataclasses
-import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_losses
+from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import heads
 from fl_clustering.tasks import federated_task
+from tests import local_runtime
 from tests import small_task
+from tests.engine.tff import small_engine
 from tests.engine.tff import small_messages
+
 # All clients.
 _ALL = np.arange(7)
-
-# One of each for the whole file: a worker takes a second to start.
-_task = None
-_files = None
-
 
 def _with_odd_clients(task):
   """Returns the task with a client of two batches and one of a single example."""
@@ -29,39 +24,25 @@ def _with_odd_clients(task):
   return dataclasses.replace(task, clients=(*task.clients, big, one))
 
 
-def setUpModule():
-  global _task, _files
-  _task = _with_odd_clients(small_task.small_task())
-  folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
-  _files = client_files.write_client_files(_task, folder.name)
+_TASK = _with_odd_clients(small_task.small_task())
+_FILES = small_engine.files(_TASK)
+
+setUpModule = local_runtime.use
 
 
 def _vectors(num_models):
-  vectors = []
-  for seed in range(num_models):
-    parameters = _task.model.initial_parameters(np.random.default_rng(seed))
-    vectors.append(np.concatenate([2 * p.ravel() for p in parameters]))
-  return np.stack(vectors)
+  return 2 * small_engine.vectors(_TASK, num_models)
 
 
 def _losses(vectors, clients, task=None):
-  return client_losses.losses((task or _task).model, _files, vectors, clients)
+  return client_losses.losses((task or _TASK).model, _FILES, vectors, clients)
 
 
 def _mean_cross_entropy(vector, examples):
   """Returns a model's mean cross-entropy, from its logits in NumPy."""
-  sizes = [int(np.prod(shape)) for shape in _task.model.parameter_shapes.values()]
-  parameters = [
-      tf.reshape(part, shape)
-      for part, shape in zip(
-          np.split(vector, np.cumsum(sizes)[:-1]), _task.model.parameter_shapes.values()
-      )
-  ]
+  parameters = client_update.unflatten(_TASK.model, vector)
   images = examples.features.astype(np.float32) / 255
-  logits = _task.model.logits(parameters, images, None).numpy().astype(np.float64)
+  logits = _TASK.model.logits(parameters, images, None).numpy().astype(np.float64)
   logits -= logits.max(axis=1, keepdims=True)
   log_sums = np.log(np.exp(logits).sum(axis=1))
   return np.mean(log_sums - logits[np.arange(len(logits)), examples.labels])
@@ -78,7 +59,7 @@ class ClientLossesTest(absltest.TestCase):
     vectors = _vectors(3)
     losses = _losses(vectors, _ALL)
     expected = [
-        [_mean_cross_entropy(vector, client.train) for client in _task.clients]
+        [_mean_cross_entropy(vector, client.train) for client in _TASK.clients]
         for vector in vectors
     ]
     self.assertEqual(losses.dtype, np.float32)
@@ -91,16 +72,13 @@ class ClientLossesTest(absltest.TestCase):
       for i in _ALL:
         alone = _losses(vectors[m : m + 1], _ALL[[i]])
         np.testing.assert_array_equal(alone, together[m : m + 1, i : i + 1])
-
-  def test_columns_follow_the_clients(self):
-    vectors = _vectors(2)
-    together = _losses(vectors, _ALL)
     some = _losses(vectors, np.array([4, 5, 0]))
     np.testing.assert_array_equal(some, together[:, [4, 5, 0]])
+    self.assertEqual(_losses(vectors, _ALL[:0]).shape, (3, 0))
 
   def test_the_order_of_tffs_results_does_not_matter(self):
     expected = _losses(_vectors(2), _ALL)
-    evaluate_all = client_losses.build_losses(_task.model)
+    evaluate_all = client_losses.build_losses(_TASK.model)
     with mock.patch.object(
         client_losses, "build_losses", lambda _: lambda *args: list(evaluate_all(*args))[::-1]
     ):
@@ -110,7 +88,7 @@ class ClientLossesTest(absltest.TestCase):
   def test_messages_of_any_size_give_the_same(self):
     vectors = _vectors(5)
     whole = _losses(vectors, _ALL)
-    evaluate_all = mock.Mock(side_effect=client_losses.build_losses(_task.model))
+    evaluate_all = mock.Mock(side_effect=client_losses.build_losses(_TASK.model))
     with (
         small_messages.limit(2 * vectors[0].nbytes),
         mock.patch.object(client_losses, "build_losses", return_value=evaluate_all),
@@ -128,18 +106,14 @@ class ClientLossesTest(absltest.TestCase):
     np.testing.assert_array_equal(losses[[0, 2]], np.inf)
     np.testing.assert_array_equal(losses[1], expected[1])
 
-  def test_no_clients(self):
-    self.assertEqual(_losses(_vectors(2), _ALL[:0]).shape, (2, 0))
-
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
-    parameters = task.model.initial_parameters(np.random.default_rng(0))
-    vectors = np.stack([np.concatenate([p.ravel() for p in parameters])])
+    vectors = small_engine.vectors(task, 1)
     losses = _losses(vectors, _ALL[:1], task)
-    images = _task.clients[0].train.features.astype(np.float32) / 255
-    logits = task.model.logits(parameters, images, None)
+    images = _TASK.clients[0].train.features.astype(np.float32) / 255
+    logits = task.model.logits(client_update.unflatten(task.model, vectors[0]), images, None)
     expected = tf.keras.losses.sparse_categorical_crossentropy(
-        _task.clients[0].train.labels, logits, from_logits=True
+        _TASK.clients[0].train.labels, logits, from_logits=True
     )
     np.testing.assert_allclose(losses, [[np.mean(expected)]], rtol=1e-5)
 

@@ -1,46 +1,34 @@
-import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_update
+from tests import local_runtime
 from tests import small_task
+from tests.engine.tff import small_engine
 from tests.engine.tff import small_messages
+
 # All clients.
 _ALL = np.arange(5)
+_TASK = small_task.small_task()
+_FILES = small_engine.files(_TASK)
+_VECTOR = np.random.default_rng(0).normal(size=_TASK.num_parameters).astype(np.float32) / 20
 
-# One of each for the whole file: a worker takes a second to start.
-_task = None
-_files = None
-_vector = None
-
-
-def setUpModule():
-  global _task, _files, _vector
-  _task = small_task.small_task()
-  folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
-  _files = client_files.write_client_files(_task, folder.name)
-  _vector = np.random.default_rng(0).normal(size=_task.num_parameters).astype(np.float32) / 20
+setUpModule = local_runtime.use
 
 
 def _moments(clients, by_label=True):
-  return client_moments.moments(_task.model, _files, _vector, clients, by_label)
+  return client_moments.moments(_TASK.model, _FILES, _VECTOR, clients, by_label)
 
 
 def _outputs(client):
   """Returns the model's outputs on a client's training data, float64 of shape (n, 10)."""
   inputs = client_update.model_inputs(tf.constant(client.train.features))
-  parameters = client_update.unflatten(_task.model, tf.constant(_vector))
-  return _task.model.logits(parameters, inputs, None).numpy().astype(np.float64)
+  parameters = client_update.unflatten(_TASK.model, tf.constant(_VECTOR))
+  return _TASK.model.logits(parameters, inputs, None).numpy().astype(np.float64)
 
 
 class SegmentMomentsTest(absltest.TestCase):
@@ -55,7 +43,7 @@ class SegmentMomentsTest(absltest.TestCase):
 class ClientMomentsTest(absltest.TestCase):
 
   def test_equal_numpys(self):
-    for client, found in zip(_task.clients, _moments(_ALL)):
+    for client, found in zip(_TASK.clients, _moments(_ALL)):
       outputs = _outputs(client)
       self.assertEqual((found.shape, found.dtype), ((11, 2, 10), np.float32))
       for moments, rows in (
@@ -69,8 +57,9 @@ class ClientMomentsTest(absltest.TestCase):
 
   def test_without_labels_are_those_over_all(self):
     found = _moments(_ALL, by_label=False)
-    self.assertEqual(found.shape, (len(_task.clients), 1, 2, 10))
+    self.assertEqual(found.shape, (len(_TASK.clients), 1, 2, 10))
     np.testing.assert_allclose(found, _moments(_ALL)[:, :1], rtol=1e-6)
+    self.assertEqual(_moments(_ALL[:0]).shape, (0, 11, 2, 10))
 
   def test_in_batches(self):
     whole = _moments(_ALL)
@@ -82,7 +71,7 @@ class ClientMomentsTest(absltest.TestCase):
 
   def test_messages_of_any_size_give_the_same_in_any_order(self):
     whole = _moments(_ALL)
-    inner = client_moments.build_moments(_task.model, True)
+    inner = client_moments.build_moments(_TASK.model, True)
     find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(2 * 4 * 11 * 2 * 10),
@@ -91,9 +80,6 @@ class ClientMomentsTest(absltest.TestCase):
       parts = _moments(_ALL)
     self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [2, 2, 1])
     np.testing.assert_array_equal(parts, whole)
-
-  def test_no_clients(self):
-    self.assertEqual(_moments(_ALL[:0]).shape, (0, 11, 2, 10))
 
 
 if __name__ == "__main__":

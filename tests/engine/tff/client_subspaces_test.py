@@ -1,6 +1,4 @@
 import dataclasses
-import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -8,19 +6,16 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_subspaces
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from tests import local_runtime
 from tests import small_task
+from tests.engine.tff import small_engine
 from tests.engine.tff import small_messages
+
 # All clients.
 _ALL = np.arange(7)
-
-# One of each for the whole file: a worker takes a second to start.
-_task = None
-_files = None
 
 
 def _with_odd_clients(task):
@@ -39,18 +34,14 @@ def _with_odd_clients(task):
   )
 
 
-def setUpModule():
-  global _task, _files
-  _task = _with_odd_clients(small_task.small_task())
-  folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
-  _files = client_files.write_client_files(_task, folder.name)
+_TASK = _with_odd_clients(small_task.small_task())
+_FILES = small_engine.files(_TASK)
+
+setUpModule = local_runtime.use
 
 
 def _subspaces(clients, num_vectors):
-  return client_subspaces.subspaces(_task.model, _files, clients, num_vectors)
+  return client_subspaces.subspaces(_TASK.model, _FILES, clients, num_vectors)
 
 
 def _columns(examples, label):
@@ -71,9 +62,7 @@ class LeftSingularVectorsTest(parameterized.TestCase):
   )
   def test_equals_numpy(self, shape, num_vectors):
     matrix = np.random.default_rng(0).normal(size=shape)
-    vectors = tf.function(client_subspaces.left_singular_vectors)(
-        tf.constant(matrix), num_vectors
-    )
+    vectors = tf.function(client_subspaces.left_singular_vectors)(tf.constant(matrix), num_vectors)
     np.testing.assert_allclose(vectors, _singular_vectors(matrix, num_vectors), atol=1e-9)
 
   def test_a_negative_largest_component_changes_its_sign(self):
@@ -85,9 +74,7 @@ class LeftSingularVectorsTest(parameterized.TestCase):
   def test_missing_vectors_are_zero(self):
     column = np.array([[3.0], [4.0], [0.0]])
     for matrix in (column, np.hstack([column] * 2), np.hstack([column] * 4)):
-      vectors = tf.function(client_subspaces.left_singular_vectors)(
-          tf.constant(matrix), 3
-      )
+      vectors = tf.function(client_subspaces.left_singular_vectors)(tf.constant(matrix), 3)
       np.testing.assert_allclose(vectors, [[0.6, 0, 0], [0.8, 0, 0], [0, 0, 0]], atol=1e-12)
 
 
@@ -97,7 +84,7 @@ class ClientSubspacesTest(parameterized.TestCase):
   def test_equals_numpys_svd_of_the_training_images(self, num_vectors):
     subspaces = _subspaces(_ALL[:5], num_vectors)
     self.assertLen(subspaces, 5)
-    for client, bases in zip(_task.clients, subspaces):
+    for client, bases in zip(_TASK.clients, subspaces):
       self.assertCountEqual(bases, set(client.train.labels))
       for label, basis in bases.items():
         expected = _singular_vectors(_columns(client.train, label), num_vectors)
@@ -105,6 +92,9 @@ class ClientSubspacesTest(parameterized.TestCase):
         np.testing.assert_allclose(basis, expected, atol=1e-5)
 
   def test_follows_the_clients(self):
+    self.assertEqual(_subspaces((), 2), [])
+    with self.assertRaisesRegex(ValueError, "`num_vectors`"):
+      _subspaces(_ALL, 0)
     whole = _subspaces(_ALL, 2)
     some = _subspaces(_ALL[[4, 1]], 2)
     for bases, expected in zip(some, (whole[4], whole[1])):
@@ -116,14 +106,14 @@ class ClientSubspacesTest(parameterized.TestCase):
     (bases,) = _subspaces(_ALL[[5]], 3)
     self.assertEqual({k: basis.shape for k, basis in bases.items()}, {2: (784, 1), 7: (784, 2)})
     np.testing.assert_allclose(bases[7].T @ bases[7], np.eye(2), atol=1e-6)
-    twins = _columns(_task.clients[5].train, 7)
+    twins = _columns(_TASK.clients[5].train, 7)
     np.testing.assert_allclose(bases[7] @ (bases[7].T @ twins), twins, atol=1e-5)
 
   def test_as_many_vectors_as_there_are_images(self):
     few, many = (_subspaces(_ALL[:1], num)[0] for num in (7, 10**9))
     self.assertCountEqual(many, few)
     for label, basis in many.items():
-      self.assertEqual(basis.shape[1], np.sum(_task.clients[0].train.labels == label))
+      self.assertEqual(basis.shape[1], np.sum(_TASK.clients[0].train.labels == label))
       np.testing.assert_array_equal(basis, few[label])
 
   def test_blank_images_have_no_vectors(self):
@@ -132,7 +122,7 @@ class ClientSubspacesTest(parameterized.TestCase):
 
   def test_messages_of_any_size_give_the_same_in_any_order(self):
     whole = _subspaces(_ALL, 2)
-    inner = client_subspaces.build_subspaces(_task.model)
+    inner = client_subspaces.build_subspaces(_TASK.model)
     find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(3 * 4 * 784 * 10 * 2),
@@ -144,13 +134,6 @@ class ClientSubspacesTest(parameterized.TestCase):
       self.assertCountEqual(bases, expected)
       for label in bases:
         np.testing.assert_array_equal(bases[label], expected[label])
-
-  def test_no_clients(self):
-    self.assertEqual(_subspaces((), 2), [])
-
-  def test_needs_a_vector(self):
-    with self.assertRaisesRegex(ValueError, "`num_vectors` must be an integer >= 1, got 0"):
-      _subspaces(["a"], 0)
 
 
 if __name__ == "__main__":

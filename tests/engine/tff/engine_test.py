@@ -1,51 +1,31 @@
 import dataclasses
-import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering import runtime
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine
 from fl_clustering.engine.tff import heads
 from tests import letters
+from tests import local_runtime
 from tests import small_task
+from tests.engine.tff import small_engine
 
-_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 # All clients.
 _ALL = np.arange(5)
+_TASK = small_task.small_task()
 
-# One of each for the whole file: a worker takes a second to start.
-_task = None
-_folder = None
-
-
-def setUpModule():
-  global _task, _folder
-  _task = small_task.small_task()
-  folder = tempfile.TemporaryDirectory()
-  _folder = folder.name
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
+setUpModule = local_runtime.use
 
 
 def _engine(task=None):
-  return engine.Engine(task or _task, _folder, _OPTIONS, seed=3)
+  return small_engine.engine(task)
 
 
 def _vectors(num_models):
-  return np.stack([
-      np.concatenate([
-          p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))
-      ])
-      for i in range(num_models)
-  ])
+  return small_engine.vectors(_TASK, num_models)
 
 
 class EngineTest(absltest.TestCase):
@@ -77,7 +57,7 @@ class EngineTest(absltest.TestCase):
     view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
     round_ = participation.Round(2, letters.clients("abd"), 1)
     expected, _ = _engine().train_each(np.array(view), letters.clients("dab"), round_)
-    do_all = heads.build_own_models(_task.model, _OPTIONS)
+    do_all = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
     sent = []
 
     def train(models, jobs):
@@ -89,10 +69,10 @@ class EngineTest(absltest.TestCase):
     np.testing.assert_array_equal(trained, expected)
     self.assertEqual([models.shape for models in sent], [vectors.shape])
 
-  def test_training_does_not_build_what_returns_members(self):
-    with mock.patch.object(heads, "build_own_models", side_effect=AssertionError):
-      round_ = participation.Round(1, letters.clients("a"), 1)
-      _engine().train(_vectors(1), letters.clusters("a"), round_)
+  def test_models_are_drawn_anew(self):
+    found = _engine().initial_vectors(3, np.random.default_rng(0))
+    self.assertEqual((found.shape, found.dtype), ((3, _TASK.num_parameters), np.float32))
+    self.assertLen(np.unique(found, axis=0), 3)
 
   def test_training_lowers_the_members_losses(self):
     engine_ = _engine()
@@ -111,7 +91,7 @@ class EngineTest(absltest.TestCase):
     (good,) = _vectors(1)
     vectors = np.stack([good, np.full_like(good, 3e38)])  # Finite, unlike their sums.
     members = letters.clusters("abcde", "b")
-    of_test = "outputs are not finite for the test rows of client 'b'"
+    of_test = "test rows of client 'b'"
     engine_.confusions(vectors, members[:1])
     with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):
       engine_.confusions(vectors, members)
@@ -124,19 +104,9 @@ class EngineTest(absltest.TestCase):
     with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):
       engine_.moments(vectors[1], letters.clients("b"), by_label=True)
 
-  def test_subspaces_are_of_each_clients_labels(self):
-    for client, bases in zip(_task.clients[:2], _engine().subspaces(letters.clients("ab"), 2)):
-      self.assertEqual(
-          {label: basis.shape for label, basis in bases.items()},
-          {
-              label: (784, min(2, np.sum(client.train.labels == label)))
-              for label in set(client.train.labels)
-          },
-      )
-
   def test_new_clients_have_losses_and_subspaces(self):
-    *clients, newcomer = _task.clients
-    task = dataclasses.replace(_task, clients=tuple(clients), new_clients=(newcomer,))
+    *clients, newcomer = _TASK.clients
+    task = dataclasses.replace(_TASK, clients=tuple(clients), new_clients=(newcomer,))
     old, new = _engine(), _engine(task)
     np.testing.assert_array_equal(
         *(one.losses(_vectors(2), letters.clients("ea")) for one in (new, old))
@@ -147,9 +117,7 @@ class EngineTest(absltest.TestCase):
   def test_losses_cost_the_models_down_and_a_number_each_up(self):
     engine_ = _engine()
     engine_.losses(_vectors(3), letters.clients("ae"))
-    self.assertEqual(
-        engine_.cost, cost_lib.Cost(0, 2 * 3 * 4 * _task.num_parameters, 2 * 3 * 4)
-    )
+    self.assertEqual(engine_.cost, cost_lib.Cost(0, 2 * 3 * 4 * _TASK.num_parameters, 2 * 3 * 4))
 
   def test_models_that_clients_have_are_not_sent_again(self):
     engine_, round_ = _engine(), participation.Round(1, letters.clients("ae"), 1)
@@ -160,15 +128,15 @@ class EngineTest(absltest.TestCase):
   def test_moments_cost_the_model_down_and_the_numbers_up(self):
     engine_ = _engine()
     engine_.moments(_vectors(1)[0], letters.clients("be"), by_label=False)
-    down = 2 * 4 * _task.num_parameters
+    down = 2 * 4 * _TASK.num_parameters
     self.assertEqual(engine_.cost, cost_lib.Cost(0, down, 2 * 2 * 10 * 4))
     engine_.moments(_vectors(1)[0], letters.clients("b"), by_label=True)
     # Nothing is sent for a label that the client doesn't have.
-    num_labels = len(set(_task.clients[1].train.labels))
+    num_labels = len(set(_TASK.clients[1].train.labels))
     up = (1 + num_labels) * 2 * 10 * 4
     self.assertLess(num_labels, 10)
     self.assertEqual(
-        engine_.cost, cost_lib.Cost(0, down + 4 * _task.num_parameters, 2 * 2 * 10 * 4 + up)
+        engine_.cost, cost_lib.Cost(0, down + 4 * _TASK.num_parameters, 2 * 2 * 10 * 4 + up)
     )
 
   def test_subspaces_cost_the_vectors_up(self):

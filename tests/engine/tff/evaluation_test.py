@@ -14,9 +14,7 @@ class ConfusionsTest(absltest.TestCase):
     rng = np.random.default_rng(2)
     labels, logits = rng.integers(3, size=20), rng.normal(size=(20, 3)).astype(np.float32)
     files = np.repeat([0, 1], [8, 12]).astype(np.int32)
-    found = evaluation.confusions_of_logits(
-        labels.astype(np.int32), logits, files, 2, 3
-    ).numpy()
+    found = evaluation.confusions_of_logits(labels.astype(np.int32), logits, files, 2, 3).numpy()
     for k in (0, 1):
       rows = files == k
       np.testing.assert_array_equal(
@@ -34,9 +32,7 @@ class ConfusionsTest(absltest.TestCase):
     files = np.arange(6, dtype=np.int32)
     labels = np.array([0, 0, 1, 2, 0, 0], np.int32)
     found = evaluation.confusions_of_logits(labels, logits, files, 7, 3)
-    self.assertEqual(
-        evaluation.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True]
-    )
+    self.assertEqual(evaluation.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,3 @@
-import tempfile
-import unittest
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -8,69 +5,46 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering import runtime
 from fl_clustering.engine import divergence
 from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine
 from fl_clustering.engine.tff import federated_training
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
+from tests import local_runtime
 from tests import small_task
+from tests.engine.tff import small_engine
 
-_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
 _SEED = 5
 # All clients.
 _ALL = np.arange(5)
+_TASK = small_task.small_task()
+_FILES = small_engine.files(_TASK)
 
-# One of each for the whole file: a worker takes a second to start.
-_task = None
-_files = None
-_folder = None
-
-
-def setUpModule():
-  global _task, _files, _folder
-  _task = small_task.small_task("cnn_small")
-  folder = tempfile.TemporaryDirectory()
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
-  unittest.addModuleCleanup(folder.cleanup)
-  _folder = folder.name
-  _files = client_files.write_client_files(_task, _folder)
+setUpModule = local_runtime.use
 
 
-def _start_vector():
-  parameters = _task.model.initial_parameters(np.random.default_rng(0))
-  return np.concatenate([p.ravel() for p in parameters])
-
-
-def _fedavg(aggregator=None, options=_OPTIONS, seed=_SEED):
+def _fedavg(aggregator=None, options=small_engine.OPTIONS, seed=_SEED):
   if aggregator is None:
-    return fedavg_lib.FedAvg(engine.Engine(_task, _folder, options, seed))
-  return federated_training.FedAvg(_task, _files, options, aggregator, seed)
+    return fedavg_lib.FedAvg(small_engine.engine(options=options, seed=seed))
+  return federated_training.FedAvg(_TASK, _FILES, options, aggregator, seed)
 
 
-def _train_eagerly(client, vector, seed, num_epochs):
+def _train_eagerly(model, client, vector, seed, num_epochs):
   """Trains one client step by step, without any of the engine."""
-  parameters = [
-      tf.Variable(p) for p in client_update.unflatten(_task.model, vector)
-  ]
+  parameters = [tf.Variable(p) for p in client_update.unflatten(model, vector)]
   images = client.train.features.astype(np.float32) / 255
   labels = client.train.labels.astype(np.int32)
-  optimizer = tf.keras.optimizers.SGD(_OPTIONS.learning_rate)
+  optimizer = tf.keras.optimizers.SGD(small_engine.OPTIONS.learning_rate)
   for epoch in range(num_epochs):
     epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
-    order = tf.random.experimental.stateless_shuffle(
-        tf.range(len(labels)), epoch_seed
-    ).numpy()
+    order = tf.random.experimental.stateless_shuffle(tf.range(len(labels)), epoch_seed).numpy()
     losses = []
-    for start in range(0, len(labels), _OPTIONS.batch_size):
-      batch = order[start : start + _OPTIONS.batch_size]
+    for start in range(0, len(labels), small_engine.OPTIONS.batch_size):
+      batch = order[start : start + small_engine.OPTIONS.batch_size]
       with tf.GradientTape() as tape:
-        logits = _task.model.logits([p.value() for p in parameters], images[batch], None)
+        logits = model.logits([p.value() for p in parameters], images[batch], None)
         loss = tf.keras.losses.sparse_categorical_crossentropy(
             labels[batch], logits, from_logits=True
         )
@@ -82,44 +56,40 @@ def _train_eagerly(client, vector, seed, num_epochs):
 
 class ClientUpdateTest(parameterized.TestCase):
 
-  @parameterized.product(client=[0, 1, 4], num_epochs=[1, 3])
+  @parameterized.parameters((0, 1), (1, 3), (4, 1), (4, 3))
   def test_equals_training_step_by_step(self, client, num_epochs):
-    client = _task.clients[client]
-    update = client_update.build_client_update(_task.model, _OPTIONS)
-    vector, seed = _start_vector(), tf.constant([3, 4])
+    task = small_task.small_task("cnn_small")
+    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    (vector,), seed = small_engine.vectors(task, 1), tf.constant([3, 4])
+    # Files of digits are the same for all models.
     trained, loss, num_examples = update(
-        client_update.unflatten(_task.model, vector),
-        _files.train[_task.clients.index(client)].path,
-        seed,
-        num_epochs,
+        client_update.unflatten(task.model, vector), _FILES.train[client].path, seed, num_epochs
     )
-    expected, expected_loss = _train_eagerly(client, vector, seed, num_epochs)
-    np.testing.assert_allclose(
-        client_update.flatten(trained), expected, atol=2e-6
-    )
+    client = task.clients[client]
+    expected, expected_loss = _train_eagerly(task.model, client, vector, seed, num_epochs)
+    np.testing.assert_allclose(client_update.flatten(trained), expected, atol=2e-6)
     self.assertAlmostEqual(float(loss), expected_loss, places=4)
     self.assertEqual(num_examples, len(client.train))
 
   def test_the_largest_batch_is_all_examples(self):
-    num_examples = len(_task.clients[4].train)
-    parameters = client_update.unflatten(_task.model, _start_vector())
+    num_examples = len(_TASK.clients[4].train)
+    (vector,) = small_engine.vectors(_TASK, 1)
+    found = []
     # The largest that a configuration accepts.
     for batch_size in (num_examples, 2**30):
-      options = client_update.LocalTraining(batch_size, _OPTIONS.learning_rate)
-      update = client_update.build_client_update(_task.model, options)
-      trained, _, _ = update(parameters, _files.train[4].path, tf.constant([3, 4]), 1)
-      if batch_size == num_examples:
-        expected = client_update.flatten(trained)
-    self.assertGreater(np.abs(expected - _start_vector()).max(), 1e-4)
-    np.testing.assert_array_equal(client_update.flatten(trained), expected)
+      options = client_update.LocalTraining(batch_size, 0.1)
+      update = client_update.build_client_update(_TASK.model, options)
+      parameters = client_update.unflatten(_TASK.model, vector)
+      trained, _, _ = update(parameters, _FILES.train[4].path, tf.constant([3, 4]), 1)
+      found.append(client_update.flatten(trained))
+    self.assertGreater(np.abs(found[0] - vector).max(), 1e-4)
+    np.testing.assert_array_equal(*found)
 
   def test_dropout_depends_on_the_seed_alone(self):
     task = small_task.small_task("cnn")
-    update = client_update.build_client_update(task.model, _OPTIONS)
-    parameters = [
-        tf.constant(p) for p in task.model.initial_parameters(np.random.default_rng(0))
-    ]
-    path = _files.train[1].path
+    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    (vector,) = small_engine.vectors(task, 1)
+    parameters, path = client_update.unflatten(task.model, vector), _FILES.train[1].path
     runs = [
         client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])
         for seed in ([1, 2], [1, 2], [1, 3])
@@ -135,9 +105,9 @@ class FedAvgTest(absltest.TestCase):
     start = fedavg.initialize()
     after, losses = fedavg.next(start, participation.Round(3, _ALL, 1))
     (found,), expected, total = letters.losses([losses]), 0, 0
-    for client in _task.clients:
+    for client in _TASK.clients:
       seed = randomness.stateless_seed(_SEED, "local_training", 3, client.client_id)
-      trained, loss = _train_eagerly(client, start.vector, seed, 1)
+      trained, loss = _train_eagerly(_TASK.model, client, start.vector, seed, 1)
       self.assertAlmostEqual(found[client.client_id], loss, places=4)
       expected += len(client.train) * trained
       total += len(client.train)
@@ -170,20 +140,18 @@ class FedAvgTest(absltest.TestCase):
     self.assertGreater(np.abs(results[0] - results[2]).max(), 1e-4)
 
   def test_divergence_names_round_and_client(self):
-    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
-    fedavg = _fedavg(options=options)
-    with self.assertRaisesRegex(
-        divergence.TrainingDiverged, "round 7, client '[a-e]'"
-    ):
+    fedavg = _fedavg(options=small_engine.DIVERGING)
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 7, client '[a-e]'"):
       fedavg.next(fedavg.initialize(), participation.Round(7, _ALL, 2))
 
   def test_divergence_of_protected_clients_tells_nothing(self):
-    options = client_update.LocalTraining(batch_size=2, learning_rate=1e30)
     config = config_lib.ThreePhaseConfig(
-        aggregator="dp", num_clients=len(_task.clients), noise_multiplier=1e-3
+        aggregator="dp", num_clients=len(_TASK.clients), noise_multiplier=1e-3
     )
     aggregator = config.build_aggregator().build(config.num_clients)
-    fedavg = federated_training.FedAvg(_task, _files, options, aggregator, 0, is_private=True)
+    fedavg = federated_training.FedAvg(
+        _TASK, _FILES, small_engine.DIVERGING, aggregator, 0, is_private=True
+    )
     start = fedavg.initialize()
     after, _ = fedavg.next(start, participation.Round(7, _ALL, 2))
     # Nothing but noise of 1e-3 is left of the updates.

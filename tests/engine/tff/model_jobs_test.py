@@ -1,6 +1,7 @@
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import runtime
@@ -8,39 +9,27 @@ from fl_clustering.engine.tff import model_jobs
 from tests.engine.tff import small_messages
 
 
-def _batches(limit, *args):
-  with small_messages.limit(4 * limit):
-    return [(part.start, part.stop) for part in model_jobs.batches(*args)]
+class BatchesTest(parameterized.TestCase):
 
-
-class BatchesTest(absltest.TestCase):
-
-  def test_as_many_items_as_fit(self):
-    self.assertEqual(_batches(10, [4, 6, 1, 9, 10]), [(0, 2), (2, 4), (4, 5)])
-
-  def test_an_item_that_fits_nowhere_is_alone(self):
-    self.assertEqual(_batches(10, [3, 11, 3]), [(0, 1), (1, 2), (2, 3)])
-
-  def test_nothing(self):
-    self.assertEqual(_batches(10, []), [])
-
-  def test_a_model_is_sent_once_in_a_batch(self):
-    self.assertEqual(_batches(10, [1, 1, 1, 1], [[0]] * 4, 6), [(0, 4)])
-    self.assertEqual(
-        _batches(10, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 1), (1, 2), (2, 3), (3, 4)]
-    )
-    self.assertEqual(_batches(12, [1, 1, 1, 1], [[0], [1]] * 2, 6), [(0, 4)])
-
-  def test_an_item_may_have_several_models(self):
-    self.assertEqual(_batches(12, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 2), (2, 3)])
-    self.assertEqual(_batches(18, [1, 1, 1], [[0, 1], [1, 0], [2]], 6), [(0, 3)])
-
-  def test_models_and_results_are_in_messages_of_their_own(self):
-    self.assertEqual(_batches(12, [6, 6, 6, 6], [[0], [1]] * 2, 6), [(0, 2), (2, 4)])
-
-  def test_a_model_that_fits_no_message_is_sent_once(self):
-    self.assertEqual(_batches(5, [1, 1, 1], [[0]] * 3, 6), [(0, 3)])
-    self.assertEqual(_batches(5, [1, 1, 1], [[0], [1], [1]], 6), [(0, 1), (1, 3)])
+  @parameterized.parameters(
+      (10, [(0, 2), (2, 4), (4, 5)], [4, 6, 1, 9, 10]), (10, [], []),
+      # An item that fits nowhere is alone.
+      (10, [(0, 1), (1, 2), (2, 3)], [3, 11, 3]),
+      # A model of six numbers is sent once in a batch.
+      (10, [(0, 4)], [1, 1, 1, 1], [[0]] * 4, 6),
+      (10, [(0, 1), (1, 2), (2, 3), (3, 4)], [1, 1, 1, 1], [[0], [1]] * 2, 6),
+      (12, [(0, 4)], [1, 1, 1, 1], [[0], [1]] * 2, 6),
+      (12, [(0, 2), (2, 3)], [1, 1, 1], [[0, 1], [1, 0], [2]], 6),
+      (18, [(0, 3)], [1, 1, 1], [[0, 1], [1, 0], [2]], 6),
+      # Models and results are in messages of their own.
+      (12, [(0, 2), (2, 4)], [6, 6, 6, 6], [[0], [1]] * 2, 6),
+      # A model that fits no message is sent once.
+      (5, [(0, 3)], [1, 1, 1], [[0]] * 3, 6), (5, [(0, 1), (1, 3)], [1, 1, 1], [[0], [1], [1]], 6),
+  )
+  def test_hold_as_many_items_as_fit(self, limit, expected, *args):
+    with small_messages.limit(4 * limit):
+      found = [(part.start, part.stop) for part in model_jobs.batches(*args)]
+    self.assertEqual(found, expected)
 
   def test_large_models_are_sent_to_all_cores(self):
     megabyte = 2**18  # Numbers of float32.
@@ -87,9 +76,7 @@ class ResultsTest(absltest.TestCase):
     for limit in (4, 6, 100):
       self.assertEqual(self._results(models, jobs, limit), [110, 102])
     self._results(models, jobs, 4)
-    self.assertEqual(
-        [sent[:, 0].tolist() for sent, _ in self.sent], [[10, 100], [1, 100]]
-    )
+    self.assertEqual([sent[:, 0].tolist() for sent, _ in self.sent], [[10, 100], [1, 100]])
 
   def test_a_view_of_one_model_is_sent_as_one(self):
     models = np.broadcast_to(np.float32([3, 4]), (5, 2))

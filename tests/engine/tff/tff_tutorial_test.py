@@ -14,8 +14,6 @@ by night, where the tutorial's own program gives the same curve, and on EMNIST i
 import collections
 import dataclasses
 import os
-import tempfile
-import unittest
 
 from absl import flags
 from absl import logging
@@ -24,18 +22,18 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import randomness
-from fl_clustering import runtime
 from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
 from fl_clustering.tasks import registry
+from tests import local_runtime
 from tests import nightly
+from tests.engine.tff import numpy_sgd
+from tests.engine.tff import small_engine
 
 _EMNIST_DIR = flags.DEFINE_string(
     "emnist_dir", os.path.expanduser("~/.tff"), f"Folder with {emnist.FILE_NAME}.")
@@ -51,10 +49,7 @@ _TUTORIAL = (0.1235, 0.1401, 0.1591, 0.1786, 0.2010, 0.2235, 0.2479, 0.2716, 0.2
 # are up to .013 apart.  With ink as 1 the accuracy would be above .4 in the first round.
 _TOLERANCE = 0.03
 
-
-def setUpModule():
-  local = runtime.LocalRuntime()
-  unittest.addModuleCleanup(local.close)
+setUpModule = local_runtime.use
 
 
 def _zeros(parameter_shapes, rng):
@@ -92,9 +87,7 @@ def _tutorial_data_set(client, seed):
 
 def _tutorial_accuracies(task, seed):
   """Returns the accuracy in training of every round of the tutorial's own program."""
-  data_sets = [
-      _tutorial_data_set(client, seed + i) for i, client in enumerate(task.clients)
-  ]
+  data_sets = [_tutorial_data_set(client, seed + i) for i, client in enumerate(task.clients)]
 
   def model_fn():
     dense = tf.keras.layers.Dense(10, kernel_initializer="zeros", input_shape=(28 * 28,))
@@ -119,50 +112,32 @@ def _shown(accuracies):
   return " ".join(f"{value:.3f}" for value in accuracies)
 
 
-def _batches(client, round_number):
-  """Yields a client's (inputs, labels) in the engine's order."""
-  seed = randomness.stateless_seed(_SEED, "local_training", round_number, client.client_id)
-  inputs = client.train.features.reshape(len(client.train), -1) / 255.0
-  for epoch in range(_NUM_EPOCHS):
-    order = tf.random.experimental.stateless_shuffle(
-        tf.range(len(inputs)), tf.random.experimental.stateless_fold_in(seed, epoch)
-    ).numpy()
-    for start in range(0, len(order), _OPTIONS.batch_size):
-      batch = order[start : start + _OPTIONS.batch_size]
-      yield inputs[batch], client.train.labels[batch]
-
-
-def _train_plainly(weights, client, round_number):
-  """Returns a client's weights, with the bias as last row, and how often it was right."""
+def _train_plainly(vector, client, round_number):
+  """Returns a client's model, with the bias at its end, and how often it was right."""
   num_right = 0
-  for inputs, labels in _batches(client, round_number):
-    inputs = np.column_stack([inputs, np.ones(len(inputs))])
-    logits = inputs @ weights
+  for _, inputs, labels in numpy_sgd.batches(
+      client, round_number, _NUM_EPOCHS, _SEED, _OPTIONS.batch_size
+  ):
+    logits = inputs @ vector[:-10].reshape(-1, 10) + vector[-10:]
     num_right += np.sum(logits.argmax(axis=1) == labels)
-    errors = np.exp(logits - logits.max(axis=1, keepdims=True))
-    errors /= errors.sum(axis=1, keepdims=True)
-    errors[np.arange(len(labels)), labels] -= 1
-    weights = weights - _OPTIONS.learning_rate * inputs.T @ errors / len(labels)
-  return weights, num_right
+    vector = vector - _OPTIONS.learning_rate * numpy_sgd.gradient(vector, inputs, labels)
+  return vector, num_right
 
 
 class TutorialTest(absltest.TestCase):
 
   def _accuracies(self, task):
     """Returns the accuracy in training of every round; the engine's models must be NumPy's."""
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    fedavg = fedavg_lib.FedAvg(engine.Engine(task, folder, _OPTIONS, _SEED))
+    fedavg = fedavg_lib.FedAvg(small_engine.engine(task, _OPTIONS, _SEED))
     state = fedavg.initialize()
-    weights = np.zeros((28 * 28 + 1, 10))
+    vector = np.zeros(task.num_parameters)
     sizes = [len(client.train) for client in task.clients]
     accuracies = []
     for number in range(1, _NUM_ROUNDS + 1):
       state, _ = fedavg.next(state, participation.Round(number, np.arange(len(sizes)), _NUM_EPOCHS))
-      trained, num_right = zip(
-          *(_train_plainly(weights, client, number) for client in task.clients)
-      )
-      weights = np.average(trained, axis=0, weights=sizes)
-      np.testing.assert_allclose(state.vector, weights.ravel(), atol=1e-4)
+      trained, num_right = zip(*(_train_plainly(vector, one, number) for one in task.clients))
+      vector = np.average(trained, axis=0, weights=sizes)
+      np.testing.assert_allclose(state.vector, vector, atol=1e-4)
       accuracies.append(sum(num_right) / (_NUM_EPOCHS * sum(sizes)))
     return accuracies
 
@@ -187,9 +162,7 @@ class TutorialTest(absltest.TestCase):
     task = _task(
         {client.client_id: _as_in_the_source(client.train) for client in writers[:_NUM_CLIENTS]}
     )
-    np.testing.assert_allclose(
-        self._accuracies(task), _TUTORIAL, rtol=0, atol=_TOLERANCE
-    )
+    np.testing.assert_allclose(self._accuracies(task), _TUTORIAL, rtol=0, atol=_TOLERANCE)
 
 
 if __name__ == "__main__":

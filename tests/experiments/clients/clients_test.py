@@ -10,15 +10,11 @@ from unittest import mock
 import zipfile
 
 from absl.testing import absltest
-from absl.testing import flagsaver
 import numpy as np
 
-from clustering_basics import atomic_file
-from experiment_shell import launch
 from experiments.clients import activity
 from experiments.clients import downloads
 from experiments.clients import hospitals
-from experiments import get_clients
 
 
 def _recording(labels, signal):
@@ -57,16 +53,6 @@ class ActivityTest(absltest.TestCase):
       unpickler.return_value.load.return_value = people
       return function(b"")
 
-  def test_the_last_recording_is_for_testing(self):
-    files = self._files(activity.files)
-    self.assertEqual(list(files), ["person_07.csv"])
-    header, *lines = files["person_07.csv"].decode().splitlines()
-    self.assertEndsWith(header, "gyro-z change,activity,part")
-    ends = [line.rsplit(",", 2)[1:] for line in lines]
-    self.assertEqual(
-        ends, [["sitting", "train"], ["standing", "train"], ["lying", "test"]]
-    )
-
   def test_a_file_per_sensor(self):
     files = self._files(activity.view_files)
     self.assertEqual(list(files), [
@@ -104,31 +90,9 @@ class DownloadsTest(absltest.TestCase):
     self.url = f"file://{path}"
     self.sha256 = hashlib.sha256(b"content").hexdigest()
 
-  def test_the_file(self):
-    self.assertEqual(downloads.download(self.url, self.sha256), b"content")
-
   def test_another_file_is_refused(self):
     with self.assertRaisesRegex(downloads.DownloadFailed, f"SHA-256 {self.sha256}"):
       downloads.download(self.url, "0" * 64)
-
-  def test_no_file(self):
-    with self.assertRaisesRegex(downloads.DownloadFailed, "can't be downloaded: "):
-      downloads.download(f"{self.url}.not", self.sha256)
-
-
-class ProgramTest(absltest.TestCase):
-
-  def test_a_full_disk_can_not_be_resumed_from(self):
-    source = get_clients.Source("", "", lambda _: {"a.csv": b"1"}, "")
-    with (
-        flagsaver.flagsaver(dataset="hospitals", output_dir=self.create_tempdir().full_path),
-        mock.patch.dict(get_clients.DATASETS, hospitals=source),
-        mock.patch.object(downloads, "download"),
-        mock.patch.object(atomic_file, "atomic_path", side_effect=OSError("no space")),
-        self.assertRaises(launch.RunFailed) as raised,
-    ):
-      get_clients.main()
-    self.assertEqual(str(raised.exception), "no space.")
 
 
 if __name__ == "__main__":

@@ -6,15 +6,12 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.grouping_study import cells
 from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
-from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
-from fl_clustering.tasks import partition
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import run as run_lib
@@ -95,20 +92,6 @@ class CellsTest(parameterized.TestCase):
     )
     self.assertEqual([cell["fold"] for cell in cells.cells(self.config)], [0, 0])
 
-  def test_scores_of_a_cell(self):
-    rows = self._measure()["results"]
-
-    found = {(row["method"], row["metric"]): row["value"] for row in rows}
-    self.assertLen(found, 3 * len(cells.SCORES))
-    of_kmeans = {metric: found["kmeans", metric] for metric in cells.SCORES}
-    self.assertEqual(of_kmeans["accuracy"], (7 / 8 + 5 / 8) / 2)
-    self.assertEqual(of_kmeans["global_weighted_accuracy"], 5 / 8)
-    self.assertEqual(of_kmeans["validation_accuracy"], 2 / 5)
-    self.assertEqual((of_kmeans["num_clusters"], of_kmeans["adjusted_rand_index"]), (2, 0.5))
-    self.assertEqual((of_kmeans["client_steps"], of_kmeans["bytes_up"]), (16, 150))
-    self.assertIsNone(of_kmeans["purity"])
-    self.assertEqual(found["pretrain", "global_accuracy"], 7 / 8)
-
   def test_tff_starts_for_its_engine_alone(self):
     for engine in ("tff", "jax"):
       self.config = sample_study.config(
@@ -127,32 +110,6 @@ class CellsTest(parameterized.TestCase):
 
     self.assertEqual((problem["method"], problem["problem"]), ("ifca", "nan, in round 1"))
     self.assertCountEqual(run.call_args.args[-1], [divergence.TrainingDiverged, MemoryError])
-
-  def test_costs_of_rounds_include_what_came_before(self):
-    rounds = {
-        (row["method"], row["round"], row["metric"]): row["value"]
-        for row in self._measure()["rounds"]
-    }
-
-    for method, number, steps, size in (
-        ("pretrain", 1, 3, 60), ("kmeans", 1, 12, 230), ("kmeans", 2, 16, 310)
-    ):
-      self.assertEqual(rounds[method, number, "client_steps"], steps)
-      self.assertEqual(rounds[method, number, "bytes"], size)
-    self.assertEqual(rounds["kmeans", 2, "accuracy"], 0.2)
-    self.assertNotIn("ifca", {method for method, _, _ in rounds})
-
-  def test_checkpoints_stay_until_a_cell_is_measured(self):
-    def stopped(*arguments):
-      _run(*arguments)
-      raise KeyboardInterrupt
-
-    with self.assertRaises(KeyboardInterrupt):
-      self._measure(stopped)
-    self.assertEqual(self._checkpoints(), ["iid-seed1-fold0"])
-
-    self._measure()
-    self.assertEmpty(self._checkpoints())
 
   def test_checkpoints_that_can_not_be_read_are_made_again(self):
     path = os.path.join(self.folder, "checkpoints", "iid-seed1-fold0", "damaged")
@@ -173,29 +130,8 @@ class CellsTest(parameterized.TestCase):
     with self.assertRaises(cells.EXPERIMENT.failures):
       self._measure(mock.Mock(side_effect=error))
 
-  @parameterized.parameters(
-      partition.TooFewExamples("`num_clients` must be less"), OSError("no such folder"),
-  )
-  def test_data_that_can_not_be_loaded_are_a_cell_that_fails(self, error):
-    self.load_task.side_effect = error
-
-    with self.assertRaisesRegex(launch.InputError, str(error)):
-      self._measure()
-    self.assertIn(launch.InputError, cells.EXPERIMENT.failures)
-
 
 class LoadTest(parameterized.TestCase):
-
-  def test_processes_import_the_modules_of_methods_of_others(self):
-    with (
-        mock.patch.object(cells, "load_task", return_value=mock.MagicMock(row_digests=None)),
-        mock.patch.object(method_registry, "modules_of_others", return_value=["mine"]),
-    ):
-      inputs = cells.EXPERIMENT.load(
-          sample_study.config(("iid",)), None, data_dir=None, num_cores=1
-      )
-    self.assertEqual(inputs.processes.modules, ["mine"])
-    self.assertEqual(inputs.processes.variables["OMP_NUM_THREADS"], "1")
 
   @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
   def test_folds_count_from_one(self, num_folds, fold, expected):
@@ -204,6 +140,39 @@ class LoadTest(parameterized.TestCase):
       cells.load_task(study, None, "iid", 0, fold)
 
     self.assertEqual(load.call_args.args[-1], expected)
+
+
+class StudyConfigTest(parameterized.TestCase):
+
+  def test_a_run_has_its_settings_and_its_seed(self):
+    study = sample_study.config(("rotated",), num_seeds=2)
+
+    run = study.run_config("rotated", 1)
+
+    self.assertEqual((run.partition, run.num_groups, run.seed), ("rotated", 4, 1))
+    self.assertEqual(run.methods, study.run.methods)
+
+  def test_json_has_the_studys_settings_and_those_of_all_runs(self):
+    found = sample_study.config(num_folds=3, ifca_start="perturbed").to_json()
+
+    self.assertEqual((found["num_folds"], found["ifca_start"]), (3, "perturbed"))
+    self.assertNotIn("partition", found)
+
+  @parameterized.named_parameters(
+      ("unknown", {"settings": ("sorted",)}, "settings"),
+      ("twice", {"settings": ("iid", "iid")}, "settings"),
+      ("none", {"settings": ()}, "settings"),
+      ("no_seeds", {"num_seeds": 0}, "num_seeds"),
+      ("one_fold", {"num_folds": 1}, "num_folds"),
+      ("decided", {"partition": "iid"}, "partition"),
+      ("unnamed", {"dataset": "auto"}, "dataset"),
+      ("repeats", {"control_repeats": 1}, "control_repeats"),
+      ("own_clients", {"settings": ("natural",)}, "partition"),
+      ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),
+  )
+  def test_bad_settings(self, values, name):
+    with self.assertRaisesRegex(ValueError, f"^`{name}` must "):
+      sample_study.config(**values)
 
 
 if __name__ == "__main__":

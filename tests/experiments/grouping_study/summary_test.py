@@ -1,17 +1,14 @@
-import json
 import os
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import pandas as pd
 from scipy import stats
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
 from experiment_shell import tidy_report
 from experiments.grouping_study import cells as cells_lib
 from experiments.grouping_study import figures
 from experiments.grouping_study import summary
+from tests.experiment_shell import run_folder
 from tests.experiments.grouping_study import sample_study
 
 
@@ -27,18 +24,6 @@ def _gains(scores_of, study=None):
 
 
 class GainsTest(parameterized.TestCase):
-
-  def test_are_paired_by_seed(self):
-    gains = _gains(lambda setting, seed, fold: {
-        "fedavg": 0.5 + seed / 10, "kmeans": 0.6 + seed / 9, "finetuned": 0.7 - seed / 10,
-    })
-
-    over_fedavg = gains.loc["iid", "kmeans", "fedavg"]
-    self.assertAlmostEqual(over_fedavg["gain"], 10 + 10 / 9)
-    self.assertEqual(over_fedavg["verdict"], "better")
-    over_finetuned = gains.loc["iid", "kmeans", "finetuned"]
-    self.assertAlmostEqual(over_finetuned["gain"], 10 + 10 / 9)
-    self.assertEqual(over_finetuned["verdict"], "unclear")
 
   def test_of_the_same_seed_and_fold(self):
     accuracies = {
@@ -131,15 +116,6 @@ class SummaryTest(parameterized.TestCase):
     tables = sample_study.tables(study, *([scores_of] if scores_of else []))
     return summary.summarise(tables, sample_study.document(study))
 
-  def test_cells_have_a_column_for_every_score(self):
-    study = sample_study.config()
-
-    cells = self._frames()["cells"]
-
-    self.assertEqual(list(cells), ["setting", "seed", "fold", "method", *cells_lib.SCORES])
-    self.assertLen(cells, 2 * 4 * 6)
-    self.assertEqual(cells["setting"].unique().tolist(), list(study.settings))
-
   def test_groups_count_as_found_where_the_index_says_so(self):
     def scores_of(unused_setting, seed, unused_fold):
       # Where clients are in several clusters, there is no index.
@@ -158,13 +134,6 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(repetitions["K-means"].to_dict(), {"groups found": 2, "not scored": 1})
     self.assertEqual(repetitions["IFCA"].to_dict(), {"groups found": 2, "not found": 1})
 
-  def test_clear_gains_have_a_star(self):
-    table = self._frames()["over_fedavg_by_setting"].set_index("method")
-
-    self.assertEqual(list(table), ["iid", "rotated"])
-    self.assertRegex(table.loc["K-means", "rotated"], r"^\+2\d\.\d\*$")
-    self.assertRegex(table.loc["IFCA", "iid"], r"^[-+]\d\.\d $")
-
   @parameterized.named_parameters(
       ("both", 0.6, "both", "rotated, iid", "rotated"),
       ("fedavg", 0.9, "fedavg", "rotated, iid", ""),
@@ -181,27 +150,6 @@ class SummaryTest(parameterized.TestCase):
     (row,) = frames["headline"].to_dict("records")
     self.assertEqual(row, {"verdict": verdict, "settings": settings, "both": both})
 
-  def test_there_is_no_headline_without_methods_that_group(self):
-    study = sample_study.config(methods=())
-    frames = self._frames(lambda *cell: {"fedavg": 0.5, "local": 0.6}, study)
-
-    self.assertEmpty(frames["headline"])
-
-  def test_curves_are_means_over_the_repetitions_that_all_have(self):
-    study = sample_study.config(("iid",), num_seeds=2)
-    tables = sample_study.tables(study)
-    more = {"setting": "iid", "seed": 1, "fold": 0, "method": "kmeans", "round": 3}
-    tables["rounds"] = pd.concat([tables["rounds"], pd.DataFrame([
-        {**more, "metric": metric, "value": 9.0} for metric in ("accuracy", "client_steps", "bytes")
-    ])])
-
-    curves = summary.summarise(tables, sample_study.document(study))["accuracy_by_cost"]
-
-    of_kmeans = curves[(curves["method"] == "kmeans") & (curves["panel"] == "iid: bytes")]
-    self.assertEqual(of_kmeans["round"].tolist(), [1, 2])
-    self.assertEqual(of_kmeans["cost"].tolist(), [1500, 3000])
-    self.assertAlmostEqual(of_kmeans["mean"].iloc[1], 0.3)
-
 
 class ReportTest(parameterized.TestCase):
 
@@ -210,12 +158,9 @@ class ReportTest(parameterized.TestCase):
   )
   def test_draws_everything(self, **changes):
     study = sample_study.config(**changes)
-    folder = self.create_tempdir().full_path
-    for name, table in sample_study.tables(study).items():
-      table.to_csv(os.path.join(folder, f"{name}.csv"), index=False)
-    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-      json.dump(file_format.stamped(sample_study.document(study)), file)
-    finished = finished_run.FinishedRun(folder)
+    finished = run_folder.written(
+        self.create_tempdir().full_path, sample_study.document(study), sample_study.tables(study)
+    )
 
     tidy_report.report(cells_lib.EXPERIMENT, finished)
 

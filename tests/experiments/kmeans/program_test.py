@@ -141,27 +141,6 @@ class OwnDataTest(_ProgramTest):
     (fit,) = run_folder.rows(self.folder, "tables/fit.csv")
     self.assertAlmostEqual(float(fit["explained"]), 1 - float(fit["inertia"]) / points.size)
 
-  def test_no_share_is_explained_of_a_column_that_is_constant_but_for_rounding(self):
-    pressure = np.random.default_rng(0).normal(np.repeat([100, 110], 50), 1)
-    for client, own in (("a", pressure[::2]), ("b", pressure[1::2])):
-      total = np.resize([0.1 + 0.2, 0.15 + 0.15], len(own))
-      text = pd.DataFrame({"pressure": own, "total": total}).to_csv(index=False)
-      _write(self.data, **{client: text})
-    _run(f"--data_dir={self.data}", "--standardize", "--num_clusters=2",
-         f"--output_dir={self.out}")
-    (fit,) = run_folder.rows(self.out, "tables/fit.csv")
-    shares = {row["feature"]: float(row["share_explained"])
-              for row in run_folder.rows(self.out, "profiles.csv")}
-    self.assertEqual(shares["total"], 0)
-    self.assertAlmostEqual(shares["pressure"], float(fit["explained"]))
-    self.assertAlmostEqual(shares["pressure"], 1 - float(fit["inertia"]) / 100)
-
-  def test_centers_on_few_points_are_told(self):
-    with self.assertLogs("absl", "WARNING") as logged:
-      _run(*self.flags[:1], "--num_clusters=60", f"--output_dir={self.out}")
-    (row,) = run_folder.rows(self.out, "tables/few_points.csv")
-    self.assertIn(f"{row['centers']} of 60 centers", logged.output[0])
-
   def test_predictions_are_the_clusters(self):
     path = os.path.join(self.temporary, "found.csv")
     printed = in_process.run_predict(
@@ -184,29 +163,6 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(found.tolist(), self._clusters("west"))
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(frame[["income"]])
-
-  def test_arrays(self):
-    os.mkdir(self.data)
-    for client, points in self.points.items():
-      # Rows of the same label are not alike.
-      labels = 1e9 * np.resize([0, 1], len(points))
-      np.savez(os.path.join(self.data, f"{client}.npz"), x=points, y=labels)
-    flags = [f"--data_dir={self.data}", *self.flags[1:]]
-    _run(*flags, f"--output_dir={self.out}")
-    self.assertEqual(list(run_folder.rows(self.out, "centroids.csv")[0])[2:], ["x0", "x1"])
-    self._check_same_file("clusters.csv", self.out)
-    _run(flags[0], "--num_clusters=2", "--label_column=x0", f"--output_dir={self.out}_1")
-    self.assertEqual(list(run_folder.rows(f"{self.out}_1", "centroids.csv")[0])[2:], ["x1"])
-    for later, of in ((points, "x2"), (points[:, :, np.newaxis], "x0")):
-      np.savez(f"{self.data}/south.npz", x=np.concatenate([later, later], axis=1), y=labels)
-      with self._refused(f"south.npz, column '{of}"):
-        _run(*flags, f"--output_dir={self.out}_2")
-
-  def test_the_report_is_drawn_again_from_the_files(self):
-    shutil.copytree(self.folder, self.out)
-    os.remove(os.path.join(self.out, "report.html"))
-    in_process.run_main(report.main, f"--run={self.out}")
-    self._check_same_file("report.html", self.out)
 
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
@@ -262,58 +218,6 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(fit.called, is_charged_again)
     if is_charged_again:
       self.assertRegex(" ".join(told.output), r"\(50, 0\.001\)")
-
-  def test_private_with_cells_that_are_no_numbers(self):
-    _write(self.data, a="x,y\n1,2\n3,4\n1e300,-inf\n", b="x,y\n,2\ntall,1\n3,4,5\n", c="")
-    schema = self._schema(
-        schema_lib.Field("x", minimum=-9, maximum=9), schema_lib.Field("y", minimum=-8, maximum=10)
-    )
-    _run(f"--data_dir={self.data}", "--num_clusters=2", "--epsilon=1", "--delta=1e-3",
-         "--radius=9", schema, f"--output_dir={self.out}")
-
-    # A missing cell is the middle of its bounds.
-    model = load_model.load_model(self.out)
-    self.assertEqual(model.tables.scaling.fill.tolist(), [0, 1])
-    # Later rows are read strictly, but missing cells are filled.
-    output = os.path.join(self.temporary, "found.csv")
-    flags = (f"--run={self.out}", f"--data_dir={self.data}", f"--output={output}")
-    with self._refused("a.csv, line 4, column 'x'"):
-      in_process.run_predict(*flags)
-    for client in "bc":
-      os.remove(os.path.join(self.data, f"{client}.csv"))
-    _write(self.data, a="x,y\n1,2\n,8\n")
-    in_process.run_predict(*flags)
-    distances = np.linalg.norm(model.centroids - np.array([[[1, 2]], [[0, 8]]]), axis=2)
-    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
-    self.assertEqual(found, distances.argmin(axis=1).tolist())
-    with self._refused("output"):
-      in_process.run_predict(*flags)
-
-  def test_later_files_may_have_another_dialect(self):
-    frame = pd.read_csv(os.path.join(self.hospitals, "west.csv"))
-    _write(self.data, west=frame.to_csv(index=False, sep=";", decimal=","))
-    flags = (f"--run={self.folder}", f"--data_dir={self.data}",
-             f"--output={self.temporary}/found.csv")
-    with self._refused("west.csv, line 1"):
-      in_process.run_predict(*flags)
-    age, income, who = map(schema_lib.Field, ("age", "income", "who"))
-    in_process.run_predict(*flags, self._schema(income, age, delimiter=";", decimal=","))
-    found = [int(row["cluster"]) for row in run_folder.rows(self.temporary, "found.csv")]
-    self.assertEqual(found, self._clusters("west"))
-    bounded, text = schema_lib.Field("age", minimum=0), schema_lib.Field("who", "string")
-    for fields, options, named in (
-        ((income,), {}, r"fields\[age\]"), ((income, bounded), {}, r"fields\[age\]"),
-        ((income, age, text), {"client": who.name}, "client"),
-    ):
-      with self._refused(named):
-        in_process.run_predict(*flags, self._schema(*fields, **options), "--overwrite")
-
-    with self.subTest("whose schema says whether cells may be missing"):
-      _write(self.data, west="age,income\n,100000\n")
-      with self._refused("west.csv, line 2, column 'age'"):
-        in_process.run_predict(*flags, "--overwrite")
-      in_process.run_predict(*flags, self._schema(age, income, missing="mean"), "--overwrite")
-      self.assertLen(run_folder.rows(self.temporary, "found.csv"), 1)
 
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
@@ -389,44 +293,23 @@ class BadInputTest(_ProgramTest):
   @parameterized.parameters(
       (("--figure=9",), "`figure`"), (("--num_clusters=3",), "`num_clusters`"),
       ((_OWN, "--figure=sse"), "`figure`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
-      ((_OWN, "--num_clusters=5"), "`num_clusters`"),
-      ((_OWN, "--num_clusters=2", "--n_init=3"), "`n_init`"), (("--epsilon=1",), "`epsilon`"),
-      ((_OWN, "--k_range=2:3", "--epsilon=1", _PRIVATE[-1]), "`k_range`"),
-      ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"),
-      ((_OWN, "--num_clusters=2", "--max_points=4"), "`max_points`"), (_PRIVATE[:-1], "`schema`"),
-      (("--data_dir={0}/more",), "b.csv, line 1, column 'z'"), (("--exclude=x",), "`exclude`"),
-      (("--data_dir=/no/such",), "/no/such"),
+      ((_OWN, "--num_clusters=5"), "`num_clusters`"), (("--epsilon=1",), "`epsilon`"),
+      ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"), (_PRIVATE[:-1], "`schema`"),
+      (("--exclude=x",), "`exclude`"), (("--data_dir=/no/such",), "/no/such"),
       (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
-      (("--data_dir={0}/bad", "--exclude=y"), "--exclude=y --output=schema.json"),
-      ((*_PRIVATE, "--exclude=y"), "exclude"), ((_OWN, "--client_column=who"), "client"),
-      (("--min_clients=1",), "`min_clients`"), ((*_PRIVATE, "--min_clients=1"), "`min_clients`"),
+      ((*_PRIVATE, "--exclude=y"), "exclude"),
       ((*_PRIVATE, "--trust=none", "--min_clients=2"), "`min_clients`"),
       (("--figure=sse", "--dataset=emnist"), "`dataset`"),
   )
   def test_is_refused(self, arguments, message):
     _write(f"{self.data}/a", a="x,y\n1,2\n3,4\n")
     _write(f"{self.data}/bad", b="x,y\n1,2\nthree,4\n")
-    _write(f"{self.data}/more", a="x\n1\n2\n", b="x,z\n1,2\n3,4\n")
     schema_lib.Schema(tuple(
         schema_lib.Field(name, minimum=-9, maximum=9) for name in "xy"
     )).write(f"{self.data}/schema.json")
     with self._refused(message):
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))
-
-  def test_ids_may_be_what_no_file_can_be_called(self):
-    ids = ("../up", "a/b", ".hidden", "50%", "Österbotten 1", "x" * 300, "y" * 300)
-    _write(self.data, all="who,x\n" + "".join(f"{i},{n}\n" for n, i in enumerate((*ids, *ids))))
-    _run(f"--data_dir={self.data}", "--client_column=who", "--num_clusters=2",
-         f"--output_dir={self.out}")
-    self.assertCountEqual({row["client"] for row in run_folder.rows(self.out, "clusters.csv")}, ids)
-
-  def test_ends_a_process_with_one_line_and_code_2(self):
-    code, _, stderr = run_folder.ended(
-        "-m", "experiments.federated_kmeans", "--figure=9", "--output_dir=/x"
-    )
-    self.assertEqual(code, 2, stderr)
-    self.assertRegex(stderr, r"^error: `figure` .*\n$")
 
 
 if __name__ == "__main__":

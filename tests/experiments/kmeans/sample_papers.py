@@ -1,14 +1,12 @@
 """Writes the output folder of an invented study of the papers, with known numbers."""
 
-import json
-import os
+import pandas as pd
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import data
 from experiments.kmeans import methods
 from experiments.kmeans import papers
+from tests.experiment_shell import run_folder
 
 # The inertia grows with a method's place here, by 2 % of that of central k-means.
 PLACES = {method: place for place, method in enumerate([
@@ -32,20 +30,16 @@ def _numbers(cell):
 def write(folder, figures=config_lib.FIGURES, num_seeds=2):
   """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`."""
   config = config_lib.PaperConfig(figures, num_seeds=num_seeds)
-  files = {"results.csv": ["data,seed,method,metric,value"],
-           "curves.csv": ["data,seed,method,round,metric,value"]}
+  results, curves = [], []
   for cell in papers.cells(config):
-    key = ",".join(map(str, cell.values()))
-    files["results.csv"] += [f"{key},{name},{value!r}" for name, value in _numbers(cell).items()]
+    results += [{**cell, "metric": name, "value": value} for name, value in _numbers(cell).items()]
     if "rounds" in figures and cell["method"] in methods.FIGURES["rounds"].get(cell["data"], ()):
-      files["curves.csv"] += [
-          f"{key},{number},ari,{value}" for number, value in enumerate(BY_ROUND[cell["seed"]], 1)
+      curves += [
+          {**cell, "round": number, "metric": "ari", "value": value}
+          for number, value in enumerate(BY_ROUND[cell["seed"]], 1)
       ]
-  files["config.json"] = [json.dumps(file_format.stamped({
-      "experiment": "federated_kmeans", "config": config.to_json(), "skipped": {},
-      "inputs": {"data": {}}, "versions": {"python": "3.11"},
-  }))]
-  for name, lines in files.items():
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-      file.write("\n".join(lines) + "\n")
-  return finished_run.FinishedRun(folder)
+  columns = [*papers.EXPERIMENT.keys, "round", "metric", "value"]
+  return run_folder.written(
+      folder, {"experiment": "federated_kmeans", "config": config.to_json()},
+      {"results": results, "curves": pd.DataFrame(curves, columns=columns)},
+  )

@@ -3,6 +3,7 @@ import tempfile
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import tidy_experiment
@@ -71,13 +72,6 @@ class SummaryTest(absltest.TestCase):
       self.assertEqual(_frames(("extreme",))["headline"]["verdict"].tolist(), ["none"])
     self.assertEmpty(_frames(("sse", "real"))["headline"])
 
-  def test_a_fit_that_ended_stays_where_it_was(self):
-    rounds = self.frames["rounds"]
-
-    own = rounds[(rounds["data"] == _GRID) & (rounds["method"] == "FKM")]
-    self.assertEqual(own["round"].tolist(), [1, 2, 3])
-    np.testing.assert_allclose(own["ari"], [0.6, 0.65, 0.725])
-
   def test_tables_over_noise_data_and_epsilon(self):
     places, over_noise = sample_papers.PLACES, self.frames["over_noise"]
 
@@ -95,29 +89,6 @@ class SummaryTest(absltest.TestCase):
       expected = (1 + 0.02 * places[method]) / (1 + 0.02 * places["true_centers"])
       self.assertAlmostEqual(row[column], expected)
 
-  def test_figures_have_means_and_deviations(self):
-    for name in ("regular", "noise", "extreme"):
-      frame = self.frames[name]
-      row = frame[frame["method"] == "FKM"].iloc[0]
-      self.assertAlmostEqual(row["mean"], 0.905 - 0.01 * sample_papers.PLACES["fkm"])
-      self.assertAlmostEqual(row["high"] - row["mean"], 0.01 / 2**0.5)
-      self.assertAlmostEqual(row["mean"] - row["low"], 0.01 / 2**0.5)
-    self.assertEqual(set(self.frames["noise"]["points"]), {50})
-    self.assertEqual(set(self.frames["more_points"]["points"]), {100, 200})
-    self.assertNotIn("central k-means", set(self.frames["sse"]["method"]))
-    loss = self.frames["loss_over_epsilon"]
-    for method in ("true centers", methods.NONE):
-      own = loss[(loss["of"] == "noise 1") & (loss["method"] == method)]
-      self.assertEqual(own["epsilon"].tolist(), list(methods.EPSILONS))
-
-  def test_points_are_drawn_again(self):
-    for name, figure in (("regular", "beta 0.1"), ("noise", "200 points, noise 1.5")):
-      self.assertIn(figure, set(self.frames[f"{name}_points"]["panel"]))
-    extreme = self.frames["extreme_points"]
-    sizes = {name: len(own) for name, own in data.draw_extreme(1.0, 0).points.items()}
-    self.assertEqual(extreme.groupby("client").size().to_dict(), sizes)
-    self.assertEqual(extreme["panel"].nunique(), 5)
-
   def test_report_has_the_figures_that_were_chosen(self):
     drawn = {
         "regular": {"regular_points", "regular"},
@@ -131,26 +102,76 @@ class SummaryTest(absltest.TestCase):
     self.assertCountEqual(drawn, config.FIGURES)
     names = {figure.name for figure in papers.EXPERIMENT.figures}
     self.assertEqual(set().union(*drawn.values()), names)
-    for figure, expected in drawn.items():
-      frames = _frames((figure,), 1)
-      self.assertEqual({name for name in names if len(frames[name])}, expected)
+    frames = _frames(("real",), 1)
+    self.assertEqual({name for name in names if len(frames[name])}, drawn["real"])
     run = sample_papers.write(self.create_tempdir().full_path)
     tidy_report.report(papers.EXPERIMENT, run)
     self.assertEqual(set(os.listdir(run.join("figures"))), {f"{name}.png" for name in names})
     self.assertTrue(tidy_report.text(papers.EXPERIMENT, run))
 
-  def test_a_cell_is_measured_once_though_several_figures_show_it(self):
-    found = papers.cells(config.PaperConfig(("regular", "noise", "rounds"), num_seeds=1))
 
-    keys = [tuple(cell.values()) for cell in found]
-    self.assertLen(set(keys), len(keys))
-    self.assertIn((_GRID, 0, "fkm"), keys)
+class SyntheticDataTest(parameterized.TestCase):
 
-  def test_every_method_has_a_label_and_every_figure_has_methods(self):
-    self.assertEqual({*methods.LABELS, *methods.PRIVATE}, set(methods.METHODS))
-    for of_figure in methods.FIGURES.values():
-      for compared in of_figure.values():
-        self.assertContainsSubset(compared, methods.METHODS)
+  @parameterized.parameters((0.1, 8, 10), (1.0, 0, 16), (10.0, 14, 16))
+  def test_every_point_is_at_one_client_and_a_small_beta_makes_them_differ(self, beta, low, high):
+    rng = np.random.default_rng(3)
+    points, clusters = data.sample_points(50, 1.0, rng)
+    clients = data.split_by_place(points, clusters, beta, rng)
+    self.assertLessEqual(len(clients.points), data.NUM_CLIENTS)
+    rows = np.concatenate([clients.pooled_points, clients.pooled_labels[:, None]], axis=1)
+    expected = np.concatenate([points, clusters[:, None]], axis=1)
+    np.testing.assert_array_equal(
+        rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)]
+    )
+    self.assertBetween(np.mean([len(set(own)) for own in clients.labels.values()]), low, high)
+    # Most points that nobody claims are at the nearest client.
+    if beta == 0.1:
+      spreads = [own.std(axis=0).mean() for own in clients.points.values()]
+      self.assertLess(np.mean(spreads), 0.6 * points.std(axis=0).mean())
+
+  def test_extreme_split(self):
+    clients = data.extreme_split(1.0, np.random.default_rng(0))
+    counts = [len(set(labels.tolist())) for labels in clients.labels.values()]
+    self.assertEqual(tuple(counts), data.EXTREME_CLUSTERS)
+    sizes = [len(labels) for labels in clients.labels.values()]
+    # By hand: 1 cluster of 50 // 5, 3 of 50 // 4, 3 of 50 // 3, 3 of 25, 6 of 50.
+    self.assertEqual(sizes, [10 + 3 * 12 + 3 * 16 + 3 * 25 + 6 * 50, 10 + 36 + 48 + 75,
+                             10 + 36 + 48, 10 + 36, 10])
+
+
+class RealDataTest(parameterized.TestCase):
+
+  @parameterized.parameters(*data.TABLES)
+  def test_a_table_is_all_there_and_split_by_the_seed(self, name):
+    clients, again, other = (data.load_table(name, seed) for seed in (0, 0, 1))
+    points, labels = data.TABLES[name](return_X_y=True)
+    deviation = points.std(axis=0)
+    points = (points - points.mean(axis=0)) / np.where(deviation, deviation, 1)
+    self.assertBetween(len(clients.points), 2, data.TABLE_CLIENTS)
+    self.assertEqual(clients.num_clusters, len(set(labels)))
+    rows = np.column_stack([clients.pooled_points, clients.pooled_labels]).round(6)
+    expected = np.column_stack([points, labels]).round(6)
+    np.testing.assert_allclose(
+        rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)], atol=2e-6
+    )
+    np.testing.assert_array_equal(clients.pooled_points, again.pooled_points)
+    self.assertFalse(np.array_equal(clients.pooled_points, other.pooled_points))
+
+  def test_digits(self):
+    clients = data.load_digits("digits", None, seed=0)
+    self.assertLen(clients.points, data.DIGIT_CLIENTS)
+    points = clients.pooled_points
+    self.assertEqual((points.shape[1], points.min(), points.max()), (784, 0, 1))
+
+
+class PrintedFkmTest(absltest.TestCase):
+
+  def test_finds_the_clusters_and_leaves_out_means_of_single_points(self):
+    # The second client's points are alone in their clusters.
+    clients = [np.repeat([[0.0, 0.0], [4.0, 4.0]], 5, axis=0), np.array([[90.0, 0], [0, 90]])]
+    by_round = methods.printed_fkm(clients, 2, np.random.default_rng(0))
+    self.assertLen(by_round, 20)
+    np.testing.assert_array_equal(np.sort(by_round[0], axis=0), [[0, 0], [4, 4]])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import numpy as np
 from experiments.multiview import comparison
 from experiments.multiview import config as config_lib
 from experiments.multiview import methods
+from experiments.multiview import simulated_dha
 from tests.experiments.multiview import sample_run
 
 
@@ -37,33 +38,17 @@ class MethodsTest(absltest.TestCase):
     self.assertCountEqual(found.points.max(axis=1), [20] * 3)
     self.assertEqual(found.points.sum(), 60)
 
-  def test_views_count_alike_side_by_side(self):
-    points = _problem().side_by_side()
-    self.assertAlmostEqual(points[:, :3].var(axis=0).sum(), 1.0)
-    self.assertAlmostEqual(points[:, 3:].var(axis=0).sum(), 1.0)
-
   def test_rounding_of_a_constant_column_is_not_scaled_up(self):
     # NumPy finds a deviation of 1e-14.
     view = np.stack([np.full(3000, 0.1), np.arange(3000.0)], axis=1)
     standardised = methods._standardised(view)  # pylint: disable=protected-access
     np.testing.assert_allclose(standardised.std(axis=0), [0, 1], atol=1e-9)
 
-  def test_central_methods(self):
-    problem = _problem()
-    self.assertEqual(methods.single_view(problem, "clear").numbers["ari"], 1.0)
-    self.assertLess(methods.single_view(problem, "wide noise").numbers["ari"], 0.3)
-    self.assertEqual(methods.concatenated(problem).numbers["ari"], 1.0)
-
   def test_local_scores_are_weighted_by_size(self):
     problem = _problem()
     found = [problem.labels[:40], np.zeros(20, int)]  # All right, and nothing.
     with mock.patch.object(methods, "_kmeans", side_effect=found):
       self.assertAlmostEqual(methods.local_only(problem).numbers["ari"], 40 / 60)
-
-  def test_clients_without_points_have_no_score(self):
-    # The first client's points are clear, the second has but two and one cluster each.
-    shares = {"a": np.arange(58), "b": np.array([58]), "c": np.array([59]), "d": np.arange(0)}
-    self.assertEqual(methods.local_only(_problem(shares)).numbers["ari"], 1.0)
 
 
 class CellsTest(absltest.TestCase):
@@ -88,11 +73,6 @@ class CellsTest(absltest.TestCase):
     found = comparison.cells(config, {"sample": sample_run.data(labelled=False)})
     self.assertEqual({cell["method"] for cell in found}, set(methods.RULES))
 
-  def test_the_tutorials_own_seed_is_the_first_of_its_data(self):
-    config = config_lib.MultiViewStudyConfig(num_seeds=2)
-    found = comparison.cells(config, {})
-    self.assertEqual([cell["seed"] for cell in found], [42] * 4 + [43] * 4)
-
   def test_partitions_share_out_every_point_once_and_follow_the_seed(self):
     config = config_lib.MultiViewStudyConfig(num_clients=3)
     sample = sample_run.data()
@@ -104,6 +84,24 @@ class CellsTest(absltest.TestCase):
       self.assertLen(shares, 3)
       self.assertCountEqual(np.concatenate(list(shares.values())), range(12))
       self.assertFalse(all(np.array_equal(shares[c], other[c]) for c in shares))
+
+
+class SimulatedDhaTest(absltest.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.drawn = simulated_dha.draw(simulated_dha.SOURCE_SEED, {})
+
+  def test_sites_cover_all_points_and_the_first_two_share_some(self):
+    first, second, third = self.drawn.shares.values()
+    self.assertLen(np.unique(np.concatenate([first, second, third])), 600)
+    self.assertLen(np.intersect1d(first, second), 38)
+    self.assertLen(third, 25)
+
+  def test_plain_kmeans_finds_the_clusters_exactly(self):
+    # So the data prove nothing.
+    self.assertEqual(simulated_dha.ROWS["central_kmeans"].run(self.drawn).numbers["ari"], 1.0)
 
 
 if __name__ == "__main__":

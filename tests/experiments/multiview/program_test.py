@@ -129,27 +129,6 @@ class SitesTest(absltest.TestCase):
     saved = load_model.load_model(self.output).model
     self.assertEqual(measured("view_weights.csv"), saved.on_grid.view_weights.tolist())
 
-  def test_centroids_and_profiles_are_in_the_datas_units(self):
-    pay = pd.concat([
-        pd.read_csv(os.path.join(self.sites, site, "y.csv"), **_DIALECT)["pay"]
-        for site in ("north", "south")
-    ])
-    means = pay.groupby(self.clusters).mean()
-    rows = run_folder.rows(self.output, "centroids.csv")
-    self.assertEqual(
-        list(rows[0]),
-        ["cluster", "num_points", "x: u", "x: v", "x: w", "y: pay", "y: flat"],
-    )
-    self.assertEqual([int(row["num_points"]) for row in rows], np.bincount(self.clusters).tolist())
-    # Centroids are means that are weighted by a kernel, so they are near the profiles' means.
-    np.testing.assert_allclose([float(row["y: pay"]) for row in rows], means, atol=2e3)
-    self.assertEqual({row["y: flat"] for row in rows}, {"5.0"})
-    profiles = {
-        int(row["cluster"]): float(row["mean"])
-        for row in run_folder.rows(self.output, "profiles.csv") if row["feature"] == "y: pay"
-    }
-    np.testing.assert_allclose([profiles[k] for k in range(3)], means, rtol=1e-9)
-
   def _predict(self, data):
     path = os.path.join(self.base, "predictions.csv")
     return in_process.run_predict(
@@ -166,13 +145,6 @@ class SitesTest(absltest.TestCase):
         "y": pd.read_csv(os.path.join(south, "y.csv"), **_DIALECT),
     })
     self.assertEqual(found.tolist(), self.clusters[30:])
-
-  def test_predict_refuses_other_views(self):
-    other = shutil.copytree(self.sites, os.path.join(self.base, "other"))
-    for site in ("north", "south"):
-      os.remove(os.path.join(other, site, "y.csv"))
-    with self.assertRaisesRegex(launch.InputError, "data_dir.*'north'"):
-      self._predict(other)
 
   def test_a_run_that_was_cut_off_ends_the_same(self):
     copy = os.path.join(self.base, "copy")
@@ -208,18 +180,6 @@ class ProgramTest(parameterized.TestCase):
     super().setUp()
     base = self.create_tempdir().full_path
     self.sites, self.output = (os.path.join(base, name) for name in ("sites", "out"))
-
-  def test_sites_without_labels_and_ids(self):
-    _write_sites(self.sites, labelled=False)
-    printed = _run(
-        self.output, f"--data_dir={self.sites}", "--num_clusters=3", "--seeds=1", "--n_init=1",
-        "--num_rounds=2", "--exclude=key,flat",
-    )
-    self.assertIn("objective", printed)
-    self.assertNotIn("NMI", printed)
-    rows = run_folder.rows(self.output, "clusters.csv")
-    self.assertLen(rows, 50)
-    self.assertEqual(list(rows[0]), ["client", "row", "cluster"])
 
   @parameterized.parameters(
       ("`datasets`", "--datasets=mnist"),

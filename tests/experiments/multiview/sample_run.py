@@ -1,17 +1,13 @@
 """An invented run of a small data set and of the tutorial's data, with known numbers."""
 
-import json
-import os
-
 import numpy as np
 import pandas as pd
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
 from experiments.multiview import comparison
 from experiments.multiview import config as config_lib
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
+from tests.experiment_shell import run_folder
 
 VIEWS = ("pixels", "<shape>")
 # Mean ARI of three seeds, which are 0.01 apart; the NMI is 0.1 above.
@@ -66,15 +62,14 @@ def write(
     outcome = _outcome(cell, {**ARI, **(ari or {})}, labelled)
     for table, rows in comparison.tidy_rows(outcome).items():
       tables.setdefault(table, []).extend({**cell, **row} for row in rows)
-  for table, rows in tables.items():
-    columns = [*comparison.EXPERIMENT.keys, *comparison.EXPERIMENT.tidy[table], "metric", "value"]
-    pd.DataFrame(rows, columns=columns).to_csv(os.path.join(folder, f"{table}.csv"), index=False)
   described = data_lib.describe(datasets.values())
   for one in described["datasets"].values():
     one["classes"] = classes
-  with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-    json.dump(file_format.stamped({
-        "experiment": "multi_view", "config": config.to_json(), "inputs": described,
-        "skipped": {"other": "not <here>"}, "versions": {"python": "3.11"},
-    }), file)
-  return finished_run.FinishedRun(folder)
+  keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
+  return run_folder.written(folder, {
+      "experiment": "multi_view", "config": config.to_json(), "inputs": described,
+      "skipped": {"other": "not <here>"},
+  }, {
+      table: pd.DataFrame(rows, columns=[*keys, *tidy[table], "metric", "value"])
+      for table, rows in tables.items()
+  })

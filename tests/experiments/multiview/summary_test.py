@@ -45,21 +45,6 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
     self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
 
-  def test_without_classes_there_are_rounds_and_objectives(self):
-    scores = self._scores(labelled=False)
-
-    self.assertEqual(list(scores)[3:5], ["rounds, IID", "objective, IID"])
-    self.assertEqual(scores["method"].iloc[-1], "equal weights")
-    self.assertEqual(scores.iloc[-1].tolist()[3:5], ["4.000 ± 1.000", "1.500 ± 0.000"])
-
-  def test_claims_stand_beside_what_comes_out(self):
-    rows = self._scores("simulated_dha").set_index("method").loc["ours: federated, equal weights"]
-
-    self.assertEqual(rows[["NMI claimed", "ARI claimed"]].tolist(), [0.8925, 0.6999])
-    # 42 is the first of three seeds.
-    self.assertEqual(rows["ARI, seed 42"], "0.690")
-    self.assertEqual(rows["ARI, as given"], "0.700 ± 0.010")
-
   def test_gains_have_intervals_and_verdicts(self):
     for names in (("sample",), ("sample", "other")):
       gains = self._frames(names=names)["gains"]
@@ -94,12 +79,6 @@ class SummaryTest(parameterized.TestCase):
     drawn = frames["weights"].set_index(["weighed", "method"])
     self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
     self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
-
-  def test_objectives_are_relative_to_the_last(self):
-    rows = self._frames(num_seeds=1)["objectives"]
-
-    self.assertEqual(set(rows["panel"]), {"sample\nIID", "sample\nDirichlet"})
-    self.assertEqual(rows["excess"].round(6).tolist()[:4], [1.666667, 0.333333, 0, 0])
 
   def test_clusters_are_in_the_order_of_the_diagonal(self):
     for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -62,16 +63,21 @@ class ColumnFlagsTest(parameterized.TestCase):
     self._write(a=text)
     self.assertEqual("draft_schema" in self._refusal(*arguments), is_offered)
 
-  def test_no_draft_is_offered_where_a_file_lacks_a_role(self):
-    self._write(a="x,y\n1,2\n", b="x\n1\n")
-    self.assertIn("draft_schema", self._refusal())
-    message = self._refusal("--label_column=y")
-    self.assertIn("b.csv, line 1, column 'y'", message)
-    self.assertNotIn("draft_schema", message)
+  def test_the_command_is_one_of_where_the_program_runs(self):
+    self._write(a="x;y\n1;2\n")
+    with mock.patch.dict(os.environ, {"BUILD_WORKING_DIRECTORY": "/"}):
+      self.assertIn("; ./bazelw run experiments:draft_schema -- ", self._refusal())
+    with mock.patch.dict(os.environ):
+      os.environ.pop("BUILD_WORKING_DIRECTORY", None)
+      self.assertIn("; python -m experiments.draft_schema ", self._refusal())
 
-  def test_a_file_may_lack_a_column_that_is_not_used(self):
-    self._write(a="x,y\n1,2\n", b="x\n1\n")
-    self.assertEqual(list(self._open("--exclude=y")), ["a", "b"])
+  @parameterized.parameters(
+      ("x,my id\n1,p7\n", True, ()), ("x,my id\n1,\n", False, ()), ("x;my id\n1;2\n", False, ()),
+      ("x,my id\nold,p7\n", False, ("--row_key=my id",)),
+  )
+  def test_text_may_be_a_key(self, text, is_offered, arguments):
+    self._write(a=text)
+    self.assertEqual("'--row_key=my id' if" in self._refusal(*arguments), is_offered)
 
   @parameterized.parameters(
       "gro\u0308\u00dfe", "Gr\u00f6\u00dfe", "gr\u00f6\u00dfe ", "gr\u00f6\u00dfe\u200b"

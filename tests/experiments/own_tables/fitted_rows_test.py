@@ -68,22 +68,6 @@ class FittedRowsTest(parameterized.TestCase):
         ["cluster", "num_points", "u", "v"], *expected, ["2", "0", "7.0", "7.0"],
     ])
 
-  def test_of_a_model_alone_nothing_is_counted(self):
-    fitted_rows.write_model(self.folder, _Model())
-
-    self.assertCountEqual(os.listdir(self.folder), ["centroids.csv", "model"])
-    self.assertEqual(self._rows("centroids.csv")[:2], [["cluster", "u", "v"], ["0", "5.0", "5.0"]])
-
-  @parameterized.parameters((4, [[1, 2]]), (5, []))
-  def test_centers_on_few_points_are_told(self, num_rows, expected):
-    rows = [("a", 0, num_rows), ("a", 1, 3), ("b", 1, 2)]
-    sizes = pd.DataFrame(rows, columns=["client", "cluster", "rows"])
-
-    frames = fitted_rows.frames({fitted_rows.SIZES: sizes})
-
-    self.assertEqual(frames["few_points"].to_numpy().tolist(), expected)
-    self.assertTrue(all(frame.empty for frame in fitted_rows.frames({}).values()))
-
 
 if __name__ == "__main__":
   absltest.main()

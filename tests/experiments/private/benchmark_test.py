@@ -13,7 +13,6 @@ from experiments.private import data
 from experiments.private import diffprivlib_process
 from experiments.private import methods
 from experiments.private import uci
-from tests.experiments.private import fake_diffprivlib
 
 _EXPERIMENT = benchmark.EXPERIMENT
 
@@ -43,14 +42,6 @@ class LoadTest(parameterized.TestCase):
     stack = self.enter_context(contextlib.ExitStack())
     return _EXPERIMENT.load(config, stack, data_dir="uci", diffprivlib_python=python)
 
-  def test_has_the_data_sets_and_methods_asked_for(self):
-    inputs = self._load()
-
-    self.assertEqual(list(inputs.data.datasets), ["letter"])
-    self.assertEqual(list(inputs.data.methods), ["sklearn", "refine"])
-    self.assertEqual(inputs.identity["datasets"]["letter"]["num_points"], 300)
-    self.assertEmpty(inputs.skipped)
-
   @parameterized.parameters(None, "/bin/false")
   def test_leaves_out_diffprivlib_where_it_is_missing_or_broken(self, python):
     self.python.return_value = python
@@ -58,15 +49,6 @@ class LoadTest(parameterized.TestCase):
 
     self.assertEqual((list(inputs.data.methods), list(inputs.skipped)), (["lsh"], ["diffprivlib"]))
     self.assertEmpty(inputs.identity["diffprivlib"])
-
-  def test_starts_diffprivlib_if_it_is_asked_for(self):
-    python = fake_diffprivlib.write_python(self.create_tempdir().full_path)
-    inputs = self._load(methods=("diffprivlib", "lsh"), python=python)
-
-    self.assertEqual(list(inputs.data.methods), ["diffprivlib", "lsh"])
-    self.assertIn("numpy", inputs.identity["diffprivlib"])
-    self.python.side_effect = AssertionError
-    self._load(methods=("lsh",))
 
   def test_names_missing_data_sets(self):
     with mock.patch.object(uci, "load_gas_emissions", side_effect=uci.Unavailable("why")):
@@ -123,6 +105,21 @@ class CellsTest(absltest.TestCase):
     self.assertEqual(row["metric"], "loss")
     self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
     method.assert_called_once_with(dataset, 2, 0.5, 1e-6, benchmark.cell_seed(5, **cell))
+
+
+class BenchmarkConfigTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("datasets", ("iris",)), ("datasets", ()), ("datasets", ("letter", "letter")),
+      ("methods", ("sklearn", "spectral")), ("methods", ()), ("k_to_try", (2, 0)),
+      ("k_to_try", (2, 4, 2)), ("k_to_try", ()), ("fixed_epsilon", 0.0),
+      ("fixed_epsilon", float("inf")), ("fixed_epsilon", 1e300), ("epsilon_to_try", (1.0, 1e-9)),
+      ("epsilon_to_try", (1.0, float("nan"))), ("epsilon_to_try", (1.0, 1.0)), ("fixed_k", 0),
+      ("delta", 1.0), ("runs", 0), ("seed", -1),
+  )
+  def test_refuses(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      config_lib.BenchmarkConfig(**{name: value})
 
 
 if __name__ == "__main__":

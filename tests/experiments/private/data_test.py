@@ -1,14 +1,19 @@
+import dataclasses
+import gzip
+import os
+import types
 from unittest import mock
+import urllib.error
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import datasets
 
-from experiments.private import bundled_data
-from experiments.private import client_mixtures
 from experiments.private import data
 from experiments.private import digits_embeddings
 from experiments.private import uci
+from fl_clustering.tasks import digits
 
 
 class CenteredAndScaledTest(absltest.TestCase):
@@ -22,9 +27,6 @@ class CenteredAndScaledTest(absltest.TestCase):
     self.assertAlmostEqual(norms.max(), data.RADIUS, places=9)
     before, after = (np.linalg.norm(one - one[0], axis=1)[1:] for one in (points, scaled))
     np.testing.assert_allclose(after / before, after[0] / before[0])
-
-  def test_identical_points(self):
-    np.testing.assert_array_equal(data.centered_and_scaled([[2, 3], [2, 3]]), 0)
 
 
 class DatasetsTest(parameterized.TestCase):
@@ -53,21 +55,6 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(found, again)
     self.assertNotEqual(found, other)
 
-  def test_digits_embeddings_say_how_good_the_network_is(self):
-    result = np.random.default_rng(0).random((50, 40)), 0.9625, "50 digits"
-    with mock.patch.object(digits_embeddings, "embeddings", return_value=result) as embeddings:
-      dataset = self._load("digits_embeddings", seed=7)
-    embeddings.assert_called_once_with(7)
-    self.assertEqual(dataset.points.shape, (50, 40))
-    self.assertRegex(dataset.source, "50 digits.*seed 7.*96.2%")
-
-  def test_what_uci_has(self):
-    points = np.random.default_rng(0).random((30, 4))
-    with mock.patch.object(uci, "load_letter", return_value=(points, "letters")) as load:
-      dataset = self._load("letter", data_dir="folder")
-    load.assert_called_once_with("folder")
-    self.assertEqual((dataset.points.shape, dataset.source), ((30, 4), "letters"))
-
   def test_names_what_is_not_to_be_had_and_refuses_to_go_on_with_nothing(self):
     with mock.patch.object(uci, "load_letter", side_effect=uci.Unavailable("no network")):
       loaded, unavailable = data.load_datasets(["letter", "sklearn_digits"], 0, None)
@@ -89,37 +76,86 @@ class DatasetsTest(parameterized.TestCase):
     self.assertAlmostEqual(np.linalg.norm(dataset.points, axis=1).max(), 1, places=9)
     np.testing.assert_allclose(dataset.points.mean(axis=0), 0, atol=1e-12)
 
-  def test_patches_are_squares_of_neighbours(self):
-    image = bundled_data._sample_image("flower.jpg")
-    patches, _ = bundled_data.load_photo_patches()
-    # The second patch of the second row of 160.
-    np.testing.assert_array_equal(patches[161].reshape(4, 4, 3), image[4:8, 4:8])
-
-  @parameterized.parameters((100, 1), (2000, 50))
-  def test_mixtures_have_clients_and_an_optimum(self, num_clients, unit_points):
-    dataset = self._load(f"mixture_{num_clients}_clients", seed=3)
+  def test_mixtures_have_clients_and_an_optimum(self):
+    dataset = self._load("mixture_2000_clients", seed=3)
     described = dataset.describe()
     self.assertEqual(dataset.points.shape, (100_000, 100))
-    self.assertEqual(
-        (described["num_clients"], described["unit_points"]), (num_clients, unit_points)
-    )
+    self.assertEqual((described["num_clients"], described["unit_points"]), (2000, 50))
     self.assertEqual(sum(dataset.client_sizes), 100_000)
     # 100 coordinates of variance one half, in units of the radius 11; the best centers
     # follow 10 x 100 of the 10 million numbers.
     self.assertAlmostEqual(dataset.optimum.loss, 50 / 121, delta=0.002)
     self.assertLess((np.linalg.norm(dataset.points, axis=1) > 1).mean(), 0.002)
 
-  def test_the_optimum_is_that_of_the_points(self):
-    rng = np.random.default_rng(0)
-    points, means = client_mixtures.draw(client_mixtures.MixtureSize(4, 50, False, 1.0), rng)
-    at_means = ((points[:, np.newaxis] - means) ** 2).sum(axis=2).min(axis=1).mean()
-    self.assertLess(client_mixtures.optimal_loss(points, means), at_means)
 
-  def test_other_points_have_another_fingerprint(self):
-    points = np.zeros((4, 2))
-    before = data.BenchmarkDataset("letter", points, "").describe()["sha256"]
-    points[3, 1] = 1e-300
-    self.assertNotEqual(before, data.BenchmarkDataset("letter", points, "").describe()["sha256"])
+_NAME = "letter-recognition.data"
+_LETTER_LINES = "T,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,8\nI,5,12,3,7,2,10,5,5,4,13,3,9,2,8,4,10\n"
+
+
+class UciTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    self.fetch = self.enter_context(mock.patch.object(
+        datasets, "fetch_openml", side_effect=urllib.error.URLError("no network")
+    ))
+
+  def _write(self, name, text):
+    open_file = gzip.open if name.endswith(".gz") else open
+    with open_file(os.path.join(self.folder, name), "wt") as file:
+      file.write(text)
+
+  @parameterized.parameters(_NAME, f"{_NAME}.gz")
+  def test_reads_the_numbers_and_not_the_letter(self, name):
+    self._write(name, _LETTER_LINES)
+    points, source = uci.load_letter(self.folder)
+    self.assertEqual(points.shape, (2, 16))
+    self.assertEqual(points[0].tolist(), [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8])
+    self.assertIn(name, source)
+    self.fetch.assert_not_called()
+
+  @parameterized.parameters("T,2,8\n", "T" + ",x" * 16 + "\n", "archive", "device")
+  def test_a_damaged_file_is_an_error(self, text):
+    name = f"{_NAME}.gz" if text == "archive" else _NAME
+    path = os.path.join(self.folder, name)
+    if text == "device":
+      os.symlink(os.devnull, path)
+    else:
+      with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    with self.assertRaisesRegex(ValueError, f"`data_dir` .*{name}"):
+      uci.load_letter(self.folder)
+
+  @parameterized.parameters((uci.load_letter, (20_000, 16)), (uci.load_gas_emissions, (36_733, 11)))
+  def test_takes_of_openml_only_what_has_the_shape(self, load, shape):
+    self.fetch.side_effect = None
+    self.fetch.return_value = types.SimpleNamespace(data=np.ones(shape))
+    points, source = load(self.folder)
+    self.assertEqual(points.shape, shape)
+    self.assertIn("OpenML", source)
+    self.fetch.return_value.data = np.ones((100, 17))
+    with self.assertRaisesRegex(uci.Unavailable, r"\(100, 17\)"):
+      load(None)
+
+
+class DigitsEmbeddingsTest(absltest.TestCase):
+
+  def test_the_network_learns_and_only_the_seed_changes_it(self):
+    whole = digits.load()
+    few = dataclasses.replace(
+        whole, pool=whole.pool.take(np.arange(1000)),
+        global_test=whole.global_test.take(np.arange(100)),
+    )
+    self.enter_context(mock.patch.object(digits, "load", return_value=few))
+    (first, accuracy, _), (again, _, _), (other, _, _) = (
+        digits_embeddings.embeddings(seed, epochs=2) for seed in (0, 0, 1)
+    )
+
+    self.assertGreater(accuracy, 0.5)  # A guess is right for a tenth of them.
+    self.assertEqual(first.shape, (1100, digits_embeddings.DIM))
+    np.testing.assert_array_equal(again, first)
+    self.assertFalse(np.array_equal(other, first))
 
 
 if __name__ == "__main__":

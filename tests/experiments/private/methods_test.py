@@ -1,6 +1,4 @@
 import contextlib
-import os
-from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -24,20 +22,6 @@ def _clusters(num_points=6000, **known):
 
 
 class MethodsTest(parameterized.TestCase):
-
-  def test_data_without_clients_are_split_by_the_seed_and_others_keep_their_rows(self):
-    dataset = _clusters()
-    first, again, other = (dataset.clients(seed) for seed in (1, 1, 2))
-
-    self.assertLen(first, data.NUM_CLIENTS)
-    np.testing.assert_array_equal(first["3"], again["3"])
-    self.assertFalse(np.array_equal(first["3"], other["3"]))
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(first.values())), axis=0), np.sort(dataset.points, axis=0)
-    )
-    clients = _clusters(client_sizes=(1000, 2000, 3000)).clients(1)
-    self.assertEqual([len(points) for points in clients.values()], [1000, 2000, 3000])
-    np.testing.assert_array_equal(clients["1"], dataset.points[1000:3000])
 
   def _loss(self, method, known=(), **changes):
     dataset = _clusters(**dict(known))
@@ -66,25 +50,6 @@ class MethodsTest(parameterized.TestCase):
         self._loss("refine_server", clients, epsilon=0.5),
     )
 
-  def test_without_diffprivlib_the_others_are_there(self):
-    with mock.patch.object(diffprivlib_process, "default_python", return_value=None):
-      loaded = methods.load(methods.CENTRAL, None, self.enter_context(contextlib.ExitStack()))
-
-    self.assertCountEqual(loaded.by_name, _IN_PROCESS)
-    self.assertCountEqual(loaded.skipped, ["diffprivlib"])
-
-  def test_diffprivlib_ends_with_the_stack(self):
-    python = fake_diffprivlib.write_python(self.create_tempdir().full_path)
-    with contextlib.ExitStack() as stack:
-      loaded = methods.load(methods.CENTRAL, python, stack)
-      self.assertEqual(list(loaded.by_name), list(methods.CENTRAL))
-      number = loaded.by_name["diffprivlib"].args[0].pid
-      found = loaded.by_name["diffprivlib"](_clusters(300), 3, 1.0, 1e-6, 0)
-      self.assertEqual(found.centers.shape, (3, 3))
-
-    with self.assertRaises(ProcessLookupError):
-      os.kill(number, 0)
-
   @parameterized.parameters("lsh", "refine")
   def test_privacy_of_many_points_costs_as_many_times_the_mu(self, method):
     together, one = (
@@ -95,10 +60,45 @@ class MethodsTest(parameterized.TestCase):
     self.assertEqual((one.epsilon, one.delta), (1.0, 1e-6))
     self.assertFalse(one.is_private)  # The noise is seeded.
 
-  def test_privacy_of_many_points_of_diffprivlib(self):
-    process = mock.Mock()
-    methods._diffprivlib_centers(process, _clusters(30, unit_points=20), 3, 1.0, 1e-6, 0)
-    self.assertEqual(process.centers.call_args.args[1:], (3, 1 / 20, 0))
+
+class DiffprivlibProcessTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    self.points = np.random.default_rng(0).normal(size=(500, 4))
+
+  def _process(self):
+    python = fake_diffprivlib.write_python(self.folder)
+    return self.enter_context(diffprivlib_process.DiffprivlibProcess(python))
+
+  def test_sends_points_and_settings_and_gets_centers_call_after_call(self):
+    process = self._process()
+    others = self.points[::2] + 1  # Another number of points, not contiguous before.
+    for points, k, epsilon, seed in (
+        (self.points, 3, 0.25, 7), (others, 2, 1.0, 0), (others, 5, 1.0, 0),
+        (self.points, 2, 1.0, 0),
+    ):
+      expected = np.random.default_rng(seed).normal(size=(k, 4)) / 100
+      expected[0] = points.mean(axis=0)
+      bound = np.abs(points).max()
+      expected[1, :3] = epsilon, -bound, bound
+      np.testing.assert_array_equal(process.centers(points, k, epsilon, seed), expected)
+    self.assertEqual(process.versions["diffprivlib"], "0.0-invented")
+    self.assertEqual(process.versions["numpy"], np.__version__)
+
+  def test_an_error_in_the_process_is_told_and_a_new_one_goes_on(self):
+    process = self._process()
+    with self.assertRaisesRegex(diffprivlib_process.ProcessEnded, "code 1: .*thirteen clusters"):
+      process.centers(self.points, 13, 1.0, 0)
+    self.assertEqual(process.centers(self.points, 2, 1.0, 0).shape, (2, 4))
+
+  @parameterized.parameters("/no/such/python", "/bin/false", "without the package")
+  def test_what_is_no_python_with_the_package(self, path):
+    if path == "without the package":
+      path = fake_diffprivlib.write_python(self.folder, with_package=False)
+    with self.assertRaises(diffprivlib_process.Unavailable):
+      diffprivlib_process.DiffprivlibProcess(path)
 
 
 if __name__ == "__main__":

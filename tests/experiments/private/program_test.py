@@ -12,7 +12,6 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
-from dp_clustering import privacy_calculator
 from experiment_shell import launch
 from experiments import dp_benchmark
 from experiments.private import uci
@@ -53,8 +52,7 @@ class RunTest(parameterized.TestCase):
     self.assertRegex(self.printed, r"split and refine +0\.\d+\n")
     self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
     self.assertCountEqual(os.listdir(self.folder), [
-        "config.json", "figures", "releases.csv", "report.html", "results.csv", "summary.json",
-        "tables",
+        "config.json", "figures", "report.html", "results.csv", "summary.json", "tables",
     ])
     # One cluster for all would have 0.54; two centers with noise stay near that.
     losses = _losses(self.folder)
@@ -65,15 +63,6 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(document["config"]["epsilon_to_try"], [0.5, 1])
     self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertIn("dp-accounting", document["versions"])
-
-  def test_releases_spend_the_budget_and_no_more(self):
-    rows = pd.read_csv(os.path.join(self.folder, "releases.csv"))
-    mu = rows[rows["metric"] == "mu"].groupby(["method", "k", "epsilon"])["value"]
-    spent = mu.agg(lambda values: float(np.hypot.reduce(values)))
-
-    self.assertEqual(set(spent.index.get_level_values("method")), {"lsh", "refine"})
-    for (_, _, epsilon), one in spent.items():
-      self.assertAlmostEqual(one, privacy_calculator.gaussian_mu(epsilon, 1e-6), places=6)
 
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
@@ -109,13 +98,6 @@ class RunTest(parameterized.TestCase):
       _run(folder, *_SMALL, f"--{flag}")
     self.assertFalse(os.path.exists(folder))
 
-  def test_central_methods_import_no_tff(self):
-    code = (
-        "import sys; from experiments import dp_benchmark; "
-        "from experiments.private import benchmark; print('tensorflow_federated' in sys.modules)"
-    )
-    self.assertEqual(run_folder.ended("-c", code)[1].strip(), "False")
-
 
 class OtherRunsTest(absltest.TestCase):
 
@@ -134,16 +116,6 @@ class OtherRunsTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`output_dir` .*letter"):
       _run(self.folder, *flags, "--data_dir=elsewhere", "--resume")
     _run(self.folder, *flags, "--data_dir=uci", "--resume")
-
-  def test_federated_methods_beside_the_central_form(self):
-    _run(
-        self.folder, "--datasets=breast_cancer", "--methods=refine,refine_server,refine_none",
-        "--k_to_try=2", "--epsilon_to_try=", "--fixed_k=3", "--runs=1", "--fixed_epsilon=50",
-    )
-    # At an epsilon as large as that, the noise hardly matters.
-    losses = _losses(self.folder)
-    self.assertLen(losses, 3)
-    np.testing.assert_allclose(losses, losses[0], rtol=0.05)
 
   def test_a_cell_whose_process_dies_fails_and_is_tried_again(self):
     flags = (

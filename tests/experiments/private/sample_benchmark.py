@@ -1,13 +1,10 @@
 """Writes the output folder of an invented benchmark, small and with known numbers."""
 
-import json
 import math
-import os
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
 from experiments.private import benchmark
 from experiments.private import config as config_lib
+from tests.experiment_shell import run_folder
 
 _ANY = {"num_clients": 10, "unit_points": 1, "is_new": False, "optimum": None}
 DATASETS = {
@@ -38,27 +35,13 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "datasets": tuple(datasets), "methods": tuple(factors), "k_to_try": (2, 16),
       "epsilon_to_try": (0.5, 1.0, 2.0), "fixed_k": 16, "runs": 4, **settings,
   })
-  document = file_format.stamped({
+  results = [
+      {**cell, "metric": "loss", "value": invented_loss(
+          factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"]
+      )}
+      for cell in benchmark.cells(config, benchmark.Benchmark(datasets, factors))
+  ]
+  return run_folder.written(folder, {
       "experiment": "dp_benchmark", "config": config.to_json(), "skipped": skipped or {},
-      "inputs": {"datasets": datasets, "diffprivlib": {}}, "versions": {"python": "3.11"},
-  })
-  cells = benchmark.cells(config, benchmark.Benchmark(datasets, factors))
-  results, releases = ["metric,value"], ["release,metric,value"]
-  for cell in cells:
-    loss = invented_loss(factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"])
-    results.append(f"loss,{loss!r}")
-    if cell["method"] == "refine" and cell["run"] == 0:
-      releases += [f"step {i},{name},3.0" for i in (0, 1) for name in ("sensitivity", "std", "mu")]
-  of_refine = [cell for cell in cells if cell["method"] == "refine" and cell["run"] == 0]
-  keys = ",".join(cells[0])
-  for name, own, rows in (
-      ("results", cells, results),
-      ("releases", [cell for cell in of_refine for _ in range(6)], releases),
-  ):
-    of_cells = [keys, *(",".join(map(str, cell.values())) for cell in own)]
-    text = "".join(f"{cell},{row}\n" for cell, row in zip(of_cells, rows))
-    with open(os.path.join(folder, f"{name}.csv"), "w", encoding="utf-8") as file:
-      file.write(text)
-  with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-    json.dump(document, file)
-  return finished_run.FinishedRun(folder)
+      "inputs": {"datasets": datasets, "diffprivlib": {}},
+  }, {"results": results})

@@ -4,11 +4,11 @@ import json
 import math
 import os
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
-from experiment_shell import output_folder
+import pandas as pd
+
 from experiments.private_training import config as config_lib
 from experiments.private_training import simulation
+from tests.experiment_shell import run_folder
 
 # Accuracy, fine-tuned accuracy and adjusted Rand index; less with noise.
 _SCORES = {
@@ -80,33 +80,33 @@ def write_simulation(folder, methods=tuple(_SCORES), changes=None, **settings):
   config = config_lib.PrivateClustersConfig(**{
       "dataset": "digits", "epsilon": (8.0, 2.0), "num_seeds": 3, **settings,
   })
-  tables = {"results": [], "clusters": [], "rounds": []}
+  results, clusters, rounds = [], [], []
   for cell in simulation.cells(config):
     if cell["method"] not in methods:
       continue
     values = {
         metric: score(value, **cell) for metric, value in zip(_METRICS, _SCORES[cell["method"]])
     }
-    keys = tuple(cell.values())
+    of_size = {**cell, "metric": "clients", "value": 100.0 * cell["epsilon"]}
     if cell["epsilon"] < math.inf:
       values["relative_noise"] = noise(cell["method"], cell["epsilon"])
-      tables["clusters"].append((*keys, "0", "clients", 100.0 * cell["epsilon"]))
-      tables["rounds"].append((*keys, 1, "cluster 0", "clients, noisy", 100.0 + cell["seed"]))
-    tables["results"] += [
-        (*keys, metric, (changes or {}).get((*keys, metric), value))
+      clusters.append({**of_size, "cluster": "0"})
+      rounds.append({
+          **of_size, "round": 1, "line": "cluster 0", "metric": "clients, noisy",
+          "value": 100.0 + cell["seed"],
+      })
+    keys = tuple(cell.values())
+    results += [
+        {**cell, "metric": metric, "value": (changes or {}).get((*keys, metric), value)}
         for metric, value in values.items()
     ]
-  further = {"results": (), "clusters": ("cluster",), "rounds": ("round", "line")}
-  texts = {
-      f"{name}.csv": output_folder.csv_text(
-          ("method", "epsilon", "seed", *further[name], "metric", "value"), rows
-      )
-      for name, rows in tables.items()
-  }
-  return _written(folder, {**texts, "config.json": _json({
-      "experiment": "private_clusters_simulation", "config": config.to_json(), "skipped": {},
-      "inputs": _INPUTS, "versions": {"python": "3.11"},
-  })})
+  columns = ["method", "epsilon", "seed", "cluster", "round", "line", "metric", "value"]
+  return run_folder.written(folder, {
+      "experiment": "private_clusters_simulation", "config": config.to_json(), "inputs": _INPUTS,
+  }, {
+      "results": results, "clusters": pd.DataFrame(clusters, columns=columns),
+      "rounds": pd.DataFrame(rounds, columns=columns),
+  })
 
 
 def write_released(folder, lost=(), clusters=CLUSTERS, data=None, **privacy):
@@ -119,18 +119,11 @@ def write_released(folder, lost=(), clusters=CLUSTERS, data=None, **privacy):
   """
   summary = {**_RELEASED, "privacy": {**PRIVACY, **privacy}, "lost": list(lost)}
   summary["data"] = {**summary["data"], **(data or {})}
-  return _written(folder, {
-      "config.json": _json({"config": {"num_clusters": 2}}), "summary.json": json.dumps(summary),
-      "ledger.csv": _LEDGER, "clusters.csv": clusters, "rounds.csv": _ROUNDS,
-  })
-
-
-def _json(document):
-  return json.dumps(file_format.stamped(document))
-
-
-def _written(folder, texts):
+  texts = {
+      "summary.json": json.dumps(summary), "ledger.csv": _LEDGER, "clusters.csv": clusters,
+      "rounds.csv": _ROUNDS,
+  }
   for name, text in texts.items():
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
       file.write(text)
-  return finished_run.FinishedRun(folder)
+  return run_folder.written(folder, {"config": {"num_clusters": 2}}, {})

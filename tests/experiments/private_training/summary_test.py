@@ -85,21 +85,6 @@ class SummaryTest(parameterized.TestCase):
     headline = _frames(**changes)["headline"]
     self.assertEqual(headline["verdict"].tolist() if len(headline) else [], verdicts)
 
-  def test_what_has_no_budget_is_the_same_at_each(self):
-    rows = _usual()["scores"].set_index(["score", "method", "epsilon"]).sort_index()
-
-    for epsilon in (2.0, 8.0):
-      row = rows.loc[("adjusted Rand index", "IFCA, no privacy", epsilon)]
-      np.testing.assert_allclose(list(row), [0.9925, 0.9905, 0.9945])
-    self.assertNotIn(("adjusted Rand index", "DP-FedAvg", 2.0), rows.index)
-    low, high = (rows.loc[("accuracy", "private clusters", one), "mean"] for one in (2.0, 8.0))
-    self.assertLess(low, high)
-
-  def test_clusters_and_rounds_are_of_the_first_training(self):
-    frames = _frames(seed=5)
-    self.assertEqual(frames["clusters"]["clients"].tolist(), [800.0])
-    self.assertEqual(frames["rounds"]["value"].tolist(), [105.0])
-
   @parameterized.named_parameters(
       ("whole", {}, ["rounds.png", "scores.png"]),
       ("one_epsilon_and_cluster", {"num_clusters": 1, "epsilon": (8.0,), "num_seeds": 1},

@@ -7,7 +7,6 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import numpy as np
 
 from clustering_basics import file_format
 from experiment_shell import tidy_experiment
@@ -16,9 +15,6 @@ from experiments.three_phase import flags
 from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
-from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import held_out
-from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import config as config_lib
@@ -63,28 +59,6 @@ class DescriptionTest(parameterized.TestCase):
     self.assertEqual(document["model"]["name"], "cnn_small")
     named = self._described(class_names=tuple("abcdefghij"))
     self.assertEqual(named["class_names"], [*"abcdefghij"])
-
-  def test_validation_examples_are_counted_apart(self):
-    with mock.patch.object(held_out, "MIN_TRAIN_TO_VALIDATE", 4):
-      task = held_out.with_validation(self.task, 0.5, 0)
-    expected = sum(len(client.validation or ()) for client in task.clients)
-    self.assertEqual(data.describe(_CONFIG, task)["dataset"]["validation_examples"], expected)
-    self.assertGreater(expected, 0)
-
-  def test_document_says_whether_the_global_test_set_is_the_clients(self):
-    def pooled(*more):
-      tests = [client.test for client in self.task.clients] + list(more)
-      return dataclasses.replace(self.task, global_test=examples_lib.Examples(
-          np.concatenate([one.features for one in tests]),
-          np.concatenate([one.labels for one in tests]),
-      ))
-
-    for task, expected in (
-        (self.task, False), (pooled(), True), (pooled(self.task.global_test), False),
-        (held_out.hold_out(pooled(), 2, seed=0), True),  # New clients are clients.
-    ):
-      described = data.describe(_CONFIG, task)["dataset"]
-      self.assertEqual(described["global_test_is_clients"], expected)
 
   def test_privacy_is_of_phase_1_alone_and_warned_of(self):
     config = dataclasses.replace(_CONFIG, aggregator="dp")
@@ -131,14 +105,6 @@ class DescriptionTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "own_methods .* mine"):
       self._check(before, data.identity(config, self.task))
 
-  def test_a_client_whose_file_changed_is_named(self):
-    before, now = (
-        data.identity(_CONFIG, dataclasses.replace(self.task, row_digests={"a": "1", "b": digest}))
-        for digest in "23"
-    )
-    with self.assertRaisesRegex(ValueError, "clients .* b"):
-      self._check(before, now)
-
   def test_personal_models_of_other_options_are_no_stage_in_common(self):
     recorded = dataclasses.replace(_CONFIG, personal=("ditto", "apfl"))
     other = dataclasses.replace(recorded, apfl_alpha=0.5)
@@ -178,15 +144,6 @@ class CompletedTest(parameterized.TestCase):
     options = load_task.call_args.kwargs
     self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
 
-  @parameterized.parameters(*partition_lib.PARTITIONS)
-  def test_digits_have_the_same_defaults_with_every_partition(self, name):
-    without = self._config()
-    of_partitions = dict.fromkeys(config_lib.ThreePhaseConfig.of_choices["partition"])
-    expected = dataclasses.replace(without, partition=name, **of_partitions)
-    if name in config_lib.ThreePhaseConfig.of_choices["partition"]["dirichlet_alpha"]:
-      expected = dataclasses.replace(expected, dirichlet_alpha=without.dirichlet_alpha)
-    self.assertEqual(self._config(partition=name), expected)
-
   def test_no_more_clusters_than_clients_where_neither_is_given(self):
     settings = {"partition": "iid", "num_clients": 5, "num_new_clients": 2}
     self.assertEqual(self._config(**settings).num_clusters, 3)
@@ -202,13 +159,6 @@ class CompletedTest(parameterized.TestCase):
     self.assertEqual((config.partition, config.num_clusters), ("rotated", 4))
     found = self._config(dataset=dataset, num_clients=40, num_clusters=3)
     self.assertEqual(found, dataclasses.replace(config, num_clients=40, num_clusters=3))
-
-  @parameterized.parameters({"dataset": "idx"}, {"partition": "natural"}, {})
-  def test_nothing_is_completed_with_other_data(self, **settings):
-    missing = "somewhere" if settings else None  # EMNIST is there.
-    with mock.patch.object(emnist, "missing_path", return_value=missing):
-      config = self._config(**settings)
-    self.assertEqual(config, config_lib.ThreePhaseConfig(**{"dataset": "auto", **settings}))
 
   @parameterized.parameters(
       ("pacfl", {}, {"representation"}), ("ifca", {"ifca_start": "random"}, {"representation"}),

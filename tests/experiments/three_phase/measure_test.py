@@ -1,17 +1,26 @@
 """Tests the rows of a run's tables on an invented result; nothing is trained."""
 
+import csv
 import dataclasses
+import io
 import os
+import types
 from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
+import pandas as pd
 
 from experiment_shell import launch
+from experiments.three_phase import group_recovery
 from experiments.three_phase import measure
+from experiments.three_phase import profiles
 from fl_clustering.methods import client_weights
-from fl_clustering.tasks import held_out
+from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import files
+from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import saved_clusters
 from fl_clustering.three_phase import stages
 from tests.experiments.three_phase import sample_run
 
@@ -36,23 +45,6 @@ class MeasureTest(absltest.TestCase):
       with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
         measure.measure(config, self.task, self.create_tempdir().full_path)
 
-  def test_every_model_of_a_client_has_its_metrics(self):
-    methods = ("kmeans", "dynamic_distance", "fedavg", "finetuned", "local")
-    accuracy = self._clients(metric="accuracy")
-
-    self.assertEqual({(row["phase"], row["method"]) for row in accuracy}, {
-        ("pretrain", "pretrain"), ("pretrain", "own_weights"), ("new_clients", "pretrain"),
-        *((phase, name) for phase in ("cluster", "evaluate", "new_clients") for name in methods),
-    })
-    (row,) = self._clients(phase="cluster", method="kmeans", metric="accuracy", client="client_0")
-    self.assertEqual(row["value"], 0.75)
-
-  def test_a_label_without_test_examples_has_no_recall(self):
-    found = self._clients(phase="cluster", method="kmeans", client="client_0")
-
-    recalls = [row["metric"] for row in found if row["metric"].startswith("recall_class")]
-    self.assertEqual(recalls, ["recall_class_0"])
-
   def test_a_client_in_several_clusters_has_a_row_for_each(self):
     found = self._clients(phase="cluster", method="dynamic_distance", metric="cluster")
 
@@ -62,52 +54,18 @@ class MeasureTest(absltest.TestCase):
     )
     self.assertLen(self._clients(phase="new_clients", metric="cluster", method="kmeans"), 1)
 
-  def test_results_are_the_summary_s_numbers(self):
-    tables = measure.tidy_rows(_CONFIG, self.task, self.result)
-    found = {
-        (row["method"], row["cluster"], row["metric"]): row["value"] for row in tables["results"]
-    }
+  def test_at_most_a_hundred_clients_in_the_matrix(self):
+    vectors = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    weights = client_weights.ClientWeights(np.arange(200), vectors, np.zeros(3, np.float32))
+    ids = [f"c{client}" for client in range(200)]
 
-    self.assertEqual(found["", "", "num_test_examples_clients"], 120)
-    self.assertAlmostEqual(found["kmeans", "", "gain_mean"], 0.2)
-    self.assertEqual(found["pretrain", "", "global_accuracy"], 1)
-    self.assertEqual(found["pretrain", "", "global_recall_class_2"], 1)
-    self.assertEqual(found["kmeans", "", "cost_bytes_down"], 6_000_000)
-    self.assertEqual(found["local", 5, "best_accuracy"], 0.6)
-    self.assertAlmostEqual(found["kmeans", 1, "global_blended_accuracy"], 1 / 3)
-    (warning,) = tables["warnings"]
-    self.assertEqual((warning["method"], warning["value"]), ("dynamic_distance", 2))
-    self.assertEmpty(tables["num_clusters"])
+    found = list(measure.distance_rows(weights, ids, "weights"))
 
-  def test_examples_are_counted_by_label_and_part(self):
-    task = held_out.hold_out(sample_run.task(4), 1, seed=0)
-    found = list(measure.example_rows(task, np.arange(len(task.clients))))
-
-    new = {row["client"] for row in found if row["new"]}
-    self.assertEqual(new, set(task.new_client_ids))
-    own = {
-        (row["part"], row["label"]): row["value"] for row in found if row["client"] == "client_2"
-    }
-    self.assertEqual(own, {("train", 0): 3, ("train", 1): 3, ("train", 2): 3, ("test", 0): 20})
-
-  def test_at_most_a_hundred_clients_in_the_matrix_and_a_thousand_points(self):
-    ids = tuple(f"client_{k}" for k in range(1200))
-    rng = np.random.default_rng(0)
-    weights = client_weights.ClientWeights(
-        np.arange(1200), rng.normal(size=(1200, 3)).astype(np.float32), np.zeros(3, np.float32)
-    )
-
-    found = measure.weight_rows(weights, ids, "update")
-
-    self.assertLen(found["distances"], 100 * 99 / 2)
-    self.assertLen(found["points"], 2 * (1000 + 1))
-    shares = [row["value"] for row in found["points"] if not row["client"]]
-    self.assertBetween(sum(shares), 0.6, 1)
-    first = found["distances"][0]
-    vectors = weights.represented(
-        "update", np.array([ids.index(first["client"]), ids.index(first["other"])])
-    )[:]
-    self.assertAlmostEqual(first["value"], np.linalg.norm(vectors[0] - vectors[1]), places=5)
+    self.assertLen(found, 100 * 99 // 2)
+    self.assertEqual((found[98]["client"], found[98]["other"]), ("c0", "c199"))
+    distance = np.linalg.norm(vectors[0] - vectors[199])
+    self.assertAlmostEqual(found[98]["value"], distance, places=5)
+    self.assertEmpty(list(measure.distance_rows(None, ids, "weights")))
 
   def test_the_rounds_and_the_weights_are_kept(self):
     folder = self.create_tempdir().full_path
@@ -120,6 +78,137 @@ class MeasureTest(absltest.TestCase):
         {"method": "kmeans", "cluster": 0, "round": 1, "metric": "a", "value": 0.5}
     ])
     self.assertEqual(os.listdir(folder), ["client_weights.npz"])
+
+
+_CLUSTERS = {"a": (0,), "b": (1,), "c": (0, 1), "d": (1,)}
+
+
+def _frames():
+  """Returns clients' tables; the last two rows of each are for testing."""
+  rng = np.random.default_rng(0)
+  return {
+      client_id: pd.DataFrame({
+          # Where b has zeros, float32 has none.
+          "dose": np.zeros(20) if client_id in "bd" else rng.normal(230, 80, 20).round(1),
+          "year": rng.integers(1990, 2020, 20),
+          "same": np.full(20, 7),
+          "ward": rng.choice(["north", "south"], 20),
+          "sick": rng.choice(["yes", "no"], 20),
+          "part": ["train"] * 18 + ["test"] * 2,
+      })
+      for client_id in _CLUSTERS
+  }
+
+
+class ProfilesTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.create_tempdir()
+    self.frames = _frames()
+    for client_id, frame in self.frames.items():
+      folder.create_file(f"{client_id}.csv", frame.to_csv(index=False))
+    task = files.load_task(task_options.TaskOptions(
+        dataset="files", data_dir=folder.full_path, model="logistic",
+        schema=schema_lib.Schema(
+            (
+                *map(schema_lib.Field, ("dose", "year", "same")),
+                schema_lib.Field("ward", "string", enum=("north", "south")),
+                schema_lib.Field("sick", "string"), schema_lib.Field("part", "string"),
+            ), label="sick", split="part",
+        ),
+    ))
+    # What comes later has no part in the profiles.
+    *clients, new = task.clients
+    self.task = dataclasses.replace(task, clients=tuple(clients), new_clients=(new,))
+    self.saved = saved_clusters.SavedClusters(
+        "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.tables,
+        {"name": "logistic"},
+    )
+    text = profiles.profiles_text(self.task, self.saved)
+    self.rows = list(csv.DictReader(io.StringIO(text)))
+
+  def test_moments_are_those_of_the_training_rows_in_the_data_s_units(self):
+    for cluster, members in enumerate(("ac", "bc")):
+      rows = pd.concat([self.frames[client_id][:18] for client_id in members])
+      found = {row["feature"]: row for row in self.rows if row["cluster"] == str(cluster)}
+      self.assertCountEqual(found, ["dose", "year", "same", "ward=north", "ward=south"])
+      for name, values in (
+          ("dose", rows["dose"]), ("year", rows["year"]), ("same", rows["same"]),
+          ("ward=north", rows["ward"] == "north"),
+      ):
+        self.assertEqual(found[name]["num_rows"], "36")
+        self.assertAlmostEqual(float(found[name]["mean"]), values.mean(), delta=1e-3)
+        self.assertAlmostEqual(
+            float(found[name]["standard_deviation"]), values.std(ddof=0), delta=1e-3
+        )
+
+  def test_zeros_and_constants_are_exact(self):
+    only = dataclasses.replace(self.saved, clusters={**_CLUSTERS, "c": (0,)})
+    text = profiles.profiles_text(self.task, only)
+    found = {(row["cluster"], row["feature"]): row for row in csv.DictReader(io.StringIO(text))}
+    for place, mean in ((("1", "dose"), "0"), (("0", "same"), "7"), (("1", "same"), "7")):
+      self.assertEqual((found[place]["mean"], found[place]["standard_deviation"]), (mean, "0"))
+
+
+_GROUPS = np.array([0, 1, 0, 1])
+
+
+def _weights(spread):
+  """Returns weights whose groups are on different sides by `spread`."""
+  vectors = [[10 + i, spread * (1 if group else -1)] for i, group in enumerate(_GROUPS)]
+  return client_weights.ClientWeights(
+      np.arange(4), np.array(vectors, np.float32), np.array([10, 0], np.float32)
+  )
+
+
+def _rows(groupings, true_groups=_GROUPS, **settings):
+  """Returns the rows, and the epochs for which clients would have been trained."""
+  config = config_lib.ThreePhaseConfig(
+      num_clients=4, num_clusters=2, methods=groupings, **settings
+  )
+  trained = []
+
+  def local_weights(epochs):
+    trained.append(epochs)
+    return _weights(100 * epochs)
+
+  result = types.SimpleNamespace(
+      client_weights=_weights(0.01), local_weights=local_weights, num_clusters_choice=None
+  )
+  task = types.SimpleNamespace(true_groups=true_groups)
+  return group_recovery.recovery_rows(config, task, result), trained
+
+
+class GroupRecoveryTest(absltest.TestCase):
+
+  def test_tries_every_representation_and_number_of_epochs(self):
+    rows, trained = _rows(("kmeans", "hierarchical"), representation="update")
+    self.assertEqual(trained, [1, 5])
+    self.assertEqual(
+        [(row["method"], row["epochs"], row["representation"]) for row in rows[::2]],
+        [
+            (grouping, epochs, representation)
+            for grouping in ("kmeans", "hierarchical")
+            for epochs in ("last round", 1, 5)
+            for representation in ("weights", "update", "normalized_update")
+        ],
+    )
+    used = [row for row in rows if row["used"]]
+    self.assertEqual(
+        {(row["epochs"], row["representation"]) for row in used},
+        {("last round", "update")},
+    )
+    self.assertLen(used, 4)
+    # Training tells the groups apart here, the last round does not.
+    for row in rows:
+      if row["epochs"] != "last round":
+        self.assertEqual(row["value"], 1)
+    self.assertEqual(rows[0]["metric"], "adjusted_rand_index")
+    self.assertLess(rows[0]["value"], 1)
+
+  def test_nothing_to_recover(self):
+    self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
 """An invented run with known numbers, and the files that it would have left."""
 
-import json
-import os
-
 import numpy as np
 import pandas as pd
 
-from clustering_basics import file_format
-from experiment_shell import finished_run
 from experiments.three_phase import data
 from experiments.three_phase import experiment
 from experiments.three_phase import measure
@@ -21,6 +16,7 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import result as result_lib
+from tests.experiment_shell import run_folder
 
 # Of a client's test examples, all of label 0, how many are right: the mean over the clients.
 MEANS = {
@@ -195,19 +191,16 @@ def write(folder, on=None, matched_rounds=2, saved=None, settings=None, warnings
     more["group_recovery"] = _recovery()
   if saved is not None:
     tables["results"].append({"method": saved, "cluster": "", "metric": "saved", "value": 1})
+  frames = {}
   for name, further in experiment.EXPERIMENT.tidy.items():
     columns = [*further, "metric", "value"]
     rows = tables.get(name) or [dict(zip(columns, row)) for row in more.get(name, ())]
-    frame = pd.DataFrame(rows, columns=columns)
-    frame.insert(0, "seed", 0)
-    frame.to_csv(os.path.join(folder, f"{name}.csv"), index=False)
+    frames[name] = pd.DataFrame(rows, columns=columns)
+    frames[name].insert(0, "seed", 0)
   about = data.describe(config, on)
   about["dataset"]["metric"] = found.metric
   about["privacy"] = found.privacy
-  with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
-    json.dump(file_format.stamped({
-        "experiment": experiment.EXPERIMENT.name, "config": config.to_json(),
-        "inputs": data.identity(config, on), "about": about, "warnings": warnings,
-        "versions": {"python": "3.11"},
-    }), file)
-  return finished_run.FinishedRun(folder)
+  return run_folder.written(folder, {
+      "experiment": experiment.EXPERIMENT.name, "config": config.to_json(),
+      "inputs": data.identity(config, on), "about": about, "warnings": warnings,
+  }, frames)

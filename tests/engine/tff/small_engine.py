@@ -1,0 +1,41 @@
+"""The engine, the clients' files and models of small tasks."""
+
+import functools
+import tempfile
+
+import numpy as np
+
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import engine as engine_lib
+from tests import small_task
+
+OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+DIVERGING = client_update.LocalTraining(batch_size=2, learning_rate=3e38)
+
+
+@functools.cache
+def _folder():
+  # It goes with the process.
+  return tempfile.TemporaryDirectory()
+
+
+def folder():
+  """Returns a new folder."""
+  return tempfile.mkdtemp(dir=_folder().name)
+
+
+def engine(task=None, options=OPTIONS, seed=3, schedule=None):
+  """Returns an engine of a task, of digits if none is given."""
+  return engine_lib.Engine(task or small_task.small_task(), folder(), options, seed, schedule)
+
+
+def files(task):
+  """Returns the files of a task's clients."""
+  return client_files.write_client_files(task, folder())
+
+
+def vectors(task, num_models):
+  """Returns models as they are drawn, float32 of shape (num_models, P)."""
+  drawn = [task.model.initial_parameters(np.random.default_rng(i)) for i in range(num_models)]
+  return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
