@@ -80,7 +80,6 @@ def _agree() -> site_folder.SiteFolder:
   (spent, budget), num_rows = site.budget, site.num_rows
   site.close()
   nvflare_kit.install(given.kit, folder.identity.name, folder.workspace)
-  nvflare_kit.check_locked(folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
   print(*federation.terms, sep="\n")

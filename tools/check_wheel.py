@@ -1,5 +1,7 @@
 """Builds the wheel, and tests it in a new environment of another Python than the project's.
 
+Then it adds the extra `sites`, and tests that.
+
   ./bazelw run tools:check_wheel
 
 It takes the newest Python that the wheel is for and that it finds: on the PATH, of pyenv or of uv,
@@ -15,7 +17,7 @@ import sys
 import tempfile
 from typing import Iterator
 
-_TEST = "light_install_test.py"
+_TEST, _TEST_OF_SITES = "light_install_test.py", "LightInstallTest.test_sites_fit"
 _VERSIONS = [f"3.{minor}" for minor in range(14, 9, -1)]
 _PREFERRED_OF_UV = "3.13"
 _PROBE = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
@@ -91,7 +93,10 @@ def check(root: str, python: str, folder: str) -> int:
   shutil.copy(os.path.join(root, "tests", _TEST), test)
   environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
   print(f"wheel: testing {wheel.name} with Python {_version(python)} ({python})", flush=True)
-  return subprocess.run([f"{env}/bin/python", _TEST], cwd=test, env=environment).returncode
+  run = [f"{env}/bin/python", _TEST]
+  code = subprocess.run(run, cwd=test, env=environment).returncode
+  subprocess.run([*pip, "install", f"{wheel}[sites]"], check=True)
+  return code or subprocess.run([*run, _TEST_OF_SITES], cwd=test, env=environment).returncode
 
 
 def main() -> None:

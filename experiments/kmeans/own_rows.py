@@ -32,10 +32,10 @@ from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 
 if TYPE_CHECKING:
-  from fl_clustering.points import federated_clusterer as federated_clusterer_lib
+  from fl_clustering.points import fitted
   from fl_clustering.points import secure_sums as secure_sums_lib
 
-_Fit = Callable[[int], "federated_clusterer_lib.Fit"]
+_Fit = Callable[[int], "fitted.Fit"]
 
 
 class _Features(collections.abc.Mapping):
@@ -100,7 +100,7 @@ def _fitter(
     return estimator.hold(features, config.privacy, hold_points)
 
   @functools.lru_cache(maxsize=1)
-  def fit(num_clusters: int) -> federated_clusterer_lib.Fit:
+  def fit(num_clusters: int) -> fitted.Fit:
     from fl_clustering.kmeans import estimator  # pylint: disable=g-import-not-at-top
 
     with contextlib.ExitStack() as rules:
@@ -142,7 +142,7 @@ def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dic
   return [{"num_clusters": number} for number in config.candidates]
 
 
-def _release(folder: str, kept: saved.SavedTables, fit: federated_clusterer_lib.Fit) -> None:
+def _release(folder: str, kept: saved.SavedTables, fit: fitted.Fit) -> None:
   """Writes what a private fit may show."""
   from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 

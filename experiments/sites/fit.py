@@ -202,7 +202,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
       ],
       CENTROIDS: [
           {"cluster": cluster, "feature": feature, "metric": "centroid", "value": float(value)}
-          for cluster, centroid in enumerate(fit.centroids)
+          for cluster, centroid in enumerate(model.centroids)
           for feature, value in zip(tables.feature_names, centroid)
       ],
   }
@@ -264,10 +264,7 @@ EXPERIMENT = tidy_experiment.Experiment(
             "whoever has not all sites' answers. The largest of the sites is counted.",
             form="{:.6g}", printed=True,
         ),
-        tidy_experiment.Table(
-            "centroids", "Centroids",
-            "In the data's units with exact sums, else in the units of the schema.", form="{:.5g}",
-        ),
+        tidy_experiment.Table("centroids", "Centroids", "In the data's units.", form="{:.5g}"),
         tidy_experiment.Table("scores", "Scores", "Over all rows of all sites.", form="{:.6g}"),
     ),
     figures=(),

@@ -73,5 +73,6 @@ def settings() -> dict[str, Any]:
   else:
     for name in (*column_flags.NAMES, "schema"):
       if flags.FLAGS[name].value:
-        raise validate.error(name, f"be left out with `dataset` {dataset}", flags.FLAGS[name].value)
+        rule = f"be left out with `dataset` {dataset}; --dataset=files reads tables"
+        raise validate.error(name, rule, flags.FLAGS[name].value)
   return {**option_flags.given(config_lib.ThreePhaseConfig), "schema": schema}

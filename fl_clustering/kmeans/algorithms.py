@@ -22,7 +22,7 @@ from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import server_step
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
@@ -286,7 +286,7 @@ def _history(
 
 def fit(
     config: kmeans_config.KMeansConfig, files: point_files.PointFiles
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids by one of `SEARCHES`: coordinates, algorithm, best restart.
 
   Raises:
@@ -309,7 +309,7 @@ def fit(
   unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
   history = _history(path, scaling, unit)
   scales = scaling.factor if config.standardize else np.ones(files.num_columns)
-  return federated_clusterer.Fit(
+  return fitted.Fit(
       model_lib.KMeansModel(history[-1].centroids, scaling, scales),
       history,
       num_rounds=len(history),

@@ -13,6 +13,7 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def hold(
 
 def fit(
     config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
 
   With `config.needs_tff`, they must be `point_files.PointFiles`.
@@ -136,7 +137,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
       widths: tuple[int, ...], hold_points: secure_sums.Hold,
-  ) -> federated_clusterer.Fit:
+  ) -> fitted.Fit:
     found = fit(config, hold(points, config.privacy, hold_points))
     if self.keep_history:
       return found
@@ -146,7 +147,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     )
     return dataclasses.replace(found, history=history)
 
-  def _set_centers(self, fit: federated_clusterer.Fit) -> None:
+  def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = fit.centroids
     self.inertia_ = fit.loss
     self.silhouette_ = fit.silhouette

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from sklearn import metrics
 
 from clustering_basics import core_count
 from dp_clustering import clustering_params
@@ -61,6 +60,8 @@ class KMeansModel:
     """Returns the clusters of points (n, d) in the data's units, an int array of shape (n,)."""
     if not len(points):
       return np.zeros(0, np.intp)
+    from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
+
     points = self._as_fitted(points)
     core_count.count_quietly()
     far = secure_sums.FARTHEST
@@ -71,6 +72,8 @@ class KMeansModel:
     """Returns the distances of points to the centroids, of shape (n, K)."""
     if not len(points):
       return np.zeros((0, len(self.centroids)))
+    from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
+
     points = self._as_fitted(points)
     shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
     return metrics.pairwise.euclidean_distances(*shifted)

@@ -22,7 +22,7 @@ from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
@@ -102,7 +102,7 @@ def hold(
 def fit(
     config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints,
     noise_source: noise.Source,
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids to clients from `hold`, with the same `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
@@ -122,7 +122,7 @@ def fit(
           releases, [*sums.asked[1:], centroids], sums.message_bytes
       )
   )
-  return federated_clusterer.Fit(
+  return fitted.Fit(
       model_lib.KMeansModel(centroids, clients.scaling, np.ones(sums.dim), privacy.radius),
       history,
       num_rounds=len(releases),

@@ -21,7 +21,7 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
@@ -104,7 +104,7 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float, standardize: bo
 
 def fit(
     config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids by `kmeans_config.Sums`, without `privacy`.
 
   Raises:
@@ -148,7 +148,7 @@ def fit(
   centroids = scaling.undo(centers)
   last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
   scales = scaling.factor * grid.step if config.standardize else np.ones(points.dim)
-  return federated_clusterer.Fit(
+  return fitted.Fit(
       model_lib.KMeansModel(centroids, scaling, scales),
       (*history, last),
       num_rounds=grid.num_rounds + 1 + len(message_bytes),

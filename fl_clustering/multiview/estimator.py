@@ -11,6 +11,7 @@ from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 
 if TYPE_CHECKING:
   from fl_clustering.points import secure_sums
@@ -126,13 +127,13 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   def _fit(
       self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
       widths: tuple[int, ...], hold_points: secure_sums.Hold,
-  ) -> federated_clusterer.Fit:
+  ) -> fitted.Fit:
     if config.privacy is None:
       return fitting.fit(config, hold_points(points), widths)
     held = private_fit.hold(points, widths, config.privacy, hold_points)
     return private_fit.fit(config, held, widths, noise.SecureNoise())
 
-  def _set_centers(self, fit: federated_clusterer.Fit) -> None:
+  def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)
     self.view_weights_ = fit.model.on_grid.view_weights
     self.objective_ = fit.loss

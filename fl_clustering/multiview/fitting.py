@@ -23,7 +23,7 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
@@ -120,7 +120,7 @@ class _Problem:
         randomness.generator(self.config.seed, "first centers", restart),
     ).centers
 
-  def run(self, weigh: server_step.Weigh, restart: int) -> federated_clusterer.Fit:
+  def run(self, weigh: server_step.Weigh, restart: int) -> fitted.Fit:
     """Returns the fit of one restart."""
     num_views = len(self.widths)
     model = server_step.MultiViewModel(
@@ -146,7 +146,7 @@ class _Problem:
     fitted_views = model_lib.FittedViews(
         model, self.grid.clients.scaling, self.grid.clients.scaling.undo(centers), self.widths
     )
-    return federated_clusterer.Fit(
+    return fitted.Fit(
         fitted_views, (*history, last), len(history), last.objective,
         num_centers_on_few_points=int(np.count_nonzero(sums.counts < privacy_lib.FEW_POINTS)),
     )
@@ -174,7 +174,7 @@ class _Problem:
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...],
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Returns the restart with the lowest objective; its history ends with the model itself.
 
   If the weights depend on the views' own costs, the objective counts every view's cost in

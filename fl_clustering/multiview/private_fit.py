@@ -21,7 +21,7 @@ from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
@@ -111,7 +111,7 @@ def next_model(
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
@@ -145,7 +145,7 @@ def fit(
     model = next_model(model, sums, std, widths, weigh, noise_factor)
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
-  return federated_clusterer.Fit(
+  return fitted.Fit(
       model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
       tuple(history),
       num_rounds=len(history),

@@ -1,17 +1,15 @@
-"""What estimators of federated clustering share: who computes, results, scikit-learn's methods."""
+"""What estimators of federated clustering share: who computes, scikit-learn's methods."""
 
 from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 import functools
 import importlib.util
 import sys
 import tempfile
-from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
 
-from absl import logging
 import numpy as np
 from sklearn import base
 from sklearn.utils import validation
@@ -21,13 +19,11 @@ from clustering_basics import extras
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
+from fl_clustering.points import fitted
 from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
-
-if TYPE_CHECKING:
-  from dp_clustering import ledger as ledger_lib
 
 
 def _has_tff_context() -> bool:
@@ -69,43 +65,6 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
 
     with runtime.of_the_caller_or_own():
       yield functools.partial(point_files.write_files, directory=folder)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-  """The result of a fit.
-
-  Attributes:
-    model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
-      `scaling`, `assign`, `distances` and `losses`.
-    history: The records of the rounds of the best restart.
-    num_rounds: Number of its rounds.
-    loss: At the centroids; None with `privacy`.
-    silhouette: The mean simplified silhouette, or None.
-    num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
-      None with `privacy` and with algorithms that don't tell.
-    ledger: That of a private fit, which takes no more entries, or None.
-    privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
-  """
-
-  model: Any
-  history: tuple[Any, ...]
-  num_rounds: int
-  loss: float | None = None
-  silhouette: float | None = None
-  num_centers_on_few_points: int | None = None
-  privacy_spent: Mapping[str, Any] | None = None
-  ledger: ledger_lib.Ledger | None = None
-
-  @property
-  def centroids(self) -> np.ndarray:
-    return self.model.centroids
-
-  def warn_of_few_points(self) -> None:
-    """Logs a warning if centroids stand on few points."""
-    num_few = self.num_centers_on_few_points
-    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
-      logging.warning("%s. %s", *warning)
 
 
 class _Distances(base.TransformerMixin, base.BaseEstimator):
@@ -184,14 +143,14 @@ class FederatedClusterer(
   def _fit(
       self, config: Any, points: Mapping[Any, np.ndarray], widths: tuple[int, ...],
       hold_points: secure_sums.Hold,
-  ) -> Fit:
+  ) -> fitted.Fit:
     """Fits points by client id, which `hold_points` gives to those who compute.
 
     Of the points' columns, side by side, so many are each view's.
     """
 
   @abc.abstractmethod
-  def _set_centers(self, fit: Fit) -> None:
+  def _set_centers(self, fit: fitted.Fit) -> None:
     """Sets the attributes that only this class has."""
 
   def _points_to_fit(self, clients: Any) -> tuple[given_clients.Clients, tuple[int, ...], Any]:

@@ -19,7 +19,7 @@ from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit as private_view_fit
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
@@ -178,10 +178,16 @@ class Coordinator:
       if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
         raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
       total = total + masked  # Wraps around.
+    signed = total.view(np.int64)
+    if not questions.are_sums(asked, signed, self.federation):
+      raise SiteRefused(
+          f"the sites' answers to {asked.name} add up to what no rows can have: a site is broken, "
+          "or cheats; masks hide which."
+      )
     if self.federation.privacy is not None:
       cost = questions.mu_squared(asked, self.federation.privacy)
-      self._paid[place:] = [(request, total.view(np.int64).copy(), cost)]
-    return total.view(np.int64)
+      self._paid[place:] = [(request, signed.copy(), cost)]
+    return signed
 
   def points(self) -> SitePoints:
     """Returns the sites' points for a fit, in the coordinates of the federation file."""
@@ -240,7 +246,7 @@ def with_privacy(
 
 def fit_kmeans(
     config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits centroids at sites, in a session of its own.
 
   Args:
@@ -262,7 +268,7 @@ def fit_kmeans(
 def fit_views(
     config: multiview_config.MultiViewConfig, coordinator: Coordinator,
     epsilon: float | None = None,
-) -> federated_clusterer.Fit:
+) -> fitted.Fit:
   """Fits a model of views at sites, as `fit_kmeans` does."""
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)

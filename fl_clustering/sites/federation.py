@@ -50,13 +50,22 @@ def _sha256(document: Any) -> bytes:
   return hashlib.sha256(text.encode()).digest()
 
 
+def _canonical(value: Any) -> Any:
+  """Returns a JSON value in which equal numbers, such as 0, 0.0 and -0.0, are one text."""
+  if isinstance(value, dict):
+    return {key: _canonical(one) for key, one in value.items()}
+  if isinstance(value, list):
+    return [_canonical(one) for one in value]
+  return float(value) + 0.0 if type(value) in (int, float) else value
+
+
 def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
   """Returns the hash of what tables hold, of one view or several; dialects may differ."""
   by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
-  return _sha256({
+  return _sha256(_canonical({
       view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
       for view, one in by_view.items()
-  }).hex()
+  })).hex()
 
 
 def _bytes_of(argument: str, text: Any) -> bytes:
@@ -78,16 +87,6 @@ def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dic
     rule = f"have no keys but {', '.join(sorted(keys))}"
     raise validate.error(argument, rule, sorted(unknown)[0])
   return dict(value)
-
-
-def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  """Returns an object in which no key stands twice: people might read the other one."""
-  found: dict[str, Any] = {}
-  for key, value in pairs:
-    if key in found:
-      raise validate.error(key, "be a key once", value)
-    found[key] = value
-  return found
 
 
 class Federation:
@@ -202,11 +201,4 @@ class Federation:
   @classmethod
   def load(cls, path: str) -> Federation:
     """Returns the federation of a file; ValueError says in one line what is wrong with it."""
-    try:
-      with open(path, encoding="utf-8-sig") as file:
-        return cls(json.load(file, object_pairs_hook=_without_repetitions))
-    except OSError as e:
-      rule = f"be a file that can be read ({e.strerror})"
-      raise validate.error("federation", rule, path) from e
-    except (TypeError, ValueError, RecursionError) as e:
-      raise ValueError(f"`federation` can't be used, got {path!r}: {e}") from e
+    return schema_lib.read_document(path, cls, "federation")

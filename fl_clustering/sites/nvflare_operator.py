@@ -171,10 +171,7 @@ def _close(session: Any) -> None:
 
 
 def _end(server: subprocess.Popen) -> None:
-  """Ends the server and its job's process."""
-  for number in (signal.SIGTERM, signal.SIGKILL):
-    with contextlib.suppress(ProcessLookupError):
-      os.killpg(server.pid, number)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-      server.wait(timeout=3)
+  """Ends the server and its job's process, of which nothing is kept."""
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(server.pid, signal.SIGKILL)
   server.wait()

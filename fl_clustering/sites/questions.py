@@ -31,6 +31,10 @@ _FARTHEST = 1.5 * point_grid.POINT_STEPS
 _LARGEST_FACTOR = 1e150
 # Where scaled coordinates end: beyond those of a fit, and with squares that can still be added up.
 _LARGEST_COORDINATE = 1e120
+# Sums of integers stay below it, with noise, too.
+_LARGEST_TOTAL = secure_sums.MODULUS / 2
+# Standard deviations of the noise that no honest number exceeds, but once in 10^23.
+_MARGIN = 10
 
 _PLAIN = {
     question.__name__: question for question in (
@@ -249,6 +253,41 @@ def _check_noise(
   for part in parts:
     if type(scales[part]) is not float or not low <= scales[part] <= high:
       raise wire.Refused(f"scales must be in [{low:g}, {high:.6g}]")
+
+
+def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federation) -> bool:
+  """Returns whether a total over all sites may be one of rows.
+
+  If not, a site is broken, or cheats; a site that cheats within these bounds is not noticed.  Sums
+  are of as many points as their counts say, each of which adds 1 at most with noise, in the counts'
+  steps, and else less than 2^31 to a number.  To groups that were not asked for nobody adds.
+  """
+  if np.any(np.abs(total.astype(float)) >= _LARGEST_TOTAL):
+    return False
+  if not isinstance(asked.question, secure_sums.Totals):
+    return asked.name == "ColumnMoments" or _within(0, grid_scaling.MOST_POINTS)(total)
+  num_groups = int(asked.sent["num_groups"])
+  if np.any(total[num_groups:]):
+    return False
+  parts = asked.query.split(total[:num_groups].astype(float))
+  counts = parts.get("counts", parts.get("count"))
+  if counts is None:
+    return True
+  one: float = 1
+  most_of_a_point = 2.0**31
+  if asked.name in _PRIVATE:
+    one = most_of_a_point = getattr(asked.question.kind, "steps", point_grid.CONTRIBUTION_STEPS)
+  # What is cut off a client's sums within its limits, less than one.
+  cut = grid_scaling.MOST_POINTS if asked.question.is_limited else 0
+  scale = _MARGIN * math.sqrt(len(federation.sites))
+  margins = {part: cut + scale * (asked.scales or {}).get(part, 0.0) for part in parts}
+  margin = margins.get("counts", cut)
+  num_points = (np.maximum(counts, 0.0) + margin) / one
+  return all(
+      np.all(np.abs(own) <= num_points * most_of_a_point + margins[part])
+      and ("count" not in part or np.all(own >= -margins[part]))
+      for part, own in parts.items()
+  ) and bool(np.all(counts <= grid_scaling.MOST_POINTS * one + margin))
 
 
 def mu_squared(asked: Asked, privacy: privacy_lib.Privacy) -> float:

@@ -71,6 +71,10 @@ class Scaling:
     """Returns scaled features, of shape (n, d)."""
     return (self.filled(features) - self.shift) * self.factor
 
+  def undo(self, scaled: np.ndarray) -> np.ndarray:
+    """Returns scaled features (n, d) in the data's units; where the factor is zero, the shift."""
+    return scaled / np.where(self.factor > 0, self.factor, 1.0) + self.shift
+
   def filled(self, features: np.ndarray) -> np.ndarray:
     """Returns features in the data's units, none of which is missing, of shape (n, d)."""
     return np.where(np.isnan(features), self.fill, features)

@@ -115,6 +115,12 @@ class SavedViews:
     """The number of every view's features."""
     return tuple(len(one.schema.feature_names) for one in self.views.values())
 
+  @property
+  def scaling(self) -> encode.Scaling:
+    """What was done to the features of all views."""
+    arrays = zip(*(vars(one.scaling).values() for one in self.views.values()))
+    return encode.Scaling(*map(np.concatenate, arrays))
+
   def features(self, tables: Mapping[str, pd.DataFrame]) -> np.ndarray:
     """Returns the features of rows that were read, of shape (n, sum of the widths)."""
     return np.concatenate([one.features(tables[v]) for v, one in self.views.items()], axis=1)

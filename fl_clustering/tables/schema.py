@@ -345,8 +345,13 @@ def write_document(path: str, document: Mapping[str, Any]) -> None:
   atomic_file.write_text(path, f"{text}\n")
 
 
-def read_document(path: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
-  """Returns what a function makes of the JSON document in a file of a schema.
+def read_document(
+    path: str, parse: Callable[[Any], _Parsed], argument: str = "schema"
+) -> _Parsed:
+  """Returns what a function makes of the JSON document in a file, in which no key stands twice.
+
+  Args:
+    argument: What errors call it.
 
   Raises:
     ValueError: If it can't be read, or the function raises one.
@@ -356,9 +361,9 @@ def read_document(path: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
     with open(path, encoding="utf-8-sig") as file:
       return parse(json.load(file, object_pairs_hook=_without_repetitions))
   except OSError as e:
-    raise validate.error("schema", f"be a file that can be read ({e.strerror})", path) from e
+    raise validate.error(argument, f"be a file that can be read ({e.strerror})", path) from e
   except (ValueError, TypeError, RecursionError) as e:
-    raise ValueError(f"`schema` can't be used, got {path!r}: {e}") from e
+    raise ValueError(f"`{argument}` can't be used, got {path!r}: {e}") from e
 
 
 def strict(

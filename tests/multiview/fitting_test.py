@@ -12,7 +12,7 @@ from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
 
@@ -33,7 +33,7 @@ def _fit(view_costs):
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
   views = model_lib.FittedViews(model, _grid().clients.scaling, model.centers, _WIDTHS)
-  return federated_clusterer.Fit(views, (record,), 1, record.objective)
+  return fitted.Fit(views, (record,), 1, record.objective)
 
 
 class FittingTest(absltest.TestCase):

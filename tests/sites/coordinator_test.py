@@ -15,6 +15,8 @@ from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import questions
+from fl_clustering.sites import wire
+from tests import nightly
 from tests.sites import sample_sites
 
 
@@ -43,7 +45,8 @@ class FitTest(parameterized.TestCase):
     self.assertLen(coordinator.log, fit.num_rounds + 2)  # hello and keys.
 
   @parameterized.product(
-      rule=("equal", "mvkm", "regret"), standardize=(False, True), num_sites=(3, 5),
+      ({"standardize": False, "num_sites": 3}, {"standardize": True, "num_sites": 5}),
+      rule=("equal", "mvkm", "regret"),
   )
   def test_views_have_the_bits_of_one_process(self, rule, standardize, num_sites):
     sites = self._make(num_sites, widths=sample_sites.WIDTHS)
@@ -178,6 +181,45 @@ class FitTest(parameterized.TestCase):
 
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
         sites.coordinator(exchange).start()
+
+  @parameterized.parameters((None,), (sample_sites.PRIVATE,), (sample_sites.CLIENTS,))
+  def test_what_no_rows_add_up_to_is_refused(self, privacy):
+    old, rng = [], np.random.default_rng(0)
+    for change in (
+        lambda words: rng.integers(2**64, size=words.shape, dtype=np.uint64),
+        # Of another round, so masks stay.
+        lambda words: old.append(words) or next(w for w in old if w.shape == words.shape),
+        lambda words: words - np.uint64(2**50),
+        lambda words: words + np.uint64(2**61),
+        lambda words: words + (np.arange(words.shape[1]) == 0) * np.uint64(2**58),  # Of sums alone.
+    ):
+      sites = self._make(privacy=privacy)
+
+      def exchange(requests, sites=sites, change=change):
+        answers = sites.exchange(requests)
+        header, arrays = wire.unpack(answers.get("east", wire.pack({})), 2**30)
+        if "masked" in arrays:
+          answers["east"] = wire.pack(header, {"masked": change(arrays["masked"])})
+        return answers
+
+      coordinator = sites.coordinator(exchange)
+      with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
+        coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), coordinator)
+
+  @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,), (sample_sites.VIEWS,))
+  def test_no_honest_fit_is_refused_whatever_its_noise_is(self, privacy):
+    widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
+    for num_rows in nightly.either((1,), (0, 1, 200)):
+      rows = {name: own[:num_rows] for name, own in sample_sites.rows_of(3).items()}
+      for epsilon in (1e-3, 100.0):
+        sites = self._make(rows=rows, widths=widths, privacy={**privacy, "epsilon": epsilon})
+        if privacy == sample_sites.VIEWS:
+          config = multiview_config.MultiViewConfig(
+              4, standardize=False, **multiview_config.PRIVATE_DEFAULTS
+          )
+          coordinator_lib.fit_views(config, sites.coordinator())
+        else:
+          coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
 
   @parameterized.parameters(
       (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),

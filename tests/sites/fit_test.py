@@ -1,11 +1,8 @@
 """Tests for experiments.sites.fit, with sites of this process in the place of the network."""
 
 import contextlib
-import itertools
-import json
 import os
 import signal
-import subprocess
 import sys
 import types
 from unittest import mock
@@ -24,43 +21,23 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
-from fl_clustering.sites import site_folder
 from tests.sites import sample_sites
 
 # It takes NVFlare.
 _OPERATOR = "fl_clustering.sites.nvflare_operator"
 _PRIVATE = {**sample_sites.PRIVATE, "radius": 0.5}
-_BOUNDS = {"minimum": -40, "maximum": 40}
-
-
-def _schema(widths):
-  """Returns the document of a schema: of tables, or of several views."""
-  names, schemas = iter("abcde"), []
-  for width in widths:
-    schemas.append({"fields": [
-        {"name": name, "type": "number", "constraints": _BOUNDS}
-        for name in itertools.islice(names, width)
-    ]})
-  if len(schemas) == 1:
-    return schemas[0]
-  return {"resources": [
-      {"name": f"view{place}", "schema": one} for place, one in enumerate(schemas)
-  ]}
+# So that units of the data and of the schema differ by more than a factor.
+_BOUNDS = 60, 140
 
 
 def _sites(folder, privacy, num_sites=3, widths=(5,)):
   """Returns the sites of a folder, with the files of their federation; they may be there."""
-  schema = os.path.join(folder, "schema.json")
-  with open(schema, "w", encoding="utf-8") as file:
-    json.dump(_schema(widths), file)
+  _, schema = sample_sites.write_schema(folder, widths, *_BOUNDS)
   rows = sample_sites.rows_of(num_sites)
   if privacy is not None:  # In the schema's units.
-    rows = {name: own / _BOUNDS["maximum"] for name, own in rows.items()}
+    rows = {name: own / 40 for name, own in rows.items()}
   sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
-  sites.federation = federation_lib.Federation({
-      **sites.federation.document,
-      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
-  })
+  sites.federation = federation_lib.Federation({**sites.federation.document, "schema": schema})
   for name in sites.by_name.copy():
     sites.open(name)
   sites.federation.write(os.path.join(folder, "federation.json"))
@@ -90,13 +67,13 @@ def _fit(sites, exchange=None, resume=False, **settings):
   return finished
 
 
-def fit_until_killed(folder, num_exchanges):
+def _fit_until_killed(folder, num_exchanges):
   """Runs a private fit of a folder in which the operator is killed."""
   sites, left = _sites(folder, _PRIVATE), iter(range(num_exchanges))
 
   def exchange(requests):
     if next(left, None) is None:
-      os.kill(os.getpid(), signal.SIGKILL)
+      sample_sites.kill()
     return sites.exchange(requests)
 
   _fit(sites, exchange, epsilon=1.0)
@@ -146,23 +123,32 @@ class FitTest(parameterized.TestCase):
     self.assertRegex(text, "EXACT.*Objective")
     self.assertIn("KernelSums", text)
 
-  def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_schemas_units(self):
+  def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_datas_units(self):
     sites, finished = self._run(_PRIVATE)
     model = load_model.load_model(finished.path)
     text = tidy_report.text(fit_lib.EXPERIMENT, finished)
+    self._check_units(finished, model)
 
     self.assertIn("(2, 1e-06)-differential privacy", text)
     self.assertNotIn("EXACT", text)
     np.testing.assert_allclose(
-        model.tables.scaling(np.full((1, 5), 20.0)), np.full((1, 5), 0.5)
+        model.tables.scaling(np.full((1, 5), 120.0)), np.full((1, 5), 0.5)
     )
     spent, budget = sites.by_name["east"].budget
     self.assertBetween(spent / budget, 0.2, 0.5)
+
+  def _check_units(self, finished, model):
+    """Checks that centroids are in the data's units: all rows are moved to near the middle, 100."""
+    printed = [row["value"] for row in finished.rows("centroids.csv", ("cluster",))]
+    np.testing.assert_allclose(np.reshape(printed, (4, 5)), model.centroids)
+    np.testing.assert_allclose(model.centroids, 100 + 40 * model.model.centroids)
+    np.testing.assert_allclose(model.centroids, 100, atol=40)
 
   def test_a_private_fit_of_views_says_so_and_its_model_predicts(self):
     privacy = {**sample_sites.VIEWS, "view_norms": [0.4, 0.5]}
     sites, finished = self._run(privacy, widths=sample_sites.WIDTHS, view_weights="mvkm")
     model, rows = load_model.load_model(finished.path), sites.rows["east"]
+    self._check_units(finished, model)
     text = tidy_report.text(fit_lib.EXPERIMENT, finished)
 
     self.assertIn("(2, 1e-06)-differential privacy", text)
@@ -176,12 +162,7 @@ class FitTest(parameterized.TestCase):
 
   def test_kill_9_of_the_operator(self):
     folder = self.create_tempdir().full_path
-    program = f"from tests.sites import fit_test; fit_test.fit_until_killed({folder!r}, 6)"
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, check=False, capture_output=True
-    )
-    self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+    self.assertEqual(sample_sites.ending(_fit_until_killed, folder, 6), -signal.SIGKILL)
     sites = _sites(folder, _PRIVATE)
     before = {name: site.budget[0] for name, site in sites.by_name.items()}
     finished = _fit(sites, resume=True, epsilon=1.0)

@@ -6,7 +6,6 @@ The programs run with a Python that has NVFlare, which can't be beside TensorFlo
 import contextlib
 import csv
 import datetime
-import itertools
 import json
 import os
 import signal
@@ -56,6 +55,13 @@ def _free_port():
 @absltest.skipIf(interpreter is None, "There is a Python with NVFlare only under Bazel.")
 class NetworkTest(absltest.TestCase):
 
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls._short = cls.enterClassContext(child_process.ChildProcess(
+        child_process.serving("tests.sites.forked_programs", interpreter.PATH)
+    ))
+
   def setUp(self):
     super().setUp()
     self.folder = self.create_tempdir().full_path
@@ -76,49 +82,45 @@ class NetworkTest(absltest.TestCase):
 
   def _ended(self, process, code=0):
     output, _ = process.communicate()
-    self.assertEqual(process.returncode, code, output)
+    return self._checked(output, process.returncode, code)
+
+  def _checked(self, output, found, code):
+    self.assertEqual(found, code, output)
     self.assertNotIn("Traceback", output)
     return output
 
   def _run(self, module, *arguments, code=0):
-    return self._ended(self._start(module, *arguments), code)
+    """Returns what a program prints."""
+    self._short.send([self.folder, self._environment, "printed", [module, *arguments]])
+    found = self._short.answer()
+    with open(self._path("printed"), encoding="utf-8") as file:
+      return self._checked(file.read(), found, code)
 
   def _path(self, *names):
     return os.path.join(self.folder, *names)
 
-  def _write_tables(self, **views):
+  def _write_tables(self, *widths):
     """Writes the sites' tables, or those of views with so many columns, and their schema.
 
     Returns:
       The rows by site.
     """
     rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
-    columns, schemas = iter(range(len(_COLUMNS))), {}
-    for view, width in (views or {"": len(_COLUMNS)}).items():
-      places = [*itertools.islice(columns, width)]
-      names = [_COLUMNS[place] for place in places]
-      schemas[view] = {"fields": [
-          {"name": name, "type": "number", "constraints": {"minimum": -40, "maximum": 40}}
-          for name in names
-      ]}
-      for name, own in rows.items():
-        path = self._path(f"ward_{name}", *([name, view] if view else [name])) + ".csv"
+    sample_sites.write_schema(self.folder, widths or (len(_COLUMNS),))
+    places = np.split(np.arange(len(_COLUMNS)), np.cumsum(widths, dtype=int)[:-1])
+    for name, own in rows.items():
+      for view, columns in enumerate(places):
+        path = self._path(f"ward_{name}", *([name, f"view{view}"] if widths else [name])) + ".csv"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        np.savetxt(path, own[:, places], "%.4f", ",", header=",".join(names), comments="")
-    self._write_json("schema.json", schemas[""] if not views else {
-        "resources": [{"name": view, "schema": schema} for view, schema in schemas.items()]
-    })
+        header = ",".join(_COLUMNS[column] for column in columns)
+        np.savetxt(path, own[:, columns], "%.4f", ",", header=header, comments="")
     return rows
 
   def _make_sites(self, *privacy):
     """Makes sites, their federation file and the kits; returns the port and the fingerprint."""
-    made = [
-        self._start("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
-                    "--schema=schema.json")
-        for name in _NAMES
-    ]
-    for process in made:
-      self._ended(process)
+    for name in _NAMES:
+      self._run("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
+                "--schema=schema.json")
     output = self._run(
         "experiments.federation", "--new=trial", "--schema=schema.json", *privacy,
         f"--sites={','.join(f'{name}.pub' for name in _NAMES)}", "--output=federation.json",
@@ -177,8 +179,8 @@ class NetworkTest(absltest.TestCase):
     rows = self._write_tables()
     port, fingerprint = self._make_sites("--exact")
     proxies = {name: self._proxy(name, port) for name in _NAMES}
-    joined = self._join_all(fingerprint)
     fit = self._fit("--output_dir=out")
+    joined = self._join_all(fingerprint)
     answered = [self._answered(port, _GET, fit)]
     for process in (joined["north"], fit):
       own = self._port_for_jobs(process, port, fit)
@@ -204,10 +206,11 @@ class NetworkTest(absltest.TestCase):
 
   @nightly.only
   def test_views_have_the_bits_of_one_process(self):
-    rows = self._write_tables(far=2, near=3)
+    rows = self._write_tables(2, 3)
     _, fingerprint = self._make_sites("--exact")
+    fit = self._fit("--output_dir=out", "--view_weights=mvkm", "--standardize")
     self._join_all(fingerprint)
-    self._ended(self._fit("--output_dir=out", "--view_weights=mvkm", "--standardize"))
+    self._ended(fit)
     output = self._run(
         "experiments.predict", "--run=out", "--data_dir=ward_north", "--output=clusters.csv"
     )

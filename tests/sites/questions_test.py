@@ -17,6 +17,7 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import questions
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import wire
+from tests import nightly
 from tests.sites import sample_sites
 
 _IDENTITIES = {name: identity_lib.Identity.create(name) for name in ("a", "b", "c")}
@@ -80,8 +81,8 @@ class SensitivityTest(parameterized.TestCase):
   )
   def test_no_request_moves_a_unit_by_more_than_it_costs(self, widths, privacy):
     federation, rng = _federation(widths, privacy), np.random.default_rng(0)
-    num_refused, largest = 0, 0.0
-    for _ in range(3000):
+    num_refused, num_asked, largest = 0, nightly.either(1500, 10000), 0.0
+    for _ in range(num_asked):
       asked = _random_asked(rng, federation)
       try:
         header, arrays = asked.to_message()
@@ -110,7 +111,7 @@ class SensitivityTest(parameterized.TestCase):
       largest = max(largest, moved / cost)
     # The search finds what the bound is for, and most that is hostile is refused.
     self.assertGreater(largest, 0.9)
-    self.assertBetween(num_refused, 300, 2400)
+    self.assertBetween(num_refused / num_asked, 0.1, 0.8)
 
 
 class FailureTest(absltest.TestCase):
@@ -126,7 +127,7 @@ class FailureTest(absltest.TestCase):
     rows = rng.choice([0, 1e-320, 1e-100, 1, 3, 2**30, 1e50, 1e100], (50, 5))
     rows *= rng.choice([-1, 1], rows.shape)
     widths = {"column": 5, "view": 2, "center": 1}
-    for place in range(2000):
+    for place in range(nightly.either(1000, 10000)):
       names = [*questions._PLAIN, *questions._KINDS]
       name = names[place % len(names)]
       arrays = {

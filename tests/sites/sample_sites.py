@@ -1,7 +1,10 @@
 """Sites of one process: their files, their rows, and an operator that calls them."""
 
 import dataclasses
+import itertools
+import json
 import os
+import signal
 
 import numpy as np
 
@@ -11,7 +14,6 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import site_ledger
-from fl_clustering.tables import schema as schema_lib
 
 NAMES = ("east", "north", "south", "up", "west")
 WIDTHS = (2, 3)
@@ -84,7 +86,7 @@ def document_of(identities, widths=(5,), privacy=None, limits=None):
 
 def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_source=None, rows=None):
   rows = rows_of(num_sites) if rows is None else rows
-  # So that another process can make the same sites.
+  # So that the same sites can be made again.
   identities = {name: identity_lib.Identity(name, name.encode().ljust(32)) for name in rows}
   federation = federation_lib.Federation(document_of(identities, widths, privacy, limits))
   sites = Sites(folder, federation, identities, rows)
@@ -93,22 +95,58 @@ def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_sour
   return sites
 
 
+def kill(*unused_arguments, **unused_settings):
+  os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending(function, *arguments):
+  """Returns how a process ends that calls a function: -9 if it is killed."""
+  pid = os.fork()
+  if not pid:
+    try:
+      function(*arguments)
+    finally:
+      os._exit(1)
+  return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def schema_of(widths=(5,), low=-40, high=40):
+  """Returns the document of a schema with bounds: of tables, or of several views."""
+  names, bounds = iter("abcdefgh"), {"minimum": low, "maximum": high}
+  schemas = [
+      {"fields": [
+          {"name": name, "type": "number", "constraints": bounds}
+          for name in itertools.islice(names, width)
+      ]} for width in widths
+  ]
+  if len(schemas) == 1:
+    return schemas[0]
+  return {"resources": [
+      {"name": f"view{place}", "schema": one} for place, one in enumerate(schemas)
+  ]}
+
+
+def write_schema(folder, *args, **kwargs):
+  """Writes the document of `schema_of`, and returns its path and its hash."""
+  path = os.path.join(folder, "schema.json")
+  with open(path, "w", encoding="utf-8") as file:
+    json.dump(schema_of(*args, **kwargs), file)
+  return path, federation_lib.schema_hash(site_folder.read_schema(path))
+
+
 def write_folder(sites, name, parent):
   """Returns the `SiteFolder` of a site, with its rows in a table."""
-  columns = [f"x{number}" for number in range(sites.rows[name].shape[1])]
-  data_dir, schema = os.path.join(parent, f"rows_{name}"), os.path.join(parent, "schema.json")
+  data_dir = os.path.join(parent, f"rows_{name}")
   os.mkdir(data_dir)
   np.savetxt(
-      os.path.join(data_dir, f"{name}.csv"), sites.rows[name], delimiter=",",
-      header=",".join(columns), comments="",
+      os.path.join(data_dir, f"{name}.csv"), sites.rows[name], delimiter=",", header="a,b,c,d,e",
+      comments="",
   )
-  schema_lib.strict(columns).write(schema)
+  schema, found = write_schema(parent)
   folder = site_folder.SiteFolder.create(os.path.join(parent, name), name, data_dir, schema)
-  document = {
-      **sites.federation.document,
-      "schema": federation_lib.schema_hash(site_folder.read_schema(schema)),
-      "sites": {**sites.federation.document["sites"], name: folder.identity.public.hex()},
-  }
-  sites.federation = federation_lib.Federation(document)
+  keys = {**sites.federation.document["sites"], name: folder.identity.public.hex()}
+  sites.federation = federation_lib.Federation(
+      {**sites.federation.document, "schema": found, "sites": keys}
+  )
   folder.agree(sites.federation)
   return folder

@@ -33,7 +33,7 @@ class SiteFolderTest(absltest.TestCase):
       site_folder.SiteFolder(path).lock()
 
   def test_it_opens_with_all_rows_until_it_is_closed(self):
-    folder = self._with_bounds()
+    folder = sample_sites.write_folder(self.sites, "north", self.folder)
     site = folder.open()
     with self.assertRaisesRegex(ValueError, "`ledger` must be used by one program"):
       folder.open()
@@ -46,21 +46,8 @@ class SiteFolderTest(absltest.TestCase):
     self.assertEqual(spent, 0)
     self.assertGreater(budget, 0)
 
-  def _with_bounds(self):
-    """Returns a folder whose schema says what private rows need."""
-    folder = sample_sites.write_folder(self.sites, "north", self.folder)
-    with open(folder.schema_path, encoding="utf-8") as file:
-      document = json.load(file)
-    for field in document["fields"]:
-      field["constraints"] = {"minimum": -40, "maximum": 40}
-    with open(folder.schema_path, "w", encoding="utf-8") as file:
-      json.dump(document, file)
-    schema = federation_lib.schema_hash(site_folder.read_schema(folder.schema_path))
-    folder.agree(federation_lib.Federation({**self.sites.federation.document, "schema": schema}))
-    return folder
-
   def test_a_failed_opening_leaves_the_ledger_to_others(self):
-    folder = self._with_bounds()
+    folder = sample_sites.write_folder(self.sites, "north", self.folder)
     federation = federation_lib.Federation.load(os.path.join(folder.path, "federation.json"))
     others = {**federation.document["sites"], "north": "00" * 32}
     folder.agree(federation_lib.Federation({**federation.document, "sites": others}))

@@ -5,15 +5,13 @@ import json
 import math
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import atomic_file
 from dp_clustering import cluster_statistics
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
@@ -25,6 +23,7 @@ from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import questions
 from fl_clustering.sites import site as site_lib
+from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests.sites import sample_sites
 
@@ -356,30 +355,22 @@ class SiteTest(parameterized.TestCase):
     self.assertAlmostEqual(sites.by_name["east"]._ledger.spent("row") / spent, 2)
 
   @parameterized.named_parameters(
-      ("before_the_cost_is_entered", "site_ledger.SiteLedger.spend = kill", 0),
-      ("while_it_is_entered", "atomic_file.os.replace = kill", 0),
-      ("while_noise_is_drawn", "noise.SecureNoise.discrete_gaussian = kill", 1),
-      ("before_the_answer_is_sent", "wire.pack = kill", 1),
+      ("before_the_cost_is_entered", site_ledger.SiteLedger, "spend", 0),
+      ("while_it_is_entered", atomic_file.os, "replace", 0),
+      ("while_noise_is_drawn", noise.SecureNoise, "discrete_gaussian", 1),
+      ("before_the_answer_is_sent", wire, "pack", 1),
   )
-  def test_kill_9(self, fault, num_paid):
+  def test_kill_9(self, owner, name, num_paid):
     folder = self.create_tempdir().full_path
-    program = textwrap.dedent(f"""
-        import os, signal
-        from clustering_basics import atomic_file
-        from dp_clustering import noise
-        from fl_clustering.sites import site_ledger, wire
-        from tests.sites import sample_sites, site_test
-        def kill(*args, **kwargs):
-          os.kill(os.getpid(), signal.SIGKILL)
-        sites = sample_sites.make({folder!r}, privacy=sample_sites.PRIVATE)
-        sites.coordinator().start()
-        message = site_test._ask(1, site_test._residuals())
-        {fault}
-        sites.by_name["east"].handle(message)
-    """)
-    environment = {"PYTHONPATH": ":".join(sys.path), "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
-    self.assertEqual(done.returncode, -signal.SIGKILL)
+
+    def answer():
+      sites = sample_sites.make(folder, privacy=sample_sites.PRIVATE)
+      sites.coordinator().start()
+      message = _ask(1, _residuals())
+      setattr(owner, name, sample_sites.kill)
+      sites.by_name["east"].handle(message)
+
+    self.assertEqual(sample_sites.ending(answer), -signal.SIGKILL)
     sites = sample_sites.make(folder, privacy=sample_sites.PRIVATE)
     cost = questions.mu_squared(_residuals(), sites.federation.privacy)
     spent, _ = sites.by_name["east"].budget

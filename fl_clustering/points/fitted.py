@@ -1,0 +1,54 @@
+"""The result of a fit, whoever made it.
+
+It is apart from the estimators since scikit-learn takes seconds to import, and a site needs none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping, TYPE_CHECKING
+
+from absl import logging
+import numpy as np
+
+from fl_clustering.points import privacy as privacy_lib
+
+if TYPE_CHECKING:
+  from dp_clustering import ledger as ledger_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fit:
+  """The result of a fit.
+
+  Attributes:
+    model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
+      `scaling`, `assign`, `distances` and `losses`.
+    history: The records of the rounds of the best restart.
+    num_rounds: Number of its rounds.
+    loss: At the centroids; None with `privacy`.
+    silhouette: The mean simplified silhouette, or None.
+    num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
+      None with `privacy` and with algorithms that don't tell.
+    ledger: That of a private fit, which takes no more entries, or None.
+    privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
+  """
+
+  model: Any
+  history: tuple[Any, ...]
+  num_rounds: int
+  loss: float | None = None
+  silhouette: float | None = None
+  num_centers_on_few_points: int | None = None
+  privacy_spent: Mapping[str, Any] | None = None
+  ledger: ledger_lib.Ledger | None = None
+
+  @property
+  def centroids(self) -> np.ndarray:
+    return self.model.centroids
+
+  def warn_of_few_points(self) -> None:
+    """Logs a warning if centroids stand on few points."""
+    num_few = self.num_centers_on_few_points
+    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
+      logging.warning("%s. %s", *warning)
