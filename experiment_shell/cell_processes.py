@@ -1,4 +1,8 @@
-"""Measures cells, in this process or each in one of several others."""
+"""Measures cells: in this process, each in one of several others, or by the workers of a cluster.
+
+A cluster is one of Dask, whose own configuration says how it is reached, mutual TLS included.  Its
+workers have the project installed, and the data in the same folder.
+"""
 
 from concurrent import futures
 import dataclasses
@@ -13,8 +17,10 @@ from typing import Any, Callable, Generator, Mapping, Sequence
 
 import tqdm
 
+from clustering_basics import validate
 from experiment_shell import child_process
 
+_SECONDS_TO_CONNECT = 10
 Outcome = tuple[Mapping[str, Any], Any]
 
 
@@ -54,9 +60,66 @@ def _measured(
     return e
 
 
+def connected(cluster: str) -> Any:
+  """Returns a `distributed.Client` of a cluster; ValueError if it can't measure.
+
+  Args:
+    cluster: The address of its scheduler.
+  """
+  try:
+    import distributed
+  except ModuleNotFoundError as e:
+    raise validate.error(
+        "cluster", "be left out where the extra `cluster` is not installed", cluster
+    ) from e
+  try:
+    client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
+  except (OSError, ValueError, TypeError, RuntimeError) as e:
+    raise validate.error(
+        "cluster", "be the address of a Dask scheduler that answers", cluster
+    ) from e
+  # TensorFlow Federated's context is that of a process.
+  most = max(client.nthreads().values(), default=1)
+  if most > 1:
+    client.close()
+    raise validate.error("cluster", "have workers of one thread each (--nthreads=1)", most)
+  return client
+
+
+def _measured_there(modules: Sequence[str], *arguments: Any) -> Any:
+  for name in modules:
+    importlib.import_module(name)
+  return _measured(*arguments)
+
+
+def _outcomes_of_cluster(
+    measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
+    failures: tuple[type[Exception], ...], client: Any, processes: Processes,
+) -> Generator[Outcome, None, None]:
+  """Yields as `outcomes`; a cell whose worker dies is measured again by another."""
+  import distributed
+
+  cell_of = {
+      client.submit(
+          _measured_there, processes.modules, measure, run, cell, failures, pure=False
+      ): cell
+      for cell in cells
+  }
+  try:
+    for done in distributed.as_completed(cell_of):
+      error = done.exception()
+      # It has ended several workers.
+      if error is not None and not isinstance(error, distributed.KilledWorker):
+        raise error
+      yield cell_of[done], done.result() if error is None else error
+  finally:
+    client.cancel(list(cell_of))
+
+
 def outcomes(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], jobs: int, processes: Processes | None = None,
+    client: Any = None,
 ) -> Generator[Outcome, None, None]:
   """Yields every cell with what `measure` returned, or with the exception that failed it.
 
@@ -65,7 +128,13 @@ def outcomes(
       measures a cell fails that cell.
     jobs: How many cells are measured at once.  With 1, they are measured in their order.
     processes: If given, also a single job has a process of its own.
+    client: If given, the cluster whose workers measure, as of `connected`.
   """
+  if client is not None:
+    yield from _outcomes_of_cluster(
+        measure, run, cells, failures, client, processes or Processes()
+    )
+    return
   if jobs == 1 and processes is None:
     for cell in cells:
       yield cell, _measured(measure, run, cell, failures)

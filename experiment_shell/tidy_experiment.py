@@ -213,14 +213,14 @@ def check_same_inputs(
 
 def _measure(
     experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int,
-    processes: cell_processes.Processes | None,
+    processes: cell_processes.Processes | None, client: Any,
 ) -> None:
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
   journal = tidy_tables.Journal(place.join(JOURNAL), cells, _columns(experiment))
   left, failures = journal.left, []
   outcomes = cell_processes.outcomes(
-      experiment.measure, run_, left, experiment.failures, jobs, processes
+      experiment.measure, run_, left, experiment.failures, jobs, processes, client
   )
   with contextlib.closing(outcomes), tqdm.tqdm(
       total=len(cells), initial=len(cells) - len(left), unit="cell",
@@ -247,7 +247,7 @@ def _measure(
 
 def run(
     experiment: Experiment, config: Any, folder: str, *, resume: bool = False,
-    overwrite: bool = False, jobs: int = 1, **options: Any,
+    overwrite: bool = False, jobs: int = 1, client: Any = None, **options: Any,
 ) -> Any:
   """Measures, and returns the table of results as a `pandas.DataFrame`.
 
@@ -256,6 +256,7 @@ def run(
     folder: The output folder; empty or new, unless the run in it is resumed or overwritten.
     jobs: How many cells are measured at once, each in a process of its own; with 1, in this one
       where `Inputs.processes` is not given.
+    client: If given, the cluster whose workers measure them, as of `cell_processes.connected`.
     **options: Those of `experiment.load`.
   """
   with contextlib.ExitStack() as stack:
@@ -283,7 +284,7 @@ def run(
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
     run_ = Run(config, inputs.data, place.path, place.recorded is not None)
     with launch.run_errors(place.path, *experiment.failures):
-      _measure(experiment, run_, place, jobs, inputs.processes)
+      _measure(experiment, run_, place, jobs, inputs.processes, client)
   return _results(experiment, place.path)
 
 
@@ -307,4 +308,6 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
 
 
 def _results(experiment: Experiment, folder: str) -> Any:
-  return tidy(experiment, finished_run.FinishedRun(folder))[RESULTS]
+  return tidy_tables.read(
+      finished_run.FinishedRun(folder), RESULTS, _columns(experiment)[RESULTS]
+  )

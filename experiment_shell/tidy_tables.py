@@ -6,6 +6,7 @@ written from it, in the order of the cells, whatever the order of measuring.
 """
 
 import contextlib
+import itertools
 import json
 import os
 from typing import Any, Callable, Iterable, Mapping, Sequence
@@ -103,10 +104,14 @@ def read(run: finished_run.FinishedRun, table: str, kinds: Columns | None) -> An
   if kinds is None:
     header, lines = run.table(file_name(table))
     return pd.DataFrame(lines, columns=header)
-  rows = run.rows(file_name(table), kinds)
+  header, lines = run.table(file_name(table), kinds)
+  cells = dict(zip(header, zip(*lines) if lines else itertools.repeat(())))
   with finished_run.damage(run.join(file_name(table))):
+    for name in kinds:
+      if name not in cells:
+        raise ValueError(f"it has no {name!r}")
     found = {
-        name: [kind(row[name]) if row[name] else None for row in rows]
+        name: [kind(cell) if cell else None for cell in cells[name]]
         for name, kind in kinds.items()
     }
   # Numbers also where there is no row.

@@ -9,10 +9,13 @@ study that was interrupted goes on with --resume.  Of the flags of a single run,
 and so are --control_repeats and --method_repeats but for 0.
 """
 
+import contextlib
+
 from absl import flags
 
 from clustering_basics import core_count
 from clustering_basics import validate
+from experiment_shell import cell_processes
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import program
@@ -28,6 +31,10 @@ flags.DEFINE_integer(
     "jobs", None,
     "Processes that run at the same time, each with its share of the cores. The numbers don't "
     "depend on it. Default: one per core.")
+flags.DEFINE_string(
+    "cluster", None,
+    "Address of a Dask scheduler, such as tcp://scheduler:8786, whose workers measure in place of "
+    "processes here (extra `cluster`). They must have one thread each and find --data_dir.")
 
 # What a study has other defaults for than a single run.
 for _name, _value in {
@@ -39,7 +46,7 @@ for _name, _value in {
   flags.FLAGS.set_default(_name, _value)
 
 # A study has checkpoints of its own.
-_NOT_FOR_STUDIES = ("clients_per_block", "engine", "reuse")
+_NOT_FOR_STUDIES = ("clients_per_block", "reuse")
 
 HELP = (
     "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
@@ -53,22 +60,30 @@ def config() -> config_lib.StudyConfig:
   option_flags.check_left_out(_NOT_FOR_STUDIES, "in a study")
   if flags.FLAGS.jobs is not None:
     validate.integer(1, jobs=flags.FLAGS.jobs)
+    if flags.FLAGS.cluster is not None:
+      raise validate.error("jobs", "be left out with `cluster`", flags.FLAGS.jobs)
   own = option_flags.given(config_lib.StudyConfig)
   with column_flags.naming_draft(flags.FLAGS.data_dir):
-    run = data.config_of(three_phase_flags.settings(), flags.FLAGS.data_dir)
+    run = data.config_of(
+        data.with_engine(three_phase_flags.settings()), flags.FLAGS.data_dir
+    )
   return config_lib.StudyConfig(run, **own)
 
 
 def main() -> None:
-  with launch.input_errors():
-    settings = config()
-  from experiments.grouping_study import cells  # It takes long to import.
+  with contextlib.ExitStack() as stack:
+    client = None
+    with launch.input_errors():
+      settings = config()
+      if flags.FLAGS.cluster is not None:
+        client = stack.enter_context(cell_processes.connected(flags.FLAGS.cluster))
+    from experiments.grouping_study import cells  # It takes long to import.
 
-  jobs = flags.FLAGS.jobs or core_count.usable()
-  program.main(
-      cells.EXPERIMENT, settings, jobs=jobs, data_dir=flags.FLAGS.data_dir,
-      num_cores=max(1, core_count.usable() // jobs),
-  )
+    jobs = flags.FLAGS.jobs or core_count.usable()
+    program.main(
+        cells.EXPERIMENT, settings, jobs=jobs, client=client, data_dir=flags.FLAGS.data_dir,
+        num_cores=max(1, core_count.usable() // jobs),
+    )
 
 
 def start() -> None:

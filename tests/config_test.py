@@ -126,7 +126,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertIsNone(_Config(model="logistic").hidden_units)
 
   def test_a_task_of_the_callers_own_has_its_model(self):
-    task = types.SimpleNamespace(all_clients=range(7), new_clients=range(2))
+    task = types.SimpleNamespace(clients=range(5), new_clients=range(2))
     config = _Config.for_task(task, methods=("kmeans",))
     self.assertEqual((config.num_clients, config.num_training_clients), (7, 5))
     self.assertEqual((config.dataset, config.model, config.num_clusters), (None, None, 5))

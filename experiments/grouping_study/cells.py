@@ -22,6 +22,7 @@ from experiments.three_phase import method_names
 from fl_clustering import runtime
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -176,7 +177,8 @@ def _run(
   with contextlib.ExitStack() as stack:
     # Elsewhere than what is written of the run, as these are the clients' examples.
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    stack.enter_context(runtime.LocalRuntime(machine.num_cores))
+    if config.run.engine == engines.TFF:
+      stack.enter_context(runtime.LocalRuntime(machine.num_cores))
     if len(cells(config)) == 1:  # Where there are more, these are counted.
       observers.append(stack.enter_context(progress_bar.ProgressBar()))
     return run_lib.run(

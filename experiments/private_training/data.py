@@ -98,9 +98,10 @@ def load(
       **config.options_for("partition"),
       **config.options_for("model"),
   )
+  clients = tuple(task.clients)
   return Clients(
-      {client.client_id: client.train for client in task.clients},
-      {client.client_id: client.test for client in task.clients},
+      {client.client_id: client.train for client in clients},
+      {client.client_id: client.test for client in clients},
       task.true_groups, task.model, f"{task.source}, {task.partition}",
       {
           "name": task.name,

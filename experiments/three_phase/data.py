@@ -177,6 +177,7 @@ def load(
       test_share=config.test_share,
       num_new_clients=config.num_new_clients,
       fold=fold,
+      examples_per_client=config.examples_per_client,
       **config.options_for("partition"),
       **config.options_for("model"),
   )

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import math
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
@@ -114,7 +115,7 @@ def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, floa
 def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
   """Yields a row for every number; one that is not defined, as a recall without rows, has none."""
   for metric, value in named:
-    if value is None or not np.isnan(value):
+    if value is None or not math.isnan(value):
       yield {**columns, "metric": metric, "value": value}
 
 
@@ -143,8 +144,8 @@ def client_rows(
   """
 
   def rows(
-      phase: str, method: str, clients: Sequence["federated_task.ClientData"],
-      confusions: np.ndarray | None, clusters: Sequence[Sequence[int]] | None = None,
+      phase: str, method: str, client_ids: Sequence[str], confusions: np.ndarray | None,
+      clusters: Sequence[Sequence[int]] | None = None,
   ) -> Iterator[Row]:
     if confusions is None:
       return
@@ -152,24 +153,28 @@ def client_rows(
     if phase in (tables.CLUSTER, tables.NEW_CLIENTS):  # What clients keep.
       recalls = metrics_lib.class_recall(confusions)
       metrics |= {f"recall_class_{label}": recalls[:, label] for label in range(recalls.shape[1])}
-    for i, client in enumerate(clients):
+    values = np.stack(list(metrics.values()), axis=1).tolist()
+    for i, client_id in enumerate(client_ids):
       own = itertools.chain(
           (("cluster", cluster) for cluster in (clusters[i] if clusters else ())),
-          ((name, values[i]) for name, values in metrics.items()),
+          zip(metrics, values[i]),
       )
-      yield from _rows(own, phase=phase, method=method, client=client.client_id)
+      yield from _rows(own, phase=phase, method=method, client=client_id)
 
-  first, new_clients = method_names.PRETRAIN, task.new_clients
-  all_clients = [task.clients[client] for client in result.evaluated]
-  yield from rows(first, first, all_clients, result.pretrain.clients)
-  yield from rows(first, "own_weights", all_clients, result.pretrain.own_weights)
+  first, new_clients = method_names.PRETRAIN, task.new_client_ids
+  client_ids = task.client_ids
+  evaluated = [client_ids[client] for client in result.evaluated]
+  yield from rows(first, first, evaluated, result.pretrain.clients)
+  yield from rows(first, "own_weights", evaluated, result.pretrain.own_weights)
   for method, found in result.methods.items():
-    clusters_of = cluster_assignment.clusters_of(found.assignment.clusters)
+    clusters_of = cluster_assignment.clusters_of(
+        [members[np.isin(members, result.evaluated)] for members in found.assignment.clusters]
+    )
     clusters = [clusters_of[client] for client in result.evaluated]
-    yield from rows(tables.CLUSTER, method, all_clients, found.clients, clusters)
-    yield from rows(tables.EVALUATE, method, all_clients, found.clients_blended)
+    yield from rows(tables.CLUSTER, method, evaluated, found.clients, clusters)
+    yield from rows(tables.EVALUATE, method, evaluated, found.clients_blended)
   baseline = method_names.BASELINE
-  yield from rows(baseline, baseline, all_clients, result.baseline)
+  yield from rows(baseline, baseline, evaluated, result.baseline)
   yield from rows(tables.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
   for method, found in result.methods.items():
     yield from rows(

@@ -110,12 +110,12 @@ def check_covers(clusters: participation.Clusters, clients: np.ndarray) -> None:
     ValueError: If a client is in no cluster, or a cluster holds an unknown one.
   """
   found = np.concatenate(clusters)
-  missing = np.setdiff1d(clients, found)
+  missing = clients[~np.isin(clients, found)]
   if len(missing):
-    raise ValueError(f"`clusters` must hold every client, got none with {missing[0]}.")
-  unknown = np.setdiff1d(found, clients)
+    raise ValueError(f"`clusters` must hold every client, got none with {missing.min()}.")
+  unknown = found[~np.isin(found, clients)]
   if len(unknown):
-    raise validate.error("clusters", "hold only known clients", unknown[0])
+    raise validate.error("clusters", "hold only known clients", unknown.min())
 
 
 def _name_no_cluster(labels: np.ndarray) -> np.ndarray:

@@ -21,6 +21,10 @@ from fl_clustering.methods import grouping
 if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
 
+# Of more clients, the centers are those of so many, drawn at random, and the others join the
+# nearest.
+_MOST_FITTED = 20_000
+
 
 @dataclasses.dataclass(frozen=True)
 class KMeans:
@@ -57,15 +61,19 @@ class KMeans:
           client_weights, self.representation, "l2"
       )
       points = distances_lib.euclidean_points(distances)
-    labels = single_thread_kmeans.fit(
-        points,
+    random_state, fitted = int(rng.integers(2**32)), points
+    if len(points) > _MOST_FITTED:
+      fitted = points[np.sort(rng.choice(len(points), _MOST_FITTED, replace=False))]
+    found = single_thread_kmeans.fit(
+        fitted,
         self.num_clusters,
         n_init=self.n_init,
         # Until no client changes its cluster: the default depends on the number of
         # dimensions, which the embedding changes.
         tol=0,
-        random_state=int(rng.integers(2**32)),
-    ).labels_
+        random_state=random_state,
+    )
+    labels = found.labels_ if fitted is points else found.predict(points)
     return assignment(clients, labels, self.num_clusters, self.representation)
 
 

@@ -8,32 +8,89 @@ client, is about the images that it holds, wherever else they are.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, Sequence
 
 import numpy as np
 
+from clustering_basics import core_count
+from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition as partition_lib
+from fl_clustering.tasks import pooled_examples
 
 # Test images per training image.
 _TEST_SHARE = 0.4
+# So many take a second or two.
+_CLIENTS_AT_ONCE = 25_000
+
+
+def option() -> Any:
+  """Returns the option of settings, a field of a dataclass, that says how many images are drawn."""
+  return options.option(
+      int,
+      "Every client draws so many training images, with replacement (digits, idx; partitions "
+      "with known groups), and 2/5 of that for testing from the data's own test images.",
+      None, default_text="the images are shared out",
+  )
+
+
+class _Drawing:
+  """Draws rows of examples, with replacement, as many as a client has of them."""
+
+  def __init__(self, examples: examples_lib.Examples, num_classes: int, number: int):
+    self._rows_by_label = np.argsort(examples.labels, kind="stable")
+    self._sizes = np.bincount(examples.labels, minlength=num_classes)
+    self._starts = np.cumsum(self._sizes) - self._sizes
+    self.number = number
+
+  def rows(self, proportions: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """Returns rows whose labels have these proportions, or any."""
+    if proportions is None:
+      return rng.integers(len(self._rows_by_label), size=self.number)
+    # A label that no example has can't be drawn.
+    there = proportions * (self._sizes > 0)
+    # What `rng.choice` draws, without the time of its checks.
+    upto = (there / there.sum()).cumsum()
+    drawn = (upto / upto[-1]).searchsorted(rng.random(self.number), "right")
+    places = self._starts[drawn] + rng.integers(self._sizes[drawn])
+    return self._rows_by_label[places]
+
+
+def _drawn_in_turn(
+    drawings: Sequence[_Drawing], ids: Sequence[str], weights: np.ndarray | None, seed: int
+) -> list[np.ndarray]:
+  """Returns every client's rows, int32 of shape (num_clients, n), of each drawing.
+
+  Args:
+    ids: The clients' ids, from which their random numbers follow.
+    weights: Of a Dirichlet distribution of the labels, of shape (num_classes,).
+  """
+  found = [np.empty((len(ids), drawing.number), np.int32) for drawing in drawings]
+  for place, client_id in enumerate(ids):
+    rng = randomness.generator(seed, "drawn examples", client_id=client_id)
+    proportions = None if weights is None else rng.dirichlet(weights)
+    for rows, drawing in zip(found, drawings):
+      rows[place] = drawing.rows(proportions, rng)
+  return found
 
 
 def _drawn(
-    examples: examples_lib.Examples, proportions: np.ndarray | None, number: int,
-    rng: np.random.Generator,
-) -> examples_lib.Examples:
-  """Returns so many examples, with replacement, whose labels have these proportions, or any."""
-  if proportions is None:
-    return examples.take(rng.integers(len(examples), size=number))
-  places = [np.flatnonzero(examples.labels == label) for label in range(len(proportions))]
-  # A label that no example has can't be drawn.
-  there = proportions * np.array(list(map(bool, map(len, places))))
-  drawn = rng.choice(len(places), number, p=there / there.sum())
-  return examples.take([int(rng.choice(places[label])) for label in drawn])
+    drawings: Sequence[_Drawing], ids: Sequence[str], weights: np.ndarray | None, seed: int
+) -> list[np.ndarray]:
+  """Returns what `_drawn_in_turn` does; of many clients, on all cores."""
+  if len(ids) <= _CLIENTS_AT_ONCE:
+    return _drawn_in_turn(drawings, ids, weights, seed)
+  from joblib.externals import loky  # It takes long to import.
+
+  parts = [ids[i : i + _CLIENTS_AT_ONCE] for i in range(0, len(ids), _CLIENTS_AT_ONCE)]
+  of_part = functools.partial(_drawn_in_turn, drawings, weights=weights, seed=seed)
+  with loky.ProcessPoolExecutor(min(len(parts), core_count.usable())) as processes:
+    return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
 
 def split(
@@ -54,20 +111,36 @@ def split(
     )
   validate.integer(minimum=2, examples_per_client=examples_per_client)
   groups, transformations = partition.groups_of(pool, num_clients, seed)
-  width = len(str(num_clients - 1))
+  ids = partition_lib.client_ids(num_clients)
   num_test = max(1, round(_TEST_SHARE * examples_per_client))
-  clients = []
-  for index, group in enumerate(groups.tolist()):
-    client_id = f"client_{index:0{width}d}"
-    rng = randomness.generator(seed, "drawn examples", client_id=client_id)
-    proportions = None
-    if partition.dirichlet_alpha is not None:
-      proportions = rng.dirichlet(np.full(pool.num_classes, partition.dirichlet_alpha))
-    train, test = (
-        transformations[group](_drawn(examples, proportions, number, rng))
-        for examples, number in ((pool.pool, examples_per_client), (pool.global_test, num_test))
-    )
-    clients.append(federated_task.ClientData(client_id, train, test, group))
-  return partition_lib.Split(
-      tuple(clients), partition.transformed_mix(pool.global_test, transformations, seed)
+  numbers = examples_per_client, num_test
+  drawings = [
+      _Drawing(examples, pool.num_classes, number)
+      for examples, number in zip((pool.pool, pool.global_test), numbers)
+  ]
+  alpha = partition.dirichlet_alpha
+  weights = None if alpha is None else np.full(pool.num_classes, alpha)
+  train, test = (
+      _of_groups(examples, transformations, rows, groups)
+      for rows, examples in zip(_drawn(drawings, ids, weights, seed), (pool.pool, pool.global_test))
   )
+  return partition_lib.Split(
+      federated_task.PooledClients(ids, train, test, groups),
+      partition.transformed_mix(pool.global_test, transformations, seed),
+  )
+
+
+def _of_groups(
+    examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
+    rows: np.ndarray, groups: np.ndarray,
+) -> pooled_examples.PooledExamples:
+  """Returns clients' examples, of a pool that has all of them as each group has them.
+
+  Args:
+    rows: Every client's rows of the examples, of shape (num_clients, n).
+    groups: The clients' groups.
+  """
+  pool = examples_lib.pooled(transform(examples) for transform in transformations)
+  first = (groups * len(examples)).astype(np.int32)
+  counts = np.full(len(rows), rows.shape[1], np.int64)
+  return pooled_examples.PooledExamples(pool, (rows + first[:, None]).ravel(), counts)

@@ -4,9 +4,11 @@ A `FederatedTask` is checked when it is made, so that data and a model that don'
 each other are an error here and not in a later round of training.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from clustering_basics import validate
 from fl_clustering.tables import saved
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import pooled_examples
+
+_PARTS = ("train", "test", "validation")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,8 +39,75 @@ class ClientData:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class PooledClients(Sequence[ClientData]):
+  """Clients whose examples are rows of pools; their `ClientData` are made when asked for.
+
+  Attributes:
+    ids: As `ClientData.client_id`, and so are all that follow.
+    groups: Integers of shape (num_clients,); `None` where groups are not known.
+    validation: A client may have none of these.
+  """
+
+  ids: tuple[str, ...]
+  train: pooled_examples.PooledExamples
+  test: pooled_examples.PooledExamples
+  groups: np.ndarray | None = None
+  validation: pooled_examples.PooledExamples | None = None
+
+  def __len__(self) -> int:
+    return len(self.ids)
+
+  def __getitem__(self, place: Any) -> Any:
+    found = range(len(self))[place]
+    if isinstance(found, range):
+      return tuple(map(self._client, found))
+    return self._client(found)
+
+  def _client(self, place: int) -> ClientData:
+    has_validation = self.validation is not None and self.validation.counts[place]
+    return ClientData(
+        self.ids[place], self.train.of(place), self.test.of(place),
+        None if self.groups is None else int(self.groups[place]),
+        self.validation.of(place) if self.validation is not None and has_validation else None,
+    )
+
+  def among(self, places: np.ndarray) -> PooledClients:
+    """Returns some of the clients, in this order."""
+    return PooledClients(
+        tuple(self.ids[place] for place in places), self.train.among(places),
+        self.test.among(places), None if self.groups is None else self.groups[places],
+        None if self.validation is None else self.validation.among(places),
+    )
+
+  def update_digest(self, digest: hashlib._Hash) -> None:
+    """Updates a digest with all data, ids and groups."""
+    digest.update(repr((self.ids, _groups(self))).encode())
+    parts = [part for part in (self.train, self.test, self.validation) if part is not None]
+    for pool in {id(part.pool): part.pool for part in parts}.values():
+      pool.update_digest(digest)
+    for part in parts:
+      for array in (part.rows, part.counts):
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+
+
+def _ids(clients: Sequence[ClientData]) -> tuple[str, ...]:
+  if isinstance(clients, PooledClients):
+    return clients.ids
+  return tuple(client.client_id for client in clients)
+
+
+def _groups(clients: Sequence[ClientData]) -> list[int | None]:
+  if not isinstance(clients, PooledClients):
+    return [client.group for client in clients]
+  return [None] * len(clients) if clients.groups is None else clients.groups.tolist()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class FederatedTask:
   """Clients with their data, a global test set and a model that fits both.
+
+  Clients are a tuple, or `PooledClients`, of which there can be millions.
 
   Attributes:
     name: The data set really used, such as "digits".
@@ -58,7 +130,7 @@ class FederatedTask:
   name: str
   source: str
   partition: str
-  clients: tuple[ClientData, ...]
+  clients: Sequence[ClientData]
   global_test: examples_lib.Examples
   global_test_source: str
   num_classes: int
@@ -66,7 +138,7 @@ class FederatedTask:
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   fallback_reason: str | None = None
   warnings: tuple[str, ...] = ()
-  new_clients: tuple[ClientData, ...] = ()
+  new_clients: Sequence[ClientData] = ()
   class_names: tuple[str, ...] | None = None
   tables: saved.SavedTables | None = None
   row_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -89,11 +161,8 @@ class FederatedTask:
       raise validate.error("class_names", f"be {self.num_classes} names", self.class_names)
     self._check_ids()
     self._check_groups()
-    for client in self.all_clients:
-      self._check_examples(client.train, "train", f"client {client.client_id!r}")
-      self._check_examples(client.test, "test", f"client {client.client_id!r}")
-      if client.validation is not None:
-        self._check_examples(client.validation, "validation", f"client {client.client_id!r}")
+    for clients in (self.clients, self.new_clients):
+      self._check_clients(clients)
     self._check_examples(self.global_test, "global_test", "the task")
 
   def _check_ids(self) -> None:
@@ -106,13 +175,33 @@ class FederatedTask:
       seen.add(client_id)
 
   def _check_groups(self) -> None:
-    without = [client.client_id for client in self.all_clients if client.group is None]
-    if 0 < len(without) < len(self.all_clients):
-      raise validate.error(
-          "group", f"be known for all clients or for none; {without[0]!r} has none", None
-      )
-    for client in self.all_clients if not without else ():
-      validate.integer(0, group=client.group)
+    groups = [*_groups(self.clients), *_groups(self.new_clients)]
+    if None in groups:
+      if any(group is not None for group in groups):
+        name = (*self.client_ids, *self.new_client_ids)[groups.index(None)]
+        raise validate.error(
+            "group", f"be known for all clients or for none; {name!r} has none", None
+        )
+      return
+    for group in set(groups):
+      validate.integer(0, group=group)
+
+  def _check_clients(self, clients: Sequence[ClientData]) -> None:
+    if not isinstance(clients, PooledClients):
+      for client in clients:
+        for part in _PARTS:
+          examples = getattr(client, part)
+          if examples is not None:
+            self._check_examples(examples, part, f"client {client.client_id!r}")
+      return
+    for part in _PARTS:
+      found = getattr(clients, part)
+      if found is None:
+        continue
+      if part != "validation" and not found.counts.all():
+        name = clients.ids[int(np.argmin(found.counts))]
+        raise validate.error(part, f"hold at least one example for client {name!r}", 0)
+      self._check_examples(found.pool, part, "the clients")
 
   def _check_examples(self, examples: examples_lib.Examples, name: str, owner: str) -> None:
     if not len(examples):
@@ -138,12 +227,12 @@ class FederatedTask:
   @property
   def client_ids(self) -> tuple[str, ...]:
     """The ids of the clients that train, in their order."""
-    return tuple(client.client_id for client in self.clients)
+    return _ids(self.clients)
 
   @property
   def new_client_ids(self) -> tuple[str, ...]:
     """The ids of the clients that come after the training, in their order."""
-    return tuple(client.client_id for client in self.new_clients)
+    return _ids(self.new_clients)
 
   @property
   def all_clients(self) -> tuple[ClientData, ...]:
@@ -153,8 +242,32 @@ class FederatedTask:
   @property
   def true_groups(self) -> np.ndarray | None:
     """The numbers of the true groups of the clients that train, int64; None if unknown."""
-    groups = [client.group for client in self.clients if client.group is not None]
-    return np.array(groups, np.int64) if groups else None
+    groups = _groups(self.clients)
+    return None if None in groups else np.array(groups, np.int64)
+
+  def counts(self, part: str) -> np.ndarray:
+    """Returns how many `train`, `test` or `validation` examples each client has that trains."""
+    if isinstance(self.clients, PooledClients):
+      found = getattr(self.clients, part)
+      return np.zeros(len(self.clients), np.int64) if found is None else found.counts
+    return np.array([len(getattr(client, part) or ()) for client in self.clients], np.int64)
+
+  def pooled(self, part: str) -> pooled_examples.PooledExamples:
+    """Returns the examples of a part of all clients, new ones at the end."""
+    none = self.global_test.take(slice(0))
+    found = None
+    for clients in (self.clients, self.new_clients):
+      if not clients:
+        continue
+      if not isinstance(clients, PooledClients):
+        of_part = pooled_examples.PooledExamples.of_examples(
+            [getattr(client, part) or none for client in clients]
+        )
+      else:
+        of_part = getattr(clients, part) or clients.train.where(slice(0))
+      found = of_part if found is None else found.followed_by(of_part)
+    assert found is not None  # There is a client.
+    return found
 
   @property
   def train_label_counts(self) -> np.ndarray:
@@ -173,9 +286,9 @@ class FederatedTask:
   def num_examples(self) -> dict[str, int]:
     """The numbers of examples of all clients that train together, and of the global test set."""
     return {
-        "train": sum(len(client.train) for client in self.clients),
-        "validation": sum(len(client.validation or ()) for client in self.clients),
-        "client_test": sum(len(client.test) for client in self.clients),
+        "train": int(self.counts("train").sum()),
+        "validation": int(self.counts("validation").sum()),
+        "client_test": int(self.counts("test").sum()),
         "global_test": len(self.global_test),
     }
 
@@ -186,11 +299,15 @@ class FederatedTask:
     holds no path and no name: the same data from another folder is the same.
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
-    for client in self.all_clients:
-      # repr() keeps neighbouring fields apart whatever an id consists of.
-      digest.update(repr((client.client_id, client.group)).encode())
-      for examples in (client.train, client.test, client.validation):
-        if examples is not None:
-          examples.update_digest(digest)
+    for clients in (self.clients, self.new_clients):
+      if isinstance(clients, PooledClients):
+        clients.update_digest(digest)
+        continue
+      for client in clients:
+        # repr() keeps neighbouring fields apart whatever an id consists of.
+        digest.update(repr((client.client_id, client.group)).encode())
+        for examples in (client.train, client.test, client.validation):
+          if examples is not None:
+            examples.update_digest(digest)
     self.global_test.update_digest(digest)
     return digest.hexdigest()

@@ -75,16 +75,27 @@ def draw_rows(
   return _mask(num_rows, rng.choice(num_rows, num_test, replace=False))
 
 
+def deal_out(
+    client_id: str, num_examples: int, seed: int, test_share: float = TEST_SHARE
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns which of a client's examples, at least two, it trains and which it tests on.
+
+  They are drawn at random, and neither part is empty.
+  """
+  rng = randomness.generator(seed, "partition: training and test", client_id=client_id)
+  order = rng.permutation(num_examples)
+  num_test = _num_test(num_examples, test_share)
+  return order[num_test:], order[:num_test]
+
+
 def split_client(
     client_id: str, examples: examples_lib.Examples, seed: int, group: int | None,
     test_share: float = TEST_SHARE,
 ) -> federated_task.ClientData:
-  """Returns a client whose examples, at least two, are split at random; no part is empty."""
-  rng = randomness.generator(seed, "partition: training and test", client_id=client_id)
-  order = rng.permutation(len(examples))
-  num_test = _num_test(len(examples), test_share)
+  """Returns a client with these examples, split as of `deal_out`."""
+  train, test = deal_out(client_id, len(examples), seed, test_share)
   return federated_task.ClientData(
-      client_id, examples.take(order[num_test:]), examples.take(order[:num_test]), group
+      client_id, examples.take(train), examples.take(test), group
   )
 
 
@@ -129,6 +140,8 @@ def draw_validation(
         "validation_share",
         f"leave client {client_id!r} one of its {num_train} examples to train on", validation_share,
     )
+  if not chosen:
+    return np.zeros(num_train, bool)
   rng = randomness.generator(seed, "validation", client_id=client_id)
   return _mask(num_train, rng.choice(num_train, chosen, replace=False))
 
@@ -137,6 +150,19 @@ def with_validation(
     task: federated_task.FederatedTask, validation_share: float, seed: int
 ) -> federated_task.FederatedTask:
   """Returns the task whose clients that train have validation examples, as of `draw_validation`."""
+  if not validation_share:
+    return task
+  clients = task.clients
+  if isinstance(clients, federated_task.PooledClients):
+    masks = [
+        draw_validation(client_id, number, validation_share, seed)
+        for client_id, number in zip(clients.ids, clients.train.counts.tolist())
+    ]
+    mask = np.concatenate(masks)
+    clients = dataclasses.replace(
+        clients, train=clients.train.where(~mask), validation=clients.train.where(mask)
+    )
+    return dataclasses.replace(task, clients=clients)
 
   def split(client: federated_task.ClientData) -> federated_task.ClientData:
     mask = draw_validation(client.client_id, len(client.train), validation_share, seed)
@@ -189,6 +215,13 @@ def hold_out(
   if not num_new_clients:
     return task
   new = new_positions(len(task.clients), num_new_clients, seed)
+  if isinstance(task.clients, federated_task.PooledClients):
+    is_new = _mask(len(task.clients), np.array(sorted(new)))
+    training, others = (task.clients.among(np.flatnonzero(mask)) for mask in (~is_new, is_new))
+    if others.validation is not None:
+      train = others.train.joined(others.validation)
+      others = dataclasses.replace(others, train=train, validation=None)
+    return dataclasses.replace(task, clients=training, new_clients=others)
 
   def without_validation(client: federated_task.ClientData) -> federated_task.ClientData:
     if client.validation is None:

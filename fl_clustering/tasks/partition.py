@@ -29,6 +29,7 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import known_groups
+from fl_clustering.tasks import pooled_examples
 from fl_clustering.tasks import shares as shares_lib
 
 # Far below this range NumPy's Dirichlet does not return, far above it overflows;
@@ -49,7 +50,7 @@ class Split:
     warnings: What a reader of the results should know about the split.
   """
 
-  clients: tuple[federated_task.ClientData, ...]
+  clients: federated_task.PooledClients
   global_test: examples_lib.Examples
   warnings: tuple[str, ...] = ()
 
@@ -201,12 +202,7 @@ class KnownGroups:
     """Returns examples each of which is given to a group at random and transformed like that."""
     rng = randomness.generator(seed, "partition: groups of the global test set")
     groups = rng.integers(len(transformations), size=len(examples))
-    features, labels = examples.features.copy(), examples.labels.copy()
-    for group, transform in enumerate(transformations):
-      transformed = transform(examples.take(groups == group))
-      features[groups == group] = transformed.features
-      labels[groups == group] = transformed.labels
-    return examples_lib.Examples(features, labels)
+    return _transformed(examples, groups, transformations)
 
   def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
     groups, transformations = self.groups_of(pool, num_clients, seed)
@@ -271,19 +267,41 @@ def _split(
   """
   members = _members_by_group(np.zeros(len(shares), int) if groups is None else groups)
   warnings = _top_up(shares, members, pool.pool.labels, seed, dirichlet_alpha)
-  # Ids whose alphabetic order is their numeric order.
-  width = len(str(len(shares) - 1))
-  clients = []
-  for i, share in enumerate(shares):
-    examples, group = pool.pool.take(share), None
-    if groups is not None:
-      group = int(groups[i])
-      examples = transformations[group](examples)
-    clients.append(held_out.split_client(f"client_{i:0{width}d}", examples, seed, group))
-  global_test = pool.global_test
+  examples, global_test = pool.pool, pool.global_test
   if groups is not None:
+    group_of = np.zeros(len(examples), int)
+    group_of[np.concatenate(shares)] = np.repeat(groups, list(map(len, shares)))
+    examples = _transformed(examples, group_of, transformations)
     global_test = KnownGroups.transformed_mix(global_test, transformations, seed)
-  return Split(tuple(clients), global_test, warnings)
+  ids = client_ids(len(shares))
+  train, test = [], []
+  for client_id, share in zip(ids, shares):
+    in_train, in_test = held_out.deal_out(client_id, len(share), seed)
+    train.append(share[in_train])
+    test.append(share[in_test])
+  of_shares = functools.partial(pooled_examples.PooledExamples.of_shares, examples)
+  clients = federated_task.PooledClients(ids, of_shares(train), of_shares(test), groups)
+  return Split(clients, global_test, warnings)
+
+
+def client_ids(num_clients: int) -> tuple[str, ...]:
+  """Returns the ids of clients that a partition makes."""
+  # Their alphabetic order is their numeric order.
+  width = len(str(num_clients - 1))
+  return tuple(f"client_{i:0{width}d}" for i in range(num_clients))
+
+
+def _transformed(
+    examples: examples_lib.Examples, groups: np.ndarray,
+    transformations: Sequence[known_groups.Transformation],
+) -> examples_lib.Examples:
+  """Returns examples, each of which is transformed as its group's are."""
+  features, labels = examples.features.copy(), examples.labels.copy()
+  for group, transform in enumerate(transformations):
+    transformed = transform(examples.take(groups == group))
+    features[groups == group] = transformed.features
+    labels[groups == group] = transformed.labels
+  return examples_lib.Examples(features, labels)
 
 
 def _members_by_group(groups: np.ndarray) -> list[np.ndarray]:

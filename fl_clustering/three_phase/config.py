@@ -17,6 +17,7 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
@@ -33,7 +34,9 @@ _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
 _METHOD_REPEATS = 2
 # What a task of the caller's own has decided.
-_OF_TASKS = ("model", "partition", "schema", "test_share", "validation_share")
+_OF_TASKS = (
+    "model", "partition", "examples_per_client", "schema", "test_share", "validation_share"
+)
 
 
 def _positive(maximum: int) -> functools.partial[None]:
@@ -80,6 +83,7 @@ class ThreePhaseConfig(options.WithChoices):
       choices=partition_lib.PARTITIONS,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
+  examples_per_client: int | None = drawn_clients.option()
   model: str | None = options.option(
       str, options.listed(models.MODELS), None, values=models.MODELS,
       choices=models.MODELS,
@@ -242,7 +246,7 @@ class ThreePhaseConfig(options.WithChoices):
       **settings: Any other settings, by name.
     """
     return cls(
-        dataset=None, model=None, num_clients=len(task.all_clients),
+        dataset=None, model=None, num_clients=len(task.clients) + len(task.new_clients),
         num_new_clients=len(task.new_clients), **settings,
     )
 
@@ -264,6 +268,7 @@ class ThreePhaseConfig(options.WithChoices):
     if isinstance(self.schema, dict):  # As in JSON.
       self._set("schema", schema_lib.Schema.from_json(self.schema))
     task_registry.check_tables(self.dataset, self.schema, self.test_share)
+    task_registry.check_images(self.dataset, None, self.examples_per_client)
     if self.validation_share is None:
       self._set("validation_share", held_out.VALIDATION_SHARE)
     if self.model is None:

@@ -298,7 +298,8 @@ def _check_number_of_clients(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> None:
   for name, expected in (
-      ("num_clients", len(task.all_clients)), ("num_new_clients", len(task.new_clients))
+      ("num_clients", len(task.clients) + len(task.new_clients)),
+      ("num_new_clients", len(task.new_clients)),
   ):
     if getattr(config, name) != expected:
       raise validate.error(name, f"be the task's {expected}", getattr(config, name))

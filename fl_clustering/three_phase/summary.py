@@ -183,7 +183,7 @@ def _num_test_examples(
 ) -> dict[str, int]:
   """Returns how many test examples there are of each kind, by name."""
   counts = {
-      "clients": sum(len(task.clients[client].test) for client in evaluated),
+      "clients": int(task.counts("test")[evaluated].sum()),
       "new_clients": sum(len(client.test) for client in task.new_clients),
       "global": len(task.global_test),
   }

@@ -1,3 +1,5 @@
+import contextlib
+import importlib.util
 import os
 import sys
 import threading
@@ -14,6 +16,11 @@ def _measure(run, name):
   return {"results": [
       {"pid": os.getpid(), "variable": os.environ.get(name), "has_module": has_module}
   ]}
+
+
+def _halved(run, number):
+  del run
+  return {"results": [{"value": 1 / number}]}
 
 
 def _outcomes(cells, jobs, processes):
@@ -45,6 +52,50 @@ class CellProcessesTest(absltest.TestCase):
         outcomes.close()
 
     failed.assert_not_called()
+
+
+_HAS_DASK = importlib.util.find_spec("distributed") is not None
+
+
+class ClusterTest(absltest.TestCase):
+
+  @contextlib.contextmanager
+  def _cluster(self, num_threads):
+    import distributed
+
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=num_threads, processes=False, protocol="tcp://",
+        dashboard_address=None,
+    ) as cluster:
+      yield cluster.scheduler_address
+
+  @absltest.skipUnless(_HAS_DASK, "Dask is an extra")
+  def test_measures_all_cells_and_tells_of_those_that_fail(self):
+    cells = [{"number": number} for number in range(3)]
+    with self._cluster(1) as address, cell_processes.connected(address) as client:
+      found = cell_processes.outcomes(
+          _halved, None, cells, (ZeroDivisionError,), 1, client=client
+      )
+      by_number = {cell["number"]: value for cell, value in found}
+      with self.assertRaises(ZeroDivisionError):
+        list(cell_processes.outcomes(_halved, None, cells, (), 1, client=client))
+    self.assertEqual(by_number[1], {"results": [{"value": 1.0}]})
+    self.assertEqual(by_number[2], {"results": [{"value": 0.5}]})
+    self.assertIsInstance(by_number[0], ZeroDivisionError)
+
+  @absltest.skipUnless(_HAS_DASK, "Dask is an extra")
+  def test_refuses_what_does_not_answer_and_workers_of_several_threads(self):
+    with mock.patch.object(cell_processes, "_SECONDS_TO_CONNECT", 1):
+      for address in ("tcp://127.0.0.1:9", "pigeon://here", "tcp://127.0.0.1"):
+        with self.assertRaisesRegex(ValueError, f"^`cluster`.*{address}"):
+          cell_processes.connected(address)
+    with self._cluster(2) as address, self.assertRaisesRegex(ValueError, "^`cluster`.*2"):
+      cell_processes.connected(address)
+
+  def test_refuses_a_cluster_without_dask(self):
+    with mock.patch.dict(sys.modules, distributed=None):
+      with self.assertRaisesRegex(ValueError, "^`cluster`.*extra"):
+        cell_processes.connected("tcp://127.0.0.1:8786")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ class BadInputTest(parameterized.TestCase):
       ("linkage", "--methods=kmeans", "--linkage=single"),
       ("hidden_units", "--dataset=digits", "--model=mlp", "--hidden_units=20,x"),
       ("dirichlet_alpha", "--dataset=digits", "--partition=dirichlet", "--dirichlet_alpha=0"),
+      ("examples_per_client", "--dataset=emnist", "--examples_per_client=20"),
+      ("examples_per_client", "--dataset=digits", "--partition=iid", "--examples_per_client=20"),
       ("data_dir", "--dataset=idx"), ("data_dir", "--dataset=idx", "--data_dir=/no/such/folder"),
       ("batch_size", "--batch_size=2147483648"),
       ("client_epochs_per_round", "--client_epochs_per_round=3000000000"),

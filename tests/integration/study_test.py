@@ -223,7 +223,8 @@ class StudyTest(parameterized.TestCase):
   @parameterized.parameters(
       ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"), ("reuse=somewhere", "reuse"),
       ("partition=iid", "partition"), ("settings=natural", "partition"),
-      ("num_clients=61", "num_clients"), ("engine=jax", "engine"),
+      ("num_clients=61", "num_clients"), ("engine=jax", "personal"),
+      ("cluster=nowhere", "cluster"),
   )
   def test_bad_input_writes_nothing(self, flag, name):
     folder = os.path.join(_base, "bad")

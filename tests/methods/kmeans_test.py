@@ -1,5 +1,7 @@
 """Tests for fl_clustering.methods.kmeans."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -47,6 +49,13 @@ class KMeansTest(parameterized.TestCase):
     assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
     self.assertEqual(letters.names(assignment.clusters), ("ace", "bd"))
     self.assertRegex(assignment.warning, "`num_clusters`=4")
+
+  def test_of_many_sketches_some_are_fitted_and_the_others_join_the_nearest(self):
+    groups = np.random.default_rng(2).permutation(np.arange(300) % 3)
+    vectors = np.eye(3)[groups] + np.random.default_rng(3).normal(scale=0.05, size=(300, 3))
+    with mock.patch.object(kmeans, "_MOST_FITTED", 40):
+      assignment = kmeans.KMeans(3, "sketch")(_weights(vectors), np.random.default_rng(0))
+    self.assertEqual(assignment.adjusted_rand_index(groups), 1)
 
   def test_representation(self):
     # The weights show two groups by length, the directions of updates two others.

@@ -1,10 +1,13 @@
 """Tests of clients that draw their images, and of images that are averaged down."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import digits
+from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import registry
 
 _OPTIONS = {
@@ -39,6 +42,12 @@ class DrawnClientsTest(parameterized.TestCase):
     for client in task.clients:
       often = np.flatnonzero(np.bincount(client.test.labels) > 4)
       self.assertContainsSubset(often.tolist(), client.train.labels.tolist())
+
+  def test_many_clients_are_drawn_by_several_processes_as_by_one(self):
+    prints = [_load(dirichlet_alpha=0.3).fingerprint()]
+    with mock.patch.object(drawn_clients, "_CLIENTS_AT_ONCE", 5):
+      prints.append(_load(dirichlet_alpha=0.3).fingerprint())
+    self.assertEqual(*prints)
 
   @parameterized.parameters(
       ("image_size", {"image_size": 13}), ("image_size", {"image_size": 0}),

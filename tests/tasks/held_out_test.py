@@ -72,7 +72,7 @@ class ValidationTest(parameterized.TestCase):
     self.assertEqual(found.new_clients, task.new_clients)
     self.assertNotEqual(found.fingerprint(), task.fingerprint())
     for client, before in zip(found.clients, task.clients):
-      self.assertIs(client.test, before.test)
+      np.testing.assert_array_equal(client.test.features, before.test.features)
       if len(before.train) < held_out.MIN_TRAIN_TO_VALIDATE:
         self.assertIsNone(client.validation)
         continue

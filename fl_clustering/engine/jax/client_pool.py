@@ -1,21 +1,17 @@
 """Clients' examples on the device: a client is some rows of one pool, which several may share.
 
-So a million clients of a drawn pool are 80 MB.  A task's clients, whose examples are their own, are
-a pool that holds them one after the other.
+So a million clients that draw 20 images each are 80 MB.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from clustering_basics import validate
-
-if TYPE_CHECKING:
-  from fl_clustering.tasks import examples as examples_lib
 
 # Rows are int32 on the device.
 _MOST_ROWS = 2**31 - 1
@@ -54,13 +50,13 @@ class ClientPool:
   """
 
   def __init__(
-      self, features: np.ndarray, labels: np.ndarray, rows: np.ndarray, counts: np.ndarray,
+      self, features: Any, labels: np.ndarray, rows: np.ndarray, counts: np.ndarray,
       device: Any = None,
   ):
     """Sends the pool to a device.
 
     Args:
-      features: As of `Examples`, of shape (num_pooled, ...).
+      features: As of `Examples`, of shape (num_pooled, ...), here or on the device.
       labels: Of shape (num_pooled,).
       rows: The clients' rows, client after client, of shape (sum of counts,).
       counts: How many rows each client has.
@@ -73,16 +69,6 @@ class ClientPool:
     self.starts = np.cumsum(self.counts) - self.counts
     self.labels = np.asarray(labels, np.int32)
     self.pool = jax.device_put(OnDevice(features, self.labels, self.rows), device)
-
-  @classmethod
-  def of_examples(
-      cls, examples: Sequence[examples_lib.Examples], device: Any = None
-  ) -> ClientPool:
-    """Returns clients whose examples are their own, one `Examples` for each."""
-    counts = np.array([len(one) for one in examples], np.int64)
-    features = np.concatenate([one.features for one in examples])
-    labels = np.concatenate([one.labels for one in examples])
-    return cls(features, labels, np.arange(len(labels), dtype=np.int32), counts, device)
 
   def rows_of(self, clients: np.ndarray) -> np.ndarray:
     """Returns the rows of the pool that clients have, client after client."""

@@ -7,7 +7,7 @@ as random, and the same again on the same device.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import client_training
 from fl_clustering.engine.jax import evaluation
 from fl_clustering.engine.jax import sketches as sketches_lib
+from fl_clustering.tasks import pooled_examples
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
@@ -290,16 +291,21 @@ def engine_of_task(
   """
   blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
 
-  def pool(examples_of: Callable[[Any], Any]) -> client_pool.ClientPool:
-    return client_pool.ClientPool.of_examples(
-        list(map(examples_of, task.all_clients)), blocks.shared
+  sent: dict[int, Any] = {}
+
+  def pool(examples: pooled_examples.PooledExamples) -> client_pool.ClientPool:
+    of_pool = examples.pool
+    if id(of_pool) not in sent:
+      sent[id(of_pool)] = jax.device_put(of_pool.features, blocks.shared)
+    return client_pool.ClientPool(
+        sent[id(of_pool)], of_pool.labels, examples.rows, examples.counts, blocks.shared
     )
 
-  parts = {_TRAIN: pool(lambda client: client.train), _TEST: pool(lambda client: client.test)}
-  if any(client.validation is not None for client in task.all_clients):
-    none = task.global_test.take(slice(0))
-    parts[_VALIDATION] = pool(lambda client: client.validation or none)
-  parts[_GLOBAL] = client_pool.ClientPool.of_examples([task.global_test], blocks.shared)
+  pooled = {part: task.pooled(part) for part in (_TRAIN, _TEST, _VALIDATION)}
+  if not len(pooled[_VALIDATION].rows):
+    del pooled[_VALIDATION]
+  pooled[_GLOBAL] = pooled_examples.PooledExamples.of_examples([task.global_test])
+  parts = {part: pool(examples) for part, examples in pooled.items()}
   return Engine(
       task.model, parts, (*task.client_ids, *task.new_client_ids), batch_size, learning_rate, seed,
       blocks, schedule, len(task.new_clients),

@@ -141,9 +141,10 @@ def write_examples(
 
 def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
   """Writes the examples of a task as `write_examples` does, and its global test set."""
+  clients = task.all_clients
   files = write_examples(
-      {client.client_id: client.train for client in task.all_clients},
-      {client.client_id: client.test for client in task.all_clients},
+      {client.client_id: client.train for client in clients},
+      {client.client_id: client.test for client in clients},
       directory,
   )
   directory = os.path.abspath(directory)
@@ -152,7 +153,7 @@ def write_client_files(task: federated_task.FederatedTask, directory: str) -> Cl
           os.path.join(directory, f"client_{i:05d}.validation"), client.validation,
           f"validation rows of client {client.client_id!r}",
       )
-      for i, client in enumerate(task.all_clients) if client.validation is not None
+      for i, client in enumerate(clients) if client.validation is not None
   }
   return dataclasses.replace(
       files, global_test=_global_test_files(directory, task.global_test), validation=validation

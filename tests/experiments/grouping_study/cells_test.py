@@ -92,6 +92,17 @@ class CellsTest(parameterized.TestCase):
     )
     self.assertEqual([cell["fold"] for cell in cells.cells(self.config)], [0, 0])
 
+  def test_tff_starts_for_its_engine_alone(self):
+    for engine in ("tff", "jax"):
+      self.config = sample_study.config(
+          ("iid",), num_seeds=2, methods=("kmeans",), engine=engine
+      )
+      with mock.patch.object(
+          runtime, "LocalRuntime", return_value=contextlib.nullcontext()
+      ) as started:
+        self._measure()
+      self.assertEqual(started.called, engine == "tff")
+
   def test_a_method_that_diverges_is_a_row_beside_the_others(self):
     run = mock.Mock(side_effect=_run)
 
