@@ -1,6 +1,7 @@
 """Runs short programs, each in a fork of a process that has imported most of what they need."""
 
 import importlib
+import json
 import os
 import runpy
 import sys
@@ -13,11 +14,11 @@ _IMPORTED = (
 )
 
 
-def serve(requests, answer):
-  """Answers with the codes of programs; a request is (folder, environment, output, arguments)."""
+def _serve():
+  """Answers lines of JSON, (folder, environment, output, arguments), with the programs' codes."""
   for name in _IMPORTED:
     importlib.import_module(name)
-  for folder, environment, output, arguments in requests:
+  for folder, environment, output, arguments in map(json.loads, sys.stdin):
     pid = os.fork()
     if not pid:
       os.chdir(folder)
@@ -37,4 +38,8 @@ def serve(requests, answer):
         code = 1
       sys.stderr.flush()
       os._exit(code)  # To take all modules apart would take longer than the program.
-    answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+  _serve()

@@ -58,8 +58,10 @@ class NetworkTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    cls._short = cls.enterClassContext(child_process.ChildProcess(
-        child_process.serving("tests.sites.forked_programs", interpreter.PATH)
+    cls._short = cls.enterClassContext(subprocess.Popen(
+        [interpreter.PATH, "-m", "tests.sites.forked_programs"],
+        env={"PYTHONPATH": child_process.PROJECT_FOLDER},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ))
 
   def setUp(self):
@@ -91,8 +93,9 @@ class NetworkTest(absltest.TestCase):
 
   def _run(self, module, *arguments, code=0):
     """Returns what a program prints."""
-    self._short.send([self.folder, self._environment, "printed", [module, *arguments]])
-    found = self._short.answer()
+    request = [self.folder, self._environment, "printed", [module, *arguments]]
+    print(json.dumps(request), file=self._short.stdin, flush=True)
+    found = int(self._short.stdout.readline())
     with open(self._path("printed"), encoding="utf-8") as file:
       return self._checked(file.read(), found, code)
 
