@@ -33,7 +33,7 @@ class PackagingTest(absltest.TestCase):
 
   def test_offers_every_direct_requirement(self):
     locked = _names(_read("requirements.in").splitlines())
-    offered = [_names(_list(name)) for name in ("dependencies", "federated", "notebooks")]
+    offered = [_names(_list(name)) for name in ("dependencies", "federated", "notebooks", "cluster")]
     self.assertEqual(set.union(*offered), locked)
 
   def test_private_clustering_needs_no_tensorflow(self):
