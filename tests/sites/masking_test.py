@@ -90,6 +90,20 @@ class MaskingTest(parameterized.TestCase):
     self.assertGreater(stats.chisquare(octets).pvalue, 1e-3)
     self.assertLess(abs(np.corrcoef(uniform[:-1], uniform[1:])[0, 1]), 0.03)
 
+  def test_keys_of_another_session_or_federation_are_refused(self):
+    for other in ({"session": bytes([1] * 16)}, {"federation": bytes(32)}):
+      hellos = {name: one.hello() for name, one in _handshakes().items()}
+      hellos["north"] = _handshakes(**other)["north"].hello()
+      with self.assertRaisesRegex(wire.Refused, "^north "):
+        _handshakes()["east"].finish(hellos)
+
+  def test_a_session_has_keys_of_its_own(self):
+    identity = identity_lib.Identity.create("east")
+    publics = {
+        masking.Handshake(identity, {}, bytes(32), bytes(16)).hello()["public"] for _ in range(2)
+    }
+    self.assertLen(publics, 2)
+
   def test_keys_that_are_none_are_refused(self):
     handshakes = _handshakes()
     hellos = {name: one.hello() for name, one in handshakes.items()}

@@ -11,6 +11,7 @@ from experiments.grouping_study import cells
 from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import result as result_lib
@@ -111,6 +112,18 @@ class CellsTest(parameterized.TestCase):
     self.assertEqual((problem["method"], problem["problem"]), ("ifca", "nan, in round 1"))
     self.assertCountEqual(run.call_args.args[-1], [divergence.TrainingDiverged, MemoryError])
 
+  def test_checkpoints_stay_until_a_cell_is_measured(self):
+    def stopped(*arguments):
+      _run(*arguments)
+      raise KeyboardInterrupt
+
+    with self.assertRaises(KeyboardInterrupt):
+      self._measure(stopped)
+    self.assertEqual(self._checkpoints(), ["iid-seed1-fold0"])
+
+    self._measure()
+    self.assertEmpty(self._checkpoints())
+
   def test_checkpoints_that_can_not_be_read_are_made_again(self):
     path = os.path.join(self.folder, "checkpoints", "iid-seed1-fold0", "damaged")
     os.makedirs(path)
@@ -132,6 +145,16 @@ class CellsTest(parameterized.TestCase):
 
 
 class LoadTest(parameterized.TestCase):
+
+  def test_processes_import_the_modules_of_methods_of_others(self):
+    with (
+        mock.patch.object(cells, "load_task", return_value=mock.MagicMock(row_digests=None)),
+        mock.patch.object(method_registry, "modules_of_others", return_value=["mine"]),
+    ):
+      inputs = cells.EXPERIMENT.load(
+          sample_study.config(("iid",)), None, data_dir=None, num_cores=1
+      )
+    self.assertEqual(inputs.processes.modules, ["mine"])
 
   @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
   def test_folds_count_from_one(self, num_folds, fold, expected):
