@@ -46,28 +46,42 @@ class DiffprivlibProcess:
     self._python = python
     self._folder = tempfile.TemporaryDirectory()
     self._errors = os.path.join(self._folder.name, "errors")
+    self._process: subprocess.Popen[str] | None = None
     try:
       self._start()
-    except (OSError, ProcessEnded) as e:
-      self._folder.cleanup()
+    except (ProcessEnded, ValueError) as e:  # What it prints may be no JSON.
+      self._end()
       raise Unavailable(f"{python} has no diffprivlib that works ({e})") from e
 
   def __enter__(self) -> DiffprivlibProcess:
     return self
 
   def __exit__(self, *unused_exception: object) -> None:
-    self._process.kill()
-    self._process.communicate()
+    self._end()
+
+  def _end(self) -> None:
+    self._kill()
     self._folder.cleanup()
 
+  def _kill(self) -> None:
+    """Ends the process, if there is one, and closes its pipes."""
+    if self._process is not None:
+      self._process.kill()
+      self._process.communicate()
+
   def _start(self) -> None:
+    """Starts the process, in place of one that has ended; `ProcessEnded` if it can't."""
+    self._kill()
     self._points: np.ndarray | None = None
     with open(self._errors, "wb") as errors:
-      self._process = subprocess.Popen(
-          [self._python, "-I", os.path.abspath(__file__)], stdin=subprocess.PIPE,
-          stdout=subprocess.PIPE, stderr=errors, text=True,
-          start_new_session=True,  # Ctrl-C is for the program, which ends it.
-      )
+      try:
+        self._process = subprocess.Popen(
+            [self._python, "-I", os.path.abspath(__file__)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
+            start_new_session=True,  # Ctrl-C is for the program, which ends it.
+        )
+      except OSError as e:
+        raise ProcessEnded(f"the process of diffprivlib can't be started: {e}") from e
     self.versions: dict[str, str] = self._answer()
 
   def _answer(self) -> Any:

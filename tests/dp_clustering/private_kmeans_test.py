@@ -167,6 +167,11 @@ class PrivateKMeansTest(parameterized.TestCase):
     self.assertNotRegex(str(raised.exception), "12345|54321")
     self.assertTrue(raised.exception.__suppress_context__ or not raised.exception.__context__)
 
+  def test_plans_with_a_public_number_of_points(self):
+    points, _ = _blobs()
+    few = _estimator(public_num_points=10).fit(points)
+    self.assertLess(few.n_iter_, _estimator().fit(points).n_iter_)
+
   @parameterized.parameters(
       {"n_clusters": 0}, {"epsilon": -1.0}, {"delta": 1.0}, {"radius": math.nan},
       {"method": "lloyd"}, {"random_state": -1}, {"public_num_points": 0},

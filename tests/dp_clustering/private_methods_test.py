@@ -147,6 +147,12 @@ class BothMethodsTest(parameterized.TestCase):
       )
     self.assertLen([one for one in caught if "`delta`" in str(one.message)], num_warnings)
 
+  @parameterized.named_parameters(*_METHODS)
+  def test_infinite_epsilon_warns(self, method):
+    data = clustering_params.Data(_points(), 20.0)
+    with self.assertWarnsRegex(UserWarning, "NOT private"):
+      private_methods.METHODS[method](3, data, _NO_NOISE)
+
   @parameterized.product(method=list(private_methods.METHODS), wrong=list(_WRONG_ARGUMENTS))
   def test_refuses(self, method, wrong):
     name, value, error = _WRONG_ARGUMENTS[wrong]

@@ -1,4 +1,7 @@
 import contextlib
+import os
+from unittest import mock
+import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -60,6 +63,20 @@ class MethodsTest(parameterized.TestCase):
     self.assertEqual((one.epsilon, one.delta), (1.0, 1e-6))
     self.assertFalse(one.is_private)  # The noise is seeded.
 
+  def test_many_points_of_diffprivlib_share_the_epsilon(self):
+    process = mock.Mock()
+    methods._diffprivlib_centers(process, _clusters(30, unit_points=20), 3, 1.0, 1e-6, 0)
+    self.assertEqual(process.centers.call_args.args[1:], (3, 1 / 20, 0))
+
+  def test_diffprivlib_ends_with_the_stack(self):
+    python = fake_diffprivlib.write_python(self.create_tempdir().full_path)
+    with contextlib.ExitStack() as stack:
+      loaded = methods.load(("diffprivlib",), python, stack)
+      number = loaded.by_name["diffprivlib"].args[0]._process.pid
+      os.kill(number, 0)
+    with self.assertRaises(ProcessLookupError):
+      os.kill(number, 0)
+
 
 class DiffprivlibProcessTest(parameterized.TestCase):
 
@@ -89,16 +106,29 @@ class DiffprivlibProcessTest(parameterized.TestCase):
 
   def test_an_error_in_the_process_is_told_and_a_new_one_goes_on(self):
     process = self._process()
+    first = process._process
     with self.assertRaisesRegex(diffprivlib_process.ProcessEnded, "code 1: .*thirteen clusters"):
       process.centers(self.points, 13, 1.0, 0)
     self.assertEqual(process.centers(self.points, 2, 1.0, 0).shape, (2, 4))
+    self.assertTrue(first.stdin.closed and first.stdout.closed)
 
-  @parameterized.parameters("/no/such/python", "/bin/false", "without the package")
+  def test_one_that_can_not_be_started_anew_has_ended(self):
+    process = self._process()
+    with self.assertRaises(diffprivlib_process.ProcessEnded):
+      process.centers(self.points, 13, 1.0, 0)
+    os.remove(os.path.join(self.folder, "python"))
+    with self.assertRaises(diffprivlib_process.ProcessEnded):
+      process.centers(self.points, 2, 1.0, 0)
+
+  @parameterized.parameters("/no/such/python", "/bin/false", "/bin/echo", "without the package")
   def test_what_is_no_python_with_the_package(self, path):
     if path == "without the package":
       path = fake_diffprivlib.write_python(self.folder, with_package=False)
-    with self.assertRaises(diffprivlib_process.Unavailable):
-      diffprivlib_process.DiffprivlibProcess(path)
+    with warnings.catch_warnings(record=True) as left_open:
+      warnings.simplefilter("always", ResourceWarning)
+      with self.assertRaises(diffprivlib_process.Unavailable):
+        diffprivlib_process.DiffprivlibProcess(path)
+    self.assertEmpty(left_open)
 
 
 if __name__ == "__main__":
