@@ -25,7 +25,6 @@ def _with_odd_clients(task):
 
 
 _TASK = _with_odd_clients(small_task.small_task())
-_FILES = small_engine.files(_TASK)
 
 setUpModule = local_runtime.use
 
@@ -35,7 +34,7 @@ def _vectors(num_models):
 
 
 def _losses(vectors, clients, task=None):
-  return client_losses.losses((task or _TASK).model, _FILES, vectors, clients)
+  return client_losses.losses((task or _TASK).model, small_engine.files(_TASK), vectors, clients)
 
 
 def _mean_cross_entropy(vector, examples):

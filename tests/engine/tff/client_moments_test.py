@@ -14,14 +14,13 @@ from tests.engine.tff import small_messages
 # All clients.
 _ALL = np.arange(5)
 _TASK = small_task.small_task()
-_FILES = small_engine.files(_TASK)
 _VECTOR = np.random.default_rng(0).normal(size=_TASK.num_parameters).astype(np.float32) / 20
 
 setUpModule = local_runtime.use
 
 
 def _moments(clients, by_label=True):
-  return client_moments.moments(_TASK.model, _FILES, _VECTOR, clients, by_label)
+  return client_moments.moments(_TASK.model, small_engine.files(_TASK), _VECTOR, clients, by_label)
 
 
 def _outputs(client):

@@ -35,13 +35,12 @@ def _with_odd_clients(task):
 
 
 _TASK = _with_odd_clients(small_task.small_task())
-_FILES = small_engine.files(_TASK)
 
 setUpModule = local_runtime.use
 
 
 def _subspaces(clients, num_vectors):
-  return client_subspaces.subspaces(_TASK.model, _FILES, clients, num_vectors)
+  return client_subspaces.subspaces(_TASK.model, small_engine.files(_TASK), clients, num_vectors)
 
 
 def _columns(examples, label):

@@ -23,7 +23,6 @@ _CLUSTERS = letters.clusters("bcde", "", "ed", "d")
 _ALL = np.arange(5)
 
 _TASK = small_task.small_task()
-_FILES = small_engine.files(_TASK)
 
 setUpModule = local_runtime.use
 
@@ -33,7 +32,7 @@ def _starts(num_models):
 
 
 def _training(options=small_engine.OPTIONS):
-  return cluster_training.ClusterTraining(_TASK, _FILES, options, _SEED)
+  return cluster_training.ClusterTraining(_TASK, small_engine.files(_TASK), options, _SEED)
 
 
 def _everyone(num_epochs=1):
@@ -131,7 +130,7 @@ class TrainMembersTest(absltest.TestCase):
       for member, vector in zip(of_cluster.clients, own_of_members):
         trained, _, _ = update(
             client_update.unflatten(_TASK.model, start),
-            _FILES.train[member].path,
+            small_engine.files(_TASK).train[member].path,
             randomness.stateless_seed(_SEED, "local_training", 3, _TASK.client_ids[member]),
             1,
         )

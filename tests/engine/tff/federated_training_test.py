@@ -20,7 +20,6 @@ _SEED = 5
 # All clients.
 _ALL = np.arange(5)
 _TASK = small_task.small_task()
-_FILES = small_engine.files(_TASK)
 
 setUpModule = local_runtime.use
 
@@ -28,7 +27,11 @@ setUpModule = local_runtime.use
 def _fedavg(aggregator=None, options=small_engine.OPTIONS, seed=_SEED):
   if aggregator is None:
     return fedavg_lib.FedAvg(small_engine.engine(options=options, seed=seed))
-  return federated_training.FedAvg(_TASK, _FILES, options, aggregator, seed)
+  return federated_training.FedAvg(_TASK, small_engine.files(_TASK), options, aggregator, seed)
+
+
+def _path(client):
+  return small_engine.files(_TASK).train[client].path
 
 
 def _train_eagerly(model, client, vector, seed, num_epochs):
@@ -63,7 +66,7 @@ class ClientUpdateTest(parameterized.TestCase):
     (vector,), seed = small_engine.vectors(task, 1), tf.constant([3, 4])
     # Files of digits are the same for all models.
     trained, loss, num_examples = update(
-        client_update.unflatten(task.model, vector), _FILES.train[client].path, seed, num_epochs
+        client_update.unflatten(task.model, vector), _path(client), seed, num_epochs
     )
     client = task.clients[client]
     expected, expected_loss = _train_eagerly(task.model, client, vector, seed, num_epochs)
@@ -80,7 +83,7 @@ class ClientUpdateTest(parameterized.TestCase):
       options = client_update.LocalTraining(batch_size, 0.1)
       update = client_update.build_client_update(_TASK.model, options)
       parameters = client_update.unflatten(_TASK.model, vector)
-      trained, _, _ = update(parameters, _FILES.train[4].path, tf.constant([3, 4]), 1)
+      trained, _, _ = update(parameters, _path(4), tf.constant([3, 4]), 1)
       found.append(client_update.flatten(trained))
     self.assertGreater(np.abs(found[0] - vector).max(), 1e-4)
     np.testing.assert_array_equal(*found)
@@ -89,7 +92,7 @@ class ClientUpdateTest(parameterized.TestCase):
     task = small_task.small_task("cnn")
     update = client_update.build_client_update(task.model, small_engine.OPTIONS)
     (vector,) = small_engine.vectors(task, 1)
-    parameters, path = client_update.unflatten(task.model, vector), _FILES.train[1].path
+    parameters, path = client_update.unflatten(task.model, vector), _path(1)
     runs = [
         client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])
         for seed in ([1, 2], [1, 2], [1, 3])
@@ -150,7 +153,7 @@ class FedAvgTest(absltest.TestCase):
     )
     aggregator = config.build_aggregator().build(config.num_clients)
     fedavg = federated_training.FedAvg(
-        _TASK, _FILES, small_engine.DIVERGING, aggregator, 0, is_private=True
+        _TASK, small_engine.files(_TASK), small_engine.DIVERGING, aggregator, 0, is_private=True
     )
     start = fedavg.initialize()
     after, _ = fedavg.next(start, participation.Round(7, _ALL, 2))

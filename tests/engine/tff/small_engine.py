@@ -30,8 +30,9 @@ def engine(task=None, options=OPTIONS, seed=3, schedule=None):
   return engine_lib.Engine(task or small_task.small_task(), folder(), options, seed, schedule)
 
 
+@functools.cache
 def files(task):
-  """Returns the files of a task's clients."""
+  """Returns the files of a task's clients, which are written once."""
   return client_files.write_client_files(task, folder())
 
 

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import pathlib
 import signal
-import time
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -53,27 +52,26 @@ class ClusterTest(parameterized.TestCase):
     self._start(
         "scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={file}"
     )
-    workers = [
-        self._start(
-            "worker", f"--scheduler-file={file}", "--nthreads=1", "--no-nanny", "--no-dashboard"
-        )
-        for _ in range(2)
-    ]
+    for _ in range(2):
+      self._start(
+          "worker", f"--scheduler-file={file}", "--nthreads=1", "--no-nanny", "--no-dashboard"
+      )
     import distributed
 
     with distributed.Client(scheduler_file=str(file)) as client:
       client.wait_for_workers(2)
-      address = client.scheduler.address
+      address, pids = client.scheduler.address, client.run(os.getpid)
       output = self._folder(f"cluster_{is_one_killed}")
       arguments = f"--cluster={address}", f"--output_dir={output}"
       if not is_one_killed:
         self.assertEqual(self._results(*arguments), self.alone)
         return
       with run_folder.started(*_STUDY, *arguments, "--overwrite") as study:
-        while sum(map(len, client.processing().values())) < 2 and study.poll() is None:
-          time.sleep(0.1)
-        time.sleep(1)
-        workers[0].send_signal(signal.SIGKILL)
+        holding = []  # Workers with a cell.
+        while not holding and study.poll() is None:
+          holding = [worker for worker, cells in client.processing().items() if cells]
+        self.assertNotEmpty(holding)
+        os.kill(pids[holding[0]], signal.SIGKILL)
         _, stderr = study.communicate()
       self.assertEqual(study.returncode, 0, stderr)
       self.assertEqual(run_folder.read(output, "results.csv"), self.alone)

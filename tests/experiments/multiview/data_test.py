@@ -175,6 +175,20 @@ class FolderTest(parameterized.TestCase):
       with self._refused(name):
         views.strict(self.folder, **options)
 
+  @parameterized.parameters(".csv", ".npz")
+  def test_missing_cells_of_any_file_become_means_over_all_clients(self, kind):
+    self._write_sites()
+    self._write("a", "y", "x0", [-3] * 3)
+    self._write("b", "y", "x0", ['""', -8])
+    document = views.to_json(views.strict(self.folder))
+    for resource in document["resources"]:
+      resource["schema"]["missing"] = "mean"
+    if kind == ".npz":
+      os.remove(os.path.join(self.folder, "b", "y.csv"))
+      np.savez(os.path.join(self.folder, "b", "y.npz"), x=np.array([[np.nan], [-8]]))
+    own = data.load_folder(self.folder, views.from_json(document), 2)
+    np.testing.assert_allclose(own.views["y"][:, 0], [-3, -3, -3, -17 / 4, -8])
+
   def test_shows_the_view_of_another_client_that_looks_alike(self):
     self._write("a", "gro\u00df", "u", [1, 2])
     self._write("b", "gro\u00df\u200b", "u", [3, 4])

@@ -124,6 +124,7 @@ class SimulationTest(_ProgramTest):
       ("epsilon", "--epsilon=8,8"), ("epsilon", "--epsilon=0"), ("delta", "--delta=1"),
       ("image_size", "--image_size=9"), ("schema", "--dataset=files"),
       ("min_clients", "--min_clients=3"), ("learning_rate", "--learning_rate=nan"),
+      ("epsilon", "--epsilon=1e300"),  # Its noise would be too small to be drawn.
   )
   def test_refuses(self, name, *arguments):
     self._check_refused(f"[`']{name}[`']", "refused", *arguments)
@@ -284,6 +285,12 @@ class OwnTablesTest(_ProgramTest):
     os.rename(kept, settings)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
+
+  def test_a_simulation_where_it_is_asked_for(self):
+    folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
+    found = [row["value"] for row in run_folder.rows(folder, "results.csv")
+             if row["metric"] == "accuracy"]
+    self.assertLen(found, 2)
 
   @parameterized.parameters(
       ("schema", "--dataset=digits"), ("schema", f"--schema={__file__}"),
