@@ -92,7 +92,9 @@ class OwnDocsTest(parameterized.TestCase):
 
   def test_pages_show_what_stands_in_the_scripts(self):
     for page, paths in _SCRIPTS.items():
-      for path, shown in zip(paths, _blocks(page, "python")):
+      blocks = _blocks(page, "python")
+      self.assertGreaterEqual(len(blocks), len(paths), page)
+      for path, shown in zip(paths, blocks):
         self.assertIn(shown, _read(path))
 
   def test_what_scripts_import_is_there(self):

@@ -33,9 +33,13 @@ def _serve():
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
       except SystemExit as e:
         code = e.code or 0
+        if isinstance(code, str):  # As Python does.
+          print(code, file=sys.stderr)
+          code = 1
       except BaseException:  # pylint: disable=broad-exception-caught
         traceback.print_exc()
         code = 1
+      sys.stdout.flush()
       sys.stderr.flush()
       os._exit(code)  # To take all modules apart would take longer than the program.
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

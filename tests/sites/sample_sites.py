@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import signal
+import sys
+import traceback
 
 import numpy as np
 
@@ -105,8 +107,10 @@ def ending(function, *arguments):
   if not pid:
     try:
       function(*arguments)
-    finally:
-      os._exit(1)
+    except BaseException:  # pylint: disable=broad-exception-caught
+      traceback.print_exc()
+      sys.stderr.flush()
+    os._exit(1)
   return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
