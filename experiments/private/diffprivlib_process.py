@@ -44,34 +44,23 @@ class DiffprivlibProcess:
   def __init__(self, python: str) -> None:
     """Starts the process with a Python that has diffprivlib; else `Unavailable`."""
     self._python = python
-    self._folder = tempfile.TemporaryDirectory()
-    self._errors = os.path.join(self._folder.name, "errors")
-    self._process: subprocess.Popen[str] | None = None
+    self._open = contextlib.ExitStack()
+    self._folder = self._open.enter_context(tempfile.TemporaryDirectory())
+    self._errors = os.path.join(self._folder, "errors")
     try:
       self._start()
     except (ProcessEnded, ValueError) as e:  # What it prints may be no JSON.
-      self._end()
+      self._open.close()
       raise Unavailable(f"{python} has no diffprivlib that works ({e})") from e
 
   def __enter__(self) -> DiffprivlibProcess:
     return self
 
   def __exit__(self, *unused_exception: object) -> None:
-    self._end()
-
-  def _end(self) -> None:
-    self._kill()
-    self._folder.cleanup()
-
-  def _kill(self) -> None:
-    """Ends the process, if there is one, and closes its pipes."""
-    if self._process is not None:
-      self._process.kill()
-      self._process.communicate()
+    self._open.close()
 
   def _start(self) -> None:
-    """Starts the process, in place of one that has ended; `ProcessEnded` if it can't."""
-    self._kill()
+    """Starts the process, perhaps in place of one that has ended; `ProcessEnded` if it can't."""
     self._points: np.ndarray | None = None
     with open(self._errors, "wb") as errors:
       try:
@@ -82,6 +71,8 @@ class DiffprivlibProcess:
         )
       except OSError as e:
         raise ProcessEnded(f"the process of diffprivlib can't be started: {e}") from e
+    self._open.callback(self._process.communicate)
+    self._open.callback(self._process.kill)
     self.versions: dict[str, str] = self._answer()
 
   def _answer(self) -> Any:
@@ -92,9 +83,9 @@ class DiffprivlibProcess:
     line = self._process.stdout.readline()
     if line:
       return json.loads(line)
-    code = self._process.wait()
+    self._process.communicate()  # Closes the pipes, too.
     with open(self._errors, "rb") as errors:
-      words = filter(None, (f"code {code}", child_process.last_line(errors)))
+      words = filter(None, (f"code {self._process.returncode}", child_process.last_line(errors)))
     raise ProcessEnded(f"the process of diffprivlib ended with {': '.join(words)}")
 
   def centers(self, points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
@@ -112,7 +103,7 @@ class DiffprivlibProcess:
       self._start()
     path = None
     if points is not self._points:
-      path = os.path.join(self._folder.name, "points.npy")
+      path = os.path.join(self._folder, "points.npy")
       np.save(path, np.ascontiguousarray(points, np.float64))
       self._points = points
     request = {"new_points": path, "k": k, "epsilon": epsilon, "seed": seed}
