@@ -43,11 +43,11 @@ def option() -> Any:
   )
 
 
-def check(examples_per_client: int, partition: str) -> None:
-  """Raises a ValueError unless clients of this partition can draw so many training images."""
+def check(examples_per_client: int, partition: str | None) -> None:
+  """Raises a ValueError unless clients of this partition (None: not known yet) can draw so many."""
   groups = partition_lib.KnownGroups
   fitting = [name for name, row in partition_lib.PARTITIONS.items() if issubclass(row, groups)]
-  if partition not in fitting:
+  if partition not in (None, *fitting):
     raise validate.error(
         "examples_per_client", f"be left out but with `partition` {' or '.join(fitting)}",
         examples_per_client,

@@ -201,7 +201,11 @@ def check_tables(
 def check_images(
     dataset: str, partition: str | None, image_size: int | None, examples_per_client: int | None
 ) -> None:
-  """Raises a ValueError if an option of images is out of its range, or the data take none."""
+  """Raises a ValueError if an option of images is out of its range, or the data take none.
+
+  Args:
+    partition: None where it is not known yet.
+  """
   asked = {"image_size": image_size, "examples_per_client": examples_per_client}
   of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
   if dataset not in of_images:
@@ -209,7 +213,7 @@ def check_images(
   if image_size is not None:
     validate.integer(minimum=1, image_size=image_size)
   if examples_per_client is not None:
-    drawn_clients.check(examples_per_client, partition or _DEFAULT_PARTITION)
+    drawn_clients.check(examples_per_client, partition)
 
 
 def load_task(model: str | None = None, **options: Any) -> federated_task.FederatedTask:
@@ -237,7 +241,8 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   models.choose(asked.model, **model_options)
   check_tables(asked.dataset, asked.schema, asked.test_share)
   check_images(
-      asked.dataset, asked.partition, asked.image_size, asked.examples_per_client
+      asked.dataset, asked.partition or _DEFAULT_PARTITION, asked.image_size,
+      asked.examples_per_client,
   )
   if asked.fold is not None:
     # Drawn with replacement, an image would be in several folds.
