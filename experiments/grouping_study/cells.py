@@ -1,7 +1,7 @@
 """The study: does grouping clients help, which method does it best, and is the gain real?
 
-A cell is a run of phase 1 and all methods, in one setting, for one seed and fold.  It has checkpoints
-until it is measured.
+A cell is a run of phase 1 and all methods, in one setting, for one seed and fold.  It has
+checkpoints until it is measured.
 """
 
 import contextlib
