@@ -34,7 +34,7 @@ def build_train(model: Any, batch_size: int, learning_rate: float) -> Callable[.
 
   It is a function of the parameters, the images, the labels and a seed, int32 of shape (2,), and
   returns the parameters after the pass.  The dropout of a step follows from the seed as in
-  `engine/client_update.py`.
+  `engine/tff/client_update.py`.
   """
 
   @tf.function(

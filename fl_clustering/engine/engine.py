@@ -224,7 +224,7 @@ class Engine(abc.ABC):
       Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
     """
 
-  # What only the engine in `tff/` does.
+  # What only the engine in `tff/` does; a method that asks for it has `only_tff` in its row.
 
   def train_members(
       self,

@@ -2,7 +2,7 @@
 
 A TFF client's value is the path of its file and the coordinates to compute in, never the
 points: nothing but results is sent through TFF's messages (see
-`fl_clustering/engine/client_files.py`).
+`fl_clustering/engine/tff/client_files.py`).
 
 A file holds the rows one after another as float64.  Clients scale them before anything
 else, which takes float64 where the numbers are far from zero.

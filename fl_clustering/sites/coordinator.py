@@ -182,7 +182,7 @@ class Coordinator:
     if not questions.are_sums(asked, signed, self.federation):
       raise SiteRefused(
           f"the sites' answers to {asked.name} add up to what no rows can have: a site is broken, "
-          "or cheats; masks hide which."
+          "or cheats; masks hide which.  Noise that they drew is paid for."
       )
     if self.federation.privacy is not None:
       cost = questions.mu_squared(asked, self.federation.privacy)

@@ -33,6 +33,8 @@ _LARGEST_FACTOR = 1e150
 _LARGEST_COORDINATE = 1e120
 # Sums of integers stay below it, with noise, too.
 _LARGEST_TOTAL = secure_sums.MODULUS / 2
+# Parts of totals that are no less than zero.
+_COUNTS = frozenset(("count", "counts", "upper_counts"))
 # Standard deviations of the noise that no honest number exceeds, but once in 10^23.
 _MARGIN = 10
 
@@ -265,7 +267,9 @@ def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federat
   if np.any(np.abs(total.astype(float)) >= _LARGEST_TOTAL):
     return False
   if not isinstance(asked.question, secure_sums.Totals):
-    return asked.name == "ColumnMoments" or _within(0, grid_scaling.MOST_POINTS)(total)
+    if asked.name == "ColumnMoments":
+      return bool(np.all(total[:, federation.num_columns :] >= 0))  # The sums of squares.
+    return _within(0, grid_scaling.MOST_POINTS)(total)
   num_groups = int(asked.sent["num_groups"])
   if np.any(total[num_groups:]):
     return False
@@ -285,7 +289,7 @@ def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federat
   num_points = (np.maximum(counts, 0.0) + margin) / one
   return all(
       np.all(np.abs(own) <= num_points * most_of_a_point + margins[part])
-      and ("count" not in part or np.all(own >= -margins[part]))
+      and (part not in _COUNTS or np.all(own >= -margins[part]))
       for part, own in parts.items()
   ) and bool(np.all(counts <= grid_scaling.MOST_POINTS * one + margin))
 

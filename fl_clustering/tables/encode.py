@@ -73,7 +73,8 @@ class Scaling:
 
   def undo(self, scaled: np.ndarray) -> np.ndarray:
     """Returns scaled features (n, d) in the data's units; where the factor is zero, the shift."""
-    return scaled / np.where(self.factor > 0, self.factor, 1.0) + self.shift
+    unscaled = scaled / np.where(self.factor > 0, self.factor, 1.0)
+    return np.where(self.factor > 0, unscaled, 0.0) + self.shift
 
   def filled(self, features: np.ndarray) -> np.ndarray:
     """Returns features in the data's units, none of which is missing, of shape (n, d)."""

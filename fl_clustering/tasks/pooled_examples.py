@@ -84,4 +84,4 @@ class PooledExamples:
 
   @property
   def _owners(self) -> np.ndarray:
-    return np.repeat(np.arange(len(self.counts)), self.counts)
+    return np.repeat(np.arange(len(self.counts), dtype=np.int32), self.counts)

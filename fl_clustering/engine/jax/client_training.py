@@ -1,4 +1,4 @@
-"""What clients do in a round, as `engine/client_update.py` says it, for many of them at once.
+"""What clients do in a round, as `engine/tff/client_update.py` says it, for many of them at once.
 
 The order of a client's examples and its dropout follow from the key of the round and from its place
 in the task, and not from its place in a block.

@@ -1,4 +1,4 @@
-"""Clients' sketches, as `engine/client_sketches.py` says them, by another projection.
+"""Clients' sketches, as `engine/tff/client_sketches.py` says them, by another projection.
 
 A sketch is what a linear probe learns of a client's data, projected to a few numbers of norm 1.
 """
