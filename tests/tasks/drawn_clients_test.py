@@ -15,7 +15,6 @@ from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
-from fl_clustering.three_phase import config
 
 _OPTIONS = {
     "dataset": "digits", "model": "logistic", "num_clients": 12, "partition": "rotated",
@@ -74,14 +73,6 @@ class DrawnClientsTest(parameterized.TestCase):
     split(partition.Rotated(dirichlet_alpha=1.0))
     with self.assertRaisesRegex(ValueError, "^`dirichlet_alpha`.*0.0001"):
       split(partition.Rotated(dirichlet_alpha=1e-4))
-
-  @parameterized.parameters({"examples_per_client": 1}, {"partition": "iid"})
-  def test_refuses_settings_before_there_are_data(self, **changes):
-    settings = {"dataset": "digits", "partition": "rotated", "examples_per_client": 2}
-    for name in ("rotated", None):  # A study's settings name it later.
-      config.ThreePhaseConfig(**{**settings, "partition": name})
-    with self.assertRaisesRegex(ValueError, "^`examples_per_client`"):
-      config.ThreePhaseConfig(**{**settings, **changes})
 
   @parameterized.parameters(
       ("image_size", {"image_size": 13}), ("image_size", {"image_size": 0}),
