@@ -1,7 +1,7 @@
 """Measures cells: in this process, each in one of several others, or by the workers of a cluster.
 
 A cluster is one of Dask, whose own configuration says how it is reached, mutual TLS included.  Its
-workers have the project installed, and the data in the same folder.
+workers have the project installed, and share the folders of the data and of the run.
 """
 
 from concurrent import futures
@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib
 import os
+import pickle
 import queue
 import signal
 import threading
@@ -78,18 +79,27 @@ def connected(cluster: str) -> Any:
     raise validate.error(
         "cluster", "be the address of a Dask scheduler that answers", cluster
     ) from e
+  threads = client.nthreads().values()
   # TensorFlow Federated's context is that of a process.
-  most = max(client.nthreads().values(), default=1)
-  if most > 1:
+  if max(threads, default=0) != 1:
     client.close()
-    raise validate.error("cluster", "have workers of one thread each (--nthreads=1)", most)
+    raise validate.error(
+        "cluster", "have workers, of one thread each (--nthreads=1)", [*threads]
+    )
   return client
 
 
-def _measured_there(modules: Sequence[str], *arguments: Any) -> Any:
-  for name in modules:
+def _measured_there(processes: Processes, pickled: bytes) -> Any:
+  """Measures with what `_measured` takes, whose classes may need the modules."""
+  import threadpoolctl
+
+  os.environ.update(processes.variables)
+  for name in processes.modules:
     importlib.import_module(name)
-  return _measured(*arguments)
+  threads = processes.variables.get("OMP_NUM_THREADS")
+  # What the worker had loaded before does not read the variables again.
+  with threadpoolctl.threadpool_limits(threads and int(threads)):
+    return _measured(*pickle.loads(pickled))
 
 
 def _outcomes_of_cluster(
@@ -97,11 +107,12 @@ def _outcomes_of_cluster(
     failures: tuple[type[Exception], ...], client: Any, processes: Processes,
 ) -> Generator[Outcome, None, None]:
   """Yields as `outcomes`; a cell whose worker dies is measured again by another."""
+  import cloudpickle
   import distributed
 
   cell_of = {
       client.submit(
-          _measured_there, processes.modules, measure, run, cell, failures, pure=False
+          _measured_there, processes, cloudpickle.dumps((measure, run, cell, failures)), pure=False
       ): cell
       for cell in cells
   }

@@ -10,6 +10,7 @@ and so are --control_repeats and --method_repeats but for 0.
 """
 
 import contextlib
+import os
 
 from absl import flags
 
@@ -23,6 +24,7 @@ from experiments.grouping_study import config as config_lib
 from experiments.own_tables import column_flags
 from experiments.three_phase import data
 from experiments.three_phase import flags as three_phase_flags
+from fl_clustering.engine import engines
 
 flags.adopt_module_key_flags(three_phase_flags)
 
@@ -30,11 +32,12 @@ option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
     "Processes that run at the same time, each with its share of the cores. The numbers don't "
-    "depend on it. Default: one per core.")
+    "depend on it. Default: one per core; with --engine=jax 1, as all would share an accelerator.")
 flags.DEFINE_string(
     "cluster", None,
     "Address of a Dask scheduler, such as tcp://scheduler:8786, whose workers measure in place of "
-    "processes here (extra `cluster`). They must have one thread each and find --data_dir.")
+    "processes here (extra `cluster`). They must have one thread each, and --data_dir and "
+    "--output_dir must be folders that they share with this machine.")
 
 # What a study has other defaults for than a single run.
 for _name, _value in {
@@ -80,8 +83,13 @@ def main() -> None:
     from experiments.grouping_study import cells  # It takes long to import.
 
     jobs = flags.FLAGS.jobs or core_count.usable()
+    if flags.FLAGS.jobs is None and client is None and settings.run.engine == engines.JAX:
+      jobs = 1
+    data_dir = flags.FLAGS.data_dir
+    if client is not None and data_dir is not None:
+      data_dir = os.path.abspath(data_dir)  # Workers have working folders of their own.
     program.main(
-        cells.EXPERIMENT, settings, jobs=jobs, client=client, data_dir=flags.FLAGS.data_dir,
+        cells.EXPERIMENT, settings, jobs=jobs, client=client, data_dir=data_dir,
         num_cores=max(1, core_count.usable() // jobs),
     )
 

@@ -152,6 +152,13 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     for name, value in given.items():
       self.assertEqual(getattr(config, name), value)
 
+  @parameterized.parameters("rotated", None)
+  def test_clients_draw_where_a_study_names_the_partition_later(self, partition):
+    config = config_lib.ThreePhaseConfig(
+        dataset="digits", partition=partition, examples_per_client=20
+    )
+    self.assertEqual(config.examples_per_client, 20)
+
   @parameterized.parameters(
       ("dataset", {"dataset": "mnist"}), ("model", {"model": "vgg"}),
       ("partition", {"partition": "sorted"}), ("aggregator", {"aggregator": "median"}),
@@ -227,6 +234,12 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("noise_multiplier", {"aggregator": "clipped", "noise_multiplier": 1.0}),
       ("num_groups", {"partition": "iid", "num_groups": 2}),
       ("dirichlet_alpha", {"partition": "iid", "dirichlet_alpha": 0.5}),
+      ("examples_per_client", {
+          "dataset": "digits", "partition": "rotated", "examples_per_client": 1,
+      }),
+      ("examples_per_client", {
+          "dataset": "digits", "partition": "iid", "examples_per_client": 20,
+      }),
   )
   def test_refuses(self, name, given):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):

@@ -12,6 +12,7 @@ import numpy as np
 
 from fl_clustering.engine import aggregation
 from fl_clustering.engine import cost
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics
@@ -309,10 +310,15 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertCountEqual(found, ("silhouette", "eigengap"))
 
   @parameterized.parameters(
-      (divergence.TrainingDiverged("the loss is nan."), "the loss is nan."),
-      (MemoryError(), "MemoryError"),
+      (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
+       "the loss is nan."),
+      (MemoryError(), MemoryError, "MemoryError"),
+      (RuntimeError("RESOURCE_EXHAUSTED: Out of memory."), device_memory.DeviceFull,
+       "the memory of the device is full"),
   )
-  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self, error, text):
+  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(
+      self, error, kind, text
+  ):
     config = _config(methods=("hierarchical", "kmeans"), num_clusters=2, controls=("fedavg",))
 
     def diverge(*unused_arguments):
@@ -323,10 +329,10 @@ class ThreePhaseTest(parameterized.TestCase):
 
     entry = methods_registry.METHODS["hierarchical"]._replace(build=diverging)
     with mock.patch.dict(methods_registry.METHODS, {"hierarchical": entry}):
-      with self.assertRaises(type(error)):
+      with self.assertRaises(kind):
         _run(config)
       with tempfile.TemporaryDirectory() as folder:
-        result = run_lib.run(config, _task, folder, tolerated=(type(error),))
+        result = run_lib.run(config, _task, folder, tolerated=(kind,))
 
     self.assertEqual(result.failures, {"hierarchical": text})
     self.assertEqual(list(result.methods), ["kmeans", "fedavg"])

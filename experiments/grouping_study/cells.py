@@ -1,7 +1,7 @@
 """The study: does grouping clients help, which method does it best, and is the gain real?
 
-A cell is a run of phase 1 and all methods, in one setting, for one seed and fold.  It has checkpoints
-until it is measured.
+A cell is a run of phase 1 and all methods, in one setting, for one seed and fold.  It has
+checkpoints until it is measured.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from experiments.three_phase import data as data_lib
 from experiments.three_phase import method_names
 from fl_clustering import runtime
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
@@ -34,7 +35,7 @@ from fl_clustering.three_phase import summary as summary_lib
 
 _CHECKPOINTS = "checkpoints"
 # What ends a method, while the others go on; in phase 1, it ends the cell.
-_FAILURES = (divergence.TrainingDiverged, MemoryError)
+_FAILURES = (divergence.TrainingDiverged, MemoryError, device_memory.DeviceFull)
 # Where a number is in the summary of a method.
 SCORES = {
     "accuracy": ("clients", "accuracy", "mean"),
@@ -113,11 +114,15 @@ def _load(
       },
       lines=(
           f"data: {task.source}",
+          *filter(None, [data_lib.engine_line(config.run.engine)]),
           f"runs: {len(cells(config)):,}, one for every setting, seed and fold",
       ),
       processes=cell_processes.Processes(
           # As many threads whatever the number of processes, so the same sums.
-          {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+          {
+              "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+              "LOKY_MAX_CPU_COUNT": f"{num_cores}",
+          },
           method_registry.modules_of_others(),
       ),
   )
@@ -238,6 +243,8 @@ EXPERIMENT = tidy_experiment.Experiment(
         summary.PROBLEMS: {"method": str, "problem": str},
     },
     folders={_CHECKPOINTS: "where runs that were stopped go on"},
-    versions_of=("numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated"),
+    versions_of=(
+        "numpy", "scikit-learn", "scipy", "tensorflow", "tensorflow-federated", "jax"
+    ),
     failures=(*_FAILURES, runtime.WorkerLost, launch.InputError),
 )

@@ -113,7 +113,9 @@ class PrivateClustersConfig(options.WithChoices):
         self.dataset, self.partition, num_clients=self.num_clients,
         **self.options_for("partition"),
     )
-    task_registry.check_images(self.dataset, self.image_size, self.examples_per_client)
+    task_registry.check_images(
+        self.dataset, self.partition, self.image_size, self.examples_per_client
+    )
     models.choose(self.model, **self.options_for("model"))
     for epsilon in self.epsilon:
       self.settings(epsilon)

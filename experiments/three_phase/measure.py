@@ -19,6 +19,7 @@ from experiments.three_phase import method_names
 from experiments.three_phase import profiles
 from experiments.three_phase import tables
 from fl_clustering import runtime
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # Of more clients, so many are shown by their distances, evenly spaced.
 _MOST_IN_MATRIX = 100
-_DEVICE_IS_FULL = "RESOURCE_EXHAUSTED"
 
 
 class Recorder(stages.RunObserver):
@@ -84,7 +84,7 @@ def _ends(folder: str, engine: str) -> Iterator[None]:
   """Makes an engine ready, and says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder};"
   try:
-    with launch.run_errors(folder, runtime.WorkerLost):
+    with launch.run_errors(folder, runtime.WorkerLost), device_memory.told():
       with _tff(kept) if engine == engines.TFF else contextlib.nullcontext():
         yield
   except (checkpoint.DamagedCheckpoint, run_lib.TooLarge) as e:
@@ -94,9 +94,7 @@ def _ends(folder: str, engine: str) -> Iterator[None]:
     raise launch.RunFailed(
         f"{e} {kept} another rate needs a new run, in another --output_dir or with --overwrite."
     ) from e
-  except RuntimeError as e:  # The class is another one in every version of JAX.
-    if not str(e).startswith(_DEVICE_IS_FULL):
-      raise
+  except device_memory.DeviceFull as e:
     raise launch.RunFailed(
         f"The memory of the device is full. {kept} --resume continues from there, with a smaller "
         "--clients_per_block."

@@ -8,7 +8,10 @@ client, is about the images that it holds, wherever else they are.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import multiprocessing
+import signal
 from typing import Any, Sequence
 
 import numpy as np
@@ -27,6 +30,7 @@ from fl_clustering.tasks import pooled_examples
 _TEST_SHARE = 0.4
 # So many take a second or two.
 _CLIENTS_AT_ONCE = 25_000
+_PR_SET_PDEATHSIG = 1
 
 
 def option() -> Any:
@@ -39,6 +43,18 @@ def option() -> Any:
   )
 
 
+def check(examples_per_client: int, partition: str | None) -> None:
+  """Raises a ValueError unless clients of this partition (None: not known yet) can draw so many."""
+  groups = partition_lib.KnownGroups
+  fitting = [name for name, row in partition_lib.PARTITIONS.items() if issubclass(row, groups)]
+  if partition not in (None, *fitting):
+    raise validate.error(
+        "examples_per_client", f"be left out but with `partition` {' or '.join(fitting)}",
+        examples_per_client,
+    )
+  validate.integer(minimum=2, examples_per_client=examples_per_client)
+
+
 class _Drawing:
   """Draws rows of examples, with replacement, as many as a client has of them."""
 
@@ -47,6 +63,10 @@ class _Drawing:
     self._sizes = np.bincount(examples.labels, minlength=num_classes)
     self._starts = np.cumsum(self._sizes) - self._sizes
     self.number = number
+
+  def has_any(self, proportions: np.ndarray) -> bool:
+    """Returns whether a label with a positive proportion is there."""
+    return bool(proportions[self._sizes > 0].any())
 
   def rows(self, proportions: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """Returns rows whose labels have these proportions, or any."""
@@ -62,34 +82,52 @@ class _Drawing:
 
 
 def _drawn_in_turn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], weights: np.ndarray | None, seed: int
+    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
+    seed: int,
 ) -> list[np.ndarray]:
   """Returns every client's rows, int32 of shape (num_clients, n), of each drawing.
 
   Args:
     ids: The clients' ids, from which their random numbers follow.
-    weights: Of a Dirichlet distribution of the labels, of shape (num_classes,).
+    alpha: The concentration of a Dirichlet distribution of the labels; None for rows of any label.
   """
   found = [np.empty((len(ids), drawing.number), np.int32) for drawing in drawings]
   for place, client_id in enumerate(ids):
     rng = randomness.generator(seed, "drawn examples", client_id=client_id)
-    proportions = None if weights is None else rng.dirichlet(weights)
+    proportions = None if alpha is None else rng.dirichlet(np.full(num_classes, alpha))
     for rows, drawing in zip(found, drawings):
+      if proportions is not None and not drawing.has_any(proportions):
+        raise validate.error(
+            "dirichlet_alpha", "leave every client a label of which there are images", alpha
+        )
       rows[place] = drawing.rows(proportions, rng)
   return found
 
 
+def _begin() -> None:
+  # Ctrl-C is for the program, which ends its processes.
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  # Of a program that is killed, they would stay.
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _drawn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], weights: np.ndarray | None, seed: int
+    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
+    seed: int,
 ) -> list[np.ndarray]:
   """Returns what `_drawn_in_turn` does; of many clients, on all cores."""
-  if len(ids) <= _CLIENTS_AT_ONCE:
-    return _drawn_in_turn(drawings, ids, weights, seed)
+  of_part = functools.partial(
+      _drawn_in_turn, drawings, num_classes=num_classes, alpha=alpha, seed=seed
+  )
+  # A daemonic process, such as one of a cluster's workers, can't have processes.
+  if len(ids) <= _CLIENTS_AT_ONCE or multiprocessing.current_process().daemon:
+    return of_part(ids)
   from joblib.externals import loky  # It takes long to import.
 
   parts = [ids[i : i + _CLIENTS_AT_ONCE] for i in range(0, len(ids), _CLIENTS_AT_ONCE)]
-  of_part = functools.partial(_drawn_in_turn, drawings, weights=weights, seed=seed)
-  with loky.ProcessPoolExecutor(min(len(parts), core_count.usable())) as processes:
+  with loky.ProcessPoolExecutor(
+      min(len(parts), core_count.usable()), initializer=_begin
+  ) as processes:
     return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
 
@@ -100,16 +138,10 @@ def split(
   """Returns the `Split` of clients that draw their images.
 
   Args:
-    partition: One of `partition.PARTITIONS` with known groups.
+    partition: One of `partition.PARTITIONS` that `check` lets pass.
     examples_per_client: How many training images each client draws, and 2/5 of that for testing.
     seed: Decides who draws what.
   """
-  if not isinstance(partition, partition_lib.KnownGroups):
-    raise validate.error(
-        "examples_per_client", "be left out but for partitions with known groups",
-        examples_per_client,
-    )
-  validate.integer(minimum=2, examples_per_client=examples_per_client)
   groups, transformations = partition.groups_of(pool, num_clients, seed)
   ids = partition_lib.client_ids(num_clients)
   num_test = max(1, round(_TEST_SHARE * examples_per_client))
@@ -118,11 +150,10 @@ def split(
       _Drawing(examples, pool.num_classes, number)
       for examples, number in zip((pool.pool, pool.global_test), numbers)
   ]
-  alpha = partition.dirichlet_alpha
-  weights = None if alpha is None else np.full(pool.num_classes, alpha)
+  drawn = _drawn(drawings, ids, pool.num_classes, partition.dirichlet_alpha, seed)
   train, test = (
       _of_groups(examples, transformations, rows, groups)
-      for rows, examples in zip(_drawn(drawings, ids, weights, seed), (pool.pool, pool.global_test))
+      for rows, examples in zip(drawn, (pool.pool, pool.global_test))
   )
   return partition_lib.Split(
       federated_task.PooledClients(ids, train, test, groups),

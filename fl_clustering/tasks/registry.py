@@ -199,16 +199,21 @@ def check_tables(
 
 
 def check_images(
-    dataset: str, image_size: int | None, examples_per_client: int | None
+    dataset: str, partition: str | None, image_size: int | None, examples_per_client: int | None
 ) -> None:
-  """Raises a ValueError if an option of images is out of its range, or the data take none."""
+  """Raises a ValueError if an option of images is out of its range, or the data take none.
+
+  Args:
+    partition: None where it is not known yet.
+  """
   asked = {"image_size": image_size, "examples_per_client": examples_per_client}
   of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
   if dataset not in of_images:
     _refuse(f"be left out but with `dataset` {' or '.join(of_images)}", **asked)
-  for name, value in asked.items():
-    if value is not None:
-      validate.integer(minimum=1, **{name: value})
+  if image_size is not None:
+    validate.integer(minimum=1, image_size=image_size)
+  if examples_per_client is not None:
+    drawn_clients.check(examples_per_client, partition)
 
 
 def load_task(model: str | None = None, **options: Any) -> federated_task.FederatedTask:
@@ -235,10 +240,17 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
   check_tables(asked.dataset, asked.schema, asked.test_share)
-  check_images(asked.dataset, asked.image_size, asked.examples_per_client)
-  if asked.fold is not None and asked.schema is not None:
-    split_column = asked.schema.split
-    _refuse("be left out with folds", test_share=asked.test_share, split_column=split_column)
+  check_images(
+      asked.dataset, asked.partition or _DEFAULT_PARTITION, asked.image_size,
+      asked.examples_per_client,
+  )
+  if asked.fold is not None:
+    # Drawn with replacement, an image would be in several folds.
+    _refuse(
+        "be left out with folds", test_share=asked.test_share,
+        split_column=asked.schema and asked.schema.split,
+        examples_per_client=asked.examples_per_client,
+    )
   task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.
   if asked.fold is not None and not dataset.reads_tables:

@@ -268,7 +268,9 @@ class ThreePhaseConfig(options.WithChoices):
     if isinstance(self.schema, dict):  # As in JSON.
       self._set("schema", schema_lib.Schema.from_json(self.schema))
     task_registry.check_tables(self.dataset, self.schema, self.test_share)
-    task_registry.check_images(self.dataset, None, self.examples_per_client)
+    task_registry.check_images(
+        self.dataset, self.partition, None, self.examples_per_client
+    )
     if self.validation_share is None:
       self._set("validation_share", held_out.VALIDATION_SHARE)
     if self.model is None:

@@ -31,6 +31,7 @@ import psutil
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
 from fl_clustering.engine import participation
@@ -94,7 +95,8 @@ class Run:
   @contextlib.contextmanager
   def _failure_of(self, name: str) -> Iterator[None]:
     try:
-      yield
+      with device_memory.told():
+        yield
     except self.tolerated as e:
       self.failures[name] = f"{e}" or type(e).__name__
     except divergence.TrainingDiverged as e:
@@ -183,6 +185,7 @@ class Run:
       )
 
 
+@device_memory.told()
 def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
@@ -200,6 +203,7 @@ def run(
     clients_per_block: How many clients the engine jax trains side by side; None: it decides.
 
   Raises:
+    device_memory.DeviceFull: If the memory of the accelerator is full.
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
     TooLarge: If models of all clients don't fit into memory.
     ValueError: If the settings are of another number of clients.

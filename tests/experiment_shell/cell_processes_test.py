@@ -6,6 +6,8 @@ import threading
 from unittest import mock
 
 from absl.testing import absltest
+import sklearn.cluster  # It loads OpenMP.  pylint: disable=unused-import
+import threadpoolctl
 
 from experiment_shell import cell_processes
 
@@ -13,9 +15,23 @@ from experiment_shell import cell_processes
 def _measure(run, name):
   del run
   has_module = "colorsys" in sys.modules
-  return {"results": [
-      {"pid": os.getpid(), "variable": os.environ.get(name), "has_module": has_module}
-  ]}
+  # Of a library that this process has loaded before.
+  openmp = threadpoolctl.ThreadpoolController().select(user_api="openmp").info()
+  return {"results": [{
+      "pid": os.getpid(), "variable": os.environ.get(name), "has_module": has_module,
+      "threads": sorted({pool["num_threads"] for pool in openmp}),
+  }]}
+
+
+def _unpickled():
+  assert "colorsys" in sys.modules
+
+
+class _Needing:
+  """What can be unpickled only where a module is imported."""
+
+  def __reduce__(self):
+    return _unpickled, ()
 
 
 def _halved(run, number):
@@ -60,11 +76,11 @@ _HAS_DASK = importlib.util.find_spec("distributed") is not None
 class ClusterTest(absltest.TestCase):
 
   @contextlib.contextmanager
-  def _cluster(self, num_threads):
+  def _cluster(self, num_threads, num_workers=1):
     import distributed
 
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=num_threads, processes=False, protocol="tcp://",
+        n_workers=num_workers, threads_per_worker=num_threads, processes=False, protocol="tcp://",
         dashboard_address=None,
     ) as cluster:
       yield cluster.scheduler_address
@@ -84,13 +100,27 @@ class ClusterTest(absltest.TestCase):
     self.assertIsInstance(by_number[0], ZeroDivisionError)
 
   @absltest.skipUnless(_HAS_DASK, "Dask is an extra")
+  def test_has_modules_and_variables_before_what_it_measures_with(self):
+    sys.modules.pop("colorsys", None)
+    processes = cell_processes.Processes({"OMP_NUM_THREADS": "1", "OF_CELLS": "2"}, ["colorsys"])
+    self.enter_context(mock.patch.dict(os.environ))
+    with self._cluster(1) as address, cell_processes.connected(address) as client:
+      ((_, found),) = cell_processes.outcomes(
+          _measure, _Needing(), [{"name": "OF_CELLS"}], (), 1, processes, client
+      )
+    self.assertEqual(found["results"][0]["variable"], "2")
+    self.assertEqual(found["results"][0]["threads"], [1])
+
+  @absltest.skipUnless(_HAS_DASK, "Dask is an extra")
   def test_refuses_what_does_not_answer_and_workers_of_several_threads(self):
     with mock.patch.object(cell_processes, "_SECONDS_TO_CONNECT", 1):
       for address in ("tcp://127.0.0.1:9", "pigeon://here", "tcp://127.0.0.1"):
         with self.assertRaisesRegex(ValueError, f"^`cluster`.*{address}"):
           cell_processes.connected(address)
-    with self._cluster(2) as address, self.assertRaisesRegex(ValueError, "^`cluster`.*2"):
-      cell_processes.connected(address)
+    for num_threads, num_workers in ((2, 1), (1, 0)):
+      with self._cluster(num_threads, num_workers) as address:
+        with self.assertRaisesRegex(ValueError, "^`cluster`.*have workers"):
+          cell_processes.connected(address)
 
   def test_refuses_a_cluster_without_dask(self):
     with mock.patch.dict(sys.modules, distributed=None):

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import pathlib
 import shutil
@@ -5,6 +6,7 @@ import signal
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
+from clustering_basics import core_count
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiments import study
@@ -219,6 +222,22 @@ class StudyTest(parameterized.TestCase):
     self.assertTrue(cells["accuracy"].between(0.5, 1).all())
     clients = finished_run.FinishedRun(folder).document["inputs"]["clients"]
     self.assertEqual(list(clients), list("abcd"))
+
+  def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
+    jax = "--engine=jax", "--personal="
+    for flags, jobs in ((jax, 1), ((*jax, "--jobs=3"), 3), ((), core_count.usable())):
+      with mock.patch.object(study.program, "main") as main:
+        _run_here(os.path.join(_base, "jobs"), *flags)
+      self.assertEqual(main.call_args.kwargs["jobs"], jobs, flags)
+
+  def test_a_cluster_gets_the_whole_path_of_the_data(self):
+    client = contextlib.nullcontext("client")
+    with mock.patch.object(study.program, "main") as main, mock.patch.object(
+        study.cell_processes, "connected", return_value=client
+    ):
+      _run_here(os.path.join(_base, "cluster"), "--cluster=there", "--data_dir=data")
+    self.assertEqual(main.call_args.kwargs["client"], "client")
+    self.assertEqual(main.call_args.kwargs["data_dir"], os.path.abspath("data"))
 
   @parameterized.parameters(
       ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"), ("reuse=somewhere", "reuse"),

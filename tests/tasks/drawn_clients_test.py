@@ -1,13 +1,19 @@
 """Tests of clients that draw their images, and of images that are averaged down."""
 
+import dataclasses
+import functools
+import multiprocessing
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+from joblib.externals import loky
 import numpy as np
 
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import drawn_clients
+from fl_clustering.tasks import held_out
+from fl_clustering.tasks import partition
 from fl_clustering.tasks import registry
 
 _OPTIONS = {
@@ -49,10 +55,31 @@ class DrawnClientsTest(parameterized.TestCase):
       prints.append(_load(dirichlet_alpha=0.3).fingerprint())
     self.assertEqual(*prints)
 
+  def test_a_daemonic_process_draws_in_turn(self):
+    with mock.patch.object(multiprocessing, "current_process") as process:
+      process.return_value.daemon = True
+      with mock.patch.object(drawn_clients, "_CLIENTS_AT_ONCE", 5), mock.patch.object(
+          loky, "ProcessPoolExecutor"
+      ) as pool:
+        _load()
+    pool.assert_not_called()
+
+  def test_refuses_a_client_that_has_none_of_the_labels(self):
+    images = digits.load()
+    zeros = dataclasses.replace(images, pool=images.pool.take(images.pool.labels == 0))
+    split = functools.partial(
+        drawn_clients.split, pool=zeros, num_clients=12, examples_per_client=20, seed=0
+    )
+    split(partition.Rotated(dirichlet_alpha=1.0))
+    with self.assertRaisesRegex(ValueError, "^`dirichlet_alpha`.*0.0001"):
+      split(partition.Rotated(dirichlet_alpha=1e-4))
+
   @parameterized.parameters(
       ("image_size", {"image_size": 13}), ("image_size", {"image_size": 0}),
       ("examples_per_client", {"examples_per_client": 1}),
       ("examples_per_client", {"partition": "iid"}),
+      ("examples_per_client", {"partition": None}),
+      ("examples_per_client", {"fold": held_out.Fold(0, 2)}),
       ("image_size", {"dataset": "emnist", "partition": None}),
   )
   def test_refuses(self, name, changes):

@@ -10,6 +10,7 @@ from experiment_shell import tidy_experiment
 from experiments.grouping_study import cells
 from fl_clustering import runtime
 from fl_clustering.engine import cost
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
@@ -104,13 +105,21 @@ class CellsTest(parameterized.TestCase):
         self._measure()
       self.assertEqual(started.called, engine == "tff")
 
+  def test_a_full_device_fails_a_cell(self):
+    run = mock.Mock(side_effect=device_memory.DeviceFull("full"))
+    with self.assertRaises(cells.EXPERIMENT.failures):
+      self._measure(run)
+
   def test_a_method_that_diverges_is_a_row_beside_the_others(self):
     run = mock.Mock(side_effect=_run)
 
     (problem,) = self._measure(run)["problems"]
 
     self.assertEqual((problem["method"], problem["problem"]), ("ifca", "nan, in round 1"))
-    self.assertCountEqual(run.call_args.args[-1], [divergence.TrainingDiverged, MemoryError])
+    self.assertCountEqual(
+        run.call_args.args[-1],
+        [divergence.TrainingDiverged, MemoryError, device_memory.DeviceFull],
+    )
 
   def test_checkpoints_stay_until_a_cell_is_measured(self):
     def stopped(*arguments):
