@@ -100,7 +100,7 @@ except ModuleNotFoundError as e:
 _SITES = """
 import importlib.util, os, sys
 sys.modules.pop("fcntl")  # Sites are for Linux, whose NVFlare runs in a process of its own.
-sys.path = [path for path in sys.path if not os.path.exists(f"{path}/sitecustomize.py")]
+sys.path.remove(os.path.dirname(sys.modules["sitecustomize"].__file__))
 import numpy as np
 from fl_clustering.kmeans import FederatedKMeans, kmeans_config
 from fl_clustering.sites import (

@@ -96,8 +96,8 @@ class RunMemoryTest(absltest.TestCase):
     few, many = 1_000, 6_000
     self._peak(500)  # Whatever is imported or cached.
     of_client = (self._peak(many) - self._peak(few)) / (many - few)
-    # K-means takes a copy of the sketches, of 1 KB each.
-    self.assertLess(of_client, 2.4 * 4 * grouping.SKETCH_SIZE)
+    # K-means takes a copy of the sketches, of 1 KB each, and needs 0.4 KB beside.
+    self.assertLess(of_client, 2.7 * 4 * grouping.SKETCH_SIZE)
 
 
 if __name__ == "__main__":
