@@ -13,11 +13,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent_pid: int) -> None:
-  """Has the kernel end this process when its parent ends, `kill -9` included.
+  """Has the kernel end this process when its parent ends, `kill -9` included, where it is Linux.
 
   If the parent has ended already, so does this process.
   """
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
   if os.getppid() != parent_pid:
     sys.exit(1)
 

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import multiprocessing
 import signal
+import sys
 from typing import Any, Sequence
 
 import numpy as np
@@ -107,8 +108,8 @@ def _drawn_in_turn(
 def _begin() -> None:
   # Ctrl-C is for the program, which ends its processes.
   signal.signal(signal.SIGINT, signal.SIG_IGN)
-  # Of a program that is killed, they would stay.
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  if sys.platform == "linux":  # Of a program that is killed, they would stay.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _drawn(
