@@ -55,7 +55,7 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
 def _command(line: str) -> tuple[str, list[str]] | None:
   if not re.search(r"bazelw? run |python -m |^docker run | -m experiments", line):
     return None
-  words = shlex.split(line.removesuffix(" &"), comments=True)
+  words = shlex.split(re.sub(r" (&|\| .*)$", "", line), comments=True)
   if "run" in words and words[max(words.index("run") - 1, 0)].endswith(("bazelw", "bazel")):
     label, rest = words[words.index("run") + 1], words[words.index("run") + 2:]
     arguments = rest[1:] if rest[:1] == ["--"] else rest
