@@ -250,16 +250,22 @@ def _run(clients: _Clients, table: _Table, what: str) -> None:
     table.add(f"{what}: {part}", number, now - last, **more)
     last = time.perf_counter()
 
-  def rounds(first: int, vectors: np.ndarray, members: list[np.ndarray], most: int) -> np.ndarray:
+  def rounds(
+      first: int, vectors: np.ndarray, members: list[np.ndarray], most: int
+  ) -> tuple[np.ndarray, int]:
+    """Returns the trained models, and how many clients took part, one in two rounds as two."""
+    num_trained = 0
     for number in range(first, first + _ROUNDS):
       drawn = [rng.choice(of_k, min(most, len(of_k)), replace=False) for of_k in members]
       round_ = participation.Round(number, np.concatenate(drawn), 1)
       vectors, _ = engine.train(vectors, drawn, round_)
-    return vectors
+      num_trained += len(round_.clients)
+    return vectors, num_trained
 
   everyone, everywhere = [engine.clients], np.zeros(num_clients, int)
-  start = rounds(1, engine.initial_vectors(1, np.random.default_rng(5)), everyone, per_round)
-  lap(f"{_ROUNDS} rounds", _ROUNDS * per_round)
+  initial = engine.initial_vectors(1, np.random.default_rng(5))
+  start, num_trained = rounds(1, initial, everyone, per_round)
+  lap(f"{_ROUNDS} rounds", num_trained)
   sketches = engine.sketches(engine.clients, _SKETCH_SIZE)
   lap("sketches", num_clients)
   labels = _kmeans(sketches)
@@ -268,16 +274,18 @@ def _run(clients: _Clients, table: _Table, what: str) -> None:
       value=metrics.adjusted_rand_score(clients.groups, labels),
   )
   members = [np.flatnonzero(labels == k) for k in range(_NUM_GROUPS)]
-  vectors = rounds(_ROUNDS + 1, np.repeat(start, _NUM_GROUPS, axis=0), members, per_round)
-  lap(f"{_ROUNDS} rounds in four clusters", _ROUNDS * _NUM_GROUPS * per_round)
+  starts = np.repeat(start, _NUM_GROUPS, axis=0)
+  vectors, num_trained = rounds(_ROUNDS + 1, starts, members, per_round)
+  lap(f"{_ROUNDS} rounds in four clusters", num_trained)
   evaluated = np.sort(rng.choice(num_clients, min(_EVALUATED, num_clients), replace=False))
   found = _accuracy(engine, vectors, labels, evaluated)
   lap("accuracy", len(evaluated), value=found)
   table.add(f"{what}: all of it", num_clients, time.perf_counter() - begin)
   last = time.perf_counter()
-  control = rounds(_ROUNDS + 1, start, everyone, min(_NUM_GROUPS * per_round, num_clients))
+  most = min(_NUM_GROUPS * per_round, num_clients)
+  control, num_trained = rounds(_ROUNDS + 1, start, everyone, most)
   found = _accuracy(engine, control, everywhere, evaluated)
-  lap("one model as long, accuracy", _ROUNDS * _NUM_GROUPS * per_round, value=found)
+  lap("one model as long, accuracy", num_trained, value=found)
 
 
 def main() -> None:

@@ -62,10 +62,10 @@ def _task(num_clients):
   examples = examples_lib.Examples(np.zeros((2, 784), np.float32), np.arange(2))
   return federated_task.FederatedTask(
       name="zeros", source="none", partition="none",
-      clients=tuple(
+      clients=federated_task.PooledClients.of([
           federated_task.ClientData(f"{i:06d}", examples, examples, i % _NUM_GROUPS)
           for i in range(num_clients)
-      ),
+      ]),
       global_test=examples, global_test_source="none", num_classes=2,
       # 3 KB a model.
       model=models.build("logistic", (784,), 2, "float32"),

@@ -15,6 +15,7 @@ from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.methods import method
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import scoring
@@ -65,10 +66,10 @@ class ScoringTest(parameterized.TestCase):
   def test_on_other_data_of_some_of_the_clients(self):
     members_of = letters.clusters("ac", "bce", "d")
     validation = {client.client_id: client.train for client in _task.clients}
-    task = dataclasses.replace(_task, clients=tuple(
+    task = dataclasses.replace(_task, clients=federated_task.PooledClients.of([
         dataclasses.replace(one, validation=one.train) if one.client_id in "bcd" else one
         for one in _task.clients
-    ))
+    ]))
     with tempfile.TemporaryDirectory() as folder:
       engine_ = _make_engine(folder, task)
       self.assertEqual(letters.name(engine_.validated), "bcd")

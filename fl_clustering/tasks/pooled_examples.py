@@ -54,6 +54,11 @@ class PooledExamples:
     start = self.starts[client]
     return self.pool.take(self.rows[start : start + self.counts[client]])
 
+  @property
+  def together(self) -> examples_lib.Examples:
+    """The examples of all clients, client after client, as new arrays."""
+    return self.pool.take(self.rows)
+
   def among(self, clients: np.ndarray) -> PooledExamples:
     """Returns those of some clients, in this order."""
     counts = self.counts[clients]

@@ -56,7 +56,7 @@ def _twins():
     position = next(i for i, label in enumerate(labels) if label == "xyz".index(kind) * 3)
     one = source.train.take([position])
     clients += [federated_task.ClientData(f"{kind}{i}", one, source.test) for i in (1, 2)]
-  return dataclasses.replace(task, clients=tuple(clients))
+  return dataclasses.replace(task, clients=federated_task.PooledClients.of(clients))
 
 
 class OneClusterTest(parameterized.TestCase):

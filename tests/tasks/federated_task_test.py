@@ -22,12 +22,16 @@ def _client(client_id, group=None, train=3, test=1):
   return federated_task.ClientData(client_id, _examples(train), _examples(test), group)
 
 
+def _clients(*clients):
+  return federated_task.PooledClients.of(clients)
+
+
 def _task(**changes):
   fields = {
       "name": "digits",
       "source": "made up",
       "partition": "iid",
-      "clients": (_client("b"), _client("a", train=5, test=2)),
+      "clients": _clients(_client("b"), _client("a", train=5, test=2)),
       "global_test": _examples(4, label=2),
       "global_test_source": "made up",
       "num_classes": 3,
@@ -77,7 +81,7 @@ class FederatedTaskTest(parameterized.TestCase):
     self.assertEqual(
         task.num_examples, {"train": 8, "validation": 0, "client_test": 3, "global_test": 4}
     )
-    task = _task(clients=(_client("b", group=1), _client("a", group=0)))
+    task = _task(clients=_clients(_client("b", group=1), _client("a", group=0)))
     self.assertEqual(task.true_groups.tolist(), [1, 0])
 
   @parameterized.named_parameters(
@@ -88,6 +92,10 @@ class FederatedTaskTest(parameterized.TestCase):
       ("no_train", "train", {"clients": (_client("a", train=0),)}),
       ("no_test", "test", {"clients": (_client("a", test=0),)}),
       ("half_grouped", "group", {"clients": (_client("a", group=0), _client("b"))}),
+      ("new_grouped", "group", {"new_clients": (_client("z", group=0),)}),
+      ("shapes_differ", "test", {"clients": (
+          dataclasses.replace(_client("a"), test=_examples(1, size=9)), _client("b")
+      )}),
       ("no_global_test", "global_test", {"global_test": _examples(0)}),
       ("size_of_images", "global_test", {"global_test": _examples(2, size=12)}),
       ("type", "train", {"model": models.build("cnn_small", (10, 10, 1), 3, "float32")}),
@@ -101,7 +109,10 @@ class FederatedTaskTest(parameterized.TestCase):
   )
   def test_refuses(self, name, changes):
     with self.assertRaisesRegex(ValueError, f"`{name}` must"):
-      _task(**changes)
+      _task(**{
+          part: _clients(*value) if part in ("clients", "new_clients") else value
+          for part, value in changes.items()
+      })
 
   def test_fingerprint_depends_on_all_data_and_on_nothing_else(self):
     task = _task()
@@ -117,7 +128,9 @@ class FederatedTaskTest(parameterized.TestCase):
         "labels": (dataclasses.replace(first, test=_examples(1, label=1)), second),
         "groups": tuple(dataclasses.replace(client, group=0) for client in task.clients),
     }
-    prints = {name: _task(clients=clients).fingerprint() for name, clients in changed.items()}
+    prints = {
+        name: _task(clients=_clients(*clients)).fingerprint() for name, clients in changed.items()
+    }
     prints["global test"] = _task(global_test=_examples(4, label=1)).fingerprint()
     prints["as it was"] = task.fingerprint()
     self.assertLen(set(prints.values()), len(prints))
@@ -126,7 +139,9 @@ class FederatedTaskTest(parameterized.TestCase):
 class HoldOutTest(absltest.TestCase):
 
   def test_every_client_trains_or_is_new_as_the_seed_decides(self):
-    task = _task(clients=tuple(_client(name, group=i % 2) for i, name in enumerate("fbdace")))
+    task = _task(
+        clients=_clients(*(_client(name, group=i % 2) for i, name in enumerate("fbdace")))
+    )
     self.assertIs(held_out.hold_out(task, 0, 0), task)
     found = held_out.hold_out(task, 2, 0)
     self.assertLen(found.new_client_ids, 2)

@@ -74,8 +74,8 @@ def _task(clients, **fields):
 class PooledClientsTest(parameterized.TestCase):
 
   def test_a_task_knows_of_them_what_it_knows_of_single_ones(self):
-    pooled, single = (_task(convert(_clients())) for convert in (lambda own: own, tuple))
-    for task in (pooled, single):
+    clients = _clients()
+    for task in map(_task, (clients, federated_task.PooledClients.of(tuple(clients)))):
       self.assertEqual(task.client_ids, ("a", "b"))
       self.assertEqual(task.true_groups.tolist(), [1, 0])
       self.assertEqual(
@@ -122,12 +122,13 @@ class PooledClientsTest(parameterized.TestCase):
     clients = federated_task.PooledClients(
         tuple("abcd"), _shares(pool, *shares), _shares(pool, *[[i] for i in range(4)])
     )
+    single_ones = federated_task.PooledClients.of(tuple(clients))
     steps = (
         lambda task: held_out.with_validation(task, 0.2, 3),
         lambda task: held_out.hold_out(task, 2, 3),
     )
     for first, then in (steps, steps[::-1]):
-      pooled, single = (then(first(_task(found))) for found in (clients, tuple(clients)))
+      pooled, single = (then(first(_task(found))) for found in (clients, single_ones))
       self.assertEqual(pooled.new_client_ids, single.new_client_ids)
       for one, other in zip(pooled.all_clients, single.all_clients, strict=True):
         for part in ("train", "test", "validation"):

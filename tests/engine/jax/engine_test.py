@@ -127,9 +127,8 @@ class EqualEnginesTest(parameterized.TestCase):
 
   def test_validation_and_new_clients(self):
     task = own_tasks.table_task()
-    *training, last = task.clients
-    new = dataclasses.replace(last, validation=None)
-    task = dataclasses.replace(task, clients=tuple(training), new_clients=(new,))
+    new = dataclasses.replace(task.clients[-1:], validation=None)
+    task = dataclasses.replace(task, clients=task.clients[:-1], new_clients=new)
     ours, theirs = _of_jax(task), _of_tff(task)
     for name in ("clients", "new_clients", "num_examples", "validated"):
       np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))

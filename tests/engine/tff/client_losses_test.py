@@ -21,7 +21,7 @@ def _with_odd_clients(task):
   """Returns the task with a client of two batches and one of a single example."""
   big = federated_task.ClientData("big", task.global_test, task.clients[0].test)
   one = federated_task.ClientData("one", task.clients[4].train.take([3]), big.test)
-  return dataclasses.replace(task, clients=(*task.clients, big, one))
+  return dataclasses.replace(task, clients=federated_task.PooledClients.of((*task.clients, big, one)))
 
 
 _TASK = _with_odd_clients(small_task.small_task())

@@ -26,11 +26,11 @@ def _with_odd_clients(task):
   test = task.clients[4].test
   return dataclasses.replace(
       task,
-      clients=(
+      clients=federated_task.PooledClients.of((
           *task.clients,
           federated_task.ClientData("twins", twins, test),
           federated_task.ClientData("blank", blank, test),
-      ),
+      )),
   )
 
 

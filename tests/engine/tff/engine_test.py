@@ -105,8 +105,8 @@ class EngineTest(absltest.TestCase):
       engine_.moments(vectors[1], letters.clients("b"), by_label=True)
 
   def test_new_clients_have_losses_and_subspaces(self):
-    *clients, newcomer = _TASK.clients
-    task = dataclasses.replace(_TASK, clients=tuple(clients), new_clients=(newcomer,))
+    clients = _TASK.clients
+    task = dataclasses.replace(_TASK, clients=clients[:-1], new_clients=clients[-1:])
     old, new = _engine(), _engine(task)
     np.testing.assert_array_equal(
         *(one.losses(_vectors(2), letters.clients("ea")) for one in (new, old))

@@ -119,8 +119,8 @@ class ProfilesTest(absltest.TestCase):
         ),
     ))
     # What comes later has no part in the profiles.
-    *clients, new = task.clients
-    self.task = dataclasses.replace(task, clients=tuple(clients), new_clients=(new,))
+    clients = task.clients
+    self.task = dataclasses.replace(task, clients=clients[:-1], new_clients=clients[-1:])
     self.saved = saved_clusters.SavedClusters(
         "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.tables,
         {"name": "logistic"},

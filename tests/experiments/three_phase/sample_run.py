@@ -34,17 +34,17 @@ def task(num_clients=6, num_new=0, groups=True, num_classes=_NUM_CLASSES, **chan
     labels = np.array(labels, np.int32)
     return examples.Examples(np.zeros((len(labels), 2), np.float32), labels)
 
-  clients = [
+  clients = federated_task.PooledClients.of([
       federated_task.ClientData(
           f"client_{k}", of_labels(np.repeat(range(num_classes), k % 10 + 1)),
           of_labels([0] * _NUM_TEST), k % 2 if groups else None,
       )
       for k in range(num_clients + num_new)
-  ]
+  ])
   model = models.build("logistic", (2,), num_classes, "float32")
   return federated_task.FederatedTask(**{
       "name": "sample", "source": "made-up <points>", "partition": "rotated",
-      "clients": tuple(clients[:num_clients]), "new_clients": tuple(clients[num_clients:]),
+      "clients": clients[:num_clients], "new_clients": clients[num_clients:],
       "global_test": of_labels(range(num_classes)), "global_test_source": "made up",
       "num_classes": num_classes, "model": model, **changes,
   })
