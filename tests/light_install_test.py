@@ -16,6 +16,11 @@ from absl.testing import parameterized
 from clustering_basics import extras
 from fl_clustering.engine import engines
 
+# By day these are tested with the wheel alone, by tools:check_wheel.
+_is_elsewhere = absltest.skipUnless(
+    importlib.util.find_spec("tests") is None or os.environ.get("NIGHTLY") == "1",
+    "runs in the wheel's environment, or with --config=nightly",
+)
 _PACKAGES = (
     "clustering_basics", "dp_clustering", "experiment_shell", "experiments", "fl_clustering",
 )
@@ -169,6 +174,7 @@ class LightInstallTest(parameterized.TestCase):
       ("kmeans", "federated_kmeans", ("{}.csv",), ()),
       ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--seeds=1", "--n_init=1")),
   )
+  @_is_elsewhere
   def test_clusters_tables_and_predicts(self, program, files, flags):
     for file in files:
       self._write_clients("data", file)
@@ -179,6 +185,7 @@ class LightInstallTest(parameterized.TestCase):
     self.assertTrue((self.folder / "out" / "report.html").exists())
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
 
+  @_is_elsewhere
   def test_benchmark_of_private_methods(self):
     self._run(
         "experiments.dp_benchmark", "--datasets=sklearn_digits", "--methods=sklearn,refine",
@@ -186,6 +193,7 @@ class LightInstallTest(parameterized.TestCase):
     )
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
+  @_is_elsewhere
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
   def test_three_phases_without_tensorflow_take_the_other_engine(self):
     self._write_clients("data", "{}.csv")

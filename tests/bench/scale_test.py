@@ -5,9 +5,12 @@ import sys
 
 from absl.testing import absltest
 
+from tests import nightly
+
 
 class ScaleTest(absltest.TestCase):
 
+  @nightly.only
   def test_a_run_finds_the_groups_and_gains(self):
     path = os.path.join(self.create_tempdir().full_path, "rows.json")
     run = subprocess.run(

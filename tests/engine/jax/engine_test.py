@@ -266,9 +266,10 @@ import numpy as np
 import jax
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import engine as engine_lib
+from tests import nightly
 from tests import small_task
 
-task = small_task.small_task("cnn_small")
+task = small_task.small_task(nightly.either("logistic", "cnn_small"))
 drawn = [task.model.initial_parameters(np.random.default_rng(k)) for k in range(2)]
 vectors = np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 members = [np.array([0, 1, 3]), np.array([1, 2, 4])]
