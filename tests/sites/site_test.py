@@ -1,7 +1,6 @@
 """Tests for fl_clustering.sites.site: what an operator with its own code gets."""
 
 from concurrent import futures
-import json
 import math
 import signal
 import time
@@ -268,19 +267,6 @@ class PrivateSiteTest(_TestCase):
     self.assertEqual(sites.spent(), spent)
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*epsilon of 0"):
       sites.fit()
-    # Nor does another file refill it, but a larger budget has a rest.
-    document = sites.federation.document
-    for epsilon in (4.0, 8.0):
-      document = {**document, "name": "new", "privacy": {**document["privacy"], "epsilon": epsilon}}
-      sites.federation = federation_lib.Federation(document)
-      for name in sites.rows:
-        sites.open(name)
-      sites.coordinator().start()
-      answer = sites.by_name["east"].handle(_ask(1, _residuals(2.0**23)))
-      if epsilon == 4.0:
-        self.assert_refused(answer, "budget is spent")
-      else:
-        sample_sites.masked(answer)
 
   def test_a_fit_that_one_site_can_not_pay_is_refused_before_anyone_pays(self):
     sites = self.make(privacy=sample_sites.PRIVATE)
@@ -306,22 +292,6 @@ class PrivateSiteTest(_TestCase):
       message = {"do": "hello", "session": "00" * 16, "federation": federation, "mu_squared": cost}
       self.assert_refused(site.handle(wire.pack(message)), "costs")
     self.assertEqual(site._ledger.num_sessions(federation), 0)
-
-  def test_the_cost_is_on_the_disk_before_noise_is_drawn(self):
-    seen = []
-
-    class Watching(noise.SecureNoise):
-
-      def discrete_gaussian(self, shape, scale):
-        with open(sites.ledger_path("east"), encoding="utf-8") as file:
-          seen.append(json.load(file)["sessions"][-1]["mu_squared"])
-        return super().discrete_gaussian(shape, scale)
-
-    sites, site = self.started(privacy=sample_sites.PRIVATE, noise_source=Watching())
-    asked = _residuals()
-    site.handle(_ask(1, asked))
-    self.assertLen(seen, 3)
-    self.assertGreater(min(seen), questions.mu_squared(asked, sites.federation.privacy))
 
   @parameterized.named_parameters(
       ("before_the_cost_is_entered", site_ledger.SiteLedger, "spend", 0),
