@@ -52,11 +52,6 @@ class OptionFlagsTest(absltest.TestCase):
     with self.assertRaisesRegex(flags.IllegalFlagValueError, _COLOR):
       _parsed(f"--{_COLOR}=green")
 
-  def test_help_says_the_defaults_where_the_flag_has_none(self):
-    for name, text in ((_COLOR, "as the house."), (_ROOMS, "4. Of a castle: 9.")):
-      self.assertEndsWith(flags.FLAGS[name].help, f"Default: {text}")
-      self.assertIsNone(flags.FLAGS[name].default)
-
   def test_flags_to_leave_out(self):
     _parsed()
     option_flags.check_left_out((_SIZE, _COLOR), "here")

@@ -267,15 +267,6 @@ class TidyExperimentTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
       self._measured(changes={"is_charged": lambda recorded: True}, overwrite=True)
 
-  @parameterized.parameters("results.csv", "curves.csv", "config.json")
-  def test_a_damaged_file_is_named(self, name):
-    self._measured()
-    path = self.run_ / name
-    path.write_bytes(path.read_bytes()[:-5])
-
-    with self.assertRaisesRegex(finished_run.DamagedFile, name):
-      tidy_report.report(_TOY, finished_run.FinishedRun(str(self.run_)))
-
   def test_inputs_of_a_finished_run_are_checked_where_the_experiment_says_so(self):
     shutil.copytree(self.undisturbed.path, self.run_)
     options = {"changes": {"rechecks_finished": True}, "resume": True}

@@ -100,21 +100,18 @@ class NetworkTest(absltest.TestCase):
     with open(self._path(name), "w", encoding="utf-8") as file:
       json.dump(document, file)
 
-  def _write_tables(self):
-    """Writes the sites' tables and their schema; returns the rows by site."""
+  def _make_sites(self, *privacy):
+    """Makes tables, sites, their federation file and the kits.
+
+    Returns:
+      The rows by site, the operator's port and the fingerprint.
+    """
     rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
     sample_sites.write_schema(self.folder)
     for name, own in rows.items():
       os.mkdir(self._path(f"ward_{name}"))
-      np.savetxt(
-          self._path(f"ward_{name}", f"{name}.csv"), own, "%.4f", ",", header=",".join(_COLUMNS),
-          comments="",
-      )
-    return rows
-
-  def _make_sites(self, *privacy):
-    """Makes sites, their federation file and the kits; returns the port and the fingerprint."""
-    for name in _NAMES:
+      path = self._path(f"ward_{name}", f"{name}.csv")
+      np.savetxt(path, own, "%.4f", ",", header=",".join(_COLUMNS), comments="")
       self._run("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
                 "--schema=schema.json")
     output = self._run(
@@ -126,7 +123,7 @@ class NetworkTest(absltest.TestCase):
         "experiments.federation", "--kits=federation.json", "--host=127.0.0.1", f"--port={port}",
         "--output_dir=kits",
     )
-    return port, output.split("fingerprint: ")[1].split("\n")[0]
+    return rows, port, output.split("fingerprint: ")[1].split("\n")[0]
 
   def _proxy(self, name, port):
     """Has a site's kit lead to a proxy, and returns that."""
@@ -172,8 +169,7 @@ class NetworkTest(absltest.TestCase):
     )
 
   def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):
-    rows = self._write_tables()
-    port, fingerprint = self._make_sites("--exact")
+    rows, port, fingerprint = self._make_sites("--exact")
     proxies = {name: self._proxy(name, port) for name in _NAMES}
     fit = self._fit("--output_dir=out")
     joined = self._join_all(fingerprint)
@@ -201,8 +197,7 @@ class NetworkTest(absltest.TestCase):
       self.assertIn(known, answer)
 
   def test_bad_input_is_one_line(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
+    *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     fields = {"fields": [{"name": "a", "type": "number"}]}
     self._write_json("short.json", fields)
     self._write_json("east/rows.json", {
@@ -243,8 +238,7 @@ class NetworkTest(absltest.TestCase):
 
   @nightly.only
   def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
+    *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
     fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
     while "the site is open" not in self._log("north"):
@@ -286,8 +280,7 @@ class NetworkTest(absltest.TestCase):
 
   @nightly.only
   def test_sites_refuse_a_job_with_code_of_its_own(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--exact")
+    *_, fingerprint = self._make_sites("--exact")
     self._join_all(fingerprint)
     output = self._run("tests.sites.evil_job", "kits/operator", ",".join(_NAMES))
     self.assertIn("refused: 2 of 2", output)
