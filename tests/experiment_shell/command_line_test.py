@@ -46,7 +46,6 @@ class CommandLineTest(parameterized.TestCase):
       (["--flagfile={other}", "--flagfile={file}"], ["a", "b"]),
       (["--flagfile={file}", "--flagfile={other}"], ["other"]),
       (["--flagfile={includes}"], ["includes"]),
-      (["--flagfile={includes}", "--fruits=mine"], ["mine"]),
   )
   def test_the_command_line_takes_precedence(self, arguments, expected):
     paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n--dozens=7\n")}
@@ -67,10 +66,8 @@ class CommandLineTest(parameterized.TestCase):
     circle = os.path.join(folder, "circle.flags")
     with open(circle, "w", encoding="utf-8") as file:
       file.write(f"--flagfile={circle}\n")
-    encoded = [
-        self._file("--fruits=ß\n".encode(name), name) for name in ("utf-16", "utf-32", "latin-1")
-    ]
-    for path in (circle, folder, os.path.join(folder, "none.flags"), "", *encoded):
+    encoded = self._file("--fruits=ß\n".encode("latin-1"))
+    for path in (circle, folder, os.path.join(folder, "none.flags"), "", encoded):
       with self.assertRaisesRegex(ValueError, f"`flagfile` .*{path}"):
         command_line.arguments([f"--flagfile={path}"])
 

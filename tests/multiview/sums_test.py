@@ -11,7 +11,6 @@ import tensorflow.experimental.numpy as tnp
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
-from tests.multiview import central_reference
 
 _WIDTHS = (3, 1, 2)
 _BETAS = np.array([0.2, 1.0, 0.05])
@@ -40,25 +39,13 @@ def _totals(query, points, xp=np):
   return totals
 
 
-def _statistics(model, points, widths=_WIDTHS):
-  query = model.query(widths)
-  return server_step.statistics(query, _totals(query, points))
+class DecayTest(absltest.TestCase):
 
-
-def _reference(points, model, widths=_WIDTHS):
-  return central_reference.iterate(
-      points, model.centers, model.rates, model.view_factors, widths
-  )
-
-
-class DecayTest(parameterized.TestCase):
-
-  @parameterized.named_parameters(("numpy", np), ("tensorflow", tnp))
-  def test_is_the_exponential_function(self, xp):
+  def test_is_the_exponential_function(self):
     exponents = np.concatenate([
         [0.0, 1e-300, 1e-17, 1e-9], np.linspace(0, 512, 20_001), np.logspace(-8, 2.7, 5001),
     ])
-    found = np.asarray(sums_lib.decay(xp, xp.asarray(exponents)))
+    found = sums_lib.decay(np, exponents)
     expected = np.array([math.exp(-t) for t in exponents])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     self.assertEqual(found[0], 1.0)
@@ -66,7 +53,6 @@ class DecayTest(parameterized.TestCase):
   def test_every_number_is_rounded_by_itself_and_alike_in_both_engines(self):
     exponents = np.random.default_rng(0).gamma(0.5, 20.0, 4099)
     whole = sums_lib.decay(np, exponents)
-    self.assertLess(np.abs(whole - np.exp(-exponents)).max(), 1e-13)
     one_by_one = [sums_lib.decay(np, exponents[i : i + 1])[0] for i in range(4099)]
     np.testing.assert_array_equal(whole, one_by_one)
     compiled = tf.function(
@@ -88,7 +74,7 @@ def _fine(model, points):
   return server_step.fine_query(model, cells, _WIDTHS), np.rint(narrowed / cells)
 
 
-class FineKernelSumsTest(parameterized.TestCase):
+class FineKernelSumsTest(absltest.TestCase):
 
   def test_a_center_without_points_stays(self):
     model = _model(np.concatenate([_points(2, seed=1), np.full((1, 6), -4 * _STEPS)]))
@@ -126,32 +112,18 @@ class KernelSumsTest(parameterized.TestCase):
       clusters = sums_lib.nearest(xp, xp.asarray(points), model.arrays(), (1,))
       np.testing.assert_array_equal(clusters, [0, 0])
 
-  @parameterized.named_parameters(("ordinary", 2.0), ("large", 5000.0))
+  @parameterized.parameters(2.0, 5000.0)
   def test_a_view_without_weight_does_not_decide(self, alpha):
     points = _points(60)
     model = server_step.MultiViewModel(
         _points(4, seed=1), np.array([0.5, 0.0, 0.5]), alpha, _BETAS / _STEPS**2
     )
-    changed = points.copy()
-    changed[:, 3] += 10.0 * _STEPS
-    before = sums_lib.nearest(np, points, model.arrays(), _WIDTHS)
-    np.testing.assert_array_equal(
-        before, sums_lib.nearest(np, changed, model.arrays(), _WIDTHS)
+    changed = points + 10.0 * _STEPS * (np.arange(6) == 3)
+    before, after = (
+        sums_lib.nearest(np, one, model.arrays(), _WIDTHS) for one in (points, changed)
     )
+    np.testing.assert_array_equal(before, after)
     self.assertLen(np.unique(before), 4)
-
-  def test_sums_are_those_of_the_definition(self):
-    points, model = _points(60), _model(_points(4, seed=1))
-    moved, clusters, costs = _reference(points, model)
-    self.assertLen(np.unique(clusters), 4)
-    np.testing.assert_array_equal(
-        sums_lib.nearest(np, points, model.arrays(), _WIDTHS), clusters
-    )
-    sums = _statistics(model, points)
-    np.testing.assert_allclose(sums.view_costs, costs, rtol=1e-7)
-    np.testing.assert_array_equal(sums.counts, np.bincount(clusters, minlength=4))
-    found = model.centers + server_step.moves(model, sums, _WIDTHS)
-    np.testing.assert_allclose(found, moved, atol=1e-7 * _STEPS)
 
   def test_contributions_fit_into_a_message(self):
     rng = np.random.default_rng(0)
@@ -180,7 +152,7 @@ def _border_rows(model, widths, num_rows, rng):
 class SensitivityTest(parameterized.TestCase):
   """One row more changes the totals by what it adds, and that is bounded."""
 
-  @parameterized.named_parameters(("numpy", np), ("tensorflow", tnp))
+  @parameterized.parameters(np, tnp)
   def test_other_rows_do_not_change_what_a_row_adds(self, xp):
     rng = np.random.default_rng(0)
     model = _model(_points(3, seed=1))

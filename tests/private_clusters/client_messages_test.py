@@ -90,8 +90,9 @@ class SketchTest(parameterized.TestCase):
     features, labels = _RNG.normal(size=(6, 4)), np.array([0, 0, 0, 1, 1, 1])
     more = np.concatenate([features, features[:3], features[:3]])
     expected = self._sketch(features, labels)
-    for rows, names in ((more, [*labels, 0, 0, 0, 0, 0, 0]), (1e-6 * features, labels),
-                        (1e6 * features, labels)):
+    for rows, names in (
+        (more, [*labels, 0, 0, 0, 0, 0, 0]), (1e-6 * features, labels), (1e6 * features, labels)
+    ):
       np.testing.assert_allclose(self._sketch(rows, names), expected, atol=1e-5)
 
   def test_of_one_label_is_zero(self):
@@ -166,19 +167,6 @@ class AnyClientTest(absltest.TestCase):
       longest = list(map(max, longest, norms))
     for norm, bound in zip(longest, bounds, strict=True):
       self.assertBetween(norm, 0.999 * bound, bound)
-
-
-class UnusableClientTest(absltest.TestCase):
-
-  def test_no_examples_are_zeros_of_the_same_size(self):
-    path = os.path.join(self.create_tempdir().full_path, "empty")
-    with open(path, "wb"):
-      pass
-    examples = client_messages.read(_MODEL, path)
-    message = client_messages.or_zeros(
-        lambda: client_sketches.sketch(_MODEL, examples), client_sketches.SIZE, examples
-    )
-    self.assertEqual(message.numpy().tolist(), [0] * client_sketches.SIZE)
 
 
 if __name__ == "__main__":

@@ -126,15 +126,6 @@ class FittingTest(absltest.TestCase):
     found = np.array(stated(trust="none", min_clients=6))
     np.testing.assert_allclose(found / expected, math.sqrt(24 / 6))
 
-  def test_more_clusters_than_clients_are_refused(self):
-    task, folder = _task(), self.create_tempdir().full_path
-    files = client_files.write_client_files(task, folder)
-    with self.assertRaisesRegex(ValueError, "^`num_clusters`"):
-      fitting.Run(
-          plan.PrivateClusters(25, 8.0, 1e-5), task.model, files, folder, 0,
-          releases_lib.Releases(8.0, 1e-5),
-      )
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -45,15 +45,6 @@ class BudgetTest(parameterized.TestCase):
     self.assertEqual(noise(trust="none", min_clients=1200), noise())
     self.assertEqual(noise(trust="none"), noise())
 
-  def test_advice(self):
-    self.assertIn("a point", plan.advice(0.15, 4))
-    self.assertIn("several points", plan.advice(0.16, 4))
-    for num_clusters, fewer in ((4, True), (1, False)):
-      advice = plan.advice(0.51, num_clusters)
-      self.assertIn("too much to learn", advice)
-      self.assertEqual("fewer clusters" in advice, fewer)
-      self.assertEqual("DP-FedAvg" in advice, fewer)
-
 
 class BadInputTest(parameterized.TestCase):
 

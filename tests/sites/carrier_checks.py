@@ -1,5 +1,6 @@
 """Checks of what NVFlare runs for us, for a Python that has NVFlare: `network_test` runs them."""
 
+import datetime
 import importlib.metadata
 import io
 import json
@@ -47,44 +48,38 @@ def _job(document=None, **files):
 class OneJobTest(parameterized.TestCase):
 
   def test_our_job_is_ours_with_signatures(self):
-    self.assertTrue(nvflare_carrier.is_our_job(_job()))
-    self.assertTrue(nvflare_carrier.is_our_job(_job(**{
-        "config/": "", ".__nvfl_sig.json": "{}", ".__nvfl_submitter.crt": "x",
-        "config/.__nvfl_sig.json": "{}",
-    })))
+    signatures = dict.fromkeys(
+        ("config/", ".__nvfl_sig.json", ".__nvfl_submitter.crt", "config/.__nvfl_sig.json"), "{}"
+    )
+    for app in (_job(), _job(**signatures)):
+      self.assertTrue(nvflare_carrier.is_our_job(app))
 
   @parameterized.parameters(
-      ({"custom/evil.py": "print()"},),
-      ({"config/config_train.json": "{}"},),
-      ({"../local/resources.json": "{}"},),
-      ({"custom/.__nvfl_sig.json.py": "x"},),
+      *((_job(**{name: "{}"}),) for name in (
+          "custom/evil.py", "config/config_train.json", "../local/resources.json",
+          "custom/.__nvfl_sig.json.py",
+      )),
+      *((_job({**nvflare_kit.SITE_JOB, **change}),) for change in (
+          {"components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}]},
+          {"executors": []}, {"task_data_filters": [{"tasks": ["*"], "filters": []}]}, {"more": 1},
+      )),
+      (b"",), (b"no zip",), (_job()[:-30],),
   )
-  def test_a_job_with_another_file_is_none(self, files):
-    self.assertFalse(nvflare_carrier.is_our_job(_job(**files)))
+  def test_another_job_is_none(self, app):
+    self.assertFalse(nvflare_carrier.is_our_job(app))
 
-  @parameterized.parameters(
-      {"components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}]},
-      {"executors": []},
-      {"task_data_filters": [{"tasks": ["*"], "filters": []}]},
-      {"more": 1},
-  )
-  def test_a_job_with_another_configuration_is_none(self, **change):
-    self.assertFalse(nvflare_carrier.is_our_job(_job({**nvflare_kit.SITE_JOB, **change})))
-
-  def test_what_is_no_job_is_none(self):
+  def test_a_job_with_two_configurations_is_none(self):
     twice = io.BytesIO(_job())
     with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
       job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
-    for app in (b"", b"no zip", _job()[:-30], twice.getvalue()):
-      self.assertFalse(nvflare_carrier.is_our_job(app))
+    self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
 
   def test_a_site_refuses_another_job_before_it_unpacks_it(self):
-    own = _job()
+    own, job_id = _job(), f"{uuid.uuid4()}"
     for job_id, app in (
-        (f"{uuid.uuid4()}", _job(**{"custom/evil.py": "print()"})),
+        (job_id, _job(**{"custom/evil.py": "print()"})),
         # Folders that are there.
-        ("local", own), ("startup", own), ("..", own), (f"{uuid.uuid4()}/../local", own),
-        ("", own), (None, own),
+        *((name, own) for name in ("local", "startup", "..", f"{job_id}/../local", "", None)),
     ):
       reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
       self.assertIn("one job", reason)
@@ -99,35 +94,48 @@ class KitTest(parameterized.TestCase):
     cls.kits = os.path.join(cls.folder, "kits")
     cls.paths = nvflare_kit.provision(("east", "north", "south"), "localhost", 8002, cls.kits)
 
-  def _kit(self, **changes):
+  def setUp(self):
+    super().setUp()
+    self.workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
+
+  def _kit(self, changes=None, compression=zipfile.ZIP_STORED):
     """Returns the path of north's kit with other files; None takes one out."""
     path = os.path.join(tempfile.mkdtemp(), "north.zip")
-    with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w") as changed:
-      for name, content in ({one: kit.read(one) for one in kit.namelist()} | changes).items():
+    with (
+        zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", compression) as changed
+    ):
+      contents = {one: kit.read(one) for one in kit.namelist()} | (changes or {})
+      for name, content in contents.items():
         if content is not None:
           changed.writestr(name, content)
     return path
 
+  def _install(self, kit):
+    nvflare_kit.install(kit, "north", self.workspace)
+
+  def _refused(self):
+    return self.assertRaisesRegex(ValueError, "^`kit` must")
+
   def test_a_site_takes_keys_and_an_address_and_writes_the_rest(self):
-    kit = self._kit(**{
+    kit = self._kit({
         "local/authorization.json": "{}", "startup/start.sh": "touch evil", "../evil": "evil",
         "startup/fed_client.json": "{}",
     })
-    workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
     for _ in range(2):  # As after a restart.
-      nvflare_kit.install(kit, "north", workspace)
-      nvflare_kit.check_locked(workspace)
+      self._install(kit)
+      nvflare_kit.check_locked(self.workspace)
+    parent = os.path.dirname(self.workspace)
     found = {
-        os.path.relpath(os.path.join(folder, name), os.path.dirname(workspace))
-        for folder, _, names in os.walk(os.path.dirname(workspace)) for name in names
+        os.path.relpath(os.path.join(folder, name), parent)
+        for folder, _, names in os.walk(parent) for name in names
     }
     self.assertEqual(found, {
         *(f"nvflare/startup/{one}" for one in (
             "client.crt", "client.key", "rootCA.pem", "fed_client.json")),
         *(f"nvflare/local/{one}" for one in nvflare_kit.LOCKED),
     })
-    self.assertEqual(os.stat(f"{workspace}/startup/client.key").st_mode & 0o077, 0)
-    with open(f"{workspace}/startup/fed_client.json", encoding="utf-8") as file:
+    self.assertEqual(os.stat(f"{self.workspace}/startup/client.key").st_mode & 0o077, 0)
+    with open(f"{self.workspace}/startup/fed_client.json", encoding="utf-8") as file:
       self.assertIs(json.load(file)["require_signed_jobs"], True)
 
   def test_nobody_may_bring_code_or_use_a_shell(self):
@@ -141,70 +149,68 @@ class KitTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({"kit.json": None},), ({"client.key": None},), ({"rootCA.pem": "x" * 10**6},),
-      ({"kit.json": "[]"},),
-      ({"kit.json": '{"format": 1, "site": "north", "host": "a b", "port": 1}'},),
-      ({"kit.json": '{"format": 1, "site": "north", "host": "a", "port": "1"}'},),
-      ({"kit.json": '{"format": 2, "site": "north", "host": "a", "port": 1}'},),
-      ({"client.crt": "none"},),
+      ({"client.crt": "none"},), ({"kit.json": "[]"},),
+      *(
+          ({"kit.json": json.dumps(
+              {"format": 1, "site": "north", "host": "a", "port": 1} | change)},)
+          for change in ({"site": "east"}, {"host": "a b"}, {"port": "1"}, {"format": 2})
+      ),
   )
   def test_a_kit_that_is_none_is_refused(self, changes):
-    with self.assertRaisesRegex(ValueError, "^`kit` must"):
-      nvflare_kit.install(self._kit(**changes), "north", os.path.join(tempfile.mkdtemp(), "n"))
+    with self._refused():
+      self._install(self._kit(changes))
+
+  def test_a_kit_of_long_ago_is_refused(self):
+    now = datetime.datetime(2200, 1, 1, tzinfo=datetime.timezone.utc)
+    with mock.patch.object(datetime, "datetime", **{"now.return_value": now}), self._refused():
+      self._install(self._kit())
 
   def test_nothing_that_was_there_stays(self):
-    folder = tempfile.mkdtemp()
-    other, workspace = os.path.join(folder, "other"), os.path.join(folder, "nvflare")
-    os.mkdir(other)
-    os.symlink(other, workspace)
+    other = tempfile.mkdtemp()
+    os.symlink(other, self.workspace)
     with self.assertRaises(OSError):
-      nvflare_kit.install(self._kit(), "north", workspace)
+      self._install(self._kit())
     self.assertEmpty(os.listdir(other))
 
-  def test_a_damaged_kit_is_refused(self):
-    path = os.path.join(tempfile.mkdtemp(), "north.zip")
-    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
-      with zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", kind) as packed:
-        for name in kit.namelist():
-          packed.writestr(name, kit.read(name))
-      with open(path, "rb") as file:
-        whole = file.read()
-      for place in range(10, len(whole), max(1, len(whole) // 50)):
-        with open(path, "wb") as file:
-          file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        try:
-          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
-        except ValueError as e:
-          self.assertStartsWith(f"{e}", "`kit` must")
-        with open(path, "wb") as file:
-          file.write(whole[:place])
-        with self.assertRaisesRegex(ValueError, "^`kit` must"):
-          nvflare_kit.install(path, "north", os.path.join(tempfile.mkdtemp(), "n"))
+  @parameterized.parameters(
+      zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2
+  )
+  def test_a_damaged_kit_is_refused(self, compression):
+    path = self._kit(compression=compression)
+    with open(path, "rb") as file:
+      whole = file.read()
+    for place in range(10, len(whole), max(1, len(whole) // 50)):
+      with open(path, "wb") as file:
+        file.write(whole[:place])
+      with self._refused():
+        self._install(path)
+      with open(path, "wb") as file:
+        file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+      try:  # A byte may be of no matter.
+        self._install(path)
+      except ValueError as e:
+        self.assertStartsWith(f"{e}", "`kit` must")
 
-  @parameterized.parameters("custom", "privacy.json", "resources.json.default")
-  def test_a_policy_with_more_in_it_is_not_locked(self, name):
-    workspace = tempfile.mkdtemp()
-    nvflare_kit.write_locked(workspace)
-    nvflare_kit.check_locked(workspace)
-    with open(os.path.join(workspace, "local", name), "w", encoding="utf-8") as file:
-      file.write("{}")
-    with self.assertRaisesRegex(ValueError, "^`kit` must hold our locked policy"):
-      nvflare_kit.check_locked(workspace)
-
-  @parameterized.parameters(*nvflare_kit.LOCKED)
-  def test_a_policy_with_less_in_it_is_not_locked(self, name):
-    workspace = tempfile.mkdtemp()
-    nvflare_kit.write_locked(workspace)
-    os.remove(os.path.join(workspace, "local", name))
-    with self.assertRaisesRegex(ValueError, f"^`kit` must hold our locked policy.*{name}"):
-      nvflare_kit.check_locked(workspace)
+  @parameterized.parameters(
+      "custom", "privacy.json", "resources.json.default", *nvflare_kit.LOCKED
+  )
+  def test_a_policy_with_more_or_less_in_it_is_not_locked(self, name):
+    nvflare_kit.write_locked(self.workspace)
+    path = os.path.join(self.workspace, "local", name)
+    if name in nvflare_kit.LOCKED:
+      os.remove(path)
+    else:
+      with open(path, "w", encoding="utf-8") as file:
+        file.write("{}")
+    with self._refused():
+      nvflare_kit.check_locked(self.workspace)
 
   def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
     # Else any account of that machine is the server to its site, or the operator to all sites.
     kit, folder = os.path.join(self.kits, nvflare_kit.OPERATOR), tempfile.mkdtemp()
     nvflare_kit.lay_out(kit, ("east", "north", "south"), folder)
-    workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
-    nvflare_kit.install(self._kit(), "north", workspace)
-    for one in (workspace, os.path.join(folder, "server")):
+    self._install(self._kit())
+    for one in (self.workspace, os.path.join(folder, "server")):
       with open(os.path.join(one, "local", "comm_config.json"), encoding="utf-8") as file:
         internal = json.load(file)["internal"]
       self.assertEqual(internal["resources"]["connection_security"], "mtls")
@@ -253,7 +259,6 @@ class CommandsTest(absltest.TestCase):
       self.assertNotIn(topic, topics)
     for name in ("configure_job_log", "show_errors", "show_stats", "reset_errors"):
       self.assertIsNone(admin_commands.AdminCommands.get_command(name))
-
 
   def test_no_process_tells_of_itself_or_obeys_another_site(self):
     self.enterContext(mock.patch.object(fed_client_base, "NetAgent", fed_client_base.NetAgent))
@@ -316,81 +321,74 @@ class DecodingTest(absltest.TestCase):
 
 class SiteExecutorTest(absltest.TestCase):
 
-  def _started(self, path):
-    """Returns how an executor of a site's folder is asked whose job has begun."""
-    executor, context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
-    self._fire = lambda event: executor.handle_event(event, context)
-    self.enterContext(mock.patch.dict(os.environ, {site_folder.VARIABLE: path}))
-    self._fire(EventType.START_RUN)
-    register = context.get_engine().get_cell().register_request_cb
-    self.addCleanup(executor.handle_event, EventType.END_RUN, context)
-    return register.call_args.kwargs["cb"]
-
-  def _site(self, is_locked=True):
-    """Returns the path of a site's folder."""
+  def setUp(self):
+    """Has a site's folder, and an executor for it."""
+    super().setUp()
     folder = tempfile.mkdtemp()
-    sites = sample_sites.make(folder)
-    own = sample_sites.write_folder(sites, "north", folder)
-    nvflare_kit.write_locked(own.workspace)
-    if not is_locked:
-      path = os.path.join(own.workspace, "local", "resources.json")
-      with open(path, encoding="utf-8") as file:
-        document = json.load(file)
-      document["class_allow_list"].append("subprocess.")
-      with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    return own.path, sites.federation
+    self.sites = sample_sites.make(folder)
+    self.site = sample_sites.write_folder(self.sites, "north", folder)
+    nvflare_kit.write_locked(self.site.workspace)
+    self.enterContext(mock.patch.dict(os.environ, {site_folder.VARIABLE: self.site.path}))
+    self.executor, self.context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
+    self.addCleanup(self._fire, EventType.END_RUN)
 
-  def _asked(self, answer, federation, origin="server.job"):
-    message = wire.pack({
-        "do": "hello", "session": "0" * 32, "federation": federation.hash.hex(), "mu_squared": 0.0,
+  def _fire(self, event):
+    self.executor.handle_event(event, self.context)
+
+  def _reply(self, origin="server.job", payload=None):
+    """Returns what is replied to a message, to a hello by default."""
+    register = self.context.get_engine().get_cell().register_request_cb
+    answer, hello = register.call_args.kwargs["cb"], wire.pack({
+        "do": "hello", "session": "0" * 32, "mu_squared": 0.0,
+        "federation": self.sites.federation.hash.hex(),
     })
-    return answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: origin}, message))
+    return answer(message_lib.Message(
+        {defs.MessageHeaderKey.ORIGIN: origin}, hello if payload is None else payload
+    ))
 
-  def test_it_answers_the_server_and_nobody_else(self):
-    path, federation = self._site()
-    answer = self._started(path)
+  def _check_shut(self):
+    header, _ = wire.unpack(self._reply().payload, 2**20)
+    self.assertEqual(set(header), {"refused"})
+
+  def test_it_answers_the_server_and_nobody_else_and_bytes_alone(self):
+    self._fire(EventType.START_RUN)
     for origin in ("south.job", "servers", None, ""):
-      reply = self._asked(answer, federation, origin)
+      reply = self._reply(origin)
       self.assertNotEqual(
           reply.get_header(defs.MessageHeaderKey.RETURN_CODE), defs.ReturnCode.OK
       )
       self.assertIsNone(reply.payload)
-    header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
+    for payload in (2**62, 10, "text", [1], {}):
+      self.assertIsNone(self._reply(payload=payload).payload)
+    header, _ = wire.unpack(self._reply().payload, 2**20)
     self.assertIn("hello", header)
-
-  def test_what_is_no_bytes_is_no_message(self):
-    path, _ = self._site()
-    answer = self._started(path)
-    for payload in (2**62, 10, None, "text", [1], {}):
-      reply = answer(message_lib.Message({defs.MessageHeaderKey.ORIGIN: "server.job"}, payload))
-      self.assertIsNone(reply.payload)
 
   def test_it_opens_once_and_closes_for_good(self):
     # A server can fire any event at any time.
-    path, federation = self._site()
-    answer = self._started(path)
-    before = self._asked(answer, federation).payload
     self._fire(EventType.START_RUN)
-    self.assertEqual(self._asked(answer, federation).payload, before)
+    before = self._reply().payload
+    self._fire(EventType.START_RUN)
+    self.assertEqual(self._reply().payload, before)
     self._fire(EventType.END_RUN)
     for _ in range(2):
-      header, _ = wire.unpack(self._asked(answer, federation).payload, 2**20)
-      self.assertEqual(set(header), {"refused"})
+      self._check_shut()
       self._fire(EventType.START_RUN)
-    site_folder.SiteFolder(path).open().close()
+    self.site.open().close()
 
   def test_a_site_without_the_locked_policy_is_shut(self):
-    path, federation = self._site(is_locked=False)
-    header, _ = wire.unpack(self._asked(self._started(path), federation).payload, 2**20)
-    self.assertEqual(set(header), {"refused"})
+    path = os.path.join(self.site.workspace, "local", "resources.json")
+    with open(path, encoding="utf-8") as file:
+      document = json.load(file)
+    document["class_allow_list"].append("subprocess.")
+    with open(path, "w", encoding="utf-8") as file:
+      json.dump(document, file)
+    self._fire(EventType.START_RUN)
+    self._check_shut()
 
   def test_a_site_that_another_program_has_open_is_shut(self):
-    path, federation = self._site()
-    other = site_folder.SiteFolder(path).open()
-    self.addCleanup(other.close)
-    header, _ = wire.unpack(self._asked(self._started(path), federation).payload, 2**20)
-    self.assertEqual(set(header), {"refused"})
+    self.addCleanup(self.site.open().close)
+    self._fire(EventType.START_RUN)
+    self._check_shut()
 
 
 if __name__ == "__main__":

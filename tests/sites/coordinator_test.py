@@ -24,32 +24,27 @@ def _same_bits(one, other):
   np.testing.assert_array_equal(np.asarray(one).view(np.uint8), np.asarray(other).view(np.uint8))
 
 
-class FitTest(parameterized.TestCase):
+class OneProcessTest(sample_sites.TestCase):
 
-  def _make(self, *args, **kwargs):
-    return sample_sites.make(self.create_tempdir().full_path, *args, **kwargs)
-
-  @parameterized.product(
-      k=(1, 3, 8), standardize=(False, True), num_sites=(3, 5),
+  @parameterized.parameters(
+      (1, False, 3), (3, False, 3), (3, True, 5), (8, False, 5), (8, True, 3)
   )
-  def test_kmeans_has_the_bits_of_one_process(self, k, standardize, num_sites):
-    sites = self._make(num_sites)
+  def test_kmeans(self, k, standardize, num_sites):
+    sites = self.make(num_sites)
     one = FederatedKMeans(k, standardize=standardize).fit(sites.rows)
-    coordinator = sites.coordinator()
-    config = kmeans_config.KMeansConfig(k, standardize=standardize)
-    fit = coordinator_lib.fit_kmeans(config, coordinator)
+    fit = sites.fit(k, standardize=standardize)
 
     _same_bits(fit.centroids, one.cluster_centers_)
     self.assertEqual((fit.loss, fit.silhouette), (one.inertia_, one.silhouette_))
     self.assertEqual(fit.num_rounds, one.n_iter_)
-    self.assertLen(coordinator.log, fit.num_rounds + 2)  # hello and keys.
+    # Beside hello and keys, all sites are asked once for a round.
+    self.assertLen(sites.sent, num_sites * (fit.num_rounds + 2))
 
-  @parameterized.product(
-      ({"standardize": False, "num_sites": 3}, {"standardize": True, "num_sites": 5}),
-      rule=("equal", "mvkm", "regret"),
+  @parameterized.parameters(
+      ("equal", False, 3), ("mvkm", True, 5), ("regret", False, 5), ("regret", True, 3)
   )
-  def test_views_have_the_bits_of_one_process(self, rule, standardize, num_sites):
-    sites = self._make(num_sites, widths=sample_sites.WIDTHS)
+  def test_views(self, rule, standardize, num_sites):
+    sites = self.make(num_sites, widths=sample_sites.WIDTHS)
     settings = {"view_weights": rule, "standardize": standardize, "n_init": 2}
     views = {
         name: np.split(rows, [sample_sites.WIDTHS[0]], axis=1) for name, rows in sites.rows.items()
@@ -62,67 +57,51 @@ class FitTest(parameterized.TestCase):
     _same_bits(fit.model.on_grid.view_weights, one.view_weights_)
     self.assertEqual((fit.loss, fit.num_rounds), (one.objective_, one.n_iter_))
 
-  def test_private_kmeans_has_the_bits_of_one_process_with_the_same_noise(self):
-    for privacy in (sample_sites.PRIVATE, sample_sites.CLIENTS):
-      sites = self._make(privacy=privacy, noise_source=noise.SeededNoise(3))
-      config = kmeans_config.KMeansConfig(4, privacy=sites.federation.privacy)
-      held = private_fit.hold(sites.rows, config.privacy, secure_sums.hold)
-      one = private_fit.fit(config, held, noise.SeededNoise(3))
-      fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+  @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,))
+  def test_private_kmeans_with_the_same_noise(self, privacy):
+    sites = self.make(privacy=privacy, noise_source=noise.SeededNoise(3))
+    config = kmeans_config.KMeansConfig(4, privacy=sites.federation.privacy)
+    held = private_fit.hold(sites.rows, config.privacy, secure_sums.hold)
+    self._check_same(private_fit.fit(config, held, noise.SeededNoise(3)), sites, sites.fit(4))
 
-      _same_bits(fit.centroids, one.centroids)
-      self.assertEqual(fit.ledger.releases, one.ledger.releases)
-      self._check_ledgers(sites, fit)
-
-  def test_private_views_have_the_bits_of_one_process_with_the_same_noise(self):
+  def test_private_views_with_the_same_noise(self):
     widths = sample_sites.WIDTHS
-    sites = self._make(
+    sites = self.make(
         widths=widths, privacy=sample_sites.VIEWS, noise_source=noise.SeededNoise(3)
     )
-    settings = {"standardize": False, "n_init": 1, "num_rounds": 3, "tol": 0.0}
     privacy = sites.federation.privacy
-    config = multiview_config.MultiViewConfig(4, **settings, privacy=privacy)
+    config = multiview_config.MultiViewConfig(
+        4, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
+    )
     held = private_view_fit.hold(sites.rows, widths, privacy, secure_sums.hold)
     one = private_view_fit.fit(config, held, widths, noise.SeededNoise(3))
-    config = multiview_config.MultiViewConfig(4, **settings)
-    fit = coordinator_lib.fit_views(config, sites.coordinator())
+    self._check_same(one, sites, sites.fit(4))
 
+  def _check_same(self, one, sites, fit):
+    """Also that every site has entered what the operator says, which is all of the budget."""
     _same_bits(fit.centroids, one.centroids)
     self.assertEqual(fit.ledger.releases, one.ledger.releases)
-    self._check_ledgers(sites, fit)
-
-  def _check_ledgers(self, sites, fit):
-    """Checks that every site has entered what the operator says, which is all of the budget."""
     self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
-    unit = "row" if sites.federation.privacy.points_per_client is None else "client"
-    for site in sites.by_name.values():
-      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu_spent**2, 1, places=9)
-      self.assertAlmostEqual(site._ledger.spent(unit) / fit.ledger.mu**2, 1, places=9)
+    for spent in sites.spent().values():
+      self.assertAlmostEqual(spent / fit.ledger.mu_spent**2, 1, places=9)
+      self.assertAlmostEqual(spent / fit.ledger.mu**2, 1, places=9)
 
-  def test_private_fit_comes_near_the_exact_one(self):
-    rows = sample_sites.rows_of(3, num_rows=3000)
-    sites = self._make(rows=rows, privacy={**sample_sites.PRIVATE, "min_sites": 3})
-    fit = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
-    one = FederatedKMeans(4).fit(rows)
-    loss = sum(fit.model.losses(own).min(axis=1).sum() for own in rows.values())
 
-    self.assertLess(loss, 1.02 * one.inertia_)
+class SitesThatFailTest(sample_sites.TestCase):
 
-  def test_a_lost_site_is_named(self):
-    for num_rounds in (0, 1, 5):  # At hello, at keys, in a round.
-      sites = self._make()
-      num_left = [num_rounds]
+  @parameterized.parameters(0, 1, 5)  # At hello, at keys, in a round.
+  def test_a_lost_site_is_named(self, num_exchanges):
+    sites = self.make()
 
-      def exchange(requests, sites=sites, num_left=num_left):
-        num_left[0] -= 1
-        is_there = num_left[0] >= 0
-        return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
+    def exchange(requests):
+      is_there = len(sites.sent) < 3 * num_exchanges
+      return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
 
-      with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
-        coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), sites.coordinator(exchange))
+    with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
+      sites.fit(3, exchange)
 
   def test_a_private_fit_goes_on_after_a_lost_site_and_pays_one_round_more(self):
-    sites = self._make(privacy=sample_sites.PRIVATE)
+    sites = self.make(privacy=sample_sites.PRIVATE)
     is_there = [True]
     coordinator = sites.coordinator(lambda requests: sites.exchange({
         n: m for n, m in requests.items() if n != "north" or is_there[0]
@@ -134,31 +113,30 @@ class FitTest(parameterized.TestCase):
       is_there[0] = len(num_asked) != 5
       return total(asked)
 
+    def fit(k, epsilon):
+      return coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(k), coordinator, epsilon)
+
     coordinator.total = total_until_lost
-    config = kmeans_config.KMeansConfig(3)
     with self.assertRaises(coordinator_lib.SiteLost):
-      coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.7)
+      fit(3, epsilon=3.7)
     sites.open("north")
     is_there[0] = True
     num_sent = len(sites.sent)
-    fit = coordinator_lib.fit_kmeans(config, coordinator, epsilon=3.7)
+    found = fit(3, epsilon=3.7)
 
-    self.assertLess(len(sites.sent) - num_sent, 3 * (fit.num_rounds + 2))
-    east, north = (sites.by_name[name]._ledger.spent("row") for name in ("east", "north"))
+    self.assertLess(len(sites.sent) - num_sent, 3 * (found.num_rounds + 2))
+    spent = sites.spent()
     lost = questions.mu_squared(num_asked[4], sites.federation.privacy)
-    self.assertAlmostEqual(north / fit.ledger.mu_spent**2, 1, places=9)
-    self.assertAlmostEqual((east - lost) / north, 1, places=9)
+    self.assertAlmostEqual(spent["north"] / found.ledger.mu_spent**2, 1, places=9)
+    self.assertAlmostEqual((spent["east"] - lost) / spent["north"], 1, places=9)
     # Another fit asks, and pays, anew.
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "refused hello"):
-      coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=3.7)
-    other = coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(2), coordinator, epsilon=0.5)
-    more = sites.by_name["north"]._ledger.spent("row") - north
-    self.assertAlmostEqual(more / other.ledger.mu_spent**2, 1, places=9)
+      fit(2, epsilon=3.7)
+    more = fit(2, epsilon=0.5).ledger.mu_spent**2
+    self.assertAlmostEqual((sites.spent()["north"] - spent["north"]) / more, 1, places=9)
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
-    sites = self._make()
-    one = FederatedKMeans(3).fit(sites.rows)
-    turns = iter(range(10**6))
+    sites, turns = self.make(), iter(range(10**6))
 
     def exchange(requests):
       answers = sites.exchange(requests)
@@ -166,21 +144,21 @@ class FitTest(parameterized.TestCase):
         answers.popitem()
       return answers
 
-    fit = coordinator_lib.fit_kmeans(
-        kmeans_config.KMeansConfig(3), sites.coordinator(exchange)
-    )
-    _same_bits(fit.centroids, one.cluster_centers_)
+    one = FederatedKMeans(3).fit(sites.rows)
+    _same_bits(sites.fit(3, exchange).centroids, one.cluster_centers_)
 
-  def test_answers_that_are_none_are_refused_by_name(self):
-    for change in (lambda answer: answer[:-8], lambda answer: b"", lambda answer: None):
-      sites = self._make()
+  @parameterized.parameters(
+      lambda answer: answer[:-8], lambda answer: b"", lambda answer: None
+  )
+  def test_an_answer_that_is_none_is_refused_by_name(self, change):
+    sites = self.make()
 
-      def exchange(requests, sites=sites, change=change):
-        answers = sites.exchange(requests)
-        return {**answers, "east": change(answers["east"])} if "east" in answers else answers
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      return {**answers, "east": change(answers["east"])}
 
-      with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
-        sites.coordinator(exchange).start()
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
+      sites.fit(3, exchange)
 
   @parameterized.parameters((None,), (sample_sites.PRIVATE,), (sample_sites.CLIENTS,))
   def test_what_no_rows_add_up_to_is_refused(self, privacy):
@@ -193,7 +171,7 @@ class FitTest(parameterized.TestCase):
         lambda words: words + np.uint64(2**61),
         lambda words: words + (np.arange(words.shape[1]) == 0) * np.uint64(2**58),  # Of sums alone.
     ):
-      sites = self._make(privacy=privacy)
+      sites = self.make(privacy=privacy)
 
       def exchange(requests, sites=sites, change=change):
         answers = sites.exchange(requests)
@@ -202,9 +180,8 @@ class FitTest(parameterized.TestCase):
           answers["east"] = wire.pack(header, {"masked": change(arrays["masked"])})
         return answers
 
-      coordinator = sites.coordinator(exchange)
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
-        coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(3), coordinator)
+        sites.fit(3, exchange)
 
   @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,), (sample_sites.VIEWS,))
   def test_no_honest_fit_is_refused_whatever_its_noise_is(self, privacy):
@@ -212,31 +189,21 @@ class FitTest(parameterized.TestCase):
     for num_rows in nightly.either((1,), (0, 1, 200)):
       rows = {name: own[:num_rows] for name, own in sample_sites.rows_of(3).items()}
       for epsilon in (1e-3, 100.0):
-        sites = self._make(rows=rows, widths=widths, privacy={**privacy, "epsilon": epsilon})
-        if privacy == sample_sites.VIEWS:
-          config = multiview_config.MultiViewConfig(
-              4, standardize=False, **multiview_config.PRIVATE_DEFAULTS
-          )
-          coordinator_lib.fit_views(config, sites.coordinator())
-        else:
-          coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(4), sites.coordinator())
+        self.make(rows=rows, widths=widths, privacy={**privacy, "epsilon": epsilon}).fit(4)
 
   @parameterized.parameters(
-      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),
-      (sample_sites.VIEWS, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(2), "radius"),
-      (sample_sites.PRIVATE, coordinator_lib.fit_views,
-       multiview_config.MultiViewConfig(2), "view_norms"),
-      (sample_sites.PRIVATE, coordinator_lib.fit_kmeans,
-       kmeans_config.KMeansConfig(2, standardize=True), "standardize"),
-      (None, coordinator_lib.fit_kmeans, kmeans_config.KMeansConfig(
+      (None, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),
+      (sample_sites.VIEWS, kmeans_config.KMeansConfig(2), "radius"),
+      (sample_sites.PRIVATE, multiview_config.MultiViewConfig(2), "view_norms"),
+      (sample_sites.PRIVATE, kmeans_config.KMeansConfig(2, standardize=True), "standardize"),
+      (None, kmeans_config.KMeansConfig(
           2, privacy=privacy_lib.PointPrivacy(1.0, 1e-6, 1.0)), "privacy"),
   )
-  def test_a_fit_that_does_not_go_with_the_file_is_refused(self, privacy, fit, config, name):
+  def test_a_fit_that_does_not_go_with_the_file_is_refused(self, privacy, config, name):
     widths = sample_sites.WIDTHS if privacy == sample_sites.VIEWS else (5,)
-    sites = self._make(widths=widths, privacy=privacy)
+    federation = self.make(widths=widths, privacy=privacy).federation
     with self.assertRaisesRegex(ValueError, name):
-      fit(config, sites.coordinator())
-    self.assertEmpty(sites.sent)
+      coordinator_lib.with_privacy(config, federation)
 
 
 if __name__ == "__main__":

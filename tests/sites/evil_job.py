@@ -3,7 +3,6 @@
 It must be refused; a file `evil` tells that it was run.
 """
 
-import json
 import os
 import sys
 from unittest import mock
@@ -13,47 +12,32 @@ from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import nvflare_operator
 
 _EVIL = os.path.abspath("evil")
+_CODE = f"open({_EVIL!r}, 'w')\nfrom nvflare.apis.executor import Executor as Evil\n"
+_lay_out, _at_server = nvflare_kit.lay_out, nvflare_kit._at_server
 
 
-def _edit(path, change):
-  with open(path, encoding="utf-8") as file:
-    document = json.load(file)
-  change(document)
-  with open(path, "w", encoding="utf-8") as file:
-    json.dump(document, file)
+def _allow_all(workspace):
+  documents = _at_server(workspace)
+  documents["authorization.json"]["permissions"] = {"project_admin": "any"}
+  documents["resources.json"]["class_allow_list"] = ["*"]
+  return documents
 
 
-def _bring_code(app):
-  os.mkdir(os.path.join(app, "custom"))
-  with open(os.path.join(app, "custom", "evil.py"), "w", encoding="utf-8") as file:
-    file.write(f"open({_EVIL!r}, 'w')\nfrom nvflare.apis.executor import Executor as Evil\n")
-  _edit(os.path.join(app, "config", "config_fed_client.json"), lambda document: document.update(
-      executors=[{"tasks": ["*"], "executor": {"path": "evil.Evil", "args": {}}}]
-  ))
+def _bring_code(operator, sites, folder):
+  _lay_out(operator, sites, folder)
+  custom = os.path.join(folder, "job", "app_client", "custom")
+  os.mkdir(custom)
+  with open(os.path.join(custom, "evil.py"), "w", encoding="utf-8") as file:
+    file.write(_CODE)
 
 
-def _name_a_function(app):
-  component = {"id": "x", "path": "subprocess.Popen", "args": {"args": ["touch", _EVIL]}}
-  _edit(os.path.join(app, "config", "config_fed_client.json"), lambda document: document.update(
-      components=[component]
-  ))
-
-
-def _is_refused(kit, names, change):
-  lay_out = nvflare_kit.lay_out
-
-  def evil(operator, sites, folder):
-    lay_out(operator, sites, folder)
-    local = os.path.join(folder, "server", "local")
-    _edit(os.path.join(local, "authorization.json"), lambda document: document.update(
-        permissions={"project_admin": "any"}
-    ))
-    _edit(os.path.join(local, "resources.json"), lambda document: document.update(
-        class_allow_list=["*"]
-    ))
-    change(os.path.join(folder, "job", "app_client"))
-
-  with mock.patch.object(nvflare_kit, "lay_out", evil):
+def _is_refused(kit, names, lay_out, **job):
+  """Returns whether all sites refuse a job of this configuration."""
+  with (
+      mock.patch.object(nvflare_kit, "SITE_JOB", {**nvflare_kit.SITE_JOB, **job}),
+      mock.patch.object(nvflare_kit, "_at_server", _allow_all),
+      mock.patch.object(nvflare_kit, "lay_out", lay_out),
+  ):
     try:
       with nvflare_operator.open_operator(kit, names, "evil.log", 10, 60):
         return False
@@ -63,6 +47,11 @@ def _is_refused(kit, names, change):
 
 
 if __name__ == "__main__":
-  _CHANGES = (_bring_code, _name_a_function)
-  _NUM_REFUSED = sum(_is_refused(sys.argv[1], sys.argv[2].split(","), one) for one in _CHANGES)
-  print(f"refused: {_NUM_REFUSED} of {len(_CHANGES)}")
+  _SITES = sys.argv[1], sys.argv[2].split(",")
+  _EXECUTOR = {"tasks": ["*"], "executor": {"path": "evil.Evil", "args": {}}}
+  _FUNCTION = {"id": "x", "path": "subprocess.Popen", "args": {"args": ["touch", _EVIL]}}
+  _NUM_REFUSED = sum((
+      _is_refused(*_SITES, _bring_code, executors=[_EXECUTOR]),
+      _is_refused(*_SITES, _lay_out, components=[_FUNCTION]),
+  ))
+  print(f"refused: {_NUM_REFUSED} of 2")

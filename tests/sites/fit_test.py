@@ -82,81 +82,62 @@ def _fit_until_killed(folder, num_exchanges):
 class FitTest(parameterized.TestCase):
 
   def _run(self, privacy, num_sites=3, widths=(5,), **settings):
-    """Returns the sites and the finished run."""
+    """Returns the sites, the finished run, its model and what is printed of it."""
     sites = _sites(self.create_tempdir().full_path, privacy, num_sites, widths)
-    return sites, _fit(sites, **settings)
+    finished = _fit(sites, **settings)
+    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
+    return sites, finished, load_model.load_model(finished.path), text
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
-    sites, finished = self._run(None)
+    sites, _, model, text = self._run(None)
     one = FederatedKMeans(4).fit(sites.rows)
-    model = load_model.load_model(finished.path)
 
     np.testing.assert_array_equal(model.centroids, one.cluster_centers_)
     np.testing.assert_array_equal(
         model.model.assign(sites.rows["east"]), one.predict({"east": sites.rows["east"]})["east"]
     )
-    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
-    self.assertIn("EXACT", text)
-    for what in ("hello", "keys", "ChildSums", "Scores"):
+    for what in ("EXACT", "hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
 
-  @parameterized.parameters((3, "equal", None), (5, "mvkm", 4.0))
-  def test_views_have_the_bits_of_one_process_and_their_model_predicts(self, num, rule, alpha):
+  def test_an_exact_fit_of_views_has_the_bits_of_one_process_and_its_model_predicts(self):
     widths = sample_sites.WIDTHS
-    sites, finished = self._run(
-        None, num, widths, view_weights=rule, alpha=alpha, standardize=True
+    sites, finished, model, text = self._run(
+        None, 5, widths, view_weights="mvkm", alpha=4.0, standardize=True
     )
     views = {name: np.split(own, [widths[0]], axis=1) for name, own in sites.rows.items()}
-    one = FederatedMultiViewKMeans(4, view_weights=rule, alpha=alpha or 2.0).fit(views)
-    model = load_model.load_model(finished.path)
+    one = FederatedMultiViewKMeans(4, view_weights="mvkm", alpha=4.0).fit(views)
 
     np.testing.assert_array_equal(model.centroids, np.concatenate(one.cluster_centers_, axis=1))
     np.testing.assert_array_equal(
         model.model.assign(sites.rows["east"]), one.predict({"east": views["east"]})["east"]
     )
     scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
-    self.assertEqual(scores["objective"], one.objective_)
     self.assertEqual(
-        [scores["weight of view0"], scores["weight of view1"]], one.view_weights_.tolist()
+        [scores[name] for name in ("objective", "weight of view0", "weight of view1")],
+        [one.objective_, *one.view_weights_],
     )
-    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
     self.assertRegex(text, "EXACT.*Objective")
-    self.assertIn("KernelSums", text)
 
-  def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_datas_units(self):
-    sites, finished = self._run(_PRIVATE)
-    model = load_model.load_model(finished.path)
-    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
-    self._check_units(finished, model)
+  @parameterized.named_parameters(
+      ("centroids", _PRIVATE, (5,)),
+      ("views", {**sample_sites.VIEWS, "view_norms": [0.4, 0.5]}, sample_sites.WIDTHS),
+  )
+  def test_a_private_fit_takes_half_of_the_epsilon_and_its_model_is_in_the_datas_units(
+      self, privacy, widths
+  ):
+    sites, finished, model, text = self._run(privacy, widths=widths)
 
-    self.assertIn("(2, 1e-06)-differential privacy", text)
-    self.assertNotIn("EXACT", text)
-    np.testing.assert_allclose(
-        model.tables.scaling(np.full((1, 5), 120.0)), np.full((1, 5), 0.5)
-    )
-    spent, budget = sites.by_name["east"].budget
-    self.assertBetween(spent / budget, 0.2, 0.5)
-
-  def _check_units(self, finished, model):
-    """Checks that centroids are in the data's units: all rows are moved to near the middle, 100."""
+    # All rows are moved to near the middle, 100.
     printed = [row["value"] for row in finished.rows("centroids.csv", ("cluster",))]
     np.testing.assert_allclose(np.reshape(printed, (4, 5)), model.centroids)
     np.testing.assert_allclose(model.centroids, 100 + 40 * model.model.centroids)
     np.testing.assert_allclose(model.centroids, 100, atol=40)
-
-  def test_a_private_fit_of_views_says_so_and_its_model_predicts(self):
-    privacy = {**sample_sites.VIEWS, "view_norms": [0.4, 0.5]}
-    sites, finished = self._run(privacy, widths=sample_sites.WIDTHS, view_weights="mvkm")
-    model, rows = load_model.load_model(finished.path), sites.rows["east"]
-    self._check_units(finished, model)
-    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
-
-    self.assertIn("(2, 1e-06)-differential privacy", text)
-    self.assertIn("KernelSums", text)
-    self.assertEqual([*model.model.view_norms], privacy["view_norms"])
-    self.assertGreater(len(set(model.model.assign(rows).tolist())), 1)
     # Beyond a norm, a row is moved.
+    rows = sites.rows["east"]
     np.testing.assert_array_equal(model.model.assign(100 * rows), model.model.assign(200 * rows))
+    self.assertGreater(len(set(model.model.assign(rows).tolist())), 1)
+    self.assertIn("(2, 1e-06)-differential privacy", text)
+    self.assertNotIn("EXACT", text)
     spent, budget = sites.by_name["east"].budget
     self.assertBetween(spent / budget, 0.2, 0.5)
 
@@ -164,34 +145,29 @@ class FitTest(parameterized.TestCase):
     folder = self.create_tempdir().full_path
     self.assertEqual(sample_sites.ending(_fit_until_killed, folder, 6), -signal.SIGKILL)
     sites = _sites(folder, _PRIVATE)
-    before = {name: site.budget[0] for name, site in sites.by_name.items()}
+    before = sites.spent()
     finished = _fit(sites, resume=True, epsilon=1.0)
 
     scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
-    for name, site in sites.by_name.items():
+    for name, spent in sites.spent().items():
       self.assertGreater(before[name], 0)
-      self.assertAlmostEqual((site.budget[0] - before[name]) / scores["mu spent"] ** 2, 1)
+      self.assertAlmostEqual((spent - before[name]) / scores["mu spent"] ** 2, 1)
     load_model.load_model(finished.path)
-    with open(finished.join("report.html"), encoding="utf-8") as file:
-      self.assertIn("(1, 1e-06)-differential privacy", file.read())
     # What the report says left a site is what left it in the fit that is reported.
     num_exchanges = len(sites.sent) // len(sites.by_name)
     self.assertLen(finished.rows("exchanges.csv", ()), 3 * num_exchanges)  # Three numbers of each.
 
-  def test_a_fit_that_rows_can_not_have_is_bad_input(self):
-    with self.assertRaisesRegex(launch.InputError, "`num_clusters`|`n_clusters`"):
-      self._run(None, num_clusters=10**4)
-
-  def test_settings_that_do_not_fit_the_file_are_refused_before_anyone_is_asked(self):
-    for privacy, settings, name in (
-        (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),
-        (sample_sites.PRIVATE, {"standardize": True}, "standardize"),
-        (None, {"view_weights": "mvkm"}, "view_weights"),
-        (None, {"widths": (2, 3), "alpha": 2.0}, "alpha"),
-        (None, {"widths": (2, 3), "view_weights": "mvkm", "alpha": 1.0}, "alpha"),
-    ):
-      with self.assertRaisesRegex((ValueError, launch.InputError), f"`{name}` must"):
-        self._run(privacy, **settings)
+  @parameterized.parameters(
+      (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),
+      (sample_sites.PRIVATE, {"standardize": True}, "standardize"),
+      (None, {"view_weights": "mvkm"}, "view_weights"),
+      (None, {"widths": (2, 3), "alpha": 2.0}, "alpha"),
+      (None, {"widths": (2, 3), "view_weights": "mvkm", "alpha": 1.0}, "alpha"),
+      (None, {"num_clusters": 10**4}, "n_clusters"),
+  )
+  def test_settings_that_do_not_fit_are_bad_input(self, privacy, settings, name):
+    with self.assertRaisesRegex((ValueError, launch.InputError), f"`{name}` must"):
+      self._run(privacy, **settings)
 
 
 if __name__ == "__main__":

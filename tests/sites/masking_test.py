@@ -10,27 +10,38 @@ from fl_clustering.sites import masking
 from fl_clustering.sites import wire
 
 _NAMES = ("east", "north", "south")
+_ALL = ", ".join(_NAMES)
 _FEDERATION, _SESSION = bytes(range(32)), bytes(16)
 _KNOWN_MASK = ["87140f891368273e", "a2fb74de8b58a3f6", "4e77557ec9528ad5"]
 _KNOWN_MASKED = ["eab3654e57c871dc", "3b5f129a2d8c553c"]
 
 
-def _handshakes(names=_NAMES, session=_SESSION, federation=_FEDERATION):
+def _handshakes(names=_NAMES, session=_SESSION, federation=_FEDERATION, first_key=101):
   """Returns those of sites with known keys, by name."""
   identities = {
       name: identity_lib.Identity(name, bytes([place + 1] * 32)) for place, name in enumerate(names)
   }
   roster = {name: one.public for name, one in identities.items()}
   return {
-      name: masking.Handshake(one, roster, federation, session, bytes([place + 101] * 32))
+      name: masking.Handshake(one, roster, federation, session, bytes([place + first_key] * 32))
       for place, (name, one) in enumerate(identities.items())
   }
 
 
+def _hellos(**kwargs):
+  return {name: one.hello() for name, one in _handshakes(**kwargs).items()}
+
+
 def _keys(**kwargs):
-  handshakes = _handshakes(**kwargs)
-  hellos = {name: one.hello() for name, one in handshakes.items()}
-  return {name: one.finish(hellos) for name, one in handshakes.items()}
+  hellos = _hellos(**kwargs)
+  return {name: one.finish(hellos) for name, one in _handshakes(**kwargs).items()}
+
+
+def _of_small_order():
+  """Returns a key that its site has signed, with which all secrets of its pairs would be zero."""
+  south = _handshakes()["south"]
+  signature = south._identity.sign(south._signed("south", bytes(32)))
+  return {"public": "00" * 32, "signature": signature.hex()}
 
 
 class MaskingTest(parameterized.TestCase):
@@ -90,12 +101,40 @@ class MaskingTest(parameterized.TestCase):
     self.assertGreater(stats.chisquare(octets).pvalue, 1e-3)
     self.assertLess(abs(np.corrcoef(uniform[:-1], uniform[1:])[0, 1]), 0.03)
 
-  def test_keys_of_another_session_or_federation_are_refused(self):
-    for other in ({"session": bytes([1] * 16)}, {"federation": bytes(32)}):
-      hellos = {name: one.hello() for name, one in _handshakes().items()}
-      hellos["north"] = _handshakes(**other)["north"].hello()
-      with self.assertRaisesRegex(wire.Refused, "^north "):
-        _handshakes()["east"].finish(hellos)
+  @parameterized.named_parameters(
+      ("a_site_less", _ALL, lambda hellos: hellos.pop("south")),
+      ("a_site_more", _ALL, lambda hellos: hellos.update(west=hellos["south"])),
+      ("no_site", _ALL, dict.clear),
+      ("of_another_session", "south",
+       lambda hellos: hellos.update(south=_hellos(session=bytes([1] * 16))["south"])),
+      ("of_another_federation", "south",
+       lambda hellos: hellos.update(south=_hellos(federation=bytes(32))["south"])),
+      # In the middle: signed by another site, or by nobody.
+      ("of_another_site", "south", lambda hellos: hellos.update(south=hellos["north"])),
+      ("replaced", "south",
+       lambda hellos: hellos["south"].update(public=hellos["north"]["public"])),
+      # East has signed both, in one session's name.
+      ("of_its_own_before", "own",
+       lambda hellos: hellos.update(east=_hellos(first_key=7)["east"])),
+      ("of_small_order", "south", lambda hellos: hellos.update(south=_of_small_order())),
+      *(
+          (f"none_{place}", "south", lambda hellos, none=none: hellos.update(south=none))
+          for place, none in enumerate((
+              None, {}, "", {"public": 1, "signature": "00"}, {"public": "zz"},
+              {"public": "", "signature": ""},
+          ))
+      ),
+  )
+  def test_keys_are_refused(self, named, change):
+    hellos = _hellos()
+    change(hellos)
+    with self.assertRaisesRegex(wire.Refused, named):
+      _handshakes()["east"].finish(hellos)
+
+  def test_what_are_no_keys_are_refused(self):
+    for wrong in (None, [], [*_NAMES]):
+      with self.assertRaisesRegex(wire.Refused, _ALL):
+        _handshakes()["east"].finish(wrong)
 
   def test_a_session_has_keys_of_its_own(self):
     identity = identity_lib.Identity.create("east")
@@ -103,22 +142,6 @@ class MaskingTest(parameterized.TestCase):
         masking.Handshake(identity, {}, bytes(32), bytes(16)).hello()["public"] for _ in range(2)
     }
     self.assertLen(publics, 2)
-
-  def test_keys_that_are_none_are_refused(self):
-    handshakes = _handshakes()
-    hellos = {name: one.hello() for name, one in handshakes.items()}
-    for wrong in (None, {}, "", {"public": 1, "signature": "00"}, {"public": "zz"},
-                  {"public": "", "signature": ""}):
-      with self.assertRaisesRegex(wire.Refused, "south"):
-        handshakes["east"].finish({**hellos, "south": wrong})
-    for wrong in (None, [], list(hellos)):
-      with self.assertRaisesRegex(wire.Refused, "east, north, south"):
-        handshakes["east"].finish(wrong)
-    # A point of small order, which a site has signed: all of its pairs' secrets would be zero.
-    south = handshakes["south"]
-    signature = south._identity.sign(south._signed("south", bytes(32))).hex()
-    with self.assertRaisesRegex(wire.Refused, "south"):
-      handshakes["east"].finish({**hellos, "south": {"public": "00" * 32, "signature": signature}})
 
 
 if __name__ == "__main__":

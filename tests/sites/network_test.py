@@ -5,7 +5,6 @@ The programs run with a Python that has NVFlare, which can't be beside TensorFlo
 
 import contextlib
 import csv
-import datetime
 import json
 import os
 import signal
@@ -17,16 +16,11 @@ import time
 import zipfile
 
 from absl.testing import absltest
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
 import numpy as np
 import psutil
 
 from experiment_shell import child_process
 from fl_clustering.kmeans import FederatedKMeans
-from fl_clustering.multiview import FederatedMultiViewKMeans
-from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests import nightly
@@ -102,26 +96,22 @@ class NetworkTest(absltest.TestCase):
   def _path(self, *names):
     return os.path.join(self.folder, *names)
 
-  def _write_tables(self, *widths):
-    """Writes the sites' tables, or those of views with so many columns, and their schema.
-
-    Returns:
-      The rows by site.
-    """
-    rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
-    sample_sites.write_schema(self.folder, widths or (len(_COLUMNS),))
-    places = np.split(np.arange(len(_COLUMNS)), np.cumsum(widths, dtype=int)[:-1])
-    for name, own in rows.items():
-      for view, columns in enumerate(places):
-        path = self._path(f"ward_{name}", *([name, f"view{view}"] if widths else [name])) + ".csv"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        header = ",".join(_COLUMNS[column] for column in columns)
-        np.savetxt(path, own[:, columns], "%.4f", ",", header=header, comments="")
-    return rows
+  def _write_json(self, name, document):
+    with open(self._path(name), "w", encoding="utf-8") as file:
+      json.dump(document, file)
 
   def _make_sites(self, *privacy):
-    """Makes sites, their federation file and the kits; returns the port and the fingerprint."""
-    for name in _NAMES:
+    """Makes tables, sites, their federation file and the kits.
+
+    Returns:
+      The rows by site, the operator's port and the fingerprint.
+    """
+    rows = {name: np.round(own, 4) for name, own in sample_sites.rows_of(3).items()}
+    sample_sites.write_schema(self.folder)
+    for name, own in rows.items():
+      os.mkdir(self._path(f"ward_{name}"))
+      path = self._path(f"ward_{name}", f"{name}.csv")
+      np.savetxt(path, own, "%.4f", ",", header=",".join(_COLUMNS), comments="")
       self._run("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
                 "--schema=schema.json")
     output = self._run(
@@ -133,7 +123,7 @@ class NetworkTest(absltest.TestCase):
         "experiments.federation", "--kits=federation.json", "--host=127.0.0.1", f"--port={port}",
         "--output_dir=kits",
     )
-    return port, output.split("fingerprint: ")[1].split("\n")[0]
+    return rows, port, output.split("fingerprint: ")[1].split("\n")[0]
 
   def _proxy(self, name, port):
     """Has a site's kit lead to a proxy, and returns that."""
@@ -179,8 +169,7 @@ class NetworkTest(absltest.TestCase):
     )
 
   def test_a_fit_has_the_bits_of_one_process_and_sends_no_row(self):
-    rows = self._write_tables()
-    port, fingerprint = self._make_sites("--exact")
+    rows, port, fingerprint = self._make_sites("--exact")
     proxies = {name: self._proxy(name, port) for name in _NAMES}
     fit = self._fit("--output_dir=out")
     joined = self._join_all(fingerprint)
@@ -207,31 +196,8 @@ class NetworkTest(absltest.TestCase):
       self.assertEqual(who, "a site", f"{known}")
       self.assertIn(known, answer)
 
-  @nightly.only
-  def test_views_have_the_bits_of_one_process(self):
-    rows = self._write_tables(2, 3)
-    _, fingerprint = self._make_sites("--exact")
-    fit = self._fit("--output_dir=out", "--view_weights=mvkm", "--standardize")
-    self._join_all(fingerprint)
-    self._ended(fit)
-    output = self._run(
-        "experiments.predict", "--run=out", "--data_dir=ward_north", "--output=clusters.csv"
-    )
-
-    views = {name: np.split(own, [2], axis=1) for name, own in rows.items()}
-    one = FederatedMultiViewKMeans(_K, view_weights="mvkm").fit(views)
-    np.testing.assert_array_equal(self._centroids(), np.concatenate(one.cluster_centers_, axis=1))
-    self.assertIn(f"{len(rows['north'])} rows", output)
-
   def test_bad_input_is_one_line(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
-    with open(self._path("federation.json"), encoding="utf-8") as file:
-      federation = json.load(file)
-    self._write_json("other.json", {**federation, "sites": {
-        **federation["sites"], "north": federation["sites"]["south"][::-1]
-    }})
-    other = federation_lib.Federation.load(self._path("other.json")).fingerprint
+    *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     fields = {"fields": [{"name": "a", "type": "number"}]}
     self._write_json("short.json", fields)
     self._write_json("east/rows.json", {
@@ -240,76 +206,39 @@ class NetworkTest(absltest.TestCase):
     self._write_json("views.json", {"resources": [
         {"name": view, "schema": fields} for view in ("far", "near")
     ]})
-    self._write_expired_kit("north", "expired.zip")
     ledger = site_ledger.SiteLedger(self._path("south", "ledger.json"))
     self.addCleanup(ledger.close)
-    join = ("site", "--join=federation.json", f"--fingerprint={fingerprint}")
-    north, kit = "--site_dir=north", "--kit=kits/north.zip"
-    fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3")
-    keys = ("federation", "--new=trial", "--schema=schema.json", "--output=new.json")
-    views = ("federation", "--new=trial", "--schema=views.json", "--output=new.json", "--epsilon=4",
-             "--delta=1e-6")
+    join, own = ("site", "--join=federation.json"), f"--fingerprint={fingerprint}"
+    new = ("federation", "--new=trial", "--output=new.json")
+    keys, noise = "--sites=north.pub,south.pub,east.pub", ("--epsilon=4", "--delta=1e-6")
+    tables, views = (*new, "--schema=schema.json"), (*new, keys, "--schema=views.json")
+    fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3", "--output_dir=a")
     # One after the other: only one program at a time may open a site.
     for module, *arguments, message in (
         ("site", "`new` must be given, or else `join`"),
         ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
-        ("site", "--new=up", "--data_dir=nowhere", "--schema=schema.json", "`data_dir` must"),
-        ("site", "--join=federation.json", north, kit, f"`fingerprint` must .*{fingerprint}"),
-        ("site", "--join=other.json", f"--fingerprint={other}", north, kit,
-         "`identity` must be that of a site"),
-        (*join, "--site_dir=nowhere", kit, "`site_dir` must be"),
-        (*join, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
-        (*join, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
-        (*join, north, "--kit=kits/east.zip", "`kit` must be that of north"),
-        (*join, north, "--kit=federation.json", "`kit` must be one"),
-        (*join, north, "--kit=expired.zip", "`kit` must hold a certificate of north .*2020"),
-        (*keys, "--exact", "--sites=north.pub,south.pub", "`sites` must have 3 to"),
-        (*keys, "--sites=north.pub,south.pub,east.pub", "`epsilon` must be given"),
-        (*keys, "--sites=north.pub,south.pub,east.pub", "--epsilon=4", "--view_norms=1",
-         "`view_norms` must be left out"),
-        (*views, "--sites=north.pub,south.pub,east.pub", "--view_norms=1,x",
-         "`view_norms` must be numbers"),
-        (*views, "--sites=north.pub,south.pub,east.pub", "--view_norms=1",
-         "`view_norms` must have one norm for each"),
-        (*views, "--sites=north.pub,south.pub,east.pub", "--radius=1", "`radius` must be left out"),
-        (*keys, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
+        (*join, "--site_dir=north", "--kit=kits/north.zip", f"`fingerprint` must .*{fingerprint}"),
+        (*join, own, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
+        (*join, own, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
+        (*join, own, "--site_dir=north", "--kit=kits/east.zip", "`kit` must be that of north"),
+        (*tables, keys, "`epsilon` must be given"),
+        (*tables, keys, *noise, "--view_norms=1", "`view_norms` must be left out"),
+        (*tables, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
+        (*views, *noise, "--view_norms=1,x", "`view_norms` must be numbers"),
+        (*views, *noise, "--radius=1", "`radius` must be left out"),
         ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
-        (*fit, "--schema=short.json", "--kit=kits/operator", "--output_dir=a",
-         "`schema` must be the one"),
-        (*fit, "--schema=schema.json", "--kit=kits", "--output_dir=b", "`kit` must hold"),
-        (*fit, "--schema=schema.json", "--kit=kits/operator", "--output_dir=c", "--epsilon=5",
-         "`epsilon` must"),
+        (*fit, "--schema=short.json", "--kit=kits/operator", "`schema` must be the one"),
+        (*fit, "--schema=schema.json", "--kit=kits", "`kit` must hold"),
     ):
       output = self._run(f"experiments.{module}", *arguments, code=2)
       self.assertRegex(output.splitlines()[-1], f"^error: .*{message}", arguments)
-
-  def _write_json(self, name, document):
-    with open(self._path(name), "w", encoding="utf-8") as file:
-      json.dump(document, file)
-
-  def _write_expired_kit(self, name, path):
-    """Writes a site's kit anew, with a certificate of long ago."""
-    key = ed25519.Ed25519PrivateKey.generate()
-    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    long_ago = datetime.datetime(2020, 1, 1)
-    certificate = x509.CertificateBuilder(
-        who, who, key.public_key(), 1, long_ago, long_ago + datetime.timedelta(days=360)
-    ).sign(key, None)
-    with (
-        zipfile.ZipFile(self._path("kits", f"{name}.zip")) as kit,
-        zipfile.ZipFile(self._path(path), "w") as expired,
-    ):
-      for one in kit.namelist():
-        pem = certificate.public_bytes(serialization.Encoding.PEM)
-        expired.writestr(one, pem if one == "client.crt" else kit.read(one))
 
   def test_checks_of_the_carrier(self):
     self._run("tests.sites.carrier_checks")
 
   @nightly.only
   def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
+    *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
     fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
     while "the site is open" not in self._log("north"):
@@ -351,8 +280,7 @@ class NetworkTest(absltest.TestCase):
 
   @nightly.only
   def test_sites_refuse_a_job_with_code_of_its_own(self):
-    self._write_tables()
-    _, fingerprint = self._make_sites("--exact")
+    *_, fingerprint = self._make_sites("--exact")
     self._join_all(fingerprint)
     output = self._run("tests.sites.evil_job", "kits/operator", ",".join(_NAMES))
     self.assertIn("refused: 2 of 2", output)

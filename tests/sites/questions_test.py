@@ -9,7 +9,6 @@ import numpy as np
 from dp_clustering import cluster_statistics
 from dp_clustering import clustering_params
 from dp_clustering import point_grid
-from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
@@ -114,75 +113,67 @@ class SensitivityTest(parameterized.TestCase):
     self.assertBetween(num_refused / num_asked, 0.1, 0.8)
 
 
-class FailureTest(absltest.TestCase):
+# What numbers of exact questions may be, at their ends.
+_EXTREMES = {
+    "origin": [0], "centers": [0, 1, 2**24], "directions": [0, 1, 2**24],
+    "thresholds": [-(2**53), 0, 2**53], "cells": [0, 1e-300, 1, 2**20], "rates": [0, 1e-300, 1],
+    "factors": [0, 1e-300, 1], "clip_radii": [1, 2**27],
+    "shift": [-1e101, -1.0, 0.0, 1e-300, 1e100], "factor": [0, 1e-300, 1.0, 2.0**300, 1e150],
+}
+_WIDTHS = {"column": 5, "view": 2, "center": 1}
+
+
+def _exact_message(rng, name, num_groups=1):
+  """Returns header and arrays of an exact question."""
+  arrays = {
+      key: rng.choice(_EXTREMES[key], (2, _WIDTHS[questions._ARRAYS[key][0]])).astype(float)
+      for key in questions._ARRAYS_OF.get(name, ())
+  }
+  for key in ("shift", "factor"):
+    arrays[key] = rng.choice(_EXTREMES[key], 5).astype(float)
+  header = {"question": name}
+  if name in questions._KINDS:
+    fields = {key: kind(1) for key, kind in questions._KINDS[name][1].items()}
+    header |= {"fields": fields, "capacity": 2, "num_groups": num_groups}
+  return header, arrays
+
+
+class ReadTest(parameterized.TestCase):
 
   def test_no_exact_request_fails_whatever_the_rows_are(self):
     # A failure would tell the operator of the rows, and whose they are.
     federation, rng = _federation((2, 3), None), np.random.default_rng(0)
-    extremes = {
-        "origin": [0], "centers": [0, 1, 2**24], "directions": [0, 1, 2**24],
-        "thresholds": [-(2**53), 0, 2**53], "cells": [0, 1e-300, 1, 2**20], "rates": [0, 1e-300, 1],
-        "factors": [0, 1e-300, 1], "clip_radii": [1, 2**27],
-    }
     rows = rng.choice([0, 1e-320, 1e-100, 1, 3, 2**30, 1e50, 1e100], (50, 5))
     rows *= rng.choice([-1, 1], rows.shape)
-    widths = {"column": 5, "view": 2, "center": 1}
+    names = [*questions._PLAIN, *questions._KINDS]
     for place in range(nightly.either(1000, 10000)):
-      names = [*questions._PLAIN, *questions._KINDS]
-      name = names[place % len(names)]
-      arrays = {
-          key: rng.choice(extremes[key], (2, widths[questions._ARRAYS[key][0]])).astype(float)
-          for key in questions._ARRAYS_OF.get(name, ())
-      }
-      arrays["shift"] = rng.choice([-1e101, -1.0, 0.0, 1e-300, 1e100], 5)
-      arrays["factor"] = rng.choice([0, 1e-300, 1.0, 2.0**300, 1e150], 5)
-      header = {"question": name}
-      if name in questions._KINDS:
-        fields = {key: kind(1) for key, kind in questions._KINDS[name][1].items()}
-        header |= {"fields": fields, "capacity": 2, "num_groups": int(rng.integers(1, 3))}
+      header, arrays = _exact_message(rng, names[place % len(names)], int(rng.integers(1, 3)))
       asked = questions.read(header, arrays, federation)
       with clustering_params.content_raises_nothing():
         held = site_lib.held({"x": rows}, federation).scaled(asked.scaling)
         held.total(asked.question, asked.sent)
 
-
-class ReadTest(parameterized.TestCase):
-
-  @parameterized.parameters(
-      (sum_kinds.Start(), {"origin": 0.0}),
-      (sum_kinds.ChildSums(True), {"centers": 7.0, "directions": -3.0, "thresholds": -0.5}),
-      (sum_kinds.FineSums(), {"centers": 7.0, "cells": 0.1}),
-      (sum_kinds.Scores(), {"centers": 7.0}),
-      (view_sums.KernelSums((2, 3), 2**30), {"centers": 7.0, "rates": 1e-9, "factors": 1.0}),
-      (view_sums.FineKernelSums((2, 3)),
-       {"centers": 7.0, "rates": 1e-9, "factors": 1.0, "cells": 0.1}),
-  )
-  def test_exact_questions_come_as_they_were_sent_and_hostile_ones_do_not(self, kind, values):
+  @parameterized.parameters(*questions._KINDS)
+  def test_hostile_arrays_are_refused(self, name):
     federation = _federation((2, 3), None)
-    columns = {"thresholds": 1, "rates": 2, "factors": 2}
-    sent = {name: np.full((4, columns.get(name, 5)), value) for name, value in values.items()}
-    sent["num_groups"] = np.int32(3)
-    question = secure_sums.Totals(kind, 4, False)
-    asked = questions.Asked(question, sent, secure_sums.identity(5))
-    header, arrays = asked.to_message()
-    read = questions.read(header, arrays, federation)
+    header, arrays = _exact_message(np.random.default_rng(0), name)
 
-    self.assertEqual(read.question, question)
-    for name, value in sent.items():
-      np.testing.assert_array_equal(read.sent[name], value)
-    for name in values:
+    def refused(key, array):
+      with self.assertRaisesRegex(wire.Refused, key):
+        questions.read(header, {**arrays, key: array}, federation)
+
+    for key in questions._ARRAYS_OF[name]:
       for bad in (np.nan, np.inf, 1e300):
-        hostile = {**arrays, name: arrays[name].copy()}
-        hostile[name][3] = bad  # A row that is not used.
-        questions.read(header, hostile, federation)
-        hostile[name][2, 0] = bad
-        with self.assertRaisesRegex(wire.Refused, name):
-          questions.read(header, hostile, federation)
-      for wrong in (arrays[name][:3], arrays[name][:, :0], arrays[name][0]):
-        with self.assertRaisesRegex(wire.Refused, name):
-          questions.read(header, {**arrays, name: wrong}, federation)
-      with self.assertRaisesRegex(wire.Refused, name):
-        questions.read(header, {k: v for k, v in arrays.items() if k != name}, federation)
+        hostile = arrays[key].copy()
+        hostile[1] = bad  # A row that is not used.
+        questions.read(header, {**arrays, key: hostile}, federation)
+        hostile[0, 0] = bad
+        refused(key, hostile)
+      for wrong in (arrays[key][:1], arrays[key][:, :0], arrays[key][0]):
+        refused(key, wrong)
+      others = {one: array for one, array in arrays.items() if one != key}
+      with self.assertRaisesRegex(wire.Refused, key):
+        questions.read(header, others, federation)
 
   def test_the_list_is_closed(self):
     # Who adds a question decides here whether it is for private sites, too.

@@ -8,14 +8,18 @@ import signal
 import sys
 import traceback
 
+from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.multiview import multiview_config
 from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import site_ledger
+from fl_clustering.sites import wire
 
 NAMES = ("east", "north", "south", "up", "west")
 WIDTHS = (2, 3)
@@ -76,6 +80,21 @@ class Sites:
   def coordinator(self, exchange=None):
     return coordinator_lib.Coordinator(self.federation, exchange or self.exchange)
 
+  def fit(self, num_clusters=2, exchange=None, epsilon=None, **settings):
+    """Returns a fit of centroids, or of views if the federation file has private ones."""
+    coordinator = self.coordinator(exchange)
+    if "view_norms" in self.federation.document.get("privacy", {}):
+      config = multiview_config.MultiViewConfig(
+          num_clusters, standardize=False, **multiview_config.PRIVATE_DEFAULTS
+      )
+      return coordinator_lib.fit_views(config, coordinator, epsilon)
+    config = kmeans_config.KMeansConfig(num_clusters, **settings)
+    return coordinator_lib.fit_kmeans(config, coordinator, epsilon)
+
+  def spent(self):
+    """Returns what is in the ledgers, by name."""
+    return {name: site.budget[0] for name, site in self.by_name.items()}
+
 
 def document_of(identities, widths=(5,), privacy=None, limits=None):
   """Returns a federation file's contents."""
@@ -95,6 +114,17 @@ def make(folder, num_sites=3, widths=(5,), privacy=None, limits=None, noise_sour
   for name in rows:
     sites.open(name, noise_source)
   return sites
+
+
+def masked(answer):
+  """Returns the words of an answer to a question."""
+  return wire.unpack(answer, 2**30)[1]["masked"]
+
+
+class TestCase(parameterized.TestCase):
+
+  def make(self, *args, **kwargs):
+    return make(self.create_tempdir().full_path, *args, **kwargs)
 
 
 def kill(*unused_arguments, **unused_settings):
