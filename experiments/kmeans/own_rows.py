@@ -70,17 +70,16 @@ class Rows:
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
   """Returns what is kept of tables: missing cells become means, or the centers of the schema."""
-  schema = clients.schema
-  if config.privacy is not None:
+  schema, is_private = clients.schema, config.privacy is not None
+  if is_private:
     fill = encode.public_scaling(schema).fill
-    schema = dataclasses.replace(schema, missing="mean")  # As they are read.
   else:
     fill = encode.scaling_over(
         lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
         standardize=False,
     ).fill
   return saved.SavedTables(
-      schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill))
+      schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)), is_private
   )
 
 

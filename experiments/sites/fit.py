@@ -114,9 +114,7 @@ def _tables(
     schema: schema_lib.Schema, federation: federation_lib.Federation
 ) -> saved.SavedTables:
   if federation.privacy is not None:
-    return saved.SavedTables(
-        dataclasses.replace(schema, missing="mean"), encode.public_scaling(schema)
-    )
+    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
   nothing = np.zeros(len(schema.feature_names))
   return saved.SavedTables(schema, encode.Scaling(nothing, nothing, nothing + 1))
 

@@ -475,9 +475,11 @@ class _Reader:
       are_missing = are_missing | np.isin(values, self._missing_numbers)
       values = np.where(are_missing, np.nan, values)
     low, high = field.bounds
+    if self._private or self._schema.clips:
+      values = np.clip(values, low, high)
     are_within = (values >= low) & (values <= high)
     are_bad = ~are_within & ~(are_missing & self._may_lack(field))
-    return (np.clip(values, low, high) if self._private else values), are_bad
+    return values, are_bad
 
   def _words(self, field: schema_lib.Field, cells: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Returns texts, or true and false, and which cells can't be used; they become missing."""

@@ -25,10 +25,13 @@ class SavedTables:
   Attributes:
     schema: What they hold; of a label, it lists the classes.
     scaling: What was done to their features.
+    is_private: Whether they were read in private.  Of later rows, too, missing cells have their
+      center then, and numbers outside of their bounds become the nearer of them.
   """
 
   schema: schema_lib.Schema
   scaling: encode.Scaling
+  is_private: bool = False
 
   @property
   def feature_names(self) -> tuple[str, ...]:
@@ -40,11 +43,17 @@ class SavedTables:
 
   def features_of_frame(self, frame: pd.DataFrame) -> np.ndarray:
     """Returns the features of a frame's rows; BadTable if it lacks a column or a cell is wrong."""
-    return self.features(read_lib.from_frame(frame, self._of_later_rows))
+    later = self.later().without("label", "client", "split", "key")
+    return self.features(read_lib.from_frame(frame, later))
 
-  @property
-  def _of_later_rows(self) -> schema_lib.Schema:
-    return self.schema.without("label", "client", "split", "key")
+  def later(self, given: schema_lib.Schema | None = None) -> schema_lib.Schema:
+    """Returns the schema of later rows, with the dialect and missing cells of the one given.
+
+    Raises:
+      ValueError: If it has other features, or another column for the client.
+    """
+    found = _later(self.schema, given)
+    return dataclasses.replace(found, missing="mean", clips=True) if self.is_private else found
 
   def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
     """Returns the clients of a folder with later files, which may lack the label and the key.
@@ -60,7 +69,7 @@ class SavedTables:
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
     given = None if schema is None else schema_lib.load(schema)
-    later = _later(self.schema.without("split"), given)
+    later = self.later(given).without("split")
     first = next(iter(clients_lib.files(directory).values()))
     names = read_lib.header(first, later.delimiter, later.roles.values())
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
@@ -69,14 +78,17 @@ class SavedTables:
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
-    return {"schema": self.schema.to_json(), "scaling": self.scaling.to_json()}
+    return {
+        "schema": self.schema.to_json(), "scaling": self.scaling.to_json(),
+        "is_private": self.is_private,
+    }
 
   @classmethod
   def from_json(cls, document: Mapping[str, Any]) -> SavedTables:
     """Returns what `to_json` made a dict of."""
     return cls(
         schema_lib.Schema.from_json(document["schema"]),
-        encode.Scaling.from_json(document["scaling"]),
+        encode.Scaling.from_json(document["scaling"]), document["is_private"],
     )
 
 
@@ -145,11 +157,12 @@ class SavedViews:
 
   def open_folder(self, directory: str, schema: str | None = None) -> views_lib.Views:
     """Returns the clients of a folder with later files, as `SavedTables.open_folder` does."""
-    own = {view: one.schema for view, one in self.views.items()}
     given = None if schema is None else views_lib.load(schema)
-    if given is not None and set(given) != set(own):
-      raise validate.error("schema", f"have the views {', '.join(own)}", list(given))
-    later = {view: _later(one, None if given is None else given[view]) for view, one in own.items()}
+    if given is not None and set(given) != set(self.views):
+      raise validate.error("schema", f"have the views {', '.join(self.views)}", list(given))
+    later = {
+        view: one.later(None if given is None else given[view]) for view, one in self.views.items()
+    }
     return views_lib.open_folder(directory, later)
 
   def to_json(self) -> dict[str, Any]:

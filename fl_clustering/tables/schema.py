@@ -176,6 +176,7 @@ class Schema:
     delimiter: What stands between the cells of text files, one character.
     decimal: The decimal mark of text files.
     is_later: Whether the rows come after a model, so that labels may be missing; in no document.
+    clips: Whether a number outside of its bounds becomes the nearer of them; in no document.
   """
 
   fields: tuple[Field, ...]
@@ -188,6 +189,7 @@ class Schema:
   delimiter: str = ","
   decimal: str = "."
   is_later: bool = False
+  clips: bool = False
 
   def __post_init__(self) -> None:
     _check_texts("fields", [field.name for field in self.fields])

@@ -192,6 +192,11 @@ class OwnDataTest(_ProgramTest):
     incomes = _numbers(rows, "income")
     for income in (1e5, 2e5):
       self.assertLess(abs(incomes - income).min(), 3e4)
+    # Of a row out of bounds, the cluster is that of the row that the fit made of it.
+    model = load_model.load_model(self.out)
+    ages, incomes = [-9.0, 0.0, np.nan, 50.0], [4e9, 3e5, 1e5, 1e5]
+    far, near, lacking, middle = model.predict(pd.DataFrame({"age": ages, "income": incomes}))
+    self.assertEqual((far, lacking), (near, middle))
     before = run_folder.files(self.out)
     in_process.run_main(report.main, f"--run={self.out}")
     self.assertIn("finished", _run(*flags, "--resume"))
