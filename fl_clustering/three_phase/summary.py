@@ -184,7 +184,7 @@ def _num_test_examples(
   """Returns how many test examples there are of each kind, by name."""
   counts = {
       "clients": int(task.counts("test")[evaluated].sum()),
-      "new_clients": int(task.new_clients.test.counts.sum()),
+      "new_clients": sum(len(client.test) for client in task.new_clients),
       "global": len(task.global_test),
   }
   return {name: count for name, count in counts.items() if count}
