@@ -16,7 +16,7 @@ from absl.testing import parameterized
 from clustering_basics import extras
 from fl_clustering.engine import engines
 
-# By day these are tested with the wheel alone, by tools:check_wheel.
+# By day tools:check_wheel tests these, with the wheel alone; what needs JAX is tested by night.
 _is_elsewhere = absltest.skipUnless(
     importlib.util.find_spec("tests") is None or os.environ.get("NIGHTLY") == "1",
     "runs in the wheel's environment, or with --config=nightly",

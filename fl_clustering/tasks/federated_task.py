@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any, Mapping, Sequence
+import itertools
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -71,7 +72,10 @@ class PooledClients(Sequence[ClientData]):
   def part(self, name: str) -> pooled_examples.PooledExamples:
     """Returns the `train`, `test` or `validation` examples."""
     found: pooled_examples.PooledExamples | None = getattr(self, name)
-    return self.train.where(slice(0)) if found is None else found
+    if found is not None:
+      return found
+    none = np.zeros_like(self.train.counts)
+    return pooled_examples.PooledExamples(self.train.pool, self.train.rows[:0], none)
 
   def among(self, places: np.ndarray) -> PooledClients:
     """Returns some of the clients, in this order."""
@@ -216,10 +220,8 @@ class FederatedTask:
     if clients.groups is not None and clients.groups.min() < 0:
       raise validate.error("group", "be >= 0", int(clients.groups.min()))
     if (clients.groups is None) != (self.clients.groups is None):
-      raise validate.error(
-          "group", "be known for the new clients if it is for the others",
-          None if clients.groups is None else clients.groups[0],
-      )
+      known = "the new clients' alone" if self.clients.groups is None else "the others' alone"
+      raise validate.error("group", "be known for all clients or for none", known)
     for part in _PARTS:
       found = getattr(clients, part)
       if found is None:
@@ -261,9 +263,9 @@ class FederatedTask:
     return self.new_clients.ids
 
   @property
-  def all_clients(self) -> tuple[ClientData, ...]:
-    """The clients that train, and then the new ones."""
-    return (*self.clients, *self.new_clients)
+  def all_clients(self) -> Iterator[ClientData]:
+    """The clients that train, and then the new ones, each made when it is its turn."""
+    return itertools.chain(self.clients, self.new_clients)
 
   @property
   def true_groups(self) -> np.ndarray | None:

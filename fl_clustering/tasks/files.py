@@ -20,6 +20,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
+from fl_clustering.tasks import pooled_examples
 from fl_clustering.tasks import task_options
 
 
@@ -104,17 +105,27 @@ def num_clients(
 def _clients(
     clients: clients_lib.Clients, is_test: Mapping[str, np.ndarray], tables: saved.SavedTables,
     classes: tuple[str, ...],
-) -> Iterator[federated_task.ClientData]:
-  """Yields the clients that can be trained and tested, with scaled features."""
-  for client_id in _usable(is_test):
-    table, mask = clients[client_id], is_test[client_id]
-    features = tables.features(table).reshape(-1, *clients.schema.feature_shape)
-    labels = encode.positions(table[clients.schema.label].to_numpy(), classes)
-    train, test = (
-        examples_lib.converted(client_id, features[rows], labels[rows], "float32")
-        for rows in (~mask, mask)
+) -> federated_task.PooledClients:
+  """Returns the clients that can be trained and tested, with scaled features."""
+  ids, shape = _usable(is_test), clients.schema.feature_shape
+  counts = np.array([len(is_test[client_id]) for client_id in ids], np.int64)
+  # Filled client by client: the data may be most of what the memory holds.
+  features = np.empty((counts.sum(), *shape), np.float32)
+  labels = np.empty(len(features), np.int64)
+  for client_id, end in zip(ids, np.cumsum(counts)):
+    table = clients[client_id]
+    own = examples_lib.converted(
+        client_id, tables.features(table).reshape(-1, *shape),
+        encode.positions(table[clients.schema.label].to_numpy(), classes), "float32",
     )
-    yield federated_task.ClientData(client_id, train, test)
+    features[end - len(own) : end], labels[end - len(own) : end] = own.features, own.labels
+  everything = pooled_examples.PooledExamples(
+      examples_lib.Examples(features, labels), np.arange(len(labels), dtype=np.int32), counts
+  )
+  mask = np.concatenate([is_test[client_id] for client_id in ids])
+  return federated_task.PooledClients(
+      tuple(ids), everything.where(~mask), everything.where(mask)
+  )
 
 
 def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
@@ -144,7 +155,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   _check_memory(sum(opened.num_rows.values()) * len(schema.feature_names))
   scaling = encode.scaling_over(training_rows, schema, standardize=True)
   tables = saved.SavedTables(schema.with_classes(classes), scaling)
-  clients = federated_task.PooledClients.of(tuple(_clients(opened, is_test, tables, classes)))
+  clients = _clients(opened, is_test, tables, classes)
   where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(
       name=options.dataset,

@@ -66,8 +66,8 @@ class PooledExamples:
     rows = self.rows[np.arange(len(shift)) + shift]
     return PooledExamples(self.pool, rows, counts)
 
-  def where(self, mask: np.ndarray | slice) -> PooledExamples:
-    """Returns those for which a mask of the rows holds, or those at a slice of them."""
+  def where(self, mask: np.ndarray) -> PooledExamples:
+    """Returns those for which a mask of the rows holds."""
     counts = np.bincount(self._owners[mask], minlength=len(self.counts))
     return PooledExamples(self.pool, self.rows[mask], counts)
 

@@ -19,7 +19,8 @@ def of_task(task: federated_task.FederatedTask, clients: np.ndarray) -> np.ndarr
   if task.tables is None:
     return None
   confusions = np.zeros((len(clients), task.num_classes, task.num_classes), np.int64)
-  for confusion, client in zip(confusions, [task.clients[i] for i in clients]):
+  for confusion, place in zip(confusions, clients):
+    client = task.clients[place]
     predicted = np.bincount(client.train.labels).argmax()
     confusion[:, predicted] = np.bincount(client.test.labels, minlength=task.num_classes)
   return confusions

@@ -119,6 +119,13 @@ class OutputFolderTest(parameterized.TestCase):
     folder.start({"config": settings})
     self.assertEqual(self._document()["config"], settings)
 
+  def test_a_run_that_goes_on_has_no_report_any_more(self):
+    self._start({"seed": 1}).close()
+    for name in ("rows.csv", "summary.json", "report.html"):
+      self._write(name)
+    self._start({"seed": 1}, resume=True).close()
+    self.assertCountEqual(os.listdir(self.path), ["config.json", "rows.csv"])
+
   @parameterized.parameters(*_EITHER)
   def test_another_programs_run_is_left_alone(self, **how):
     folder = self._open()

@@ -48,8 +48,8 @@ class _Numpy:
   """
 
   def __init__(self, task):
-    self._clients = task.all_clients
-    self.sizes = [len(client.train) for client in task.all_clients]
+    self._clients = tuple(task.all_clients)
+    self.sizes = [len(client.train) for client in self._clients]
 
   def batches(self, client, number, num_epochs=2):
     return numpy_sgd.batches(self._clients[client], number, num_epochs, _SEED, _BATCH)

@@ -172,6 +172,13 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       _build().fit(change(sample_views.sample_views()[0]))
 
+  def test_predict_refuses_other_views(self):
+    clients, _ = sample_views.sample_views()
+    model = _build().fit(clients)
+    for views, where in ((clients["a"][:2], "`X`"), (clients["a"][::-1], "`X`, view 0")):
+      with self.assertRaisesRegex(ValueError, where):
+        model.predict(views)
+
   def test_a_fit_that_fails_leaves_all_as_it_was(self):
     clients, _ = sample_views.sample_views()
     model = _build().fit(clients)

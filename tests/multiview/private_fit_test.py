@@ -143,6 +143,12 @@ class PrivateFitTest(_Case):
             part * point_grid.CONTRIBUTION_STEPS * release.std * np.array([1, 1, 2]),
         )
 
+  def test_one_norm_per_view_is_needed(self):
+    privacy = multiview_config.PointPrivacy(1.0, 1e-6, _NORMS[:1])
+    points = np.concatenate(_views(), axis=1)
+    with self.assertRaisesRegex(ValueError, "`view_norms`"):
+      private_fit.hold({"a": points}, _WIDTHS, privacy, secure_sums.hold)
+
   def test_fewer_clients_than_shares_count_are_refused(self):
     with self.assertRaisesRegex(ValueError, "`min_clients`"):
       self._fit(_split(_views(), 4), _config(trust="none", min_clients=5))

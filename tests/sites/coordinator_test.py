@@ -20,6 +20,12 @@ from tests import nightly
 from tests.sites import sample_sites
 
 
+def _with_arrays(answer, change):
+  """Returns an answer with changed arrays."""
+  header, arrays = wire.unpack(answer, 2**30)
+  return wire.pack(header, {name: change(array) for name, array in arrays.items()})
+
+
 def _same_bits(one, other):
   np.testing.assert_array_equal(np.asarray(one).view(np.uint8), np.asarray(other).view(np.uint8))
 
@@ -148,7 +154,10 @@ class SitesThatFailTest(sample_sites.TestCase):
     _same_bits(sites.fit(3, exchange).centroids, one.cluster_centers_)
 
   @parameterized.parameters(
-      lambda answer: answer[:-8], lambda answer: b"", lambda answer: None
+      lambda answer: answer[:-8], lambda answer: b"", lambda answer: None,
+      # Of another shape or type, which only what is masked has.
+      lambda answer: _with_arrays(answer, lambda words: words[:, :1]),
+      lambda answer: _with_arrays(answer, lambda words: words.astype(float)),
   )
   def test_an_answer_that_is_none_is_refused_by_name(self, change):
     sites = self.make()

@@ -108,11 +108,15 @@ class PooledClientsTest(parameterized.TestCase):
       _task(_clients(**changes))
 
   def test_the_fingerprint_depends_on_all_data(self):
+    clients = _clients()
+    pool = clients.train.pool
     changed = (
-        {}, {"ids": ("a", "c")}, {"groups": None}, {"train": _shares(_pool(), [0, 1, 2], [3, 5])},
-        {"test": _shares(_pool(), [5, 6], [7])}, {"validation": _shares(_pool(), [9], [])},
+        {}, {"ids": ("a", "c")}, {"groups": None}, {"train": _shares(pool, [0, 1, 2], [3, 5])},
+        {"test": _shares(pool, [5, 6], [7])}, {"validation": _shares(pool, [9], [])},
     )
-    prints = {_task(_clients(**changes)).fingerprint() for changes in changed}
+    prints = {
+        _task(dataclasses.replace(clients, **changes)).fingerprint() for changes in changed
+    }
     self.assertLen(prints, len(changed))
 
   def test_what_is_held_out_is_that_of_single_clients(self):

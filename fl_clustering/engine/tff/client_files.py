@@ -125,36 +125,33 @@ def write_examples(
   Returns:
     Files without a global test set.
   """
-  directory = os.path.abspath(directory)
-
-  def write(examples: Mapping[str, examples_lib.Examples], kind: str, what: str) -> tuple:
-    return tuple(
-        _write(
-            os.path.join(directory, f"client_{i:05d}.{kind}"), examples[client_id],
-            f"{what} rows of client {client_id!r}",
-        )
-        for i, client_id in enumerate(train)
-    )
-
-  return ClientFiles(tuple(train), write(train, "train", "training"), write(test, "test", "test"))
+  return _written(
+      (federated_task.ClientData(one, examples, test[one]) for one, examples in train.items()),
+      os.path.abspath(directory),
+  )
 
 
 def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
   """Writes the examples of a task as `write_examples` does, and its global test set."""
-  clients = task.all_clients
-  files = write_examples(
-      {client.client_id: client.train for client in clients},
-      {client.client_id: client.test for client in clients},
-      directory,
-  )
   directory = os.path.abspath(directory)
-  validation = {
-      i: _write(
-          os.path.join(directory, f"client_{i:05d}.validation"), client.validation,
-          f"validation rows of client {client.client_id!r}",
-      )
-      for i, client in enumerate(clients) if client.validation is not None
-  }
   return dataclasses.replace(
-      files, global_test=_global_test_files(directory, task.global_test), validation=validation
+      _written(task.all_clients, directory),
+      global_test=_global_test_files(directory, task.global_test),
   )
+
+
+def _written(clients: Iterable[federated_task.ClientData], directory: str) -> ClientFiles:
+  """Writes the examples of clients, of which one at a time is in memory."""
+  ids: list[str] = []
+  files: dict[str, dict[int, ExampleFile]] = {"train": {}, "test": {}, "validation": {}}
+  for place, client in enumerate(clients):
+    ids.append(client.client_id)
+    for part, written in files.items():
+      examples = getattr(client, part)
+      if examples is not None:
+        written[place] = _write(
+            os.path.join(directory, f"client_{place:05d}.{part}"), examples,
+            f"{'training' if part == 'train' else part} rows of client {client.client_id!r}",
+        )
+  train, test = (tuple(files[part].values()) for part in ("train", "test"))
+  return ClientFiles(tuple(ids), train, test, validation=files["validation"])
