@@ -5,8 +5,10 @@ workers have the project installed, and share the folders of the data and of the
 """
 
 from concurrent import futures
+import contextlib
 import dataclasses
 import functools
+import gc
 import importlib
 import os
 import pickle
@@ -73,12 +75,14 @@ def connected(cluster: str) -> Any:
     raise validate.error(
         "cluster", "be left out where the extra `cluster` is not installed", cluster
     ) from e
-  try:
+  client = None
+  with contextlib.suppress(OSError, ValueError, TypeError, RuntimeError):
     client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
-  except (OSError, ValueError, TypeError, RuntimeError) as e:
-    raise validate.error(
-        "cluster", "be the address of a Dask scheduler that answers", cluster
-    ) from e
+  if client is None:
+    # One that has not connected closes itself when it is collected, for which it takes a lock; if
+    # the next one, which has that lock, were the one to collect it, both would wait for ever.
+    gc.collect()
+    raise validate.error("cluster", "be the address of a Dask scheduler that answers", cluster)
   threads = client.nthreads().values()
   # TensorFlow Federated's context is that of a process.
   if max(threads, default=0) != 1:

@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import importlib.util
 import os
 import sys
@@ -114,10 +115,15 @@ class ClusterTest(absltest.TestCase):
     self.assertEqual(found["results"][0]["threads"], [1])
 
   def test_refuses_what_does_not_answer_and_workers_of_several_threads(self):
+    import distributed
+
     with mock.patch.object(cell_processes, "_SECONDS_TO_CONNECT", 1):
       for address in ("tcp://127.0.0.1:9", "pigeon://here"):
         with self.assertRaisesRegex(ValueError, f"^`cluster`.*{address}"):
           cell_processes.connected(address)
+        # One that is collected later may wait for itself.
+        clients = [one for one in gc.get_objects() if isinstance(one, distributed.Client)]
+        self.assertNotIn("connecting", [one.status for one in clients])
     for num_threads, num_workers in ((2, 1), (1, 0)):
       with self._cluster(num_threads, num_workers) as address:
         with self.assertRaisesRegex(ValueError, "^`cluster`.*have workers"):
