@@ -40,9 +40,8 @@ class NotebooksTest(parameterized.TestCase):
     self.enter_context(mock.patch.dict(os.environ, {"MPLCONFIGDIR": fonts}))
 
   @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
+  @nightly.only
   def test_gives_what_it_shows(self, name):
-    # By day, `own_docs_test` runs pages like these.
-    nightly.skip_by_day(self, name in ("first_run", "own_method"))
     path = notebooks.FOLDER / f"{name}.ipynb"
     shown = nbformat.read(path, as_version=4)
     self.assertLess(os.path.getsize(path), _MOST_BYTES)

@@ -73,7 +73,7 @@ class OwnDocsTest(parameterized.TestCase):
     self.assertEqual(set(_accuracies(found)), set(_accuracies(stated)))
     self.assertEqual(found.count("cluster: "), stated.count("cluster: "))
 
-  # A method of one's own is run by `study_test.py`, too.
+  @nightly.only
   def test_the_script_prints_the_names_that_the_page_says(self):
     found = _in_this_process(_small(_read("examples/own_model.py")))
     self._assert_same_names(found, _blocks("docs/own_model.md", "text")[0], 5)

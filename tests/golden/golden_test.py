@@ -12,11 +12,15 @@ from tests import nightly
 from tests.golden import tables
 
 
+# Each takes as long as several others together.
+_BY_NIGHT = ("first_run", "kmeans", "private_clusters")
+
+
 class GoldenTest(parameterized.TestCase):
 
   @parameterized.parameters(*tables.GOLDEN)
   def test_numbers(self, name):
-    nightly.skip_by_day(self, name == "first_run")  # It takes as long as all others together.
+    nightly.skip_by_day(self, name in _BY_NIGHT)
     golden = tables.GOLDEN[name]
     expected = pd.read_csv(os.path.join(tables.FOLDER, f"{name}.csv"))
     # Through text, as the expected ones.

@@ -51,6 +51,7 @@ def _of_the_engine(task, **settings):
   return accuracies, found
 
 
+@nightly.only
 class OneFileTest(absltest.TestCase):
 
   def test_the_engine_finds_the_same(self):
@@ -73,7 +74,6 @@ class OneFileTest(absltest.TestCase):
     for name, of_engine in _METHODS.items():
       np.testing.assert_allclose(found[name], expected[of_engine], atol=0.03, err_msg=name)
 
-  @nightly.only
   def test_the_table_of_the_first_run(self):
     task = registry.load_task(
         dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5, seed=0

@@ -14,6 +14,7 @@ from experiments.private import data
 from experiments.private import digits_embeddings
 from experiments.private import uci
 from fl_clustering.tasks import digits
+from tests import nightly
 
 
 class CenteredAndScaledTest(absltest.TestCase):
@@ -141,6 +142,7 @@ class UciTest(parameterized.TestCase):
 
 class DigitsEmbeddingsTest(absltest.TestCase):
 
+  @nightly.only
   def test_the_network_learns_and_only_the_seed_changes_it(self):
     whole = digits.load()
     few = dataclasses.replace(
