@@ -197,6 +197,8 @@ class OwnDataTest(_ProgramTest):
     ages, incomes = [-9.0, 0.0, np.nan, 50.0], [4e9, 3e5, 1e5, 1e5]
     far, near, lacking, middle = model.predict(pd.DataFrame({"age": ages, "income": incomes}))
     self.assertEqual((far, lacking), (near, middle))
+    with self.assertRaisesRegex(ValueError, "'age'"):
+      model.predict(pd.DataFrame({"age": ["old"], "income": [1e5]}))
     before = run_folder.files(self.out)
     in_process.run_main(report.main, f"--run={self.out}")
     self.assertIn("finished", _run(*flags, "--resume"))
