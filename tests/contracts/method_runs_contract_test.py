@@ -64,7 +64,7 @@ class OneClusterTest(parameterized.TestCase):
   @parameterized.parameters("digits", *own_tasks.TASKS)
   def test_is_fedavg_to_the_last_bit(self, name):
     # By day, `own_docs_test` runs a Keras model.
-    nightly.skip_by_day(self, name not in ("digits", "table_logistic"))
+    nightly.skip_by_day(self, name != "digits")
     task = small_task.small_task() if name == "digits" else own_tasks.TASKS[name]()
     recorder = run_recorder.Recorder()
     config = _config(task, **_ONE_CLUSTER, **_FEDAVG_ALONE, clients_per_round=4)
@@ -236,6 +236,7 @@ class PersonalRunsTest(parameterized.TestCase):
     np.testing.assert_array_equal(found.new_clients, expected.new_clients, name)
     self.assertEqual(found.cost, expected.cost, name)
 
+  @nightly.only
   def test_stopped_in_every_control_and_resumed_gives_the_same_bits(self):
     folder = self.create_tempdir().full_path
     for name in _PERSONAL:

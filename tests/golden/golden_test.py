@@ -13,7 +13,7 @@ from tests.golden import tables
 
 
 # Each takes as long as several others together.
-_BY_NIGHT = ("first_run", "kmeans", "private_clusters")
+_BY_NIGHT = ("first_run", "kmeans", "multi_view", "private_clusters")
 
 
 class GoldenTest(parameterized.TestCase):

@@ -14,6 +14,7 @@ from clustering_basics import file_format
 from fl_clustering import runtime
 from fl_clustering.runtime import worker_watch
 from fl_clustering.three_phase import checkpoint
+from tests import nightly
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.integration import three_phase_program as program
@@ -206,7 +207,7 @@ class DamagedFilesTest(_RunsTest):
       _run(interrupted, *_METHODS)
     self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
     for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
-      if not is_refused and damage != "halved":
+      if damage != "halved" and nightly.either(True, not is_refused):
         continue  # Each takes a run.
       with self.subTest(pattern, damage=damage):
         folder = os.path.join(self.create_tempdir().full_path, "run")

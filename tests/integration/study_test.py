@@ -63,8 +63,8 @@ def _write_data(name, seed=0):
 
 
 def setUpModule():
-  """Writes a small data set, and runs a study on it to the end."""
-  global _base, _flags, _uninterrupted
+  """Writes a small data set."""
+  global _base, _flags
   temporary = tempfile.TemporaryDirectory()
   unittest.addModuleCleanup(temporary.cleanup)
   _base = temporary.name
@@ -72,11 +72,18 @@ def setUpModule():
       "--dataset=idx", _write_data("data"), "--num_clients=4", "--pretrain_rounds=1",
       "--cluster_rounds=1", "--settings=iid,rotated", "--num_seeds=1", "--model=logistic",
   )
-  _uninterrupted = os.path.join(_base, "uninterrupted")
-  _run_here(_uninterrupted, "--jobs=1")
 
 
+@nightly.only  # By day, `golden_test` measures a study.
 class StudyTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    """Runs a study to the end."""
+    super().setUpClass()
+    global _uninterrupted
+    _uninterrupted = os.path.join(_base, "uninterrupted")
+    _run_here(_uninterrupted, "--jobs=1")
 
   def _assert_same(self, folder):
     for name in _TABLES:
@@ -135,7 +142,6 @@ class StudyTest(parameterized.TestCase):
     self.assertNotIn("report.html", os.listdir(folder))
     return process.returncode, stderr
 
-  @nightly.only
   def test_a_study_that_is_ended_again_and_again_gives_the_same_bits(self):
     folder = os.path.join(_base, "killed")
     self._end_when(folder, "checkpoints/*/kmeans.npz", "--jobs=2")
@@ -149,7 +155,6 @@ class StudyTest(parameterized.TestCase):
     self.assertNotRegex(stderr + more, "Traceback|Warning")
     self._assert_same(folder)
 
-  @nightly.only
   def test_a_cell_whose_process_is_killed_fails_and_is_tried_again(self):
     folder = os.path.join(_base, "lost")
     with run_folder.started(*_study(folder, "--jobs=1")) as process:
@@ -168,7 +173,6 @@ class StudyTest(parameterized.TestCase):
     self.assertNotIn("failures.csv", os.listdir(folder))
     self._assert_same(folder)
 
-  @nightly.only
   def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
     with open("examples/last_layer.py", encoding="utf-8") as file:
       script = file.read()
@@ -200,7 +204,6 @@ class StudyTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, "^`output_dir` .*same examples"):
       _run_here(folder, _write_data("other_data", seed=1), "--resume")
 
-  @nightly.only
   def test_clients_of_files(self):
     data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")
     os.mkdir(data)
@@ -222,6 +225,9 @@ class StudyTest(parameterized.TestCase):
     self.assertTrue(cells["accuracy"].between(0.5, 1).all())
     clients = finished_run.FinishedRun(folder).document["inputs"]["clients"]
     self.assertEqual(list(clients), list("abcd"))
+
+
+class SettingsTest(absltest.TestCase):
 
   def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
     jax = "--engine=jax", "--personal="

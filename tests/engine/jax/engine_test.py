@@ -67,6 +67,7 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.product(model=["logistic", "cnn_small"], num_models=[1, 3])
   def test_train(self, model, num_models):
+    nightly.skip_by_day(self, (model, num_models) == ("cnn_small", 1))
     task = _task(model)
     vectors, members = _vectors(task, num_models), _CLUSTERS[:num_models]
     ours, theirs = _of_jax(task, clients_per_block=4), _of_tff(task)
