@@ -227,7 +227,7 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(list(clients), list("abcd"))
 
 
-class SettingsTest(absltest.TestCase):
+class SettingsTest(parameterized.TestCase):
 
   def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
     jax = "--engine=jax", "--personal="

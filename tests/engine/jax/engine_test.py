@@ -24,6 +24,7 @@ from fl_clustering.methods import registry
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
 from tests import local_runtime
+from tests import nightly
 from tests import own_tasks
 from tests import small_task
 from tests.engine.tff import numpy_sgd
