@@ -29,7 +29,7 @@ _FOUND_BY = {
     "exact counts are divisors": "replay",
     "accuracy in examples": "sensitivity",
 }
-_FEW_CLIENTS = ("canary", "NaN", "no examples")
+_FEW_CLIENTS = ("canary", "huge", "NaN", "no examples")
 
 
 def setUpModule():
