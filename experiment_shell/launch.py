@@ -103,7 +103,8 @@ def _ending(error: BaseException) -> tuple[str, int]:
   """Returns the last line and the code after an error; raises it if nobody expects it."""
   if _came or isinstance(error, KeyboardInterrupt):
     code = 128 + (_came[0] if _came else signal.SIGINT)
-    return "interrupted: everything saved so far is kept.", code
+    how = "; --resume continues from there" if "resume" in flags.FLAGS else ""
+    return f"interrupted: everything saved so far is kept{how}.", code
   if _reader_is_gone(error):
     return "", _READER_GONE
   missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]

@@ -138,7 +138,7 @@ class SeedAndResumeTest(_RunsTest):
         ("cfl", 1, ("--resume",)), ("fedavg", 2, ("--resume",)),
     ):
       with program.interrupted_after(stage, round_num):
-        self._check_ended(_run(folder, *_METHODS, *resume), 130, "^interrupted")
+        self._check_ended(_run(folder, *_METHODS, *resume), 130, "^interrupted.*--resume")
       if stage == "kmeans":
         self._kill_in_phase_2(folder)
       self.assertNotIn("summary.json", os.listdir(folder))
