@@ -2,11 +2,12 @@
 
 It offers what methods need that train models of clusters, or of clients alone.  Where no random
 numbers are drawn, its results are those of the engine in `tff/` up to rounding.  Elsewhere they are
-as random, and the same again on the same device.
+as random, and the same again on the same device, unless the user sets `XLA_FLAGS`.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, Iterator, Sequence, TYPE_CHECKING
 
 import jax
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 # The same random numbers whether one device draws them or several.
 jax.config.update("jax_threefry_partitionable", True)
+# On a GPU, XLA otherwise takes the kernels that it finds the fastest when it compiles, and another
+# kernel rounds otherwise.
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
 
 _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
 
