@@ -63,11 +63,12 @@ class GainTest(parameterized.TestCase):
     self.assertAlmostEqual(found.low, 0.02 - half_width)
     self.assertAlmostEqual(found.high, 0.02 + half_width)
 
-  def test_more_comparisons_widen_the_interval(self):
+  def test_more_comparisons_widen_the_interval_and_hide_more(self):
     differences = np.array([0.1, 0.3, 0.2, 0.2])
     one, five = (gains.gain(differences, [0.5], [], number) for number in (1, 5))
     self.assertLess(five.low, one.low)
     self.assertGreater(five.high, one.high)
+    self.assertGreater(five.detectable, one.detectable)
 
   def test_one_client_and_equal_differences_do_not_say_how_much_they_vary(self):
     found = gains.gain(np.array([0.4]), [0.5, 0.6], [], 1)

@@ -113,6 +113,16 @@ class RoundsTest(parameterized.TestCase):
     after_splits = [step.inertia for step in result.history if len(step.centers) <= 8]
     self.assertEqual(result.inertia, min(after_splits[-stages[::-1].index("split"):]))
 
+  def test_a_swap_that_gains_is_followed_by_another(self):
+    # Of six clusters, a cycle swaps one.  Here the first one gains two percent, the next nothing.
+    history = _fit(_blobs(num_points=100, num_blobs=30, seed=8), 6).history
+    inertias = {stage: [step.inertia for step in history if step.stage == stage]
+                for stage in ("lloyd", "swap")}
+    ends = inertias["swap"][3::4]  # A cycle takes four rounds.
+    self.assertLess(ends[0], 0.99 * inertias["lloyd"][-1])
+    self.assertLen(ends, 2)
+    self.assertGreater(ends[1], ends[0])
+
   @parameterized.parameters(12, 15, 20)
   def test_stops_in_time(self, max_rounds):
     rows = _blobs(num_points=500, num_blobs=12)

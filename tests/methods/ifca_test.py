@@ -194,8 +194,10 @@ class RestartsTest(absltest.TestCase):
   def test_another_set_may_become_the_best(self):
     engine, one, state = self._start()
     engine.points.update({c: np.array([5, -1], np.float32) for c in engine.clients})
-    after, _ = one.next(state, _round(1))
+    after, losses = one.next(state, _round(1))
     self.assertEqual(letters.names(after.members), ("", "abcde"))
+    # The losses are those of the set that is shown, in which all had trained the first model.
+    self.assertEqual(letters.names(one.clients for one in losses), ("abcde", ""))
     np.testing.assert_array_equal(after.vectors[1], [5, -1])
 
 

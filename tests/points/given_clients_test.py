@@ -70,12 +70,13 @@ def _checked(given, has_views=False, is_private=False):
 class AlignedTest(parameterized.TestCase):
 
   def test_the_first_client_by_id_gives_the_order(self):
-    frame = pd.DataFrame(_ARRAY, columns=["a", "b"])
-    clients = given_clients.tables_of({2: frame[["b", "a"]], 1: frame})
+    # This order is not its own inverse.
+    frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=["a", "b", "c"])
+    clients = given_clients.tables_of({2: frame[["c", "a", "b"]], 1: frame})
     arrays, names = given_clients.aligned(clients)
-    self.assertEqual(names, [["a", "b"]])
+    self.assertEqual(names, [["a", "b", "c"]])
     for (array,) in arrays.by_id.values():
-      np.testing.assert_array_equal(array, _ARRAY)
+      np.testing.assert_array_equal(array, frame)
 
   def test_no_rows_need_no_names(self):
     clients = given_clients.tables_of([[], pd.DataFrame({"a": [1.0]}), np.zeros((0, 1))])

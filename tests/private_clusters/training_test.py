@@ -98,6 +98,14 @@ class FirstClipNormTest(parameterized.TestCase):
     self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[expected])
 
 
+class UnclippingNormTest(parameterized.TestCase):
+
+  @parameterized.parameters(([3, 3, 20], 20), ([5, len(training.NORM_BINS)], -1))
+  def test_is_twice_the_edge_above_the_largest_norm_or_the_last(self, places, expected):
+    counts = np.bincount(places, minlength=len(training.NORM_BINS) + 1)
+    self.assertEqual(training.unclipping_norm(counts), 2 * training.NORM_BINS[expected])
+
+
 class MessageNormTest(absltest.TestCase):
 
   def test_no_message_is_longer(self):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import os
 
 from absl.testing import absltest
@@ -43,6 +44,12 @@ class ClientsTest(parameterized.TestCase):
     self._write("south.csv", "x,y\n2,1\n")
     changed = [name for name, digest in clients.digests().items() if digest != before[name]]
     self.assertEqual(changed, ["south"])
+
+  def test_a_digest_is_of_the_whole_file(self):
+    content = bytes(2**21) + b"x"
+    self._write("large", content)
+    found = clients_lib.digests({"one": os.path.join(self.folder, "large")})
+    self.assertEqual(found, {"one": hashlib.sha256(content).hexdigest()})
 
   def test_a_column_for_the_client(self):
     schema = schema_lib.strict(("x", "who"), client="who")

@@ -8,6 +8,7 @@ from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import heads
+from fl_clustering.tasks import federated_task
 from tests import letters
 from tests import local_runtime
 from tests import small_task
@@ -87,10 +88,15 @@ class EngineTest(absltest.TestCase):
     np.testing.assert_array_less(after, before - 0.1)
 
   def test_outputs_that_are_not_finite_are_no_results(self):
-    engine_ = _engine()
+    a, *others = _TASK.clients
+    blank = dataclasses.replace(a.test, features=np.zeros_like(a.test.features))
+    engine_ = _engine(dataclasses.replace(_TASK, clients=federated_task.PooledClients.of(
+        [dataclasses.replace(a, test=blank), *others]
+    )))
     (good,) = _vectors(1)
-    vectors = np.stack([good, np.full_like(good, 3e38)])  # Finite, unlike their sums.
-    members = letters.clusters("abcde", "b")
+    # Finite, unlike their sums; of a blank image's, the bias is left.
+    vectors = np.stack([good, np.full_like(good, 3e38)])
+    members = letters.clusters("abcde", "ab")
     of_test = "test rows of client 'b'"
     engine_.confusions(vectors, members[:1])
     with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):

@@ -12,7 +12,6 @@ from clustering_basics import file_format
 from experiment_shell import tidy_experiment
 from experiments.three_phase import data
 from experiments.three_phase import flags
-from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import registry
@@ -112,10 +111,11 @@ class DescriptionTest(parameterized.TestCase):
     self.assertEqual(common[-2:], ["local", "ditto"])
 
   @parameterized.parameters(
-      (["tff", "jax"], "tff"), (["tff"], "tff"), (["jax"], "jax"), ([], "tff"),
+      (["tensorflow_federated", "jax"], "tff"), (["tensorflow_federated"], "tff"),
+      (["tensorflow", "jax"], "jax"), (["tensorflow"], "tff"),
   )
   def test_the_engine_is_one_that_is_installed(self, installed, engine):
-    with mock.patch.object(engines, "is_installed", installed.__contains__):
+    with mock.patch.object(importlib.util, "find_spec", dict.fromkeys(installed, "it").get):
       self.assertEqual(data.with_engine({"seed": 1}), {"seed": 1, "engine": engine})
       self.assertEqual(data.with_engine({"engine": "tff"})["engine"], "tff")
       if "jax" not in installed:
