@@ -38,7 +38,7 @@ class ParticipationTest(absltest.TestCase):
     for round_num in range(1, 21):
       for position in participation.participants(5, 10, 3, round_num):
         counts[position] += 1
-    self.assertEqual(participation.most_rounds_of_a_client(5, 10, 3, 20), counts.max())
+      self.assertEqual(participation.most_rounds_of_a_client(5, 10, 3, round_num), counts.max())
     self.assertGreater(counts.max(), counts.min())
     for everyone in (None, 10):
       self.assertEqual(participation.most_rounds_of_a_client(5, 10, everyone, 20), 20)

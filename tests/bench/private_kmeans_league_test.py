@@ -56,11 +56,12 @@ class AreasTest(absltest.TestCase):
         [0.3070, 0.0974, 0.2894],
     )
 
-  def test_epsilon_and_delta_of_every_run(self):
-    asked = []
+  def test_epsilon_delta_and_seed_of_every_run(self):
+    asked, seeds = [], set()
 
     def method(dataset, k, epsilon, delta, seed):
       asked.append((epsilon, seed is None))
+      seeds.add(seed)
       self.assertEqual((k, delta), (3, 150**-1.1))
       return league.methods_lib.Found(dataset.points[:k])
 
@@ -71,6 +72,8 @@ class AreasTest(absltest.TestCase):
     distances = np.linalg.norm(iris.points[:, np.newaxis] - iris.points[:3], axis=2).min(axis=1)
     for loss in (*ours.values(), *other.values()):
       self.assertAlmostEqual(loss, (distances**2).mean())
+    list(league.losses(iris, "sklearn", method, 1, 0))
+    self.assertLen(seeds, 3)  # None, and one of each run.
 
 
 class DataTest(absltest.TestCase):

@@ -121,6 +121,21 @@ class ReferenceTest(absltest.TestCase):
     (line,) = [line for line in table if line.startswith("| K-means |")]
     self.assertIn(f"| **{mean:+.1f} ({low:+.1f} to {high:+.1f})** |", line)
     self.assertIn(f"| {count} of {count} |", line)
+    # Ten folds of one seed, in which others train on what one tests on.
+    with open("docs/study_ten_folds.csv", encoding="utf-8") as file:
+      rows = [*csv.DictReader(file)]
+    kmeans, fedavg = (
+        [float(row["accuracy"]) for row in rows if row["method"] == method]
+        for method in ("kmeans", "fedavg")
+    )
+    differences = 100 * np.subtract(kmeans, fedavg)
+    # Five methods and controls are compared with FedAvg, and four more with fine-tuning.
+    half = stats.t.ppf(1 - 0.05 / (2 * (5 + 4)), 10 - 1) * np.std(differences, ddof=1)
+    half *= (1 / 10 + 1 / (10 - 1)) ** 0.5
+    mean = differences.mean()
+    self.assertIn(
+        f"{mean:+.1f} ({mean - half:+.1f} to {mean + half:+.1f})", text.split("ten_folds\n")[1]
+    )
     # It is what others are compared with, and no comparison is counted for it.
     matched = re.findall(r"^\| FedAvg matched \| [^|]+ \|(.*?)\|(.*?)\|", text, re.M)
     self.assertNotEmpty(matched)

@@ -1,5 +1,6 @@
 import itertools
 import math
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -119,6 +120,24 @@ class PrivateCentersTest(parameterized.TestCase):
     np.testing.assert_allclose(thousands, 1000 * ones, rtol=1e-6)
     other, _ = _private_centers(points, 4, 1.0, seed=7)
     self.assertGreater(abs(ones - other).max(), 1e-3)
+
+
+class SplitStageTest(parameterized.TestCase):
+
+  @parameterized.parameters((19, 1), (21, 2))
+  def test_splits_what_stands_out_of_the_noise_of_the_next_step(self, count, num_centers):
+    def statistics(centers, clip_radius, mu, **unused):
+      # At a mu of 1, the noise on a sum is 10 clip radii.  The next clip radius is a tenth.
+      counts = np.full(len(centers), float(count))
+      return cluster_statistics.ClusterStatistics(
+          np.zeros_like(centers), counts, counts * (0.1 / refine._CLIP_FACTOR)**2,
+          residual_sum_std=10 * clip_radius / mu, count_std=1.0,
+      )
+
+    sums = mock.Mock(dim=4, radius=1.0, private_cluster_statistics=statistics)
+    # On the mean of n points, the next noise is 10 / 2 * sqrt(4) / n clip radii; half of one at 20.
+    centers, *_ = refine._split_stage(sums, (1.0, 2.0), 2, np.random.default_rng(0))
+    self.assertLen(centers, num_centers)
 
 
 class MovedTest(absltest.TestCase):

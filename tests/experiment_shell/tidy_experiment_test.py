@@ -39,11 +39,11 @@ _FAULTS = {}
 _MEASURED = []
 
 
-def _load(config, stack, source="here"):
+def _load(config, stack, source="here", **more):
   del config
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
-      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3)}},
+      data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3), **more}},
       about={"rows": {"wide": 2, "long": None}}, skipped={"b": "<none>"}, warnings=("<few>",),
       lines=("data: two",),
   )
@@ -251,7 +251,7 @@ class TidyExperimentTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({"config": _Config(rate=1.0)}, "`rate`"), ({"source": "there"}, "`output_dir`.*source"),
-      ({"overwrite": True}, "`resume`"),
+      ({"further": 1}, "`output_dir`.*further"), ({"overwrite": True}, "`resume`"),
   )
   def test_a_resumed_run_must_be_the_same(self, changes, message):
     self._stop("007 1")

@@ -60,6 +60,9 @@ class TopUpTest(parameterized.TestCase):
       ("of_who_has_most", ([7], [5, 0, 1, 2, 3, 4, 6], [8, 9]), ([7, 6], None, [8, 9])),
       # The only other holders of label 2 have no more than they need.
       ("nobody_has_less", ([8], [9, 0], [1, 2, 3, 4, 5, 6, 7]), (None, [9, 0], None)),
+      # Who has the most of label 0 gives one, and then has no more than it needs.
+      ("nobody_gives_too_often", ([0], [1], [8, 2, 3], [4, 5, 6, 7, 9]),
+       ([0, 3], [1, 4], [8, 2], [5, 6, 7, 9])),
   )
   def test_gives(self, shares, expected):
     for seed in range(5):

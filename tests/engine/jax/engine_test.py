@@ -212,6 +212,20 @@ class OwnNumbersTest(parameterized.TestCase):
     _, (losses,) = engine.train(vectors, [_EVERYONE], participation.Round(1, _EVERYONE, 3))
     np.testing.assert_allclose(losses.values, engine.losses(vectors, _EVERYONE)[0], atol=1e-6)
 
+  def test_every_pass_draws_its_own_dropout(self):
+    task, vectors = own_tasks.table_task(), np.zeros((1, 21), np.float32)
+    model = dataclasses.replace(
+        task.model, uses_dropout=True, layers=(("dropout", 0.95), *task.model.layers)
+    )
+    engine = _of_jax(dataclasses.replace(task, model=model))
+    found, _ = engine.train_each(
+        vectors, letters.clients("a"), participation.Round(1, _EVERYONE, 50)
+    )
+    # Nothing is learnt of a column that is dropped from all rows: of 12, each is in .95^12 = 54% of
+    # the draws.
+    kernel = found[0, :18].reshape(6, 3)
+    self.assertTrue(kernel.any(axis=1).all())
+
   def test_numbers_do_not_depend_on_company_or_blocks(self):
     task = _task("mlp")
     vectors = _vectors(task)

@@ -134,6 +134,23 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(repetitions["K-means"].to_dict(), {"groups found": 2, "not scored": 1})
     self.assertEqual(repetitions["IFCA"].to_dict(), {"groups found": 2, "not found": 1})
 
+  def test_curves_are_means_over_who_did_not_fail_of_rounds_that_all_have(self):
+    study = sample_study.config(("iid",), num_seeds=3)
+    tables = sample_study.tables(study, lambda setting, seed, fold: (
+        {"fedavg": 0.5} if seed == 1 else {"fedavg": 0.5, "kmeans": 0.6}
+    ))
+    rounds = tables["rounds"]
+    is_lost = (rounds["method"] == "kmeans") & (rounds["seed"] == 2) & (rounds["round"] == 2)
+    tables["rounds"] = rounds[~is_lost]
+
+    curves = summary.summarise(tables, sample_study.document(study))["accuracy_by_cost"]
+
+    by_bytes = curves[curves["panel"] == "iid: bytes"].set_index(["method", "round"])["mean"]
+    # The accuracies are round (seed + 1) / 10.
+    self.assertEqual(by_bytes.round(9).to_dict(), {
+        ("kmeans", 1): 0.2, ("fedavg", 1): 0.2, ("fedavg", 2): 0.4,
+    })
+
   @parameterized.named_parameters(
       ("both", 0.6, "both", "rotated, iid", "rotated"),
       ("fedavg", 0.9, "fedavg", "rotated, iid", ""),

@@ -1,5 +1,6 @@
 """What is released follows from the noisy answers and public numbers, and from nothing else."""
 
+import dataclasses
 import os
 import re
 
@@ -13,6 +14,7 @@ from fl_clustering import runtime
 from fl_clustering.engine.tff import client_files
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.private_clusters import training
 from fl_clustering.tasks import own_clients
 from tests.experiment_shell import run_folder
 from tests.experiments.private_training import sample_runs
@@ -62,6 +64,22 @@ class ReleasedTest(absltest.TestCase):
       self.assertNotIn(b"secret_", content, name)
     with self.assertRaisesRegex(ValueError, "^`trained` must have secure noise"):
       self._released(_task(1, "secret"), None, noise_seed=1)
+
+
+  def test_rounds_have_the_sizes_after_and_the_clip_norm_in_them(self):
+    start = training.State.first(np.zeros(3), 2, 20, clip_norm=4.0)
+    first, second = (
+        dataclasses.replace(
+            start, sizes=np.array([3.0, size]), clip_norm=norm, round_num=number, revived=revived
+        ) for number, size, norm, revived in ((1, 5.0, 7.0, start.revived), (2, 6.0, 8.0, 1))
+    )
+
+    rows = released.round_rows([start, first, second])
+
+    self.assertEqual([(row["round"], row["line"], row["value"]) for row in rows], [
+        (1, "cluster 0", 3.0), (1, "cluster 1", 5.0), (1, "clip norm", 4.0),
+        (2, "cluster 0", 3.0), (2, "cluster 1", 6.0), (2, "revival", 0.0), (2, "clip norm", 7.0),
+    ])
 
 
 class ReleasedPageTest(parameterized.TestCase):
