@@ -182,6 +182,11 @@ class _Layout(NamedTuple):
   is_upright: bool
 
 
+def _number_text(number: float) -> str:
+  """Returns a number of three digits, or all before the point, such as `1,105`."""
+  return f"{number:,.0f}" if 1e3 <= abs(number) < 1e6 else f"{number:.3g}"
+
+
 def _layout(found: pd.DataFrame) -> _Layout:
   means, deviations, counts = _by_cluster(found)
   scores = means.copy()
@@ -190,7 +195,7 @@ def _layout(found: pd.DataFrame) -> _Layout:
   scores, means = (one[clusters].iloc[:_MOST_FEATURES] for one in (scores, means))
   scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in scores.index]
   sizes = [f"{count:,}" for count in counts[clusters]]
-  numbers = [[f"{mean:.3g}" for mean in row] for row in means.to_numpy()]
+  numbers = [[_number_text(mean) for mean in row] for row in means.to_numpy()]
   longest = max(len(text) for row in numbers for text in row)
   room = figure_style.WIDTH - _CHARACTER * max(map(len, scores.index))
   is_upright = len(sizes) * _CHARACTER * max(longest, *map(len, sizes)) > room

@@ -178,11 +178,12 @@ def curves(
 
 
 def _learning_curves(found: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
+  # Nobody has trained a model in round 0, whose accuracy would make all others look alike.
   start = settings["pretrain_rounds"]
   panels = (
-      ("mean over the clients, both phases", "clients_accuracy_mean", 0),
+      ("mean over the clients, both phases", "clients_accuracy_mean", 1),
       ("mean over the clients, phase 2 enlarged", "clients_accuracy_mean", start),
-      ("10th percentile of the clients, both phases", "clients_accuracy_p10", 0),
+      ("10th percentile of the clients, both phases", "clients_accuracy_p10", 1),
   )
   return pd.concat(
       found[found["round"] >= first].assign(
@@ -193,6 +194,7 @@ def _learning_curves(found: pd.DataFrame, settings: Mapping[str, Any]) -> pd.Dat
 
 
 def _accuracy_by_cost(found: pd.DataFrame) -> pd.DataFrame:
+  found = found[found["round"] > 0]
   return pd.concat(
       found.assign(panel=panel, cost=found[cost], mean=found["clients_accuracy_mean"])[
           ["panel", "method", "cost", "mean"]

@@ -74,6 +74,12 @@ class ClusterProfilesTest(absltest.TestCase):
     values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
     return _draw(values)
 
+  def test_means_have_three_digits_or_all_before_the_point(self):
+    means = (1104.6, 0.12345, -99_999.5, 2e-7)
+    figure = _draw([(k, 1, "a", mean, 1.0, 0.5) for k, mean in enumerate(means)])
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    self.assertEqual(texts, ["1,105", "0.123", "-100,000", "2e-07"])
+
   def test_texts_do_not_overlap(self):
     for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
       figure = self._figure(num_clusters, count, "a feature with a name that is too long for it")

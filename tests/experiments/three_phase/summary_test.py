@@ -95,6 +95,12 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(own["steps"].iloc[-1], steps)
     self.assertTrue(own["steps"].is_monotonic_increasing)
 
+  def test_no_figure_shows_a_model_that_nobody_trained(self):
+    frames = _usual()
+    self.assertEqual(frames["learning_curves"]["round"].min(), 1)
+    costs = frames["accuracy_by_cost"].groupby("panel")["cost"].min()
+    self.assertGreater(costs.filter(like="steps").item(), 0)
+
   def test_distances_are_of_every_two_clients_and_symmetric(self):
     frame = _usual()["distance_matrix"]
     self.assertEqual(
