@@ -74,6 +74,7 @@ def _draw_learning_curves(frame: pd.DataFrame, axes: Axes) -> None:
 def _draw_accuracy_by_cost(frame: pd.DataFrame, axes: Axes) -> None:
   _lines(frame, axes, "cost")
   axes.set_xlim(left=0)
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(6))  # Texts such as `17.5 k` need room.
   axes.xaxis.set_major_formatter(ticker.EngFormatter())
 
 
