@@ -32,7 +32,7 @@ _REPETITIONS: dict[str, method_looks.Look] = {
     summary.GROUPS_MISSED: {
         "color": _COLORS["vermilion"], "marker": "o", "markerfacecolor": "none"
     },
-    summary.NOT_SCORED: {"color": figure_style.QUIET, "marker": "|"},
+    summary.NOT_SCORED: {"color": figure_style.QUIET, "marker": "|", "markeredgewidth": 2},
 }
 
 
@@ -69,6 +69,8 @@ def _draw_repetitions(frame: pd.DataFrame, axes: Axes) -> None:
   axes.axvline(0, color=figure_style.QUIET, linewidth=1)
   for groups, look in _REPETITIONS.items():
     own = frame[frame["groups"] == groups]
+    if own.empty:
+      continue
     table = own.assign(row=own["method"].astype(str), mean=own["gain"])
     figure_shapes.dots(axes, rows, table, label=groups, markersize=4.5, alpha=0.75, **look)
   figure_shapes.set_rows(axes, rows)
@@ -90,7 +92,7 @@ def _draw_costs(frame: pd.DataFrame, axes: Axes) -> None:
       for name, look in method_looks.line_looks(list(frame["method"].unique())).items()
   }
   figure_shapes.lines(axes, frame, "cost", "method", looks)
-  axes.set_xlim(left=0)
+  axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.
   axes.xaxis.set_major_locator(ticker.MaxNLocator(3))
   axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
   axes.grid(True)

@@ -175,6 +175,7 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
   means = found.groupby(keys).mean()
   counts = found.groupby(keys).size()
   means = means[counts == counts.groupby(["setting", "method"]).transform("max")].reset_index()
+  means = means[means["client_steps"] > 0]  # Nobody has trained the other models.
   return pd.concat([
       own.assign(panel=f"{setting}: {title}", mean=own["accuracy"], cost=own[cost])
       for setting, own in _in_order(means, config).groupby("setting", sort=False)

@@ -72,7 +72,8 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
   figure_shapes.heat_map(
       axes, percent, (0, 100), "Blues", texts if fit else None, dark=0.55, fontsize=7
   )
-  axes.set_xticks([])
+  if not fit:
+    axes.set_xticks([])
   # Panels beside each other are of the same classes.
   place = axes.get_subplotspec()
   if len(classes) > _MOST_NAMED or (place and not place.is_first_col()):

@@ -73,7 +73,7 @@ def _draw_learning_curves(frame: pd.DataFrame, axes: Axes) -> None:
 
 def _draw_accuracy_by_cost(frame: pd.DataFrame, axes: Axes) -> None:
   _lines(frame, axes, "cost")
-  axes.set_xlim(left=0)
+  axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.
   axes.xaxis.set_major_locator(ticker.MaxNLocator(6))  # Texts such as `17.5 k` need room.
   axes.xaxis.set_major_formatter(ticker.EngFormatter())
 
@@ -182,7 +182,7 @@ FIGURES = (
         "widths, so that equal ones show. Where a method that builds on phase 1 begins, its "
         "clients get the models that they start phase 2 with, such as the mean of their cluster's "
         "own weights in place of the global model: so the lines jump there. A method that doesn't "
-        "build on phase 1 starts at round 0. FedAvg matched, if it is there, may go on beyond the "
+        "build on phase 1 starts at round 1. FedAvg matched, if it is there, may go on beyond the "
         "right edge.",
         _draw_learning_curves, panels="panel", columns=1, height=2.1,
     ),
