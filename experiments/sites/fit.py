@@ -260,15 +260,24 @@ EXPERIMENT = tidy_experiment.Experiment(
             "left", "What left each site",
             "Answers to the operator's questions, as masked sums: each is uniformly random to "
             "whoever has not all sites' answers. The largest of the sites is counted.",
-            form="{:.6g}", printed=True,
+            columns={
+                "what": "{}", "times": "{}", "bytes from a site": "{:,.0f}", "seconds": "{:.2f}",
+            },
+            printed=True,
         ),
         tidy_experiment.Table("centroids", "Centroids", "In the data's units.", form="{:.5g}"),
-        tidy_experiment.Table("scores", "Scores", "Over all rows of all sites.", form="{:.6g}"),
+        tidy_experiment.Table(
+            "scores", "Scores",
+            "Over all rows of all sites. Epsilon is this fit's, at the federation's delta, and mu "
+            "the same budget as Gaussian differential privacy counts it.",
+            form="{:.6g}",
+        ),
     ),
     figures=(),
     reading=(
         "All that the operator learned is sums over all sites, one for every question: counts, "
-        "sums of rows and of their squared distances, by cluster. What is not covered: the sizes "
+        "sums of rows and of their squared distances, by cluster; with the sites' noise in them, "
+        "unless the headline says EXACT. What is not covered: the sizes "
         "and times of messages, the number of rounds, and the names of columns.",
     ),
     tidy={
