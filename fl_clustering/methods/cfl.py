@@ -20,9 +20,9 @@ Where this differs from the paper, or the paper leaves a choice:
     half, less that of two in different halves.  On the digits and on MNIST, with 16, 32 or 80 steps
     in a round, it is .16 to .55 where clients differ in rotation, labelings or looks, or have two
     labels each.  It is at most .11 where they differ in the shares of their labels
-    (Dirichlet(0.5)), in their number of images or in nothing.  Where they differ in rotation or
-    labelings and in shares, as in the preset `rotated_groups`, it is .12 to .27 between groups and
-    up to .21 within one, so that CFL misses groups or cuts them.
+    (Dirichlet(0.5)), in their number of images or in nothing.  Where they differ in groups and in
+    shares, as in the preset `rotated_groups`, it is .12 to .18 between rotations, .27 to .42
+    between labelings, and up to .21 within a labeling, so that CFL misses groups or cuts them.
 *   The halves are those of complete linkage, as in the authors' program
     (https://github.com/felisat/clustered-federated-learning).  The paper describes the cut
     with the least similarity between the halves, which is single linkage: it likes to cut
