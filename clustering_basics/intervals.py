@@ -21,6 +21,7 @@ References:
   Comparing Learning Algorithms. PAKDD 2004, section 3 (the same for repeated k folds).
 """
 
+import collections
 import math
 import statistics
 from typing import Iterable, Sequence
@@ -31,7 +32,7 @@ LEVEL = 0.95
 LEAST_COUNT = 3
 # How probable it is that a difference is told from chance that is said to be detectable.
 _POWER = 0.8
-BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+VERDICTS = BETTER, UNCLEAR, WORSE = "better", "unclear", "worse"
 
 # Equal values come out this close to each other, relative to the largest that they come from.
 _ROUNDING = 1e-12
@@ -124,3 +125,9 @@ def of_pairs(
 def verdict(low: float, high: float) -> str:
   """Returns what the interval of a gain says: whether it leaves out zero, and on which side."""
   return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+
+
+def counts(verdicts: Iterable[str]) -> dict[str, int]:
+  """Returns how many gains have each verdict."""
+  found = collections.Counter(verdicts)
+  return {one: found[one] for one in VERDICTS}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
   from matplotlib.axes import Axes
   import pandas as pd
 
-LOSS, TRUE_LOSS = "loss/point", "of true clusters"
+LOSS, TRUE_LOSS = "loss/point", "loss of true clusters"
 # Where markers coincide, later ones are on top.
 QUALITIES = ("accuracy", "true non-matches", "false matches")
 # From a panel to the columns that it shows.

@@ -26,7 +26,7 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
     "worse to better", [_COLORS["vermilion"], "#ffffff", _COLORS["green"]]
 )
 _LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
-_DARK, _INK = 0.7, "#1c1e21"
+_DARK, _INK, _UNCLEAR_INK = 0.7, "#1c1e21", "#5b6167"
 _REPETITIONS: dict[str, method_looks.Look] = {
     summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
     summary.GROUPS_MISSED: {
@@ -52,7 +52,7 @@ def _draw_gains(frame: pd.DataFrame, axes: Axes) -> None:
     axes.text(
         settings.index(setting), methods.index(method), f"{gain:+.1f}", ha="center", va="center",
         fontsize=8, fontweight="bold" if is_clear else "normal",
-        color=figure_style.QUIET if not is_clear else
+        color=_UNCLEAR_INK if not is_clear else
         "white" if abs(gain) > _DARK * limit else _INK,
     )
   axes.set_xticks(axes.get_xticks(), settings, rotation=40, ha="right", rotation_mode="anchor")

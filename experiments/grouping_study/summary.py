@@ -190,7 +190,10 @@ def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
   both = [setting for setting in over_fedavg if setting in over_finetuned]
   verdict = "both" if both else "fedavg" if len(over_fedavg) else "none"
-  row = {"verdict": verdict, "settings": ", ".join(over_fedavg), "both": ", ".join(both)}
+  row = {
+      "verdict": verdict, "settings": ", ".join(over_fedavg), "both": ", ".join(both),
+      "repetitions": judged["repetitions"].max(),
+  }
   return pd.DataFrame([row] if len(own) else [])
 
 
@@ -240,7 +243,7 @@ HEADLINES = {
     "fedavg": "Grouping the clients beats training everyone together (FedAvg of equal work) in: "
     "{settings}. In no such setting can it be told to beat fine-tuning at every client.",
     "none": "In no setting can a gain of grouping the clients over training everyone together "
-    "(FedAvg of equal work) be told from chance.",
+    "(FedAvg of equal work) be told from chance; repetitions: {repetitions}.",
 }
 
 _GAIN = {"method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}"}

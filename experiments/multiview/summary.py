@@ -116,10 +116,7 @@ def _gains(rows: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:
 def _headline(gains: pd.DataFrame) -> pd.DataFrame:
   if not len(gains):
     return gains
-  counts = {one: int((gains["verdict"] == one).sum()) for one in _VERDICTS}
-  more = counts[intervals.BETTER] - counts[intervals.WORSE]
-  row = {"verdict": intervals.verdict(more, more), "cases": len(gains)}
-  return pd.DataFrame([{**row, "higher": int((gains["gain"] > 0).sum()), **counts}])
+  return pd.DataFrame([{"verdict": "", "cases": len(gains), **intervals.counts(gains["verdict"])}])
 
 
 def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
@@ -150,17 +147,14 @@ def _weights(weights: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
-  """Returns how far each objective is above the last, as a share of it.
+  """Returns how far each objective is above the last, as a share of it, while it is.
 
   That of regret weights rises when the weights become less equal.
   """
   rows = rounds[rounds["method"].isin(_DRAWN)]
-  last = rows.groupby(["dataset", "partition", "method", "seed"])["value"].transform("last")
-  rows = rows.assign(
-      panel=rows["dataset"] + "\n" + rows["partition"], excess=rows["value"] / last - 1,
-      method=rows["method"].map(_DRAWN),
-  )
-  return rows[["panel", "method", "seed", "round", "excess"]]
+  last = rows.groupby(["dataset", "method", "seed"])["value"].transform("last")
+  rows = rows.assign(excess=rows["value"] / last - 1, method=rows["method"].map(_DRAWN))
+  return rows.loc[rows["excess"] > 0, ["dataset", "method", "seed", "round", "excess"]]
 
 
 def _matched(counts: pd.DataFrame) -> pd.DataFrame:
@@ -212,25 +206,16 @@ def summarise(
           {"dataset": name, **one, "views": ", ".join(one["views"])}
           for name, one in datasets.items()
       ]),
-      "objectives": _objectives(rounds),
+      "objectives": _objectives(_at_last(rounds, partitions)),
       "weights": _weights(_at_last(weights, partitions), results),
       "confusion": _confusion(_at_last(points, partitions), datasets),
       **fitted_rows.frames(tidy),
   }
 
 
-_VERDICTS = (intervals.BETTER, intervals.UNCLEAR, intervals.WORSE)
-_COUNTS = (
-    "its mean ARI is higher in {higher} of {cases} comparisons, beyond chance in {better}, and "
-    "lower beyond chance in {worse}."
-)
 HEADLINES = {
-    intervals.BETTER: "Federated multi-view k-means with equal weights finds the known classes "
-    f"better than what it is compared with: {_COUNTS}",
-    intervals.UNCLEAR: "Federated multi-view k-means with equal weights can't be told from what it "
-    f"is compared with: {_COUNTS}",
-    intervals.WORSE: "Federated multi-view k-means with equal weights finds the known classes "
-    f"worse than what it is compared with: {_COUNTS}",
+    "": "Federated multi-view k-means with equal weights finds the known classes better than other "
+    "methods in {better} of {cases} comparisons, and worse in {worse}; unclear: {unclear}.",
 }
 
 TABLES = (

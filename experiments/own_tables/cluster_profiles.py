@@ -220,7 +220,11 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
       axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
   )
   axes.set_xticks(range(len(labels)), labels, rotation=rotation)
-  axes.set_xlabel("cluster, and its number of rows")
+  num_clusters = table["cluster"].nunique()
+  axes.set_xlabel(
+      "cluster, and its number of rows" if num_clusters <= _MOST_CLUSTERS else
+      f"cluster (the first {_MOST_CLUSTERS} of {num_clusters}), and its number of rows"
+  )
   axes.figure.colorbar(
       image, ax=axes, location="bottom", aspect=40, pad=0.02, ticks=ticker.MaxNLocator(5),
       label="standard deviations\nfrom the mean of all rows",

@@ -80,22 +80,19 @@ def _opponents(comparisons: pd.DataFrame) -> pd.DataFrame:
   """Returns how our method did against each other one, on known and on new data."""
   counted = comparisons.assign(**{
       "smaller mean": comparisons["gain"] > 0,
-      **{one: comparisons["verdict"] == one for one in _VERDICTS},
+      **{one: comparisons["verdict"] == one for one in intervals.VERDICTS},
   })
   return counted.groupby(["method", "data"], sort=False).agg(**{
       "cases": ("gain", "size"), "smaller mean": ("smaller mean", "sum"),
-      **{one: (one, "sum") for one in _VERDICTS},
+      **{one: (one, "sum") for one in intervals.VERDICTS},
       "median gain": ("gain", "median"),
   }).reset_index()
 
 
 def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
   central = comparisons[~comparisons["method"].isin(methods.FEDERATED)]
-  counts = {one: int((central["verdict"] == one).sum()) for one in _VERDICTS}
-  better, worse = counts[intervals.BETTER], counts[intervals.WORSE]
-  verdict = intervals.verdict(better - worse, better - worse)
-  row = {"verdict": verdict, "cases": len(central), "smaller": int((central["gain"] > 0).sum())}
-  return pd.DataFrame([{**row, **counts}] if len(central) else [])
+  row = {"verdict": "", "cases": len(central), **intervals.counts(central["verdict"])}
+  return pd.DataFrame([row] if len(central) else [])
 
 
 def _over(
@@ -197,18 +194,9 @@ def summarise(
   return frames
 
 
-_VERDICTS = (intervals.BETTER, intervals.UNCLEAR, intervals.WORSE)
-
 HEADLINES = {
-    intervals.BETTER: "Split and refine loses less than the other central private methods: its "
-    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
-    "larger beyond chance in {worse}.",
-    intervals.UNCLEAR: "Split and refine can't be told from the other central private methods: its "
-    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
-    "larger beyond chance in {worse}.",
-    intervals.WORSE: "Split and refine loses more than the other central private methods: its "
-    "mean loss is smaller in {smaller} of {cases} comparisons, beyond chance in {better}, and "
-    "larger beyond chance in {worse}.",
+    "": "Split and refine loses less than other central private methods in {better} of {cases} "
+    "comparisons, and more in {worse}; unclear: {unclear}.",
 }
 
 _LOSS = "{:#.3g}"

@@ -7,6 +7,7 @@ its noise can be drawn again.  It writes nothing that is called released.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import tempfile
 from typing import Any
@@ -52,7 +53,7 @@ def cells(config: config_lib.PrivateClustersConfig, load: Any = None) -> list[di
       {"method": method, "epsilon": epsilon, "seed": config.seed + number}
       for number in range(config.num_seeds)
       for method in (*of_clusters, summary.DP_FEDAVG, summary.FEDAVG)
-      for epsilon in ((math.inf,) if method in _NOT_PRIVATE else config.epsilon)
+      for epsilon in ((math.inf,) if method in _NOT_PRIVATE else sorted(config.epsilon))
   ]
 
 
@@ -136,6 +137,11 @@ def _measure(
   }
 
 
+_ROUNDS = dataclasses.replace(
+    figures.ROUNDS, title=f"NOT private, as seeded: {figures.ROUNDS.title}",
+    caption=f"{summary.FIRST} {figures.ROUNDS.caption}",
+)
+
 EXPERIMENT = tidy_experiment.Experiment(
     name="private_clusters_simulation",
     title="NOT private: a simulation of private clusters",
@@ -146,7 +152,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     summarise=summary.summarise,
     headlines=summary.HEADLINES,
     tables=summary.TABLES,
-    figures=(figures.SCORES, figures.ROUNDS),
+    figures=(figures.SCORES, _ROUNDS),
     reading=summary.READING,
     tidy={
         tidy_experiment.RESULTS: {}, summary.CLUSTERS: {"cluster": str},

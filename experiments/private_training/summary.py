@@ -24,7 +24,7 @@ _LABELS = {
 ARI, ACCURACY, FINETUNED = "adjusted_rand_index", "accuracy", "finetuned_accuracy"
 NOISE = "relative_noise"
 # From a score to its heading.
-_SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned", ARI: "adjusted Rand index"}
+_SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned accuracy", ARI: "adjusted Rand index"}
 # What ours is compared with, and by which score.
 _COMPARED = ((DP_FEDAVG, FINETUNED), (IFCA, ACCURACY))
 _CASE = ["method", "epsilon"]
@@ -92,12 +92,7 @@ def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
   found = comparisons[comparisons["against"].str.startswith(figures.DP_FEDAVG)]
-  counts = {
-      one: int((found["verdict"] == one).sum())
-      for one in (intervals.BETTER, intervals.WORSE, intervals.UNCLEAR)
-  }
-  balance = counts[intervals.BETTER] - counts[intervals.WORSE]
-  row = {"verdict": intervals.verdict(balance, balance), "cases": len(found), **counts}
+  row = {"verdict": "", "cases": len(found), **intervals.counts(found["verdict"])}
   return pd.DataFrame([row] if len(found) else [])
 
 
@@ -128,22 +123,18 @@ def summarise(
   }
 
 
-_COUNTS = (
-    "beyond chance better at {better} of {cases} epsilons, worse at {worse}, unclear at {unclear}."
-)
+FIRST = "Of the training with the least epsilon and the first seed."
 HEADLINES = {
-    intervals.BETTER: "Both fine-tuned, private clusters are more accurate than DP-FedAvg: "
-    + _COUNTS,
-    intervals.UNCLEAR: "Whether private clusters are more accurate than DP-FedAvg, both "
-    "fine-tuned, is unclear: " + _COUNTS,
-    intervals.WORSE: "Both fine-tuned, DP-FedAvg is more accurate than private clusters: "
-    "private clusters are " + _COUNTS,
+    "": "Both fine-tuned, private clusters are more accurate than DP-FedAvg at {better} of {cases} "
+    "epsilons, and less at {worse}; unclear: {unclear}.",
 }
 _SCORE = "{:.3f}"
 _POINTS = "{:+.1f}"
 TABLES = (
     dataclasses.replace(
-        released_page.CLUSTERS, title="NOT private, as seeded: clusters as a run would release them"
+        released_page.CLUSTERS,
+        title="NOT private, as seeded: clusters as a run would release them",
+        caption=f"{FIRST} {released_page.CLUSTERS.caption}",
     ),
     tidy_experiment.Table(
         "methods", "Simulation, NOT private: exact means over seeds ({num_seeds})",
@@ -174,7 +165,6 @@ READING = (
     "NOT private: accuracies are exact, some methods have no privacy at all, the noise follows "
     "the seed, so that anyone can take it off, and the budgets of several runs add up. A "
     "simulation on the data of real clients must not be published.",
-    "Clusters and rounds are those of the first training: what a private run would release.",
     "Fine-tuned: every client has gone on training its model on its own data, which spends "
     "nothing. Compare like with like: fine-tuned with fine-tuned.",
     "The planning number is the noise of the whole training, relative to the signal; it is known "

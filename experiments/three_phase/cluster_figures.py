@@ -105,7 +105,7 @@ FIGURES = (
         "label_mix", "The labels that every client trains on",
         "Every bar is a client, and every colour a label, the same in both panels. Bars of "
         "different colours mean that clients have different data; bars of different heights, that "
-        "some have more. At most 100 clients, evenly spaced by size. Black lines separate "
+        "some have more. At most 40 clients, evenly spaced by size. Black lines separate "
         "clusters.",
         _draw_labels, panels="panel", columns=1, height=2.2,
     ),

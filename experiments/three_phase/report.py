@@ -22,7 +22,7 @@ def _relation(verdict: str, control: str, words: str) -> str:
 HEADLINES = {"none": "This run has no methods that group clients, only controls."}
 for _fedavg in _RELATIONS:
   HEADLINES[_fedavg] = (
-      "{method}, the best of the methods that group clients (mean {metric}: {score:.3f}), "
+      "{method}, which no other method that groups clients exceeds (mean {metric}: {score:.3f}), "
       + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
   )
   for _finetuned in _RELATIONS:
@@ -167,6 +167,4 @@ READING = (
     "Where clients differ only in their shares of the labels, or in how much data they have, "
     "grouping gains little or nothing. Where fewer clients than all take part in a round, they are "
     "the same ones for every method.",
-    "The profiles of clusters are of the training rows of their clients. profiles.csv has all "
-    "features, with the spread.",
 )

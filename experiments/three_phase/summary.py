@@ -18,7 +18,7 @@ TRUE_GROUPS, _EVERYONE = "true groups", "all clients"
 # Rows of a table on the page, and clients of a cluster that are named there.
 _MOST_ROWS, _MOST_NAMED = 100, 4
 # Of more clients, so many are shown by their labels, evenly spaced by size.
-_MOST_BARS = 100
+_MOST_BARS = 40
 _OVER = {
     "gain": f"over {method_names.method_name(method_names.FEDAVG)}",
     "gain_over_finetuned": "over fine-tuning",
@@ -352,6 +352,7 @@ def summarise(
   all_members = members(clients, examples)
   main = main_clusters(all_members)
   recovery = tidy[tables.RECOVERY]
+  saved = results[results["metric"] == tables.SAVED][["method"]]
   privacy = [] if about["privacy"] is None else [{
       **about["privacy"], "covers": "phase 1 alone",
       "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
@@ -378,7 +379,7 @@ def summarise(
       "global_models": global_models,
       "new_clients": _columns(wide, _of_clients("new_clients")),
       "clusters": _clusters(all_members, examples, results),
-      "saved": results[results["metric"] == tables.SAVED][["method"]],
+      "saved": saved,
       "group_recovery": recovery.pivot(
           index=["method", "representation", "epochs", "used"], columns="metric", values="value"
       ).reindex(
@@ -395,7 +396,7 @@ def summarise(
       "client_accuracy": of_clients.assign(target=settings["target_accuracy"]),
       "distance_matrix": _distance_matrix(tidy[tables.DISTANCES], main),
       "label_mix": _label_mix(examples, main, names),
-      tables.PROFILES: tidy.get(tables.PROFILES, pd.DataFrame()),
+      tables.PROFILES: saved.merge(tidy.get(tables.PROFILES, pd.DataFrame()), how="cross"),
   }
   for frame in frames.values():
     if "panel" in frame and "method" not in frame:

@@ -20,7 +20,7 @@ class SweepFigureTest(absltest.TestCase):
     return axes
 
   def test_lines_are_the_rows(self):
-    axes = self._axes({"loss/point": [0.5, 0.2], "of true clusters": [0.6, 0.6]}, [2, 8])
+    axes = self._axes({"loss/point": [0.5, 0.2], "loss of true clusters": [0.6, 0.6]}, [2, 8])
     self.assertEqual(axes.lines[0].get_xydata().tolist(), [[2, 0.5], [8, 0.2]])
     self.assertEqual(axes.lines[1].get_xydata().tolist(), [[2, 0.6], [8, 0.6]])
     low, high = axes.get_ylim()

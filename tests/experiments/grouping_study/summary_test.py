@@ -168,7 +168,9 @@ class SummaryTest(parameterized.TestCase):
     frames = self._frames(scores_of, sample_study.config(("rotated", "iid"), num_seeds=3))
 
     (row,) = frames["headline"].to_dict("records")
-    self.assertEqual(row, {"verdict": verdict, "settings": settings, "both": both})
+    self.assertEqual(
+        row, {"verdict": verdict, "settings": settings, "both": both, "repetitions": 3}
+    )
 
 
 class ReportTest(parameterized.TestCase):

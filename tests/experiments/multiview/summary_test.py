@@ -59,16 +59,18 @@ class SummaryTest(parameterized.TestCase):
       self.assertAlmostEqual(gains["gain"].iloc[2], 0.3)  # Of `local_only`, with label skew.
 
   @parameterized.named_parameters(
-      ("better", {}, "better"),
-      ("worse", {"ari": {"equal": 0.1}}, "worse"),
-      ("two_seeds", {"num_seeds": 2}, "unclear"),
-      ("no_classes", {"labelled": False}, None),
-      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, None),
+      ("better", {}, [5, 5, 0, 0]),
+      ("worse", {"ari": {"equal": 0.1}}, [5, 0, 0, 5]),
+      ("both", {"ari": {"equal": 0.55}}, [5, 3, 0, 2]),
+      ("two_seeds", {"num_seeds": 2}, [5, 0, 5, 0]),
+      ("no_classes", {"labelled": False}, []),
+      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
   )
-  def test_headline(self, changes, verdict):
-    found = self._frames(**changes)["headline"].to_dict("records")
+  def test_headline(self, changes, counts):
+    headline = self._frames(**changes)["headline"]
 
-    self.assertEqual([row["verdict"] for row in found], [verdict] * bool(verdict))
+    columns = ["cases", "better", "unclear", "worse"]
+    self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
 
   def test_views_have_their_scores_alone_and_weights(self):
     frames = self._frames()
@@ -79,6 +81,13 @@ class SummaryTest(parameterized.TestCase):
     drawn = frames["weights"].set_index(["weighed", "method"])
     self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
     self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
+
+  def test_objectives_are_those_above_the_last_of_a_fit(self):
+    rows = self._frames()["objectives"]
+
+    self.assertSetEqual(set(rows["method"]), {"equal weights", "the paper's weights"})
+    self.assertTrue((rows["excess"] > 0).all())
+    self.assertFalse(rows.duplicated(["dataset", "method", "seed", "round"]).any())
 
   def test_clusters_are_in_the_order_of_the_diagonal(self):
     for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):

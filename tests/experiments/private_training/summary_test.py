@@ -25,6 +25,7 @@ def _frames(**changes):
 
 
 _usual = functools.cache(_frames)
+_FINETUNED = "DP-FedAvg: fine-tuned accuracy"
 
 
 class SummaryTest(parameterized.TestCase):
@@ -41,7 +42,7 @@ class SummaryTest(parameterized.TestCase):
   def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
     rows = _usual()["comparisons"].set_index(["against", "epsilon"])
 
-    row = rows.loc[("DP-FedAvg: fine-tuned", 2.0)]
+    row = rows.loc[(_FINETUNED, 2.0)]
     ours, other = (
         np.array([sample_runs.score(mean, method, 2.0, seed) for seed in range(3)])
         for mean, method in ((0.8865, "private_ifca"), (0.8305, "dp_fedavg"))
@@ -54,7 +55,7 @@ class SummaryTest(parameterized.TestCase):
     np.testing.assert_allclose(list(row[["low", "high"]]), interval)
     self.assertEqual((row["seeds"], row["lost"]), (3, 3))
     self.assertEqual(rows["verdict"].to_dict(), {
-        ("DP-FedAvg: fine-tuned", 8.0): "better", ("DP-FedAvg: fine-tuned", 2.0): "unclear",
+        (_FINETUNED, 8.0): "better", (_FINETUNED, 2.0): "unclear",
         ("IFCA, no privacy: accuracy", 8.0): "unclear",
         ("IFCA, no privacy: accuracy", 2.0): "worse",
     })
@@ -67,23 +68,24 @@ class SummaryTest(parameterized.TestCase):
 
     self.assertEqual(
         rows.groupby("against")["seeds"].unique().map(list).to_dict(),
-        {"DP-FedAvg: fine-tuned": [3], "IFCA, no privacy: accuracy": [2]},
+        {_FINETUNED: [3], "IFCA, no privacy: accuracy": [2]},
     )
     self.assertTrue(rows[rows["seeds"] < 3][["low", "high"]].isna().all(axis=None))
 
   @parameterized.named_parameters(
-      ("better", {}, ["better"]),
+      ("better", {}, [2, 1, 1, 0]),
       ("worse", {"changes": {
           ("private_ifca", 8.0, seed, "finetuned_accuracy"): 0.5 + 0.001 * seed
           for seed in range(3)
-      }}, ["worse"]),
-      ("two_seeds", {"num_seeds": 2}, ["unclear"]), ("one_cluster", {"num_clusters": 1}, []),
+      }}, [2, 0, 1, 1]),
+      ("two_seeds", {"num_seeds": 2}, [2, 0, 2, 0]), ("one_cluster", {"num_clusters": 1}, []),
       ("only_ours", {"methods": ("private_ifca",)}, []),
       ("only_without_noise", {"methods": ("ifca", "fedavg")}, []),
   )
-  def test_headline(self, changes, verdicts):
+  def test_headline(self, changes, counts):
     headline = _frames(**changes)["headline"]
-    self.assertEqual(headline["verdict"].tolist() if len(headline) else [], verdicts)
+    columns = ["cases", "better", "unclear", "worse"]
+    self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
 
   @parameterized.named_parameters(
       ("whole", {}, ["rounds.png", "scores.png"]),

@@ -195,7 +195,7 @@ class ReportTest(parameterized.TestCase):
       self.assertTrue(run.has(f"figures/{name}.png"), name)
     self.assertLess(len(page), 1_300_000)
     self.assertContainsInOrder(
-        ["K-means, the best", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
+        ["K-means, which no other", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
          "\nover fine-tuning"], text,
     )
     self.assertNotIn("privacy", text)
