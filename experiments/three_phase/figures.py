@@ -202,8 +202,8 @@ FIGURES = (
     ),
     tidy_experiment.Figure(
         "group_recovery", "How well each grouping finds the true groups (1: exactly, 0: by chance)",
-        "Each line is one way to represent a client, after so many local epochs; the circle marks "
-        "what this run used.",
+        "Each line is one way to represent a client, after so many local epochs, or as its last "
+        "round of phase 1 left it; the circle marks what this run used.",
         _draw_group_recovery, panels="method",
     ),
 )
