@@ -10,29 +10,20 @@ Ctrl-Z or with the whole machine, may go on later.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any, Callable, TYPE_CHECKING
 
 import grpc
+import psutil
 
 if TYPE_CHECKING:
   import subprocess
 
 _POLL_SECONDS = 1.0
 _MAX_IDLE_POLLS = 60
-# The states of a process in /proc that was stopped by a signal or by a debugger.
-_STOPPED = ("T", "t")
-
-
-def activity(pid: int) -> tuple[str, int]:
-  """Returns a process's state, a letter, and its processor time in clock ticks.
-
-  The process may have ended, but not been waited for.
-  """
-  with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-    # Its second field, the program's name in brackets, may hold spaces.
-    fields = file.read().rpartition(")")[2].split()
-  return fields[0], int(fields[11]) + int(fields[12])
+# By a signal, or by a debugger.
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 
 class IdlePolls:
@@ -40,11 +31,11 @@ class IdlePolls:
 
   def __init__(self) -> None:
     self.count = 0
-    self._seen: tuple[int, int, int] | None = None
+    self._seen: tuple[int, int, float] | None = None
 
-  def add(self, num_started: int, num_ended: int, ticks: int) -> None:
-    """Adds a poll: how many calls have started and ended so far, and the worker's ticks."""
-    seen = (num_started, num_ended, ticks)
+  def add(self, num_started: int, num_ended: int, seconds: float) -> None:
+    """Adds a poll: how many calls have started and ended so far, and the processor's time."""
+    seen = (num_started, num_ended, seconds)
     is_idle = seen == self._seen and num_started > num_ended
     self.count = self.count + 1 if is_idle else 0
     self._seen = seen
@@ -87,20 +78,20 @@ class WorkerWatch(grpc.UnaryUnaryClientInterceptor):
 
   def _run(self) -> None:
     idle_polls = IdlePolls()
-    while not self._closed.wait(_POLL_SECONDS):
-      try:
-        state, ticks = activity(self._process.pid)
-      except (FileNotFoundError, ProcessLookupError):
-        return  # It has ended, which is noticed without this watch.
-      with self._lock:
-        calls = self._num_started, self._num_ended
-      idle_polls.add(*calls, ticks)
-      if idle_polls.count >= _MAX_IDLE_POLLS:
-        self._end(state)
-        return
+    # That it has ended is noticed without this watch.
+    with contextlib.suppress(psutil.NoSuchProcess):
+      process = psutil.Process(self._process.pid)
+      while not self._closed.wait(_POLL_SECONDS):
+        times = process.cpu_times()
+        with self._lock:
+          calls = self._num_started, self._num_ended
+        idle_polls.add(*calls, times.user + times.system)
+        if idle_polls.count >= _MAX_IDLE_POLLS:
+          self._end(process.status() in _STOPPED)
+          return
 
-  def _end(self, state: str) -> None:
-    why = ", because it was stopped by a signal" if state in _STOPPED else ""
+  def _end(self, is_stopped: bool) -> None:
+    why = ", because it was stopped by a signal" if is_stopped else ""
     seconds = _MAX_IDLE_POLLS * _POLL_SECONDS
     self.reason = f"computed nothing for {seconds:g} s{why}, and was ended"
     self._process.kill()

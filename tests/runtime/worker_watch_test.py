@@ -1,11 +1,14 @@
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import types
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import psutil
 
 from fl_clustering.runtime import worker_watch
 
@@ -43,7 +46,7 @@ class IdlePollsTest(parameterized.TestCase):
     self.assertEqual(_count(*polls), expected)
 
 
-class WorkerWatchTest(absltest.TestCase):
+class WorkerWatchTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -54,18 +57,12 @@ class WorkerWatchTest(absltest.TestCase):
     self.addCleanup(self.process.communicate)
     self.addCleanup(self.process.kill)
 
-  def test_activity(self):
+  @parameterized.named_parameters(("waits", None), ("was_stopped", signal.SIGSTOP))
+  def test_a_process_is_ended_that_computes_nothing_during_a_call_and(self, stop):
     self.assertEqual(self.process.stdout.readline(), "done\n")
-    state, ticks = worker_watch.activity(self.process.pid)
-    self.assertIn(state, "RS")
-    self.assertGreaterEqual(ticks, 0.2 * os.sysconf("SC_CLK_TCK") - 1)
-
-    self.process.send_signal(signal.SIGSTOP)
-    os.waitpid(self.process.pid, os.WUNTRACED)
-    self.assertEqual(worker_watch.activity(self.process.pid)[0], "T")
-
-  def test_a_process_that_waits_during_a_call_is_ended(self):
-    self.assertEqual(self.process.stdout.readline(), "done\n")
+    if stop:
+      self.process.send_signal(stop)
+      os.waitpid(self.process.pid, os.WUNTRACED)
     self.enter_context(mock.patch.object(worker_watch, "_POLL_SECONDS", 0.01))
     self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 5))
     watch = worker_watch.WorkerWatch(self.process)
@@ -74,7 +71,21 @@ class WorkerWatchTest(absltest.TestCase):
     code = watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
 
     self.assertEqual(code, -signal.SIGKILL)
-    self.assertEqual(watch.reason, "computed nothing for 0.05 s, and was ended")
+    self.assertStartsWith(watch.reason, "computed nothing for 0.05 s")
+    self.assertEqual("stopped by a signal" in watch.reason, bool(stop))
+
+  def test_a_process_is_not_ended_while_its_time_grows(self):
+    self.enter_context(mock.patch.object(worker_watch, "_POLL_SECONDS", 0.01))
+    self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 2))
+    times = [types.SimpleNamespace(user=i // 2, system=(i + 1) // 2) for i in range(20)]
+    cpu_times = self.enter_context(mock.patch.object(psutil.Process, "cpu_times"))
+    cpu_times.side_effect = itertools.chain(times, itertools.repeat(times[-1]))
+    watch = worker_watch.WorkerWatch(self.process)
+    self.addCleanup(watch.close)
+
+    watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+
+    self.assertGreaterEqual(cpu_times.call_count, 22)
 
 
 if __name__ == "__main__":
