@@ -1,7 +1,10 @@
 import contextlib
 import io
 import os
+import pathlib
+import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -38,6 +41,24 @@ class CheckWheelTest(absltest.TestCase):
     chosen, said = self._choose(self._python(_OWN), self._python("3.9"))
     self.assertEqual(chosen, sys.executable)
     self.assertEqual(said, f"wheel: no other Python here than the project's own, {_OWN}\n")
+
+  def test_fails_if_either_of_the_tests_does(self):
+    root, python = self.create_tempdir(), self._python("3.14")
+    root.create_file("tests/light_install_test.py")
+
+    def check(codes):
+      codes, folder = iter(codes), self.create_tempdir().full_path
+
+      def run(command, cwd=None, **unused_options):
+        if "wheel" in command:
+          pathlib.Path(folder, "dist").mkdir()
+          pathlib.Path(folder, "dist", "a.whl").touch()
+        return subprocess.CompletedProcess(command, 0 if cwd is None else next(codes), "3.14")
+
+      with mock.patch.object(subprocess, "run", run), contextlib.redirect_stdout(io.StringIO()):
+        return check_wheel.check(root.full_path, python, folder)
+
+    self.assertEqual([check(codes) for codes in ((0, 0), (3, 0), (0, 4))], [0, 3, 4])
 
 
 if __name__ == "__main__":

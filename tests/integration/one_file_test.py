@@ -51,6 +51,29 @@ def _of_the_engine(task, **settings):
   return accuracies, found
 
 
+class RoundsTest(absltest.TestCase):
+
+  def test_all_but_phase_1_end_after_all_rounds(self):
+    clients = [example.Client((), (), i % example.NUM_GROUPS) for i in range(8)]
+
+    def fedavg_round(model, members, unused_rng):
+      """Counts the rounds in the first number; clients of a group go the same way."""
+      own = [model + np.eye(5)[0] + np.eye(5)[1 + client.group] for client in members]
+      return np.mean(own, axis=0), np.stack(own)
+
+    with mock.patch.multiple(
+        example, initial_model=lambda unused_rng: np.zeros(5), fedavg_round=fedavg_round,
+        accuracy=lambda model, unused_client: model[0],
+    ):
+      found, _ = example.three_phases(clients, np.random.default_rng(0))
+    num_rounds = {name: example.PRETRAIN_ROUNDS + example.CLUSTER_ROUNDS for name in _METHODS}
+    num_rounds["phase 1"] = example.PRETRAIN_ROUNDS
+    self.assertEqual(
+        {name: values.tolist() for name, values in found.items()},
+        {name: 8 * [number] for name, number in num_rounds.items()},
+    )
+
+
 @nightly.only
 class OneFileTest(absltest.TestCase):
 

@@ -108,6 +108,7 @@ class ReleasedMeansTest(parameterized.TestCase):
       ("small_counts", [[0, 1], [2, 3], [1, 1]], [2, 3, 4], 4, [0, 0, 4]),
       ("of_equal_rows", [[4, 4], [0, 1]], [2, 2], 2, [0, 2]),
       ("of_others_close_to_a_row", [[0, 1.499998]], [3], 2, [3]),
+      ("a_row_but_for_rounding_of_a_zero", [[1e-7, 2]], [3], 2, [0]),
       ("a_column_shared_with_a_row", [[0, 4], [4, 0], [4, 2]], [3, 3, 3], 2, [3, 3, 3]),
   )
   def test_means_that_leave(self, means, counts, min_count, expected):

@@ -136,6 +136,9 @@ class PartitionTest(parameterized.TestCase):
     counts = _label_counts(split)
     self.assertLess(np.min(counts / counts.sum(axis=1, keepdims=True)), 0.02)
     self.assertEqual(set(_sizes(partition.split(name, _pool(), 8, seed=1, num_groups=2))), {250})
+    split = partition.split(name, _pool(), 5, seed=1, dirichlet_alpha=0.5, num_groups=2)
+    of_groups = [_sizes(split)[_groups(split) == g].sum() for g in range(2)]
+    np.testing.assert_array_equal(of_groups, [1200, 800])
 
   @parameterized.parameters(
       *(("dirichlet_alpha", "dirichlet", {"dirichlet_alpha": alpha})

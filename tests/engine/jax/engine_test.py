@@ -15,6 +15,7 @@ from clustering_basics import randomness
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_update
@@ -127,9 +128,12 @@ class EqualEnginesTest(parameterized.TestCase):
         ours.global_confusions(vectors), theirs.global_confusions(vectors)
     )
 
-  def test_validation_and_new_clients(self):
+  @parameterized.parameters(False, True)
+  def test_validation_and_new_clients(self, new_have_some):
     task = own_tasks.table_task()
-    new = dataclasses.replace(task.clients[-1:], validation=None)
+    new = task.clients[-1:]
+    self.assertIsNotNone(new.validation)
+    new = new if new_have_some else dataclasses.replace(new, validation=None)
     task = dataclasses.replace(task, clients=task.clients[:-1], new_clients=new)
     ours, theirs = _of_jax(task), _of_tff(task)
     for name in ("clients", "new_clients", "num_examples", "validated"):
@@ -137,6 +141,7 @@ class EqualEnginesTest(parameterized.TestCase):
     self.assertEqual(ours.client_ids, theirs.client_ids)
     self.assertEqual(ours.new_client_ids, theirs.new_client_ids)
     self.assertLess(0, len(ours.validated))
+    self.assertContainsSubset(ours.validated, ours.clients)
     np.testing.assert_array_equal(
         ours.confusions(_vectors(task, 1), [ours.validated], "validation"),
         theirs.confusions(_vectors(task, 1), [theirs.validated], "validation"),
@@ -275,6 +280,14 @@ class OwnNumbersTest(parameterized.TestCase):
   def test_a_model_that_only_tensorflow_computes_is_refused(self):
     with self.assertRaisesRegex(ValueError, "`engine`"):
       _of_jax(own_tasks.keras_table_task())
+
+  def test_more_rows_of_clients_than_fit_on_a_device_are_refused(self):
+    features, labels = np.zeros((2, 4, 4, 1), np.uint8), np.zeros(2, np.uint8)
+    rows, counts = np.array([0, 1, 0, 1, 1]), np.array([3, 2])
+    with mock.patch.object(client_pool, "_MOST_ROWS", 4):
+      client_pool.ClientPool(features, labels, rows[:4], np.array([2, 2]))
+      with self.assertRaisesRegex(ValueError, "^`rows`.* 5"):
+        client_pool.ClientPool(features, labels, rows, counts)
 
 
 _ON_TWO_DEVICES = """

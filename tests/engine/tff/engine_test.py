@@ -107,8 +107,9 @@ class EngineTest(absltest.TestCase):
     nobody = participation.Round(4, _ALL[:0], 1)
     with self.assertRaisesRegex(divergence.TrainingDiverged, f"{of_test} after round 4"):
       engine_.train_alone(alone, [nobody])
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):
-      engine_.moments(vectors[1], letters.clients("b"), by_label=True)
+    for vector in (vectors[1], np.full_like(good, np.nan)):
+      with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):
+        engine_.moments(vector, letters.clients("b"), by_label=True)
 
   def test_new_clients_have_losses_and_subspaces(self):
     clients = _TASK.clients

@@ -1,5 +1,6 @@
 import os
 import tempfile
+import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -156,12 +157,25 @@ class RealDataTest(parameterized.TestCase):
     )
     np.testing.assert_array_equal(clients.pooled_points, again.pooled_points)
     self.assertFalse(np.array_equal(clients.pooled_points, other.pooled_points))
+    # Of clients alike, the most frequent classes would have hardly more rows than that of all.
+    largest = sum(np.bincount(own).max() for own in clients.labels.values())
+    self.assertGreater(largest, np.bincount(labels).max() + 0.12 * len(labels))
 
   def test_digits(self):
     clients = data.load_digits("digits", None, seed=0)
     self.assertLen(clients.points, data.DIGIT_CLIENTS)
     points = clients.pooled_points
     self.assertEqual((points.shape[1], points.min(), points.max()), (784, 0, 1))
+
+
+class FederatedTest(absltest.TestCase):
+
+  def test_bytes_are_those_of_all_rounds_and_restarts(self):
+    rounds = [types.SimpleNamespace(centroids=None, bytes_down=3, bytes_up=7) for _ in range(2)]
+    model = types.SimpleNamespace(cluster_centers_=None, history_=rounds)
+    with mock.patch.object(methods, "_fit", lambda *unused: model):
+      found = methods.METHODS["best_one_round"](None, 0)
+    self.assertEqual((found.bytes_down, found.bytes_up), (5 * 2 * 3, 5 * 2 * 7))
 
 
 class PrintedFkmTest(absltest.TestCase):

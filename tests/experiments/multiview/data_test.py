@@ -1,6 +1,7 @@
 """Tests for the multi-view data sets."""
 
 import os
+import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -58,9 +59,10 @@ class DatasetsTest(parameterized.TestCase):
       path = os.path.join(self.folder, f"mfeat-{name}.csv")
       np.savetxt(path, table, "%d", delimiter=",", header=header, comments="")
     self._check_features(data.load_multiple_features(self.folder))
-    np.savetxt(path, [[1, 2]], "%d", delimiter=",", header="0,1", comments="")
-    with self.assertRaisesRegex(ValueError, r"`features_dir`.*zer.csv.*\(1, 2\)"):
-      data.load_multiple_features(self.folder)
+    for shape in ((1, 2), (1999, 48)):
+      np.savetxt(path, np.ones(shape), "%d", delimiter=",", header="0,1", comments="")
+      with self.assertRaisesRegex(ValueError, rf"`features_dir`.*zer.csv.*{re.escape(f'{shape}')}"):
+        data.load_multiple_features(self.folder)
 
   def test_auto_leaves_out_what_is_missing_and_says_why(self):
     if multiple_features.installed_folder():

@@ -162,7 +162,7 @@ def _weights(spread):
   )
 
 
-def _rows(groupings, true_groups=_GROUPS, **settings):
+def _rows(groupings, true_groups=_GROUPS, chosen=None, **settings):
   """Returns the rows, and the epochs for which clients would have been trained."""
   config = config_lib.ThreePhaseConfig(
       num_clients=4, num_clusters=2, methods=groupings, **settings
@@ -174,7 +174,7 @@ def _rows(groupings, true_groups=_GROUPS, **settings):
     return _weights(100 * epochs)
 
   result = types.SimpleNamespace(
-      client_weights=_weights(0.01), local_weights=local_weights, num_clusters_choice=None
+      client_weights=_weights(0.01), local_weights=local_weights, num_clusters_choice=chosen
   )
   task = types.SimpleNamespace(true_groups=true_groups)
   return group_recovery.recovery_rows(config, task, result), trained
@@ -206,6 +206,13 @@ class GroupRecoveryTest(absltest.TestCase):
         self.assertEqual(row["value"], 1)
     self.assertEqual(rows[0]["metric"], "adjusted_rand_index")
     self.assertLess(rows[0]["value"], 1)
+
+  def test_groups_into_as_many_clusters_as_the_run_chose(self):
+    for number, recovered in ((2, 1.0), (1, 0.0)):
+      rows, _ = _rows(("kmeans",), chosen=types.SimpleNamespace(num_clusters=number))
+      found = [row["value"] for row in rows if (row["epochs"], row["metric"]) == (
+          5, "adjusted_rand_index")]
+      self.assertEqual(found, 3 * [recovered])
 
   def test_nothing_to_recover(self):
     self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))
