@@ -92,6 +92,14 @@ class LoadModelTest(parameterized.TestCase):
     self.assertIn(name, str(caught.exception))
     self.assertNotIn("\n", str(caught.exception))
 
+  @parameterized.parameters(
+      (r"fields\[y\]", ("x",), {}), (r"fields\[z\]", ("x", "y", "z"), {}),
+      ("client", ("x", "y", "who"), {"client": "who"}),
+  )
+  def test_rows_of_another_schema_are_refused(self, shown, columns, roles):
+    with self.assertRaisesRegex(ValueError, f"`{shown}`"):
+      _model().tables.later(schema.strict(columns, **roles))
+
   def test_no_model(self):
     shutil.rmtree(self.folder)
     self._assert_refused("`run`")

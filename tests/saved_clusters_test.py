@@ -119,6 +119,8 @@ class SavedClustersTest(absltest.TestCase):
     with self.assertRaises(bad_table.BadTable) as caught:
       saved.open_folder(folder.full_path)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "sick"))
+    with self.assertRaisesRegex(ValueError, "`client_id`.*'new'"):
+      saved.predict(pd.DataFrame({"dose": [1]}), "new")
 
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))

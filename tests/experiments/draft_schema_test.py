@@ -146,6 +146,18 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("b.csv", text)
     self._refused(where, "--label_column=ill")
 
+  def test_refuses_levels_that_look_alike(self):
+    self._write("a.csv", "x;sex\n" + "1;gr\u00f6\n2;gro\u0308\n" * 9)
+    self._refused("a.csv, line 3, column 'sex'")
+
+  def test_a_column_without_cells_is_no_feature(self):
+    self._write("a.csv", "ill;age;city\n1;2;\n0;3;\n")
+    schema, lines = self._run("--label_column=ill")
+    self.assertEqual(schema.feature_names, ("age",))
+    self.assertIn("left out", lines["city"])
+    self._write("a.csv", "ill;city\n1;\n0;\n")
+    self._refused("`data_dir`.*city", "--label_column=ill")
+
   @parameterized.parameters(("y",), (None, "--row_key=y"), (None, "--exclude=y"))
   def test_arrays(self, label, *flags):
     os.remove(os.path.join(self.sample, "a.csv"))

@@ -28,10 +28,11 @@ class MetricsTest(parameterized.TestCase):
   def test_agrees_with_scipy(self, metric, num_vectors):
     # More than one block of columns, and a mean that is many times what tells them apart.
     vectors = 100 + _random_vectors(num_vectors, 5_000)
-    np.testing.assert_allclose(
-        distances.METRICS[metric](vectors),
-        distance.pdist(vectors.astype(np.float64), _OF_SCIPY[metric]), rtol=1e-9,
-    )
+    for own in (vectors, distances.Rows(list(vectors))):
+      np.testing.assert_allclose(
+          distances.METRICS[metric](own),
+          distance.pdist(vectors.astype(np.float64), _OF_SCIPY[metric]), rtol=1e-9,
+      )
 
   def test_zero_vectors_are_at_a_right_angle_to_all_others(self):
     for num_vectors in (_FEW, _MANY):

@@ -105,6 +105,9 @@ class GroupTest(parameterized.TestCase):
     same = np.equal.outer(expected, expected)
     np.testing.assert_array_equal(np.equal.outer(labels, labels), same)
 
+  def test_one_client_is_a_group(self):
+    np.testing.assert_array_equal(flux.group(self._POINTS[:1], flux.Flux()), [0])
+
 
 class FluxTest(parameterized.TestCase):
 

@@ -3,6 +3,7 @@
 from absl.testing import absltest
 import numpy as np
 
+from fl_clustering.points import privacy
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
@@ -15,10 +16,10 @@ def _door(num_clients, trust="none", min_clients=5):
   return slot_sums.Door([{}] * num_clients, books, trust, min_clients)
 
 
-def _noise(door):
+def _noise(door, sensitivity=1.0):
   """Returns the noise of a release of mu 1/2, whose clients all send zeros."""
   total = lambda unused_public, clients: sum(client["share"] for client in clients)
-  return door.ask("round 1", total, None, _NUM_CELLS, sensitivity=1.0, mu=0.5)
+  return door.ask("round 1", total, None, _NUM_CELLS, sensitivity=sensitivity, mu=0.5)
 
 
 class DropOutTest(absltest.TestCase):
@@ -35,6 +36,11 @@ class DropOutTest(absltest.TestCase):
   def test_fewer_are_refused_before_anything_is_asked(self):
     with self.assertRaisesRegex(ValueError, "`min_clients`"):
       _door(4)
+
+  def test_noise_that_is_too_small_to_share_or_too_large_is_refused(self):
+    for sensitivity in (1e-9, 1e30):
+      with self.assertRaises(privacy.BudgetOutOfRange):
+        _noise(_door(5), sensitivity)
 
   def test_with_a_server_that_adds_the_noise_any_number_may_answer(self):
     found = _noise(_door(1, trust="server", min_clients=None))

@@ -90,9 +90,12 @@ class DownloadsTest(absltest.TestCase):
     self.url = f"file://{path}"
     self.sha256 = hashlib.sha256(b"content").hexdigest()
 
-  def test_another_file_is_refused(self):
+  def test_is_the_file_or_refused(self):
+    self.assertEqual(downloads.download(self.url, self.sha256), b"content")
     with self.assertRaisesRegex(downloads.DownloadFailed, f"SHA-256 {self.sha256}"):
       downloads.download(self.url, "0" * 64)
+    with self.assertRaisesRegex(downloads.DownloadFailed, f"{self.url}_2"):
+      downloads.download(f"{self.url}_2", self.sha256)
 
 
 if __name__ == "__main__":

@@ -298,7 +298,8 @@ class BadInputTest(_ProgramTest):
               "--schema={0}/schema.json")
 
   @parameterized.parameters(
-      (("--figure=9",), "`figure`"), (("--num_clusters=3",), "`num_clusters`"),
+      (("--figure=9",), "`figure`"), (("--figure=sse,sse",), "`figure`"),
+      (("--num_clusters=3",), "`num_clusters`"),
       ((_OWN, "--figure=sse"), "`figure`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
       ((_OWN, "--num_clusters=5"), "`num_clusters`"), (("--epsilon=1",), "`epsilon`"),
       ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"), (_PRIVATE[:-1], "`schema`"),

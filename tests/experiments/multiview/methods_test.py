@@ -28,6 +28,9 @@ def _problem(shares=None):
 
 class MethodsTest(absltest.TestCase):
 
+  def test_without_labels_there_is_no_score(self):
+    self.assertEqual(methods.score(None, np.zeros(3, int)), {})
+
   def test_a_fit_has_scores_and_details(self):
     found = methods.multiview(_problem(), "mvkm")
     self.assertEqual(found.numbers["ari"], 1.0)

@@ -8,6 +8,7 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
+import numpy as np
 
 from experiments.own_tables import column_flags
 from fl_clustering.tables import clients
@@ -46,6 +47,14 @@ class ColumnFlagsTest(parameterized.TestCase):
     self.assertEqual(list(self._open(excluded)["a"]), ["age"])
     self._write(a='"weight, kg","the ""x""",age\n5,u,old\n')
     self.assertIn(excluded, shlex.split(self._refusal(excluded)))
+
+  @parameterized.parameters(((), "y"), (("--label_column=x1",), "x1"))
+  def test_y_of_arrays_is_no_feature(self, arguments, label):
+    np.savez(os.path.join(self.folder, "a.npz"), x=np.ones((2, 3)), y=[3, 1])
+    flags.FLAGS(["program", *arguments])
+    schema = column_flags.schema(self.folder)
+    self.assertEqual(schema.label, label)
+    self.assertNotIn("y", schema.feature_names)
 
   # What a schema by `draft_schema` may mend, and what none does.
   @parameterized.parameters(

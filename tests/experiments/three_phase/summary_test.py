@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import intervals
+from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.three_phase import cost_text
@@ -167,6 +168,20 @@ class NoGainTest(absltest.TestCase):
       # Of 60 with 5% each, nine or more have a probability of .4%.  By intervals that hold one at a
       # time, half of the runs without repeats would call one so.
       self.assertLess(wrong, 9)
+
+
+class FiguresTest(absltest.TestCase):
+
+  def test_very_many_clients_are_a_histogram(self):
+    accuracies = np.append(np.full(400, 0.5), np.linspace(0, 1, 201))
+    frame = pd.DataFrame({"method": "kmeans", "accuracy": accuracies, "target": 0.9})
+    (figure,) = (one for one in experiment.EXPERIMENT.figures if one.name == "client_accuracy")
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figure.draw(frame, axes)
+    highest = max(axes.patches, key=lambda bar: bar.get_height())
+    self.assertAlmostEqual(highest.get_x() + highest.get_width() / 2, 0.5)
+    self.assertAlmostEqual(highest.get_y() + highest.get_height() / 2, 0)
 
 
 class ReportTest(parameterized.TestCase):
