@@ -147,7 +147,7 @@ def _draw(
 
 def _headline(experiment: tidy_experiment.Experiment, frames: Mapping[str, pd.DataFrame]) -> str:
   for row in frames["headline"].to_dict("records"):
-    return experiment.headlines[row["verdict"]].format(**row)
+    return experiment.headlines[row.get("verdict", "")].format(**row)
   return ""
 
 

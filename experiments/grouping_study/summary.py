@@ -192,7 +192,7 @@ def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   verdict = "both" if both else "fedavg" if len(over_fedavg) else "none"
   row = {
       "verdict": verdict, "settings": ", ".join(over_fedavg), "both": ", ".join(both),
-      "repetitions": judged["repetitions"].max(),
+      "repetitions": own["repetitions"].max(),
   }
   return pd.DataFrame([row] if len(own) else [])
 

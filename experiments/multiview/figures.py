@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TYPE_CHECKING
 
+from matplotlib import ticker
+
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
@@ -33,9 +35,11 @@ def _draw_objectives(frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a line for every rule and seed."""
   for (method, _), fit in frame.groupby(["method", "seed"], sort=False):
     axes.plot(
-        fit["round"], fit["excess"], label=method, color=_LOOKS[method]["color"], linewidth=1.1
+        fit["round"], fit["excess"], label=method, color=_LOOKS[method]["color"], linewidth=1.1,
+        marker=".", markersize=3,
     )
   axes.set_yscale("log")
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(4, integer=True))
   axes.grid(True)
   axes.set_xlabel("round")
   axes.set_ylabel("above its last value\n(share of it)")

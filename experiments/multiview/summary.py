@@ -21,6 +21,8 @@ _SCORES = ("nmi", "ari")
 _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
+# Objectives that are this close are equal.
+_ROUNDING = 1e-12
 # The rules whose fits are drawn.
 _DRAWN = {rule: methods.RULES[rule] for rule in (methods.OURS, "mvkm")}
 
@@ -113,10 +115,12 @@ def _gains(rows: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:
   return pd.DataFrame(found)
 
 
-def _headline(gains: pd.DataFrame) -> pd.DataFrame:
+def _headline(gains: pd.DataFrame, num_seeds: int) -> pd.DataFrame:
   if not len(gains):
     return gains
-  return pd.DataFrame([{"verdict": "", "cases": len(gains), **intervals.counts(gains["verdict"])}])
+  return pd.DataFrame([{
+      "cases": len(gains), **intervals.counts(gains["verdict"]), "seeds": num_seeds
+  }])
 
 
 def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
@@ -147,14 +151,15 @@ def _weights(weights: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
-  """Returns how far each objective is above the last, as a share of it, while it is.
+  """Returns the rounds whose objective exceeds the fit's last one, and by what share of it.
 
   That of regret weights rises when the weights become less equal.
   """
   rows = rounds[rounds["method"].isin(_DRAWN)]
   last = rows.groupby(["dataset", "method", "seed"])["value"].transform("last")
+  rows = rows[last > 0]  # Where all points are at their centers, there are no shares.
   rows = rows.assign(excess=rows["value"] / last - 1, method=rows["method"].map(_DRAWN))
-  return rows.loc[rows["excess"] > 0, ["dataset", "method", "seed", "round", "excess"]]
+  return rows.loc[rows["excess"] > _ROUNDING, ["dataset", "method", "seed", "round", "excess"]]
 
 
 def _matched(counts: pd.DataFrame) -> pd.DataFrame:
@@ -195,7 +200,7 @@ def summarise(
       tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (ROUNDS, WEIGHTS, POINTS)
   )
   return {
-      "headline": _headline(gains),
+      "headline": _headline(gains, results["seed"].nunique()),
       "scores": _scores(rows, best),
       "gains": gains,
       "views": _views(results, weights),
@@ -215,7 +220,8 @@ def summarise(
 
 HEADLINES = {
     "": "Federated multi-view k-means with equal weights finds the known classes better than other "
-    "methods in {better} of {cases} comparisons, and worse in {worse}; unclear: {unclear}.",
+    "methods in {better} of {cases} comparisons, and worse in {worse}; unclear: {unclear}; seeds: "
+    "{seeds}.",
 }
 
 TABLES = (

@@ -85,8 +85,7 @@ FIGURES = (
         "Loss over epsilon ({fixed_k} clusters, delta {delta:g}); lines: means of the runs "
         "({runs}), bands: 25th to 75th percentile",
         "Lower is better; both axes are logarithmic. Privacy decreases to the right. If a line "
-        "still falls at the right end, noise still "
-        "costs loss there; if it is level, it does not.",
+        "still falls at the right end, noise still costs loss there; if it is level, it does not.",
         functools.partial(_draw, "epsilon", "epsilon"), panels="dataset",
     ),
 )

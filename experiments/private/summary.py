@@ -89,9 +89,9 @@ def _opponents(comparisons: pd.DataFrame) -> pd.DataFrame:
   }).reset_index()
 
 
-def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
+def _headline(comparisons: pd.DataFrame, runs: int) -> pd.DataFrame:
   central = comparisons[~comparisons["method"].isin(methods.FEDERATED)]
-  row = {"verdict": "", "cases": len(central), **intervals.counts(central["verdict"])}
+  row = {"cases": len(central), **intervals.counts(central["verdict"]), "runs": runs}
   return pd.DataFrame([row] if len(central) else [])
 
 
@@ -175,7 +175,7 @@ def summarise(
   peer = published.rename(columns={"published": "mean"}).assign(method=PEER)
   over_k = pd.concat([over_k, peer[["dataset", "method", "k", "mean"]]])
   frames = {
-      "headline": _headline(comparisons),
+      "headline": _headline(comparisons, settings["runs"]),
       "opponents": _opponents(comparisons),
       "over_k": _pivoted(over_k, "k", "k={}"),
       "over_epsilon": _pivoted(over_epsilon, "epsilon", "epsilon {:g}"),
@@ -196,7 +196,7 @@ def summarise(
 
 HEADLINES = {
     "": "Split and refine loses less than other central private methods in {better} of {cases} "
-    "comparisons, and more in {worse}; unclear: {unclear}.",
+    "comparisons, and more in {worse}; unclear: {unclear}; runs: {runs}.",
 }
 
 _LOSS = "{:#.3g}"

@@ -139,7 +139,7 @@ def _measure(
 
 _ROUNDS = dataclasses.replace(
     figures.ROUNDS, title=f"NOT private, as seeded: {figures.ROUNDS.title}",
-    caption=f"{summary.FIRST} {figures.ROUNDS.caption}",
+    caption=f"{summary.SHOWN} {figures.ROUNDS.caption}",
 )
 
 EXPERIMENT = tidy_experiment.Experiment(

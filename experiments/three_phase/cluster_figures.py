@@ -11,6 +11,7 @@ import numpy as np
 
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
+from experiments.three_phase import summary
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -105,8 +106,8 @@ FIGURES = (
         "label_mix", "The labels that every client trains on",
         "Every bar is a client, and every colour a label, the same in both panels. Bars of "
         "different colours mean that clients have different data; bars of different heights, that "
-        "some have more. At most 40 clients, evenly spaced by size. Black lines separate "
-        "clusters.",
+        f"some have more. At most {summary.MOST_BARS} clients, evenly spaced by size. Black lines "
+        "separate clusters.",
         _draw_labels, panels="panel", columns=1, height=2.2,
     ),
 )

@@ -72,8 +72,8 @@ def _measure(
 
 _PROFILES = dataclasses.replace(
     cluster_profiles.FIGURE,
-    caption="Of the training rows of the clusters whose models are saved; profiles.csv has all "
-    f"columns, with the spread. {cluster_profiles.FIGURE.caption}",
+    caption="The clusters are those whose models are saved, with their clients' training rows; "
+    f"profiles.csv has all columns, with the spread. {cluster_profiles.FIGURE.caption}",
     panels="method",
 )
 

@@ -171,7 +171,7 @@ FIGURES = (
         tidy_experiment.Figure(
             name, f"Gain over {control}, with 95% intervals for all comparisons together",
             "A dot right of the line is a gain. Only where the bar leaves out zero can it be told "
-            "from chance; where it doesn't, the dot is open. A bar may be shorter than its dot.",
+            "from chance; where it doesn't, the dot is open. A short bar is hidden by its dot.",
             _draw_gains, height=functools.partial(_height, row=0.26),
         )
         for name, control in (("gains", "FedAvg"), ("gains_over_finetuned", "fine-tuning"))

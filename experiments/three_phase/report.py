@@ -22,7 +22,7 @@ def _relation(verdict: str, control: str, words: str) -> str:
 HEADLINES = {"none": "This run has no methods that group clients, only controls."}
 for _fedavg in _RELATIONS:
   HEADLINES[_fedavg] = (
-      "{method}, which no other method that groups clients exceeds (mean {metric}: {score:.3f}), "
+      "The highest mean {metric} of a method that groups clients is {score:.3f}, by {method}, which "
       + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
   )
   for _finetuned in _RELATIONS:
@@ -108,7 +108,8 @@ TABLES = (
     tidy_experiment.Table(
         "saved", "The method whose models are saved in the folder model",
         "Of the methods that group clients, it has the best mean on the clients' validation rows, "
-        "or on their test rows where there are no others, which may be chance.",
+        "or on their test rows where there are no others, which may be chance. Without such "
+        "methods it is FedAvg.",
     ),
     tidy_experiment.Table(
         "global_models", "Global models: accuracy on the global test set",

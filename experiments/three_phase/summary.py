@@ -18,7 +18,7 @@ TRUE_GROUPS, _EVERYONE = "true groups", "all clients"
 # Rows of a table on the page, and clients of a cluster that are named there.
 _MOST_ROWS, _MOST_NAMED = 100, 4
 # Of more clients, so many are shown by their labels, evenly spaced by size.
-_MOST_BARS = 40
+MOST_BARS = 40
 _OVER = {
     "gain": f"over {method_names.method_name(method_names.FEDAVG)}",
     "gain_over_finetuned": "over fine-tuning",
@@ -280,8 +280,8 @@ def _label_mix(
   counts = train.pivot(index="client", columns="label", values="value").fillna(0)
   counts = counts.reindex(columns=range(len(names)), fill_value=0)
   counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-  if len(counts) > _MOST_BARS:
-    counts = counts.iloc[np.linspace(0, len(counts) - 1, _MOST_BARS).round().astype(int)]
+  if len(counts) > MOST_BARS:
+    counts = counts.iloc[np.linspace(0, len(counts) - 1, MOST_BARS).round().astype(int)]
   panels = [("training examples, the largest client first", counts, None)]
   # A client in overlapping clusters has no single place in their order.
   single = main.groupby("panel", sort=False).filter(lambda own: (own["times"] == 1).all())

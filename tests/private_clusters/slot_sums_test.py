@@ -38,8 +38,8 @@ class DropOutTest(absltest.TestCase):
       _door(4)
 
   def test_noise_that_is_too_small_to_share_or_too_large_is_refused(self):
-    for sensitivity in (1e-9, 1e30):
-      with self.assertRaises(privacy.BudgetOutOfRange):
+    for sensitivity, should_be in ((1e-9, "smaller"), (1e30, "larger")):
+      with self.assertRaisesRegex(privacy.BudgetOutOfRange, should_be):
         _noise(_door(5), sensitivity)
 
   def test_with_a_server_that_adds_the_noise_any_number_may_answer(self):

@@ -74,10 +74,11 @@ class WorkerWatchTest(parameterized.TestCase):
     self.assertStartsWith(watch.reason, "computed nothing for 0.05 s")
     self.assertEqual("stopped by a signal" in watch.reason, bool(stop))
 
-  def test_a_process_is_not_ended_while_its_time_grows(self):
+  @parameterized.parameters("user", "system")
+  def test_a_process_is_not_ended_while_its_time_grows(self, name):
     self.enter_context(mock.patch.object(worker_watch, "_POLL_SECONDS", 0.01))
     self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 2))
-    times = [types.SimpleNamespace(user=i // 2, system=(i + 1) // 2) for i in range(20)]
+    times = [types.SimpleNamespace(**{"user": 0, "system": 0, name: i}) for i in range(20)]
     cpu_times = self.enter_context(mock.patch.object(psutil.Process, "cpu_times"))
     cpu_times.side_effect = itertools.chain(times, itertools.repeat(times[-1]))
     watch = worker_watch.WorkerWatch(self.process)

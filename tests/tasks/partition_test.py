@@ -138,7 +138,7 @@ class PartitionTest(parameterized.TestCase):
     self.assertEqual(set(_sizes(partition.split(name, _pool(), 8, seed=1, num_groups=2))), {250})
     split = partition.split(name, _pool(), 5, seed=1, dirichlet_alpha=0.5, num_groups=2)
     of_groups = [_sizes(split)[_groups(split) == g].sum() for g in range(2)]
-    np.testing.assert_array_equal(of_groups, [1200, 800])
+    self.assertCountEqual(of_groups, [1200, 800])
 
   @parameterized.parameters(
       *(("dirichlet_alpha", "dirichlet", {"dirichlet_alpha": alpha})

@@ -155,13 +155,15 @@ class SummaryTest(parameterized.TestCase):
     })
 
   @parameterized.named_parameters(
-      ("both", 0.6, "both", "rotated, iid", "rotated"),
-      ("fedavg", 0.9, "fedavg", "rotated, iid", ""),
+      ("both", 0.6, 3, "both", "rotated, iid", "rotated"),
+      ("fedavg", 0.9, 3, "fedavg", "rotated, iid", ""),
+      ("none", 0.9, 2, "none", "", ""),
   )
-  def test_headline(self, finetuned, verdict, settings, both):
+  def test_headline(self, finetuned, repetitions, verdict, settings, both):
     def scores_of(setting, seed, unused_fold):
       return {
-          "fedavg": 0.5, "kmeans": 0.7 + seed / 100, "local": 0.99,
+          "fedavg": 0.5, "local": 0.99,
+          **({"kmeans": 0.7 + seed / 100} if seed < repetitions else {}),
           "finetuned": finetuned if setting == "rotated" else 0.9,
       }
 
@@ -169,7 +171,8 @@ class SummaryTest(parameterized.TestCase):
 
     (row,) = frames["headline"].to_dict("records")
     self.assertEqual(
-        row, {"verdict": verdict, "settings": settings, "both": both, "repetitions": 3}
+        row,
+        {"verdict": verdict, "settings": settings, "both": both, "repetitions": repetitions},
     )
 
 

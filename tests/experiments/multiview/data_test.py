@@ -59,7 +59,7 @@ class DatasetsTest(parameterized.TestCase):
       path = os.path.join(self.folder, f"mfeat-{name}.csv")
       np.savetxt(path, table, "%d", delimiter=",", header=header, comments="")
     self._check_features(data.load_multiple_features(self.folder))
-    for shape in ((1, 2), (1999, 48)):
+    for shape in ((1, 2), (1999, 48), (2000, 47)):
       np.savetxt(path, np.ones(shape), "%d", delimiter=",", header="0,1", comments="")
       with self.assertRaisesRegex(ValueError, rf"`features_dir`.*zer.csv.*{re.escape(f'{shape}')}"):
         data.load_multiple_features(self.folder)

@@ -80,6 +80,11 @@ class ClusterProfilesTest(absltest.TestCase):
     texts = [text.get_text() for text in figure.axes[0].texts]
     self.assertEqual(texts, ["1,105", "0.123", "-100,000", "2e-07"])
 
+  def test_says_how_many_clusters_there_are_of_which_it_shows_some(self):
+    for num_clusters in (12, 13):
+      label = self._figure(num_clusters, 10).axes[0].get_xlabel()
+      self.assertEqual("12 of 13" in label, num_clusters == 13)
+
   def test_texts_do_not_overlap(self):
     for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
       figure = self._figure(num_clusters, count, "a feature with a name that is too long for it")

@@ -60,6 +60,17 @@ class SummaryTest(parameterized.TestCase):
         ("IFCA, no privacy: accuracy", 2.0): "worse",
     })
 
+  def test_clusters_and_rounds_are_of_the_least_epsilon_and_its_first_seed(self):
+    tidy, document = _tidy()
+    for name in ("clusters", "rounds"):  # As if a cell had failed.
+      rows = tidy[name]
+      tidy[name] = rows[(rows["epsilon"] != 2) | (rows["seed"] != 0)]
+    frames = simulation.EXPERIMENT.summarise(tidy, document)
+
+    keys = frames["rounds"][["method", "epsilon", "seed"]].drop_duplicates()
+    self.assertEqual(keys.to_numpy().tolist(), [["private_ifca", 2.0, 1]])
+    self.assertLen(frames["clusters"], 1)
+
   def test_a_seed_without_a_partner_is_not_compared(self):
     tidy, document = _tidy()
     results = tidy["results"]

@@ -12,6 +12,7 @@ from clustering_basics import intervals
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from experiments.own_tables import cluster_profiles
 from experiments.three_phase import cost_text
 from experiments.three_phase import experiment
 from experiments.three_phase import method_looks
@@ -210,10 +211,20 @@ class ReportTest(parameterized.TestCase):
       self.assertTrue(run.has(f"figures/{name}.png"), name)
     self.assertLess(len(page), 1_300_000)
     self.assertContainsInOrder(
-        ["K-means, which no other", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
+        ["The highest mean", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
          "\nover fine-tuning"], text,
     )
     self.assertNotIn("privacy", text)
+
+  def test_profiles_are_of_the_method_whose_models_are_saved(self):
+    run = sample_run.write(self.create_tempdir().full_path, saved="kmeans")
+    rows = [(cluster, 5, "age", 3.0 * cluster, 1.0, 0.5) for cluster in range(2)]
+    pd.DataFrame(rows, columns=list(cluster_profiles.COLUMNS)).to_csv(
+        run.join("profiles.csv"), index=False
+    )
+    tidy_report.report(experiment.EXPERIMENT, run)
+    self.assertTrue(run.has("figures/profiles.png"))
+    self.assertEqual(set(pd.read_csv(run.join("tables/profiles.csv"))["method"]), {"K-means"})
 
   @parameterized.named_parameters(
       ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
