@@ -111,6 +111,10 @@ _CAPTION = (
     "matches: share of the pairs of points of different labels that are in one cluster. True "
     "non-matches: share of the pairs of one label that are in different clusters."
 )
+_BEST = (
+    "The best are accuracy 1, and 0 for both kinds of wrong pairs: true non-matches (of one label, "
+    "in different clusters) and false matches (of different labels, in one)."
+)
 _OF_DATA = "{num_points:,} points in {dim} dimensions, {num_clusters} true clusters"
 
 EXPERIMENT = tidy_experiment.Experiment(
@@ -139,13 +143,13 @@ EXPERIMENT = tidy_experiment.Experiment(
     figures=(
         tidy_experiment.Figure(
             "loss_over_k", f"Private clustering over k: {_OF_DATA}, epsilon {{fixed_epsilon}}",
-            "The dotted line is the loss with the means of the true clusters.",
+            f"The dotted line is the loss with the means of the true clusters. {_BEST}",
             functools.partial(sweep_figures.draw, "k, the number of clusters"), panels="panel",
             columns=1,
         ),
         tidy_experiment.Figure(
             "loss_over_epsilon", f"Private clustering over epsilon: {_OF_DATA}, k {{fixed_k}}",
-            "Privacy decreases to the right. The best are accuracy 1 and matches 0.",
+            f"Privacy decreases to the right. {_BEST}",
             functools.partial(sweep_figures.draw, "epsilon"), panels="panel", columns=1,
         ),
     ),

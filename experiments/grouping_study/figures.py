@@ -32,7 +32,9 @@ _REPETITIONS: dict[str, method_looks.Look] = {
     summary.GROUPS_MISSED: {
         "color": _COLORS["vermilion"], "marker": "o", "markerfacecolor": "none"
     },
-    summary.NOT_SCORED: {"color": figure_style.QUIET, "marker": "|", "markeredgewidth": 2},
+    summary.NOT_SCORED: {
+        "color": figure_style.QUIET, "marker": "|", "markeredgewidth": 2, "markersize": 8
+    },
 }
 
 
@@ -72,7 +74,7 @@ def _draw_repetitions(frame: pd.DataFrame, axes: Axes) -> None:
     if own.empty:
       continue
     table = own.assign(row=own["method"].astype(str), mean=own["gain"])
-    figure_shapes.dots(axes, rows, table, label=groups, markersize=4.5, alpha=0.75, **look)
+    figure_shapes.dots(axes, rows, table, label=groups, alpha=0.75, **{"markersize": 4.5, **look})
   figure_shapes.set_rows(axes, rows)
   axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
   axes.set_xlabel("gain, points")
@@ -128,7 +130,8 @@ FIGURES = (
         "The clients' mean accuracy by bytes to and from them, and by steps of SGD of all of them; "
         f"{_DATA}",
         "The further left a line reaches an accuracy, the less it cost. Methods that build on phase "
-        "1 start where its cost ends. Means over the repetitions; FedAvg matched is left out.",
+        "1 start where its cost ends, or later by what their grouping cost. Lines have different "
+        "widths, so that equal ones show. Means over the repetitions; FedAvg matched is left out.",
         _draw_costs, panels="panel", height=1.8,
     ),
 )

@@ -127,14 +127,15 @@ FIGURES = (
     ),
     tidy_experiment.Figure(
         "noise_points", "Figure 2: points with more and more noise (beta 1)",
-        "At noise 1.5 neighbouring clusters run into each other, and no method can tell all points "
-        "apart.", _draw_points, panels="panel",
+        "As in figure 1, a color is a client. At noise 1.5 neighbouring clusters run into each "
+        "other, and no method can tell all points apart.", _draw_points, panels="panel",
     ),
     tidy_experiment.Figure(
         "noise",
         f"Figure 3a-c: adjusted Rand index over noise; mean ± sd, {_SEEDS}",
-        "The grey dashed line is k-means on all points, the best that can be expected. Crosses: "
-        "the paper's means, averaged over clients, where it prints them.",
+        "The grey dashed line is k-means on all points, the best that can be expected. Of lines "
+        "that lie on each other, only the last is seen. Crosses: the paper's means, averaged over "
+        "clients, where it prints them.",
         _draw_over_noise, panels="panel",
     ),
     tidy_experiment.Figure(
@@ -152,11 +153,12 @@ FIGURES = (
     ),
     tidy_experiment.Figure(
         "extreme_points", "Figure 4: who has which points (noise 1)",
-        "A panel is a client.", _draw_points, panels="panel",
+        "A panel is a client, a cross a true center.", _draw_points, panels="panel",
     ),
     tidy_experiment.Figure(
         "extreme", f"Figure 4: extreme split; mean ± sd, {_SEEDS}",
-        "A wide bar means that some runs miss a cluster.",
+        "A wide bar means that some runs miss a cluster; a narrow one well left of central "
+        "k-means, that all do.",
         functools.partial(_draw_dots, _ARI), height=3.6,
     ),
     tidy_experiment.Figure(
@@ -179,10 +181,12 @@ FIGURES = (
         "What privacy costs: inertia over central k-means without privacy, 80,000 points; "
         f"mean ± sd, {_SEEDS}",
         "The scale is logarithmic: zero, where the default without privacy is, would be infinitely "
-        "far down. Central private k-means (dp_clustering's private_clustering) has no line of its "
-        "own: with the same noise it finds the same centers as private sums whose noise the server "
-        "adds, bit for bit. The LSH tree gains nothing from a larger epsilon, because in two "
-        "dimensions its hyperplanes through the origin tell directions apart and not distances.",
+        "far down. True centers are those that the points were drawn around; a fit to the points "
+        "may be better. Central private k-means (dp_clustering's private_clustering) has no line "
+        "of its own: with the same noise it finds the same centers as private sums whose noise the "
+        "server adds, bit for bit. The LSH tree gains nothing from a larger epsilon, because in "
+        "two dimensions its hyperplanes through the origin tell directions apart and not "
+        "distances.",
         _draw_over_epsilon, panels="of",
     ),
 )

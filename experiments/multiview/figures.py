@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, TYPE_CHECKING
 
 from matplotlib import ticker
@@ -92,20 +93,27 @@ FIGURES = (
         "confusion", "Percent of each class in each cluster (seed {seed})",
         "A good clustering has all points of a class in one cluster: a dark diagonal and nothing "
         "beside it. Clusters are in the order that puts most points there. Clients are those of "
-        "the most skewed partition.",
+        "the most skewed partition. Regret weights are left out.",
         _draw_confusion, panels="panel",
     ),
     tidy_experiment.Figure(
         "weights", "Weight of each view, mean ± deviation (seeds: {num_seeds})",
         "A view of small weight hardly counts. A rule that helps gives weight to views with a high "
-        "score alone, which is on the right where classes are known.",
+        "NMI alone, in the column beside where classes are known. A short bar is hidden by its "
+        "mark; one seed has none.",
         _draw_weights, panels="dataset", columns=1, height=_height_of_weights,
     ),
     tidy_experiment.Figure(
         "objectives", "The objective falls with every round (lines: seeds)",
         "Every line is one fit and ends before its last round: the steeper the line, the fewer "
-        "rounds are needed. A round is the same however the points are split over the clients.",
+        "rounds are needed; equal ones lie on each other. A round is the same however the points "
+        "are split over the clients. Regret weights are left out, as their objective rises when "
+        "the weights become less equal.",
         _draw_objectives, panels="dataset",
     ),
-    cluster_profiles.FIGURE,
+    dataclasses.replace(
+        cluster_profiles.FIGURE,
+        caption="The clusters are those of equal weights and the first seed. "
+        + cluster_profiles.FIGURE.caption,
+    ),
 )

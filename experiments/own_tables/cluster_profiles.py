@@ -193,11 +193,16 @@ def _layout(found: pd.DataFrame) -> _Layout:
   scores[:] = _scores(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
   clusters = found["cluster"].unique()[:_MOST_CLUSTERS]
   scores, means = (one[clusters].iloc[:_MOST_FEATURES] for one in (scores, means))
-  scores.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in scores.index]
+  # A column's view has a line of its own.
+  scores.index = [
+      figure_style.shortened(name, _MOST_CHARACTERS).replace(": ", ":\n", 1)
+      for name in scores.index
+  ]
   sizes = [f"{count:,}" for count in counts[clusters]]
   numbers = [[_number_text(mean) for mean in row] for row in means.to_numpy()]
   longest = max(len(text) for row in numbers for text in row)
-  room = figure_style.WIDTH - _CHARACTER * max(map(len, scores.index))
+  lines = [line for name in scores.index for line in name.split("\n")]
+  room = figure_style.WIDTH - _CHARACTER * max(map(len, lines))
   is_upright = len(sizes) * _CHARACTER * max(longest, *map(len, sizes)) > room
   row = max(_ROW, _CHARACTER * longest) if is_upright else _ROW
   separator = ": " if is_upright else "\n"

@@ -138,7 +138,7 @@ def _measure(
 
 
 _ROUNDS = dataclasses.replace(
-    figures.ROUNDS, title=f"NOT private, as seeded: {figures.ROUNDS.title}",
+    figures.ROUNDS, title=f"NOT private, as seeded. {figures.ROUNDS.title}",
     caption=f"{summary.SHOWN} {figures.ROUNDS.caption}",
 )
 

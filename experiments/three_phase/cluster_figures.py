@@ -98,8 +98,8 @@ FIGURES = (
         "Rows and columns are clients, at most 100 evenly spaced ones; distances are the same in "
         "all panels, between the clients' representations (a setting) after phase 1. If a method "
         "has put similar clients together, the squares along the diagonal, which white lines "
-        "separate, are darker than the rest. A client of several clusters is with the largest. A "
-        "client's distance to itself is left out.",
+        "separate, are darker than the rest. A client of several clusters is with the largest, "
+        "so that others may have no row. A client's distance to itself is left out.",
         _draw_distances, panels="panel", height=2.3,
     ),
     tidy_experiment.Figure(

@@ -171,7 +171,8 @@ FIGURES = (
         tidy_experiment.Figure(
             name, f"Gain over {control}, with 95% intervals for all comparisons together",
             "A dot right of the line is a gain. Only where the bar leaves out zero can it be told "
-            "from chance; where it doesn't, the dot is open. A short bar is hidden by its dot.",
+            "from chance; where it doesn't, the dot is open. A short bar is hidden by its dot. "
+            "Where training was repeated, bars include its chance: equal methods have one too.",
             _draw_gains, height=functools.partial(_height, row=0.26),
         )
         for name, control in (("gains", "FedAvg"), ("gains_over_finetuned", "fine-tuning"))
@@ -189,7 +190,8 @@ FIGURES = (
     tidy_experiment.Figure(
         "accuracy_by_cost", "Accuracy on the clients' own test data by what it cost",
         "The further left a line reaches an accuracy, the less the clients had to send, or to "
-        "compute, for it. Methods that build on phase 1 start where its cost ends.",
+        "compute, for it. Methods that build on phase 1 start where its cost ends, or later by "
+        "what their grouping cost. Training alone sends nothing: its line of bytes is upright.",
         _draw_accuracy_by_cost, panels="panel", columns=1, height=2.3,
     ),
     tidy_experiment.Figure(

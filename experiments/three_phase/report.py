@@ -22,8 +22,8 @@ def _relation(verdict: str, control: str, words: str) -> str:
 HEADLINES = {"none": "This run has no methods that group clients, only controls."}
 for _fedavg in _RELATIONS:
   HEADLINES[_fedavg] = (
-      "The highest mean {metric} of a method that groups clients is {score:.3f}, by {method}, which "
-      + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
+      "The highest mean {metric} of a method that groups clients is {score:.3f}, by {method}, "
+      "which " + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
   )
   for _finetuned in _RELATIONS:
     HEADLINES[f"{_fedavg}, {_finetuned}"] = (
