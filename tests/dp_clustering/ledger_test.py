@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from unittest import mock
 
@@ -31,6 +32,8 @@ class LedgerTest(parameterized.TestCase):
         ledger.Release("count", 3.0, 100.0, 0.03), ledger.Release("sum", 1.0, 25.0, 0.04)))
     self.assertAlmostEqual(account.mu_spent, 0.05)
     self.assertAlmostEqual(math.hypot(account.mu_left, 0.05), account.mu)
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      account.releases[0].mu = 0.0
 
   def test_the_whole_budget_in_many_parts(self):
     account = _ledger()

@@ -63,6 +63,7 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`max_points`"):
       privacy.ClientPrivacy(**_POINT, max_points=max_points)
     if max_points == 0:  # It has no maximum.
+      privacy.PointPrivacy(**_POINT, public_num_points=1)
       with self.assertRaisesRegex(ValueError, "`public_num_points`"):
         privacy.PointPrivacy(**_POINT, public_num_points=0)
 
