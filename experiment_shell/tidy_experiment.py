@@ -124,7 +124,8 @@ class Experiment:
       columns, `metric` and `value`.  It must not depend on other cells.
     summarise: A function of the tidy tables by name, and `config.json`, that returns frames by
       name.  That called "headline" has one row or none.
-    headlines: By the headline's verdict, texts with the names of its columns in braces.
+    headlines: By the headline's verdict, texts with the names of its columns in braces; one that
+      has no verdict is by "".
     reading: Paragraphs on how to read the report.
     tidy: The tidy tables, with their columns beside the keys.
     files: Further files that `measure` writes, and what is in them.

@@ -58,8 +58,8 @@ ROUNDS = tidy_experiment.Figure(
     "rounds", "Sizes of the clusters (moving means of noisy counts) and clip norm, by round",
     "Level lines at the end mean that the clients have settled on their clusters; lines that go on "
     "swinging, also below zero, are noise. The clip norm follows the median of the updates' norms. "
-    "In a round of revival, which the last rounds have none of, the smallest cluster had hardly "
-    "any clients and took over one half of the largest.",
+    "In a round of revival, never one of the last, the smallest cluster had hardly any clients and "
+    "took over one half of the largest.",
     _draw_rounds, panels="metric", height=2.4,
 )
 
