@@ -2,6 +2,7 @@
 
 import functools
 import math
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -122,6 +123,28 @@ class BothWaysTest(parameterized.TestCase):
       bits = 30 if isinstance(question, grid_scaling.ColumnMoments) else 20
       points = np.clip(points * 2.0**bits, -(2.0**bits), 2.0**bits)
     self._check(np.split(points, [1, 4000]), lambda clients: clients.total(question, {}))
+
+
+class MessageBytesTest(parameterized.TestCase):
+
+  @parameterized.parameters((None,), (_LIMITS,))
+  def test_what_is_stated_is_what_is_sent(self, limits):
+    messages, total = [], secure_sums.PointArrays.total
+
+    def record(clients, question, sent, shares):
+      answer = total(clients, question, sent, shares)
+      arrays = [array for name, array in sent.items() if name != "num_groups"]
+      messages.append((sum(array.nbytes for array in arrays), answer.nbytes))
+      return answer
+
+    points = secure_sums.FederatedPoints(
+        _in_steps(secure_sums.hold({"a": _points(7)})), _CAPACITY
+    )
+    query = _queries()["excesses"]
+    with mock.patch.object(secure_sums.PointArrays, "total", record):
+      points.totals(query, limits=limits)
+    stated = points.message_bytes(query, is_limited=True) if limits else points.message_bytes(query)
+    self.assertEqual(messages, [stated])
 
 
 class WithinLimitsTest(parameterized.TestCase):
