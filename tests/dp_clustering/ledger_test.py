@@ -65,7 +65,7 @@ class LedgerTest(parameterized.TestCase):
       account = ledger.Ledger(1e-8, delta, noise.NoNoise())
       for _ in range(30):
         mu = account.mu / math.sqrt(30)
-        account.record("sum", mu, 1.0, 1 / mu)
+        account.record("sum", mu, 0.5, 0.5 / mu)
       account.freeze()
 
   @parameterized.named_parameters(("at_once", 0.0, 1.001), ("bit_by_bit", 0.6, 0.401))
