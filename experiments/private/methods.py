@@ -129,7 +129,7 @@ def _federated_centers(
   else:
     privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
-  held = private_fit.hold(dataset.clients(seed), privacy, secure_sums.hold)
+  held = private_fit.hold(dataset.clients(), privacy, secure_sums.hold)
   found = private_fit.fit(config, held, noise.SeededNoise(seed))
   return Found(found.centroids, found.ledger)
 

@@ -291,7 +291,7 @@ READING = (
     "times in 100. The comparison favors it there.",
     "The federated methods are split and refine on secure sums over the clients. Where privacy is "
     "for a point, they find the same centers as the central form with the same noise, bit for "
-    "bit; here every run has its own noise. Data without clients are split at random. Where "
+    "bit, however the points are split over clients; here every run has its own noise. Where "
     "privacy is for a client, the central methods get the epsilon of one point at which all "
     "points of a client together have the stated epsilon, and their noise grows with the number "
     "of points; the federated methods bound the sums of a client as a whole, and their noise "
