@@ -13,14 +13,18 @@ import numpy as np
 
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiment_shell import program
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from experiments import site_kmeans
 from experiments.sites import fit as fit_lib
 from fl_clustering import load_model
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans
+from fl_clustering.sites import coordinator
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
+from tests.experiment_shell import in_process
 from tests.sites import sample_sites
 
 # It takes NVFlare.
@@ -89,8 +93,8 @@ class FitTest(parameterized.TestCase):
     return sites, finished, load_model.load_model(finished.path), text
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
-    sites, _, model, text = self._run(None)
-    one = FederatedKMeans(4).fit(sites.rows)
+    sites, _, model, text = self._run(None, seed=3)
+    one = FederatedKMeans(4, random_state=3).fit(sites.rows)
 
     np.testing.assert_array_equal(model.centroids, one.cluster_centers_)
     np.testing.assert_array_equal(
@@ -102,10 +106,10 @@ class FitTest(parameterized.TestCase):
   def test_an_exact_fit_of_views_has_the_bits_of_one_process_and_its_model_predicts(self):
     widths = sample_sites.WIDTHS
     sites, finished, model, text = self._run(
-        None, 5, widths, view_weights="mvkm", alpha=4.0, standardize=True
+        None, 5, widths, view_weights="mvkm", alpha=4.0, standardize=True, seed=3
     )
     views = {name: np.split(own, [widths[0]], axis=1) for name, own in sites.rows.items()}
-    one = FederatedMultiViewKMeans(4, view_weights="mvkm", alpha=4.0).fit(views)
+    one = FederatedMultiViewKMeans(4, view_weights="mvkm", alpha=4.0, random_state=3).fit(views)
 
     np.testing.assert_array_equal(model.centroids, np.concatenate(one.cluster_centers_, axis=1))
     np.testing.assert_array_equal(
@@ -168,6 +172,16 @@ class FitTest(parameterized.TestCase):
   def test_settings_that_do_not_fit_are_bad_input(self, privacy, settings, name):
     with self.assertRaisesRegex((ValueError, launch.InputError), f"`{name}` must"):
       self._run(privacy, **settings)
+
+  @parameterized.parameters(
+      (coordinator.SiteRefused, launch.InputError), (coordinator.SiteLost, launch.RunFailed),
+      (coordinator.CarrierFailed, launch.RunFailed),
+  )
+  def test_what_ends_a_fit_is_one_line(self, raised, expected):
+    self.enter_context(mock.patch.object(program, "main", side_effect=raised("north: why")))
+    paths = (f"--{name}={name}" for name in ("federation", "kit", "schema"))
+    with self.assertRaisesRegex(expected, "north"):
+      in_process.run_main(site_kmeans.main, *paths, "--num_clusters=4")
 
 
 if __name__ == "__main__":
