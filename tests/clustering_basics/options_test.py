@@ -80,6 +80,9 @@ class OptionsTest(absltest.TestCase):
                         ({"colors": ("red", "green")}, "`color`")):
       with self.assertRaisesRegex(ValueError, name):
         options.check(_Drawing(**wrong))
+    rule = functools.partial(validate.integer, 1)
+    with self.assertRaisesRegex(ValueError, "`side`"):
+      options.Option("side", int, "The side.", required=True, rule=rule).check(None)
 
   def test_to_json_has_all_fields(self):
     self.assertEqual(

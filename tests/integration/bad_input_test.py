@@ -72,6 +72,7 @@ class BadInputTest(parameterized.TestCase):
       ("personal", "--engine=jax", "--personal=ditto"),
       ("aggregator", "--engine=jax", "--aggregator=dp"),
       ("clients_per_block", "--clients_per_block=5"),
+      ("schema", "--dataset=digits", "--schema=schema.json"),
   )
   def test_flags(self, name, *flags):
     result = program.run(*flags, f"--output_dir={self.folder}/run")
