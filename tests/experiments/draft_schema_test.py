@@ -151,9 +151,9 @@ class DraftSchemaTest(parameterized.TestCase):
     self._refused("a.csv, line 3, column 'sex'")
 
   def test_a_column_without_cells_is_no_feature(self):
-    self._write("a.csv", "ill;age;city\n1;2;\n0;3;\n")
+    self._write("a.csv", "ill;age;city\n1;2;\n;3;\n")
     schema, lines = self._run("--label_column=ill")
-    self.assertEqual(schema.feature_names, ("age",))
+    self.assertEqual((schema.feature_names, schema.missing), (("age",), "error"))
     self.assertIn("left out", lines["city"])
     self._write("a.csv", "ill;city\n1;\n0;\n")
     self._refused("`data_dir`.*city", "--label_column=ill")

@@ -5,6 +5,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import intervals
+from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.multiview import comparison
@@ -98,6 +99,15 @@ class SummaryTest(parameterized.TestCase):
       self.assertEqual(list(own["class"].unique()), names)
       self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
       self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
+
+  def test_fields_of_the_confusion_are_percent_of_a_class(self):
+    rows = self._frames()["confusion"]
+    (figure,) = (one for one in comparison.EXPERIMENT.figures if one.name == "confusion")
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figure.draw(rows[rows["panel"] == "sample\nequal weights"], axes)
+    drawn = axes.images[0].get_array()
+    np.testing.assert_allclose(drawn, [[100, 0, 0], [0, 75, 25], [25, 0, 75]])
 
   @parameterized.named_parameters(
       ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
