@@ -299,6 +299,8 @@ class TidyExperimentTest(parameterized.TestCase):
     for text in ("Not there", "<a>", "-0.00"):
       self.assertNotIn(text, page)
     self.assertRegex(page, r"<td>rows wide</td>\s+<td>2</td>")
+    self.assertRegex(page, '"scroll"[^>]+"Means at 0.5"')
+    self.assertRegex(page, '"scroll text"[^>]+"Left out"')  # To the left.
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     self.assertRegex(

@@ -139,6 +139,12 @@ class PartsTest(parameterized.TestCase):
     np.testing.assert_allclose(means.numpy()[0][counts > 0], left, rtol=1e-5)
     self.assertEqual(counts[3], 0)
 
+  def test_an_empty_centroid_does_not_come_back(self):
+    points = np.array([[0], [0], [0], [10]], np.float32)
+    # All go to the first one, from which the last one would then be farther.
+    _, counts = local_work.lloyd_means(3)(points, [[[9.0], [15.0]]], _SEED)
+    np.testing.assert_array_equal(counts, [[4, 0]])
+
   def test_points_move_the_nearest_mean_one_after_the_other(self):
     means, counts = local_work.online_updates(
         np.array([[0.0], [10.0]], np.float32), np.array([1.0, 3.0], np.float32),
