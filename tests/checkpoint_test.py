@@ -91,6 +91,7 @@ class CheckpointsTest(parameterized.TestCase):
     self.assertEqual(round_num, 3)
     np.testing.assert_array_equal(state["vectors"], _STATE["vectors"])
     # It is the run's own from then on, and the other one stays as it is.
+    self.assertEqual(self._round(own), 3)
     checkpoints.save("kmeans", _START, 4, _STATE, [], at_once=True)
     self.assertEqual((self._round(own), self._round()), (4, 3))
 

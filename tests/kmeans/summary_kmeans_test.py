@@ -82,6 +82,13 @@ class FitTest(parameterized.TestCase):
       expected = np.average(points[own], axis=0, weights=weights[own])
       np.testing.assert_allclose(center, expected, atol=1e-9)
 
+  def test_heavy_points_are_told_apart_in_many_dimensions(self):
+    points = np.concatenate([np.eye(17), -np.eye(17)])
+    points[[16, 33]] /= 2
+    weights = np.where(points[:, 16], 1000, 1)
+    # The 32 others are about 1.1 from both centers.
+    self.assertLess(_inertia(points, weights, _fit(points, weights, 2)), 50)
+
   def test_no_more_points_than_clusters(self):
     points, weights = _draw(num_points=5)
     np.testing.assert_array_equal(_fit(points, weights, 5), points)

@@ -78,7 +78,8 @@ class LocalRuntimeTest(absltest.TestCase):
       self.assertFalse(psutil.pid_exists(pid))
 
   def test_a_long_path_of_temporary_files(self):
-    folder = os.path.join(self.create_tempdir().full_path, "x" * 100)
+    short = self.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
+    folder = os.path.join(short, "\u4e2d" * 40)  # Of three bytes each.
     os.mkdir(folder)
     with mock.patch.object(tempfile, "tempdir", folder), runtime.LocalRuntime(num_cores=1):
       self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
