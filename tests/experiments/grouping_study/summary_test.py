@@ -5,6 +5,7 @@ from absl.testing import parameterized
 import pandas as pd
 from scipy import stats
 
+from experiment_shell import figure_style
 from experiment_shell import tidy_report
 from experiments.grouping_study import cells as cells_lib
 from experiments.grouping_study import figures
@@ -177,6 +178,15 @@ class SummaryTest(parameterized.TestCase):
 
 
 class ReportTest(parameterized.TestCase):
+
+  def test_fields_have_the_colors_of_their_gains(self):
+    frame = pd.DataFrame({
+        "method": [*"bbaa"], "setting": [*"yxyx"], "gain": [1, 2, 3, 4], "verdict": "better",
+    })
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figures.FIGURES[0].draw(frame, axes)
+    self.assertEqual(axes.images[0].get_array().tolist(), [[1, 2], [3, 4]])
 
   @parameterized.parameters(
       {}, {"num_seeds": 1, "num_folds": 3, "settings": ("iid",)},

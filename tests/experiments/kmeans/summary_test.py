@@ -7,6 +7,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.kmeans import config
@@ -61,7 +62,14 @@ class SummaryTest(absltest.TestCase):
       self.assertEqual(_row(published, data=name, method=method)["paper"], paper)
     self.assertLen(published, 2 * 3 * 3 + 1)
     # The crosses of the figure.
-    self.assertLen(self.frames["noise"].dropna(subset="paper"), 2 * 3 * 3)
+    noise = self.frames["noise"].dropna(subset="paper")
+    self.assertLen(noise, 2 * 3 * 3)
+    (figure,) = (one for one in papers.EXPERIMENT.figures if one.name == "noise")
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figure.draw(noise, axes)
+    drawn = [one.get_ydata() for one in axes.lines if one.get_marker() == "x"]
+    self.assertCountEqual(np.concatenate(drawn), noise["paper"])
     self.assertEmpty(self.frames["more_points"].dropna(subset="paper"))
 
   def test_headline_counts_fits_that_missed(self):
