@@ -108,6 +108,13 @@ class SimulationTest(_ProgramTest):
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
 
+  def test_clients_gain_from_training_alone_where_one_model_can_not_fit_all(self):
+    scores = {
+        row["metric"]: float(row["value"]) for row in run_folder.rows(self.folder, "results.csv")
+        if row["method"] == "fedavg"
+    }
+    self.assertGreater(scores["finetuned_accuracy"], scores["accuracy"])
+
   def test_a_killed_run_gives_the_same_files(self):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("killed")
