@@ -31,6 +31,7 @@ from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary
 from tests import letters
 from tests import local_runtime
+from tests import nightly
 from tests import run_recorder
 from tests import small_task
 
@@ -67,6 +68,9 @@ _GROUPING_EPOCHS = {"methods": (), "clients_per_round": 2, "grouping_epochs": 2}
 _THREE_CLUSTERS = {
     "methods": ("kmeans", "dynamic_distance"), "num_clusters": 3,
     "distance_threshold": "q0.4", "cluster_rounds": 4,
+}
+_REPEATED = {
+    "methods": ("kmeans", "ifca"), "num_clusters": 2, "ifca_start": "random", "control_repeats": 3,
 }
 _PRIVATE = {
     "aggregator": "dp", "noise_multiplier": 0.1, "num_clusters": 2, "clients_per_round": 3,
@@ -226,11 +230,7 @@ class ThreePhaseTest(parameterized.TestCase):
       ))
 
   def test_repeats_differ_in_their_random_numbers(self):
-    result, recorder = _recorded_run({
-        "methods": ("kmeans", "ifca"), "num_clusters": 2, "ifca_start": "random",
-        "control_repeats": 3,
-    })
-
+    result, recorder = _recorded_run(_REPEATED)
     self.assertEqual(
         {name: accuracy.shape for name, accuracy in result.repeats.items()},
         {"fedavg": (3, 5), "kmeans": (2, 5), "ifca": (2, 5)},
@@ -341,13 +341,14 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_all_rounds_are_planned(self):
     # With Ditto, FedAvg goes on to match the work.
-    repeated = {
+    with_ditto = {
         "methods": ("kmeans", "clove"), "num_clusters": 2, "control_repeats": 2,
         "method_repeats": 2, "personal": ("ditto",),
     }
-    for settings in (_THREE_CLUSTERS, repeated):
+    runs = (_THREE_CLUSTERS, _REPEATED)
+    for settings in nightly.either(runs, (*runs, with_ditto)):
       result, recorder = _recorded_run(settings)
-      self.assertEqual("fedavg_matched" in result.methods, settings is repeated)
+      self.assertEqual("fedavg_matched" in result.methods, settings is with_ditto)
       self.assertEqual(sum(recorder.num_rounds.values()), recorder.num_planned)
 
   def test_what_groups_or_trains_is_told_before(self):
@@ -501,6 +502,7 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(summary.summarize(config, _task, result), expected_summary)
     self.assertEqual(recorder.rows, expected.rows)
 
+  @nightly.only
   def test_a_clipped_run_resumes(self):
     settings = {"methods": (), "aggregator": "clipped", "clipping_norm": 0.1}
     config = _config(**settings)

@@ -24,6 +24,7 @@ class PeersTest(parameterized.TestCase):
     job.write(path)
     return job, path
 
+  @nightly.only
   def test_every_example_has_a_place_in_every_round(self):
     job, path = self._written("cnn_small", 4, 3)
     again = job_lib.read(path)

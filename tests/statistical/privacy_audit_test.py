@@ -33,7 +33,7 @@ _ERROR_RATE = 1e-3
 # Runs of single releases, where 0.8 of the noise is to be found, of real mechanisms, and of
 # those that take long.
 _NUM_RUNS = 4000
-_FEWER_RUNS = 300
+_FEWER_RUNS = nightly.either(150, 300)
 _FEWEST_RUNS = nightly.either(60, 120)
 _QUICK_BUGS = (
     "count, .8 of the noise", "cluster sum, .8 of the noise", "sum, rounded away from zero",

@@ -43,18 +43,24 @@ def programs(names, deps = {}):
 # Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
 # Federated's computations are built once per process and model, which takes longer than most tests,
 # and a process takes seconds to start.  But the longest process may start last, and then one core
-# waits: so those that compute with TFF are of about the same length.
+# waits: so the long ones are of about the same length.  Programs whose flags have the same names
+# can't be in one process.
 _JOINED_TESTS = {
     "of_basics": [
         "tests.clustering_basics", "tests.dp_clustering", "tests.experiments.clients",
-        "tests.experiments.own_tables", "tests.tables",
+        "tests.experiments.multiview", "tests.experiments.own_tables", "tests.tables",
     ],
     "of_contracts": ["tests.contracts"],
     "of_engine": ["tests.engine.tff", "tests.tasks"],
     "of_fits": ["tests.kmeans", "tests.multiview"],
     "of_methods": ["tests.methods", "tests.private_clusters"],
-    "of_points": ["tests.points"],
+    "of_pages": ["tests.docs", "tests.experiments"],
+    "of_points": ["tests.experiments.kmeans", "tests.points"],
+    "of_programs": ["tests.experiment_shell", "tests.experiments.private"],
     "of_runs": ["tests"],
+    "of_statistics": ["tests.experiments.three_phase", "tests.statistical"],
+    "of_three_phases": ["tests.golden", "tests.integration"],
+    "of_training": ["tests.experiments.grouping_study", "tests.experiments.private_training"],
 }
 
 def _run(name, modules, deps, size, **options):

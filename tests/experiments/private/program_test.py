@@ -15,6 +15,7 @@ import pandas as pd
 from experiment_shell import launch
 from experiments import dp_benchmark
 from experiments.private import uci
+from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 from tests.experiments.private import fake_diffprivlib
@@ -64,6 +65,7 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertIn("dp-accounting", document["versions"])
 
+  @nightly.only
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
     journal = pathlib.Path(folder, "cells.jsonl")

@@ -18,6 +18,7 @@ from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import registry as task_registry
+from tests import nightly
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
@@ -115,6 +116,7 @@ class SimulationTest(_ProgramTest):
     }
     self.assertGreater(scores["finetuned_accuracy"], scores["accuracy"])
 
+  @nightly.only  # By day, a run on tables is resumed.
   def test_a_killed_run_gives_the_same_files(self):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("killed")
