@@ -96,7 +96,7 @@ class ResumeTest(parameterized.TestCase):
     self._check_ledger(self.books, self.journal)
     self.assertGreater(self.books.ledger.mu_spent, (1 - 1e-6) * self.books.ledger.mu)
 
-  @parameterized.parameters(*range(_NUM_RELEASES))
+  @parameterized.parameters(*_SOME_RELEASES)
   def test_a_lost_answer_is_charged_and_not_asked_again(self, number):
     folder = self._journal(number)
     first = _Books(folder, stop_at=number)
