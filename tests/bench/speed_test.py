@@ -1,5 +1,3 @@
-"""In a process of its own, as other programs define the same flags."""
-
 import contextlib
 import os
 from unittest import mock

@@ -22,7 +22,8 @@ from tests import run_recorder
 from tests import small_task
 
 _ALL = tuple(registry.METHODS)
-_PERSONAL = tuple(registry.PERSONAL)
+# By day, what differs most from a model per client: a body that all share, and mixtures.
+_PERSONAL = nightly.either(("fedrep", "apfl"), tuple(registry.PERSONAL))
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
@@ -85,6 +86,7 @@ class OneClusterTest(parameterized.TestCase):
 
 class OwnTasksTest(absltest.TestCase):
 
+  @nightly.only
   def test_groups_of_clients_are_found(self):
     task, methods = own_tasks.table_task(), ("kmeans", "ifca", "pacfl")
     result = _run(_config(
@@ -251,7 +253,6 @@ class PersonalRunsTest(parameterized.TestCase):
 
   @parameterized.parameters(*_PERSONAL)
   def test_alone_gives_the_same_bits(self, name):
-    # Mixtures are the only one whose memory holds more than models.
     nightly.skip_by_day(self, name != "apfl")
     alone = _run(self._config((name,)), self.task)
     self._assert_equal(alone.methods[name], self.result.methods[name], name)

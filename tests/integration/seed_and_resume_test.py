@@ -291,7 +291,7 @@ class FailureTest(_RunsTest):
   def _stop_worker(self):
     (worker,) = [p for p in psutil.Process().children() if p.name() == "worker_binary"]
     worker.suspend()
-    self.enter_context(mock.patch.object(worker_watch, "_MAX_IDLE_POLLS", 2))
+    self.enter_context(mock.patch.multiple(worker_watch, _POLL_SECONDS=0.1, _MAX_IDLE_POLLS=2))
 
 
 if __name__ == "__main__":
