@@ -2,10 +2,12 @@ from absl.testing import absltest
 import numpy as np
 
 from bench import null_studies
+from tests import nightly
 
 
 class NullStudiesTest(absltest.TestCase):
 
+  @nightly.only
   def test_few_studies_claim_what_is_not_there(self):
     found = [null_studies.claims("alike", 5, np.random.default_rng(seed)) for seed in range(12)]
 

@@ -201,14 +201,15 @@ class SeedAndResumeTest(_RunsTest):
 
 class DamagedFilesTest(_RunsTest):
 
+  @nightly.only  # Each takes a run; by day, `checkpoint_test` damages checkpoints.
   def test_a_damaged_file_is_named_or_made_again(self):
     interrupted = os.path.join(_base, "interrupted")
     with program.interrupted_after("ifca", 1):
       _run(interrupted, *_METHODS)
     self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
     for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
-      if damage != "halved" and nightly.either(True, not is_refused):
-        continue  # Each takes a run.
+      if damage != "halved" and not is_refused:
+        continue
       with self.subTest(pattern, damage=damage):
         folder = os.path.join(self.create_tempdir().full_path, "run")
         damaged_files.damaged_copy(interrupted, folder, pattern, damage)

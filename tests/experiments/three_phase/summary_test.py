@@ -188,15 +188,19 @@ class FiguresTest(absltest.TestCase):
 class ReportTest(parameterized.TestCase):
   """Every kind of run has its page and its figures."""
 
-  def _report(self, **changes):
+  def _report(self, profiles=None, **changes):
     run = sample_run.write(self.create_tempdir().full_path, **changes)
+    if profiles is not None:
+      profiles.to_csv(run.join("profiles.csv"), index=False)
     tidy_report.report(experiment.EXPERIMENT, run)
     with open(run.join("report.html"), encoding="utf-8") as file:
       page = file.read()
     return page, tidy_report.text(experiment.EXPERIMENT, run), run
 
   def test_the_page_and_what_is_printed(self):
+    rows = [(cluster, 5, "age", 3.0 * cluster, 1.0, 0.5) for cluster in range(2)]
     page, text, run = self._report(
+        profiles=pd.DataFrame(rows, columns=list(cluster_profiles.COLUMNS)),
         on=sample_run.task(num_new=2), choice=sample_run.choice(), warnings=["<twice>"],
         saved="kmeans", means={"fedavg_matched": 13, "ditto": 14, "my_method": 13},
     )
@@ -206,25 +210,17 @@ class ReportTest(parameterized.TestCase):
       self.assertIn(expected, page)
     for name in (
         "gains", "gains_over_finetuned", "learning_curves", "accuracy_by_cost", "client_accuracy",
-        "group_recovery", "distance_matrix", "label_mix",
+        "group_recovery", "distance_matrix", "label_mix", "profiles",
     ):
       self.assertTrue(run.has(f"figures/{name}.png"), name)
     self.assertLess(len(page), 1_300_000)
+    # Of the method whose models are saved.
+    self.assertEqual(set(pd.read_csv(run.join("tables/profiles.csv"))["method"]), {"K-means"})
     self.assertContainsInOrder(
         ["The highest mean", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
          "\nover fine-tuning"], text,
     )
     self.assertNotIn("privacy", text)
-
-  def test_profiles_are_of_the_method_whose_models_are_saved(self):
-    run = sample_run.write(self.create_tempdir().full_path, saved="kmeans")
-    rows = [(cluster, 5, "age", 3.0 * cluster, 1.0, 0.5) for cluster in range(2)]
-    pd.DataFrame(rows, columns=list(cluster_profiles.COLUMNS)).to_csv(
-        run.join("profiles.csv"), index=False
-    )
-    tidy_report.report(experiment.EXPERIMENT, run)
-    self.assertTrue(run.has("figures/profiles.png"))
-    self.assertEqual(set(pd.read_csv(run.join("tables/profiles.csv"))["method"]), {"K-means"})
 
   @parameterized.named_parameters(
       ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
