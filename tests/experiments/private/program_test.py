@@ -65,7 +65,7 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertIn("dp-accounting", document["versions"])
 
-  @nightly.only
+  @nightly.only  # By day, `tidy_experiment_test` goes on after half of a cell.
   def test_a_killed_run_gives_the_same_files(self):
     folder = os.path.join(self.base, "killed")
     journal = pathlib.Path(folder, "cells.jsonl")
