@@ -18,6 +18,7 @@ from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from tests import nightly
 from tests.experiment_shell import run_folder
 
 
@@ -242,6 +243,7 @@ class TidyExperimentTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 2)
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self, jobs):
+    nightly.skip_by_day(self, jobs > 1)
     _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
     with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
       self._measured(jobs=jobs)

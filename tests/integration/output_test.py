@@ -8,6 +8,7 @@ from absl.testing import absltest
 from experiment_shell import finished_run
 from experiments import reports
 from experiments.three_phase import experiment
+from tests import nightly
 from tests.integration import three_phase_program as program
 
 _CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
@@ -134,6 +135,7 @@ class OutputTest(absltest.TestCase):
     )["value"]
     self.assertAlmostEqual(used, self._results("kmeans")["adjusted_rand_index"])
 
+  @nightly.only  # By day, the report of another run is.
   def test_the_report_can_be_drawn_again_from_the_files(self):
     self.assertGreaterEqual(len(glob.glob(os.path.join(self.folder, "figures", "*.png"))), 8)
     folder = os.path.join(self.create_tempdir().full_path, "copy")

@@ -63,8 +63,12 @@ _JOINED_TESTS = {
     "of_training": ["tests.experiments.grouping_study", "tests.experiments.private_training"],
 }
 
-def _run(name, modules, deps, size, **options):
-    """Declares a py_test that runs modules, and all of packages, in one process."""
+def _run(name, modules, deps, size, tags = [], waits = False):
+    """Declares a py_test that runs modules, and all of packages, in one process.
+
+    Of the five shares of the machine that .bazelrc gives to tests, it takes two, or one if it
+    mostly waits: so two that compute run at a time, and beside them one that waits.
+    """
     native.py_test(
         name = name,
         size = size,
@@ -72,10 +76,10 @@ def _run(name, modules, deps, size, **options):
         main = "//tests:run_files.py",
         args = modules,
         deps = deps,
-        **options
+        tags = tags + ["cpu:1" if waits else "cpu:2"],
     )
 
-def tests(deps = [], data = [], size = "medium", alone = []):
+def tests(deps = [], data = [], size = "medium", alone = [], waits = False):
     """Declares a py_test of a folder's test files, which run in one process.
 
     It has the folder's name.  `bazel test //tests/FOLDER --test_filter=NAME` runs the classes or
@@ -86,6 +90,7 @@ def tests(deps = [], data = [], size = "medium", alone = []):
       data: Labels of files that the tests read.
       size: Bazel's test size, which limits how long the test may take.
       alone: Names of files, without extension, that have a py_test, and a process, of their own.
+      waits: Whether the tests mostly wait: for processes, a network or a disk.
     """
     folder = native.package_name().replace("/", ".")
     joined = [one for folders in _JOINED_TESTS.values() for one in folders]
@@ -101,7 +106,8 @@ def tests(deps = [], data = [], size = "medium", alone = []):
         [folder + "." + one[:-len(".py")] for one in native.glob(["*_test.py"]) if one[:-len(".py")] not in alone],
         [":files"],
         size,
-        tags = ["manual"] if folder in joined else [],
+        ["manual"] if folder in joined else [],
+        waits,
     )
     for one in alone:
         native.py_library(
@@ -109,7 +115,7 @@ def tests(deps = [], data = [], size = "medium", alone = []):
             testonly = True,
             srcs = [one + ".py"],
         )
-        _run(one, [folder + "." + one], [":files", ":" + one + "_file"], size)
+        _run(one, [folder + "." + one], [":files", ":" + one + "_file"], size, waits = waits)
 
 def joined_tests():
     """Declares the tests of `_JOINED_TESTS`."""

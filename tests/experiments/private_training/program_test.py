@@ -295,6 +295,7 @@ class OwnTablesTest(_ProgramTest):
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
 
+  @nightly.only  # By day, there is one of digits.
   def test_a_simulation_where_it_is_asked_for(self):
     folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
     found = [row["value"] for row in run_folder.rows(folder, "results.csv")

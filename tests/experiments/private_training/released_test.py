@@ -16,6 +16,7 @@ from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import own_clients
+from tests import nightly
 from tests.experiment_shell import run_folder
 from tests.experiments.private_training import sample_runs
 
@@ -46,6 +47,7 @@ class ReleasedTest(absltest.TestCase):
     released_page.write(folder)
     return run_folder.files(folder)
 
+  @nightly.only  # By day, `neighbours_test` runs the program.
   def test_other_clients_with_the_same_answers_are_released_as_the_same_bytes(self):
     self.enter_context(runtime.LocalRuntime())
     journal = self.create_tempdir().full_path

@@ -20,6 +20,7 @@ from experiments.three_phase import method_names
 from experiments.three_phase import summary
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import summary as run_summary
+from tests import nightly
 from tests.experiments.three_phase import sample_run
 
 
@@ -234,6 +235,7 @@ class ReportTest(parameterized.TestCase):
           },
       }),
   )
+  @nightly.only
   def test_the_report(self, changes):
     page, text, run = self._report(**changes)
 
