@@ -486,6 +486,7 @@ class ThreePhaseTest(parameterized.TestCase):
       with self.assertRaisesRegex(run_lib.TooLarge, f"`{name}`"):
         _run(config)
 
+  @nightly.only  # By day, `method_runs_contract_test` stops runs of all methods.
   def test_stopped_again_and_again_gives_the_same(self):
     settings = {
         "methods": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2

@@ -201,6 +201,7 @@ class MethodRunsTest(parameterized.TestCase):
           [num_losses] + [num_bytes + num_losses] * (len(rounds) - 1), name,
       )
 
+  @nightly.only
   def test_clients_with_the_same_data_share_a_cluster(self):
     task = _twins()
     result = _run(

@@ -99,6 +99,7 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(False, True)
   def test_train_alone(self, can_write):
+    nightly.skip_by_day(self, not can_write)
     task = _task()
     vectors = _vectors(task, 5) if can_write else np.broadcast_to(_vectors(task, 1)[0], (5, 7850))
     rounds = [_ROUND, participation.Round(3, letters.clients("ca"), 1)]
