@@ -6,11 +6,13 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
@@ -46,11 +48,7 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _by_number(text: str) -> tuple[float, str]:
-  try:
-    number = float(text)
-  except ValueError:
-    number = np.inf
-  return (np.inf if np.isnan(number) else number), text  # NaN has no place in an order.
+  return (float(text) if re.fullmatch(bad_table.NUMBER, text) else np.inf), text
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
