@@ -216,6 +216,7 @@ class _Column:
         for is_text in (True, False)
     )
     self.others = functools.cache(self._others)
+    self.of_thousands = functools.cache(self._of_thousands)
 
   @property
   def has_empty(self) -> bool:
@@ -277,7 +278,7 @@ class _Column:
       columns = ((path, self._name, one.to_pylist()) for path, one in self._columns.items())
       raise bad_table.cells_alike(alike, columns, "mend one of them, or exclude the column")
 
-  def of_thousands(self, mark: str) -> str | None:
+  def _of_thousands(self, mark: str) -> str | None:
     """Returns a cell of text files if in all that have a mark it may be one of thousands."""
     numbers = _matching(read_lib.plain(self._of_text, mark), read_lib.PATTERNS["number"])
     with_mark = _matching(numbers, r"\.")
