@@ -8,12 +8,14 @@ and so is a number that is equal to one of the schema's missing values.
 
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
-of missing cells.  A record is one row there, also one of several lines.  So a record more or less
-in a file, whatever is in its cells, is a row more or less, if it is written as CSV writers do
-(RFC 4180): a cell with a quote, a delimiter or a line's end in it stands in quotes, and its own
-quotes are doubled.  Among such records, the same holds for every line of any bytes that does not
-leave a quoted cell open.  One that does is a bad line, unless a later line closes the cell, and both
-are such a record together: nobody could tell these from one.
+of missing cells.
+
+There, a record is one row even if a quoted cell goes on in the next line.  Neighbouring files differ
+in one record, and their rows in exactly that one, whatever is in its cells, if all records are
+written as CSV writers do (RFC 4180): a cell with a quote, a delimiter or a line's end in it is in
+quotes, and its own quotes are doubled.  Lines of any other bytes may stand among them, each a row,
+as long as they leave no quoted cell open.  One that does is a bad line, too, unless a later line
+closes the cell: if both are a record by those rules, nobody can tell them from one.
 """
 
 from __future__ import annotations
@@ -283,14 +285,13 @@ def _unquoted(line: bytes, delimiter: str) -> list[bytes] | None:
 def _records(lines: Sequence[bytes], delimiter: str) -> tuple[list[bytes], list[bytes]]:
   """Returns the records of lines, and the last lines if they may be the beginning of one.
 
-  A quoted cell goes on in the next line where the quotes before that are odd in number.  So a
-  record of several lines begins and ends with a line that has an odd number of quotes, and none in
-  between has.  Such lines are a record if their quotes are around whole cells, and else, as all
-  others, each is one.  Every line is looked at twice at most.
+  A quoted cell goes on in the next line if an odd number of quotes is before that.  So a record of
+  several lines begins and ends with a line that has an odd number of quotes, and none in between
+  has.  Such lines are a record if their quotes are around whole cells; else each is one, as all
+  others are.  No line is looked at more than twice.
 
-  Nothing outside of a record changes it if it is written as CSV writers do, or is a line that
-  leaves no quoted cell open: such a line can't begin a longer record, and the other one's first
-  line begins one that ends with its own last line.
+  So what CSV writers write of a row is one record: its first line with an odd number of quotes is
+  joined with its own last one, since none before it leaves a quoted cell open.
   """
   odd = [place for place, line in enumerate(lines) if line.count(b'"') % 2]
   records: list[bytes] = []
@@ -307,7 +308,7 @@ def _records(lines: Sequence[bytes], delimiter: str) -> tuple[list[bytes], list[
 def _blocks(
     path: str, file: io.BufferedIOBase, names: Sequence[str], delimiter: str | None = None
 ) -> Iterator[list[bytes]]:
-  """Yields the lines of a file with these columns, some at a time; with a delimiter, the records."""
+  """Yields the lines of a file with these columns, some at a time; the records by a delimiter."""
   num_bytes = _BLOCK * (1 + min(len(names), 2**14) // 2**8)
   left: list[bytes] = []
   # At least as many as are left, so that those are not looked at again and again.

@@ -537,7 +537,8 @@ _ODD = (
     b"1,2,true,\0", b"\0", b"1;2;true;u", b"1\t2\ttrue\tu", b"9" * 5000 + b",2,true,u",
     b"9" * 200_000 + b",2,true,u", b"1,2,true,u\r", b"1\r2", b"x,n,b,c", b"# a note", b"Total,,,",
     "\u2603,2,true,u".encode(), b"\xef\xbb\xbf1,2,true,u", b" 1 ,2,true,u", b"1,2,1,v",
-    b'"1","2","true","u"', b'1,2,true,"u\n3,4,0,v"', b'"\r\n",2,true,u\r', b"1_0,2,true,u", b"0x1,2,true,u", b"+1,+2,true,u", b"1,2,true,u,",
+    b'"1","2","true","u"', b"1_0,2,true,u", b"0x1,2,true,u", b"+1,+2,true,u", b"1,2,true,u,",
+    b'1,2,true,"u\n3,4,0,v"', b'"\r\n",2,true,u\r',
 )
 
 
