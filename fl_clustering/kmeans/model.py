@@ -78,6 +78,19 @@ class KMeansModel:
     shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
     return metrics.pairwise.euclidean_distances(*shifted)
 
+  def are_clipped(self, points: np.ndarray) -> np.ndarray:
+    """Returns which points (n, d) are beyond the radius, if there is one; booleans (n,)."""
+    if self.radius is None:
+      return np.zeros(len(points), bool)
+    return np.square(points).sum(axis=1) > self.radius**2
+
   def losses(self, points: np.ndarray) -> np.ndarray:
-    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
-    return self.distances(points) ** 2
+    """Returns what every point would add to the loss in every cluster, of shape (n, K).
+
+    Points beyond a radius count as they are, or else the best radius would be the smallest.
+    """
+    is_finite = np.isfinite(points).all(axis=1)
+    own = dataclasses.replace(self, radius=None).distances(points[is_finite])
+    found = self.distances(points)
+    found[is_finite] = own
+    return found**2

@@ -95,4 +95,11 @@ class FittedViews:
     closeness = self._by_blocks(sums.closeness, points)
     return np.maximum(0, factors.sum() - factors.max() * closeness)
 
+  def are_clipped(self, points: np.ndarray) -> np.ndarray:
+    """Returns which points (n, D) are beyond the norm of a view, if there are norms; booleans."""
+    found = np.zeros(len(points), bool)
+    for norm, place in zip(self.view_norms or (), sums.columns(self.widths)):
+      found |= np.square(points[:, place]).sum(axis=1) > norm**2
+    return found
+
   losses = distances
