@@ -14,6 +14,7 @@ import numpy as np
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from dp_clustering import lsh_tree
+from dp_clustering import point_grid
 from dp_clustering import private_centers
 from dp_clustering import private_sums
 
@@ -139,8 +140,7 @@ def fill_centers(
 
 def _of_leaves(coreset: Coreset, centers: np.ndarray) -> private_centers.PrivateCenters:
   """Returns centers that are means of the leaves nearest to them, with the noise of these."""
-  distances = ((centers**2).sum(axis=1) - 2 * coreset.points @ centers.T)
-  nearest = distances.argmin(axis=1)
+  nearest = point_grid.nearest(np, coreset.points, centers)
   num_leaves = np.bincount(nearest, minlength=len(centers))
   counts = np.bincount(nearest, coreset.weights, minlength=len(centers))
   roots = np.sqrt(num_leaves)

@@ -34,6 +34,7 @@ from typing import Sequence, TYPE_CHECKING
 import numpy as np
 
 from dp_clustering import coreset
+from dp_clustering import point_grid
 from dp_clustering import private_centers as private_centers_lib
 
 if TYPE_CHECKING:
@@ -253,8 +254,8 @@ def _not_starved(statistics: cluster_statistics.ClusterStatistics) -> np.ndarray
 
 def _split_stage(
     sums: private_sums.PrivateSums, mus: Sequence[float], max_centers: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, float]:
-  """Returns up to `max_centers` centers, their counts, and a clip radius for residuals."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns up to `max_centers` centers, their counts and their squared errors."""
   centers = np.zeros((1, sums.dim))
   clip_radius = sums.radius
   for step, mu in enumerate(mus):
@@ -272,7 +273,7 @@ def _split_stage(
           centers, statistics.counts, errors, least_count, _not_starved(statistics),
           max_centers, _CHILD_OFFSET * clip_radius, rng,
       )
-  return centers, statistics.counts, clip_radius
+  return centers, statistics.counts, errors
 
 
 def private_centers(
@@ -292,11 +293,13 @@ def private_centers(
     Private centers, finite, of shape (k, dim), each within `sums.radius`.
   """
   schedule = _schedule(k, mu, _plan(k, mu, sums.dim, public_num_points))
-  centers, counts, clip_radius = _split_stage(
-      sums, schedule.split_mus, schedule.max_centers, rng
-  )
+  centers, counts, errors = _split_stage(sums, schedule.split_mus, schedule.max_centers, rng)
   if len(centers) > k:
-    centers = coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
+    split, centers = centers, coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
+    # Fewer centers are farther from their points.
+    moves = split - centers[point_grid.nearest(np, split, centers)]
+    errors = errors + counts * (moves**2).sum(axis=1)
+  clip_radius = _clip_radius(counts, errors, sums.radius)
   last = len(schedule.refine_mus) - 1
   for step, step_mu in enumerate(schedule.refine_mus):
     statistics = sums.private_cluster_statistics(
