@@ -11,8 +11,9 @@ import dataclasses
 
 import numpy as np
 
-# A noisy count below so many of its standard deviations may be noise alone.
-LEAST_COUNT = 2.0
+# A center whose noisy count is below so many of its standard deviations is unknown: which points it
+# has may be noise, too.
+LEAST_COUNT = 4.0
 # A coordinate is unknown if its noise exceeds this part of the range that it may be in.
 LARGEST_NOISE = 0.25
 
@@ -24,8 +25,8 @@ class PrivateCenters:
   Attributes:
     centers: Of shape (k, dim).
     noise_sd: Standard deviation of the noise on every coordinate, of shape (k, dim).  It is
-      infinite where nothing is known: of centers that no release is about, or that may have no
-      points (see `LEAST_COUNT`).
+      infinite where nothing is known: of centers that no release is about, or of too few points
+      (see `LEAST_COUNT`).
     noisy_counts: Noisy numbers of their points, of shape (k,); NaN of centers that no release is
       about.
     count_sd: Standard deviation of the noise on these, of shape (k,); NaN likewise.
@@ -56,8 +57,8 @@ class PrivateCenters:
     return self.noise_sd <= LARGEST_NOISE * np.asarray(ranges)
 
 
-def have_points(noisy_counts: np.ndarray, count_sd: np.ndarray | float) -> np.ndarray:
-  """Returns which noisy counts are no noise alone, booleans."""
+def are_enough(noisy_counts: np.ndarray, count_sd: np.ndarray | float) -> np.ndarray:
+  """Returns which noisy counts are large enough for a center to be known, booleans."""
   return noisy_counts >= np.maximum(LEAST_COUNT * count_sd, 1)
 
 
@@ -71,8 +72,8 @@ def from_sums(
     sum_sd: Standard deviation of the noise on a coordinate of the sums, of shape (k,) or one.
   """
   count_sd = np.broadcast_to(count_sd, noisy_counts.shape)
-  there = have_points(noisy_counts, count_sd)
-  noise_sd = np.where(there, sum_sd / np.where(there, noisy_counts, 1.0), np.inf)
+  enough = are_enough(noisy_counts, count_sd)
+  noise_sd = np.where(enough, sum_sd / np.where(enough, noisy_counts, 1.0), np.inf)
   return PrivateCenters(
       centers, np.tile(noise_sd[:, np.newaxis], centers.shape[1]), noisy_counts, count_sd
   )

@@ -47,6 +47,8 @@ _REFINE_WEIGHTS = {"count_weight": 0.25, "squared_error_weight": 0.0}
 # Residuals are clipped to this many times their root mean square.
 _CLIP_FACTOR = 1.15
 _SMALLEST_CLIP = 0.02  # In radii.  Noise alone must not make the clip radius vanish.
+# Centers with counts below this many standard deviations of the count are dropped.
+_STARVED = 2.0
 # Planning numbers from which some clusters are missed, and from which next to none is found.
 SMALL_NOISE = 0.1
 LARGE_NOISE = 0.5
@@ -198,7 +200,7 @@ def _moved(
   kept = np.ones_like(squares)
   if shrinks:
     kept -= np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
-  kept[statistics.counts < private_centers_lib.LEAST_COUNT * statistics.count_std] = 0
+  kept[statistics.counts < _STARVED * statistics.count_std] = 0
   return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
 
 
@@ -248,7 +250,7 @@ def _children(
 
 def _not_starved(statistics: cluster_statistics.ClusterStatistics) -> np.ndarray:
   """Returns which centers are not starved, as booleans; all True if every one is."""
-  keep = private_centers_lib.have_points(statistics.counts, statistics.count_std)
+  keep = statistics.counts >= np.maximum(_STARVED * statistics.count_std, 1)
   return keep if keep.any() else np.ones_like(keep)
 
 

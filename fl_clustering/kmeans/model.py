@@ -53,6 +53,10 @@ class KMeansModel:
   column_scales: np.ndarray | None = None
   radius: float | None = None
 
+  def with_centroids(self, centroids: np.ndarray) -> KMeansModel:
+    """Returns the model with other centroids, in the data's units."""
+    return dataclasses.replace(self, centroids=centroids)
+
   def _as_fitted(self, points: np.ndarray) -> np.ndarray:
     return points if self.radius is None else clustering_params.map_to_ball(points, self.radius)
 

@@ -67,6 +67,12 @@ class FittedViews:
   widths: tuple[int, ...]
   view_norms: Sequence[float] | None = None
 
+  def with_centroids(self, centroids: np.ndarray) -> FittedViews:
+    """Returns the model with other centroids, in the data's units."""
+    centers = server_step.on_grid(self.scaling.apply(centroids))
+    on_grid = dataclasses.replace(self.on_grid, centers=centers)
+    return dataclasses.replace(self, on_grid=on_grid, centroids=centroids)
+
   def _steps(self, points: np.ndarray) -> np.ndarray:
     """Returns points in grid steps, as the clients of the fit computed them."""
     if self.view_norms is None:

@@ -157,8 +157,8 @@ def fit(
     counts, count_sd = sums.counts, noise_factor * std / _COUNT_WEIGHT
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
-  there = private_centers.have_points(counts, count_sd)
-  noise_sd = np.where(there[:, np.newaxis], noise_sd / scaling.factor, np.inf)
+  enough = private_centers.are_enough(counts, count_sd)
+  noise_sd = np.where(enough[:, np.newaxis], noise_sd / scaling.factor, np.inf)
   return fitted.Fit(
       model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
       tuple(history),

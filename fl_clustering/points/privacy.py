@@ -223,7 +223,7 @@ def planning_warnings(
 ) -> list[str]:
   """Returns what says that the noise is too large for so many clusters, in words; public.
 
-  Of points whose number is not public, nothing is known before the fit (`least_num_points`).
+  Of points whose number is not public, nothing is known before the fit.
   """
   num_points = privacy.public_num_points
   if num_points is None and privacy.points_per_client is not None:
@@ -237,12 +237,17 @@ def planning_warnings(
   return refine.planning_warnings(num_clusters, noise)
 
 
-def least_num_points(
+def planning_lines(
     privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
-) -> int:
-  """Returns how many points a fit needs, so that its centers are more than noise; public."""
+) -> list[str]:
+  """Returns what to know of the noise before anything is asked, in lines; public."""
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  return refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
+  least = refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
+  warnings = planning_warnings(privacy, num_clusters, num_columns, num_clients)
+  return [
+      f"rows needed: about {least:,}; with fewer, the centers of {num_clusters} clusters are noise",
+      *(f"warning: {text}" for text in warnings),
+  ]
 
 
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:
