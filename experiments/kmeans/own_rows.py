@@ -26,6 +26,7 @@ from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_summary as summary
 from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering import runtime
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
@@ -69,18 +70,15 @@ class Rows:
 
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
-  """Returns what is kept of tables: missing cells become means, or the centers of the schema."""
-  schema, is_private = clients.schema, config.privacy is not None
-  if is_private:
-    fill = encode.public_scaling(schema).fill
-  else:
-    fill = encode.scaling_over(
-        lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
-        standardize=False,
-    ).fill
-  return saved.SavedTables(
-      schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)), is_private
-  )
+  """Returns what is kept of tables: in the data's units, or the schema's in a private run."""
+  schema = clients.schema
+  if config.privacy is not None:
+    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
+  fill = encode.scaling_over(
+      lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
+      standardize=False,
+  ).fill
+  return saved.SavedTables(schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)))
 
 
 def _fitter(
@@ -131,9 +129,14 @@ def _load(
     identity |= {"files": clients.digests(), summary.NUM_ROWS: clients.num_rows}
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
-  return tidy_experiment.Inputs(
-      Rows(clients, kept, fit), identity, lines=(f"data: {data_dir}, clients: {len(clients)}",)
-  )
+  lines = [f"data: {data_dir}, clients: {len(clients)}"]
+  if config.privacy is not None:
+    lines += privacy_lib.planning_lines(
+        config.privacy, config.candidates[0], len(config.schema.feature_names), len(clients)
+    )
+    warnings = encode.radius_warnings(config.schema, config.privacy.radius)
+    lines += [f"warning: {text}" for text in warnings]
+  return tidy_experiment.Inputs(Rows(clients, kept, fit), identity, lines=tuple(lines))
 
 
 def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dict[str, Any]]:
@@ -149,7 +152,7 @@ def _release(folder: str, kept: saved.SavedTables, fit: fitted.Fit) -> None:
   path = os.path.join(folder, tidy_tables.file_name(summary.GUARANTEE))
   text = output_folder.csv_text(("name", "value"), fit.privacy_spent.items())
   atomic_file.write_text(path, text)
-  fitted_rows.write_model(folder, load_model.SavedKMeans(fit.model, kept))
+  fitted_rows.write_model(folder, load_model.SavedKMeans.of_fit(fit, kept))
 
 
 def _measure(
@@ -193,7 +196,7 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   rows = whole.data
   fit = rows.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
   fit.warn_of_few_points()
-  model = load_model.SavedKMeans(fit.model, rows.kept)
+  model = load_model.SavedKMeans.of_fit(fit, rows.kept)
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 
