@@ -4,6 +4,7 @@ It is one release and no table of cells: its journal, not its results, says wher
 """
 
 import contextlib
+import os
 import tempfile
 
 from absl import flags
@@ -40,7 +41,8 @@ def _train(
   settings = config.settings(config.epsilon[0])
   with launch.input_errors():
     releases = releases_lib.Releases(
-        settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL)
+        settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL),
+        is_complete=os.path.exists(place.join(released.FOLDER)),
     )
   # Elsewhere than what is written of the run, as these are the clients' examples.
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
@@ -85,8 +87,7 @@ def main(config: config_lib.PrivateClustersConfig, data_dir: str | None) -> None
                 "experiment": NAME, "config": config.to_json(), "inputs": inputs.identity,
                 "versions": output_folder.versions(released.VERSIONS_OF),
             },
-            # Noise can't be taken back, whatever the settings were.
-            lambda recorded: releases_lib.has_releases(place.join(releases_lib.JOURNAL)),
+            os.path.join(releases_lib.JOURNAL, releases_lib.ENTRIES),
         )
         print(*inputs.lines, f"results: {place.path}", sep="\n")
     if not place.is_finished:
