@@ -57,11 +57,12 @@ def _train(
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the page of what was released, and the one that says what may be published."""
   released_page.write(finished.join(released.FOLDER))
+  warned = released_page.warnings(finished.summary)
   tidy_report.write_page(
       finished, title="Private clusters: what may be published",
       headline="The folder released/ may be published, with its page report.html, and nothing "
       "else here.",
-      warned=tidy_report.warnings(finished), frames={}, tables=(), figures=(),
+      warned={**warned, **tidy_report.warnings(finished)}, frames={}, tables=(), figures=(),
       reading=("config.json names the clients and their folder.",), contents=FILES,
   )
 

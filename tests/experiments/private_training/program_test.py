@@ -198,6 +198,12 @@ class OwnTablesTest(_ProgramTest):
     self.assertEqual(document["config"]["schema"], _SCHEMA.to_json())
     self.assertIsNone(document["config"]["num_clients"])
 
+  def test_what_was_warned_of_is_on_both_pages(self):
+    for name in ("report.html", "released/report.html"):
+      page = run_folder.read(self.folder, name)
+      self.assertIn("`delta`", page[: page.index("<main>")])
+      self.assertIn("too much to learn clusters", page[: page.index("<main>")])
+
   def test_what_is_released_can_be_published(self):
     folder = os.path.join(self.folder, "released")
     self.assertCountEqual(os.listdir(folder), [
