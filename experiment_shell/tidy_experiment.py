@@ -297,15 +297,18 @@ def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
 
 
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
-  """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names."""
+  """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names.
+
+  To look up one that is not there is a `DamagedFile`.
+  """
   others = {
       name: kinds for name, kinds in experiment.read.items()
       if finished.has(tidy_tables.file_name(name))
   }
-  return {
+  return finished_run.Part({
       name: tidy_tables.read(finished, name, kinds)
       for name, kinds in {**_columns(experiment), **others}.items()
-  }
+  }, finished.path)
 
 
 def _results(experiment: Experiment, folder: str) -> Any:

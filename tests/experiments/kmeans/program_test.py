@@ -205,6 +205,9 @@ class OwnDataTest(_ProgramTest):
     with self._refused("`output_dir` .*budgets"):
       _run(*flags, "--overwrite")
     self.assertEqual(run_folder.files(self.out), before)
+    os.remove(os.path.join(self.out, "centroids.csv"))
+    with self._refused("centroids"):
+      _run(*flags, "--resume")
 
   @parameterized.parameters(
       (load_model, "SavedKMeans", True), (tidy_report, "write_page", False)
