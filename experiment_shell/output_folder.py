@@ -224,8 +224,7 @@ class OutputFolder:
       os.makedirs(self.path, exist_ok=True)
       self._lock()
       if self.recorded is None:
-        # Settings that don't say it, of an older version, may be of such a run.
-        if self._there is not None and self._there.get(CHARGED, True):
+        if self._there is not None and self._there.get(CHARGED):
           raise ValueError(
               "`output_dir` must not hold a private run that would be removed, got "
               f"{self.path!r}. --resume goes on with it. {_STAYS_CHARGED}"

@@ -214,11 +214,6 @@ class OutputFolderTest(parameterized.TestCase):
     if lost != "rows.csv":
       start(resume=True)
 
-  def test_settings_that_do_not_say_whether_a_run_is_charged_stay(self):
-    self._write("config.json", json.dumps(file_format.stamped({"config": {"seed": 1}})))
-    with self._refused():
-      self._start({"seed": 1}, overwrite=True)
-
   def test_resume_with_other_versions_is_told_and_recorded(self):
     first, second = {"python": "3.11.4", "numpy": "1.25"}, {"python": "3.11.4", "numpy": "1.26"}
     third = {"python": "3.12.0", "scipy": "1.11"}
