@@ -1,8 +1,8 @@
 """The output folder of an experiment: checks whether it can be used, and prepares it.
 
 `config.json` is written first and `report.html` last, so a folder with a report is a
-finished run.  `config.json` also says whether what a run releases counts for good, before anything is
-released: such a run is not removed, nor is anything without a `config.json`.
+finished run.  Before anything is released, `config.json` also says whether that counts for good:
+such a run is not removed, nor is anything without a `config.json`.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ LOCK = ".lock"
 # The part of `config.json` that states with which other versions the run was resumed.
 RESUMED_WITH = "resumed_with"
 # The part that states whether what the run releases counts for good.
-CHARGED = "charged"
+_CHARGED = "charged"
 _STAYS_CHARGED = (
     "Take another folder; what a private run has released stays charged, and the budgets add up."
 )
@@ -224,13 +224,13 @@ class OutputFolder:
       os.makedirs(self.path, exist_ok=True)
       self._lock()
       if self.recorded is None:
-        if self._there is not None and self._there.get(CHARGED):
+        if self._there is not None and self._there.get(_CHARGED):
           raise ValueError(
               "`output_dir` must not hold a private run that would be removed, got "
               f"{self.path!r}. --resume goes on with it. {_STAYS_CHARGED}"
           )
         self._clear()
-        stated = {**document, CHARGED: charged_in is not None}
+        stated = {**document, _CHARGED: charged_in is not None}
         self.write_text(CONFIG, json_text(file_format.stamped(stated)))
       else:
         if charged_in is not None and not os.path.exists(self.join(charged_in)):

@@ -42,6 +42,7 @@ def _train(
   with launch.input_errors():
     releases = releases_lib.Releases(
         settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL),
+        # Which is written when all is answered.
         is_complete=os.path.exists(place.join(released.FOLDER)),
     )
   # Elsewhere than what is written of the run, as these are the clients' examples.

@@ -41,7 +41,7 @@ class Trained:
 
   Attributes:
     states: Before every round and after the last; without their models but for the last.
-    planning_number: The planning number.
+    planning_number: As of `plan.Budget`.
   """
 
   states: tuple[training.State, ...]
