@@ -10,9 +10,11 @@ import numpy as np
 
 from clustering_basics import model_folder
 from clustering_basics import validate
+from dp_clustering import private_centers
 from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
+from fl_clustering.points import fitted
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
@@ -24,6 +26,17 @@ if TYPE_CHECKING:
 
 # Of a `server_step.MultiViewModel`.
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
+# Of a `private_centers.PrivateCenters`.
+_ARRAYS_OF_NOISE = ("noise_sd", "noisy_counts", "count_sd")
+
+
+def _noise(arrays: Mapping[str, np.ndarray]) -> private_centers.PrivateCenters | None:
+  """Returns what `SavedModel.save` has kept of the noise, if there was any."""
+  if "noise_sd" not in arrays:
+    return None
+  return private_centers.PrivateCenters(
+      arrays["centroids"], **{name: arrays[name] for name in _ARRAYS_OF_NOISE}
+  )
 
 
 class SavedModel(abc.ABC):
@@ -35,11 +48,25 @@ class SavedModel(abc.ABC):
     KIND: What the folder's document calls it.
     model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
+    noise: Of a private fit, its centers with their noise, in the tables' own units; else None.
   """
 
   KIND: ClassVar[str]
   model: Any
   tables: Any
+  noise: private_centers.PrivateCenters | None
+
+  @classmethod
+  def of_fit(cls, fit: fitted.Fit, tables: Any) -> SavedModel:
+    """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
+    if fit.noise is None:
+      return cls(fit.model, tables, None)  # type: ignore[call-arg]
+    centers = np.clip(tables.scaling.undo(fit.centroids), *tables.bounds)
+    noise = dataclasses.replace(
+        fit.noise, centers=centers, noise_sd=fit.noise.noise_sd / tables.scaling.factor
+    )
+    model = fit.model.with_centroids(tables.scaling(centers))
+    return cls(model, tables, noise)  # type: ignore[call-arg]
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -49,6 +76,8 @@ class SavedModel(abc.ABC):
     """Writes the model into a folder, which is made."""
     document, arrays = self._contents()
     scaling = self.model.scaling
+    if self.noise is not None:
+      arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
     model_folder.write(
         directory, self.KIND, {"num_clusters": len(self.centroids), **document},
         {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
@@ -58,6 +87,13 @@ class SavedModel(abc.ABC):
   def centroids(self) -> np.ndarray:
     """In the tables' own units, of shape (K, d)."""
     return self.tables.scaling.undo(self.model.centroids)
+
+  @property
+  def are_known(self) -> np.ndarray:
+    """Which coordinates of the centroids are more than noise, booleans of shape (K, d)."""
+    if self.noise is None:
+      return np.ones(self.centroids.shape, bool)
+    return self.noise.are_known(self.tables.ranges)
 
   @property
   def scaling(self) -> secure_sums.Scaling:
@@ -106,6 +142,7 @@ class SavedKMeans(SavedModel):
 
   model: kmeans_model.KMeansModel
   tables: saved.SavedTables
+  noise: private_centers.PrivateCenters | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return {
@@ -125,7 +162,7 @@ class SavedKMeans(SavedModel):
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
         radius=document["radius"],
     )
-    return cls(model, tables)
+    return cls(model, tables, _noise(arrays))
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -146,6 +183,7 @@ class SavedMultiView(SavedModel):
 
   model: multiview_model.FittedViews
   tables: saved.SavedViews
+  noise: private_centers.PrivateCenters | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
@@ -164,10 +202,10 @@ class SavedMultiView(SavedModel):
     )
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedViews.from_json(document["views"])
-    fitted = multiview_model.FittedViews(
+    model_of_views = multiview_model.FittedViews(
         model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
     )
-    return cls(fitted, tables)
+    return cls(model_of_views, tables, _noise(arrays))
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).

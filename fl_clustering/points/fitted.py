@@ -15,6 +15,7 @@ from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
+  from dp_clustering import private_centers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,13 +24,15 @@ class Fit:
 
   Attributes:
     model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
-      `scaling`, `assign`, `distances` and `losses`.
+      `scaling`, `assign`, `distances`, `losses` and `are_clipped`.
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
     silhouette: The mean simplified silhouette, or None.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
+    noise: Of a private fit, the centroids with the noise on each and on its number of points, in
+      the data's units; None without `privacy`.
     ledger: That of a private fit, which takes no more entries, or None.
     privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
   """
@@ -40,6 +43,7 @@ class Fit:
   loss: float | None = None
   silhouette: float | None = None
   num_centers_on_few_points: int | None = None
+  noise: private_centers.PrivateCenters | None = None
   privacy_spent: Mapping[str, Any] | None = None
   ledger: ledger_lib.Ledger | None = None
 

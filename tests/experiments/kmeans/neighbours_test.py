@@ -135,11 +135,12 @@ class NeighboursTest(parameterized.TestCase):
       tables[client] = (row, *there) if place == "first" else (*there, row)
     for client, rows in tables.items():
       _write_table(os.path.join(data, client), kind, rows)
-    ended = in_process.run_program(
+    code, printed, errors = in_process.run_program(
         federated_kmeans.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
-        "--epsilon=1", "--delta=1e-5", "--radius=9", f"--schema={schema}",
+        "--epsilon=1", "--delta=1e-5", f"--schema={schema}",
     )
-    return ended, _files(out)
+    printed = re.sub("(?s)\ncolumn .*\nreport: ", "", printed)  # The centers.
+    return (code, printed, errors), _files(out)
 
   @parameterized.parameters(*_NEIGHBOURS)
   def test_nothing_but_centers_shows_a_row(self, kind, place, row):
