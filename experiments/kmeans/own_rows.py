@@ -144,15 +144,17 @@ def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dic
   return [{"num_clusters": number} for number in config.candidates]
 
 
-def _release(folder: str, kept: saved.SavedTables, fit: fitted.Fit) -> None:
+def _release(whole: tidy_experiment.Run, fit: fitted.Fit) -> None:
   """Writes what a private fit may show."""
   from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 
   assert fit.privacy_spent is not None
-  path = os.path.join(folder, tidy_tables.file_name(summary.GUARANTEE))
-  text = output_folder.csv_text(("name", "value"), fit.privacy_spent.items())
-  atomic_file.write_text(path, text)
-  fitted_rows.write_model(folder, load_model.SavedKMeans.of_fit(fit, kept))
+  stated = dict(fit.privacy_spent)
+  if whole.is_resumed:
+    stated["interrupted"] = "count the guarantee once more for every --resume that fitted again"
+  path = os.path.join(whole.folder, tidy_tables.file_name(summary.GUARANTEE))
+  atomic_file.write_text(path, output_folder.csv_text(("name", "value"), stated.items()))
+  fitted_rows.write_model(whole.folder, load_model.SavedKMeans.of_fit(fit, whole.data.kept))
 
 
 def _measure(
@@ -168,7 +170,7 @@ def _measure(
   fit = rows.fit(num_clusters)
   results = {"rounds": fit.num_rounds}
   if fit.privacy_spent is not None:
-    _release(whole.folder, rows.kept, fit)
+    _release(whole, fit)
   else:  # All of it depends on single rows.
     results |= {summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss}
   return {
@@ -200,8 +202,8 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 
-def _is_charged(recorded: Mapping[str, Any] | None) -> bool:
-  return recorded is not None and recorded["config"].get("epsilon") is not None
+def _is_charged(config: config_lib.OwnDataConfig) -> bool:
+  return config.privacy is not None
 
 
 EXPERIMENT = tidy_experiment.Experiment(

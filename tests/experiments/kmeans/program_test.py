@@ -218,6 +218,9 @@ class OwnDataTest(_ProgramTest):
     with self._refused("`output_dir` .*budgets"):
       _run(*flags, "--overwrite")
     self.assertEqual(run_folder.files(self.out), before)
+    os.remove(os.path.join(self.out, "centroids.csv"))
+    with self._refused("centroids"):
+      _run(*flags, "--resume")
 
   @parameterized.parameters(
       (load_model.SavedKMeans, "of_fit", True), (tidy_report, "write_page", False)
@@ -236,8 +239,27 @@ class OwnDataTest(_ProgramTest):
     with mock.patch.object(estimator, "fit", wraps=estimator.fit) as fit, logged as told:
       _run(*flags, "--resume")
     self.assertEqual(fit.called, is_charged_again)
+    stated = [row["name"] for row in run_folder.rows(self.out, "guarantee.csv")]
+    self.assertEqual("interrupted" in stated, is_charged_again)
     if is_charged_again:
       self.assertRegex(" ".join(told.output), r"\(50, 0\.001\)")
+    os.remove(os.path.join(self.out, "report.html"))  # Nothing says now where it would go on.
+    before = run_folder.files(self.out)
+    with mock.patch.object(estimator, "fit") as fit, self._refused("`output_dir` .*budgets"):
+      _run(*flags, "--resume")
+    fit.assert_not_called()
+    self.assertEqual(run_folder.files(self.out), before)
+    # Whatever is left of it.
+    for name in ("config.json", "model", "figures", "tables", *before):
+      path = os.path.join(self.out, name)
+      if os.path.isdir(path):
+        shutil.rmtree(path)
+      elif os.path.exists(path):
+        os.remove(path)
+      if os.listdir(self.out):
+        for how in ("--resume", "--overwrite"):
+          with self._refused("`output_dir` .*budgets"):
+            _run(*flags, how)
 
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
