@@ -101,7 +101,7 @@ def largest_num_centers(k: int) -> int:
   return _PLAN.centers_per_cluster * k
 
 
-def relative_noise(k: int, mu: float, dim: int, num_points: float, growth: float = 1.0) -> float:
+def planning_number(k: int, mu: float, dim: int, num_points: float, growth: float = 1.0) -> float:
   """Returns the planning number: how large the noise is beside what it hides; public.
 
   In the last split there are three centers for each cluster.  The noise on the mean of one of mean
@@ -123,7 +123,7 @@ def relative_noise(k: int, mu: float, dim: int, num_points: float, growth: float
 
 def least_num_points(k: int, mu: float, dim: int, growth: float = 1.0) -> int:
   """Returns the number of points below which the planning number exceeds `LARGE_NOISE`."""
-  return math.ceil(relative_noise(k, mu, dim, LARGE_NOISE, growth))
+  return math.ceil(planning_number(k, mu, dim, LARGE_NOISE, growth))
 
 
 def planning_warnings(k: int, noise: float) -> list[str]:

@@ -231,7 +231,7 @@ def planning_warnings(
   if num_points is None:
     return []
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  noise = refine.relative_noise(
+  noise = refine.planning_number(
       num_clusters, mu, num_columns, num_points, _growth(privacy, num_clients)
   )
   return refine.planning_warnings(num_clusters, noise)

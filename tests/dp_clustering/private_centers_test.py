@@ -50,17 +50,17 @@ class NoiseTest(parameterized.TestCase):
 class PlanningTest(parameterized.TestCase):
 
   def test_the_planning_number_is_of_the_noise_and_of_what_it_hides(self):
-    few, more = (refine.relative_noise(10, 0.2, 16, number) for number in (1000, 4000))
+    few, more = (refine.planning_number(10, 0.2, 16, number) for number in (1000, 4000))
     self.assertAlmostEqual(few, 4 * more)
-    self.assertAlmostEqual(refine.relative_noise(10, 0.2, 1, 1000), few / 2)
-    self.assertAlmostEqual(refine.relative_noise(10, 0.1, 16, 1000), 2 * few)
+    self.assertAlmostEqual(refine.planning_number(10, 0.2, 1, 1000), few / 2)
+    self.assertAlmostEqual(refine.planning_number(10, 0.1, 16, 1000), 2 * few)
     least = refine.least_num_points(10, 0.2, 16)
-    self.assertAlmostEqual(refine.relative_noise(10, 0.2, 16, least), 0.5, delta=0.001)
+    self.assertAlmostEqual(refine.planning_number(10, 0.2, 16, least), 0.5, delta=0.001)
 
   @parameterized.parameters((6000, 200, 0.3, 1), (20_000, 3, 1.0, 0))
   def test_too_many_clusters_are_told_before_anything_is_released(self, number, k, epsilon, told):
     mu_of = private_methods.privacy_calculator.gaussian_mu
-    noise = refine.relative_noise(k, mu_of(epsilon, 1e-6), 3, number)
+    noise = refine.planning_number(k, mu_of(epsilon, 1e-6), 3, number)
     self.assertLen(refine.planning_warnings(k, noise), told)
 
 
