@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import time
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -72,6 +73,22 @@ def _hello(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 def _ready(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
   if header != {"ready": True} or arrays:
     raise wire.Refused("it must be that it is ready")
+
+
+def _no_rows(which: str) -> SiteRefused:
+  return SiteRefused(
+      f"the sites' answers {which} add up to what no rows can have: a site is broken, or cheats; "
+      "masks hide which. Noise that they drew is paid for."
+  )
+
+
+@contextlib.contextmanager
+def _of_rows() -> Iterator[None]:
+  """Says whose fault it is if a fit fails, whose numbers are all of the sites' answers."""
+  try:
+    yield
+  except (ArithmeticError, IndexError) as e:
+    raise _no_rows("together") from e
 
 
 class _PlannedNoise:
@@ -184,6 +201,8 @@ class Coordinator:
     header, arrays = asked.to_message()
     request, place = wire.pack(header, arrays), self._num_asked
     self._num_asked += 1
+    if any(np.isnan(array).any() for array in arrays.values()):  # Such as of a negative variance.
+      raise _no_rows(f"before {asked.name}")
     if place < len(self._paid) and self._paid[place][0] == request:
       return self._paid[place][1].copy()
     self._num_rounds += 1
@@ -201,10 +220,7 @@ class Coordinator:
     total = sum(answers, np.zeros(shape, np.uint64))  # Wraps around.
     signed = total.view(np.int64)
     if not questions.are_sums(asked, signed, self.federation):
-      raise SiteRefused(
-          f"the sites' answers to {asked.name} add up to what no rows can have: a site is broken, "
-          "or cheats; masks hide which.  Noise that they drew is paid for."
-      )
+      raise _no_rows(f"to {asked.name}")
     if self.federation.privacy is not None:
       cost = questions.mu_squared(asked, self.federation.privacy)
       self._paid[place:] = [(request, signed.copy(), cost)]
@@ -281,9 +297,10 @@ def fit_kmeans(
   """
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
-  if config.privacy is None:
-    return sums_fit.fit(config, coordinator.points())
-  return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
+  with _of_rows():
+    if config.privacy is None:
+      return sums_fit.fit(config, coordinator.points())
+    return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
 
 
 def fit_views(
@@ -294,6 +311,7 @@ def fit_views(
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
   points, widths = coordinator.points(), coordinator.federation.widths
-  if config.privacy is None:
-    return fitting.fit(config, points, widths)
-  return private_view_fit.fit(config, points, widths, coordinator.noise_source)
+  with _of_rows():
+    if config.privacy is None:
+      return fitting.fit(config, points, widths)
+    return private_view_fit.fit(config, points, widths, coordinator.noise_source)

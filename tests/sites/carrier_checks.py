@@ -5,7 +5,9 @@ import importlib.metadata
 import io
 import json
 import os
+import struct
 import tempfile
+import tracemalloc
 from unittest import mock
 import uuid
 import zipfile
@@ -21,10 +23,13 @@ from nvflare.fuel.f3.cellnet import defs
 from nvflare.fuel.f3.cellnet import registry
 from nvflare.fuel.f3.cellnet import utils as cell_utils
 from nvflare.fuel.f3.streaming import stream_const
+from nvflare.private import admin_defs
 from nvflare.private import defs as private_defs
 from nvflare.private.fed.client import admin_commands
+from nvflare.private.fed.client import client_engine_internal_spec
 from nvflare.private.fed.client import client_req_processors
 from nvflare.private.fed.client import fed_client_base
+from nvflare.private.fed.client import training_cmds
 
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
@@ -35,14 +40,32 @@ from tests.sites import sample_sites
 _CONFIG = "config/config_fed_client.json"
 
 
-def _job(document=None, **files):
+def _job(document=None, compression=zipfile.ZIP_STORED, num_blanks=0, **files):
   """Returns the bytes of a job as a site gets it."""
-  written = io.BytesIO()
-  with zipfile.ZipFile(written, "w") as job:
-    job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB if document is None else document))
+  written, text = io.BytesIO(), json.dumps(nvflare_kit.SITE_JOB if document is None else document)
+  with zipfile.ZipFile(written, "w", compression) as job:
+    job.writestr(_CONFIG, text + num_blanks * " ")
     for name, text in files.items():
       job.writestr(name, text)
   return written.getvalue()
+
+
+def _bombs():
+  """Returns jobs that are much longer unpacked, by name."""
+  deflated, blanks = zipfile.ZIP_DEFLATED, 50 * 2**20
+  honest = _job(compression=deflated, num_blanks=blanks)
+  size = len(json.dumps(nvflare_kit.SITE_JOB))
+  signature = ".__nvfl_sig.json"
+  return {
+      "honest": honest,
+      "lying": honest.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
+      "signature": _job(compression=deflated, **{signature: blanks * " "}),
+      "folders": _job(**{f"{'a/' * 1000}{signature}": "{}"}),
+      "entries": _job(**{f"{place}/": "" for place in range(1000)}),
+      "nested": _job(compression=deflated, **{"custom.zip": honest}),
+      "other compression": _job(compression=zipfile.ZIP_LZMA, num_blanks=blanks),
+      "long": _job(num_blanks=2**20),
+  }
 
 
 class OneJobTest(parameterized.TestCase):
@@ -73,6 +96,35 @@ class OneJobTest(parameterized.TestCase):
     with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
       job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
     self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
+
+  def test_a_job_that_grows_is_refused_before_it_does(self):
+    self.enterContext(mock.patch.object(
+        client_req_processors.ClientRequestProcessors, "request_processors",
+        [*client_req_processors.ClientRequestProcessors.request_processors],
+    ))
+    nvflare_carrier.OneJob()
+    deploy = next(
+        one for one in client_req_processors.ClientRequestProcessors.request_processors
+        if private_defs.TrainingTopic.DEPLOY in one.get_topics()
+    )
+    unpack = self.enterContext(mock.patch.object(training_cmds, "unzip_all_from_bytes"))
+    engine = mock.MagicMock(spec=client_engine_internal_spec.ClientEngineInternalSpec)
+    engine.args, engine.get_client_name = mock.MagicMock(workspace=tempfile.mkdtemp()), lambda: ""
+
+    def reply(app):
+      message = admin_defs.Message(private_defs.TrainingTopic.DEPLOY, app)
+      message.set_header(private_defs.RequestHeader.JOB_META, {"a": 1})
+      return deploy.process(message, engine).body
+
+    for name, app in {**_bombs(), "number": 2**40, "text": "PK", "nothing": None}.items():
+      tracemalloc.start()
+      self.addCleanup(tracemalloc.stop)
+      self.assertIn("one job", reply(app), name)
+      self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
+    unpack.assert_not_called()
+    # Ours goes on to NVFlare's checks.
+    self.assertNotIn("one job", reply(_job(compression=zipfile.ZIP_DEFLATED)))
+    unpack.assert_called_once()
 
   def test_a_site_refuses_another_job_before_it_unpacks_it(self):
     own, job_id = _job(), f"{uuid.uuid4()}"
