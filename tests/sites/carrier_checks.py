@@ -109,16 +109,21 @@ class OneJobTest(parameterized.TestCase):
     )
     unpack = self.enterContext(mock.patch.object(training_cmds, "unzip_all_from_bytes"))
     engine = mock.MagicMock(spec=client_engine_internal_spec.ClientEngineInternalSpec)
-    engine.args, engine.get_client_name = mock.MagicMock(workspace=tempfile.mkdtemp()), lambda: ""
+    workspace = tempfile.mkdtemp()
+    for name in ("startup", "local"):
+      os.mkdir(os.path.join(workspace, name))
+    engine.args, engine.get_client_name = mock.MagicMock(workspace=workspace), lambda: "north"
 
     def reply(app):
       message = admin_defs.Message(private_defs.TrainingTopic.DEPLOY, app)
       message.set_header(private_defs.RequestHeader.JOB_META, {"a": 1})
       return deploy.process(message, engine).body
 
-    for name, app in {**_bombs(), "number": 2**40, "text": "PK", "nothing": None}.items():
-      tracemalloc.start()
-      self.addCleanup(tracemalloc.stop)
+    bombs = _bombs()
+    tracemalloc.start()
+    self.addCleanup(tracemalloc.stop)
+    for name, app in {**bombs, "number": 2**40, "text": "PK", "nothing": None}.items():
+      tracemalloc.reset_peak()
       self.assertIn("one job", reply(app), name)
       self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
     unpack.assert_not_called()
