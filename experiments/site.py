@@ -9,7 +9,6 @@ The second one runs until it is ended, and answers the operator's `experiments.s
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from typing import Iterator
@@ -40,7 +39,6 @@ flags.DEFINE_string(
     "The federation file's, as the people of the sites have compared it by telephone (--join).")
 
 _LOG = "nvflare.log"
-_SECONDS_TO_END = 10
 _SECONDS_TO_RESTART = 5
 # A client that ends so soon, so often, does not work.
 _SOON, _MOST_SOON = 30, 3
@@ -90,24 +88,23 @@ def _agree() -> site_folder.SiteFolder:
 
 @contextlib.contextmanager
 def _client(folder: site_folder.SiteFolder) -> Iterator[subprocess.Popen]:
-  """Runs NVFlare's client of a site."""
+  """Runs NVFlare's client of a site, whose job's process ends with it."""
   path = os.path.join(folder.path, _LOG)
-  environment = {
-      **nvflare_kit.environment(folder.workspace), site_folder.VARIABLE: folder.path
-  }
-  with open(path, "ab") as log:
-    process = subprocess.Popen(
-        nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
-        stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-    )
-    try:
-      yield process
-    finally:
-      for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-          os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-          process.wait(_SECONDS_TO_END)
+  with contextlib.ExitStack() as stack:
+    lifeline, held = os.pipe()
+    stack.callback(os.close, held)  # The kernel does it if this program is killed.
+    environment = {
+        **nvflare_kit.environment(folder.workspace), site_folder.VARIABLE: folder.path,
+        nvflare_kit.LIFELINE_VARIABLE: f"{lifeline}",
+    }
+    with open(path, "ab") as log, open(lifeline, "rb"):
+      process = stack.enter_context(subprocess.Popen(
+          nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
+          stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+          pass_fds=(lifeline,),
+      ))
+    stack.callback(process.kill)
+    yield process
 
 
 def _join() -> None:

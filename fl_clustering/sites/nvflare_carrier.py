@@ -21,6 +21,7 @@ import re
 import shlex
 import socket
 import sys
+import threading
 import time
 from typing import Any, Collection
 import zipfile
@@ -75,6 +76,8 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
 # What NVFlare makes, and what unpacks no more than it is asked for.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Why another job is not deployed.
+_NOT_OURS = "this site runs one job, that of federated-clustering, without a change"
 _POLL = 0.2
 # What may come as bytes.
 _BYTES = (bytes, bytearray, memoryview)
@@ -114,18 +117,14 @@ def is_our_job(app: Any) -> bool:
     return False
 
 
-# Why another one is not deployed.
-_NOT_OURS = "this site runs one job, that of federated-clustering, without a change"
+_deploy = training_cmds.DeployProcessor.process
 
 
-class _DeployProcessor(training_cmds.DeployProcessor):
-  """Refuses other jobs before NVFlare unpacks them to look for signatures."""
-
-  def process(self, req: Any, app_ctx: Any) -> Any:
-    """Returns the reply to a request of the server."""
-    if not is_our_job(req.body):
-      return admin_defs.error_reply(_NOT_OURS)
-    return super().process(req, app_ctx)
+def _deploy_ours(processor: Any, req: Any, app_ctx: Any) -> Any:
+  """Refuses another job before NVFlare unpacks it, to look for signatures."""
+  if not is_our_job(req.body):
+    return admin_defs.error_reply(_NOT_OURS)
+  return _deploy(processor, req, app_ctx)
 
 
 # What is left of a client's commands: of those to the site, and of those to its job.
@@ -194,12 +193,10 @@ def close_commands() -> None:
   fed_client_base.NetAgent = _Guard
   cell_lib.Adapter = _SilentAdapter
   flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
+  training_cmds.DeployProcessor.process = _deploy_ours
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
-  processors[:] = [
-      _DeployProcessor() if isinstance(one, training_cmds.DeployProcessor) else one
-      for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}
-  ]
+  processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
   commands = admin_commands.AdminCommands.commands
   commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
 
@@ -243,6 +240,21 @@ class RelayLauncher(_Quoting, ServerProcessJobLauncher):
   """At the server."""
 
 
+def _end_with_site() -> None:
+  """Has this process end at once when `experiments.site` does, however that ends.
+
+  NVFlare starts a job's process in a session of its own, out of reach of signals for the others.
+  """
+  descriptor = int(os.environ[nvflare_kit.LIFELINE_VARIABLE])
+  os.fstat(descriptor)
+
+  def watch() -> None:
+    os.read(descriptor, 1)  # Nothing is written, so it returns at the pipe's end.
+    os._exit(1)  # pylint: disable=protected-access
+
+  threading.Thread(target=watch, daemon=True).start()
+
+
 class SiteExecutor(Executor):
   """Answers the server's messages; takes nothing from the job."""
 
@@ -256,6 +268,7 @@ class SiteExecutor(Executor):
     if event_type == EventType.START_RUN and not self._has_begun:
       self._has_begun = True
       try:
+        _end_with_site()
         folder = site_folder.SiteFolder(os.environ[site_folder.VARIABLE])
         nvflare_kit.check_locked(folder.workspace)
         self._site = folder.open()

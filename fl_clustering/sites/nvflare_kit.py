@@ -32,6 +32,8 @@ PROJECT = "federated-clustering"
 OPERATOR = "operator"
 ADMIN = f"{OPERATOR}@{OPERATOR}.org"
 _CARRIER = "fl_clustering.sites.nvflare_carrier"
+# Names a pipe to the process that answers, which ends when nobody holds its other end any more.
+LIFELINE_VARIABLE = "FEDERATED_CLUSTERING_LIFELINE"
 # The whole of what a site is told to run.
 SITE_JOB: Mapping[str, Any] = {
     "format_version": 2,

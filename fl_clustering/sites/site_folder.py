@@ -1,9 +1,16 @@
-"""A site's folder: its key, its ledger, what it has agreed to, and where its rows are."""
+"""A site's folder: its key, its ledger, what it has agreed to, and where its rows are.
+
+A file beside the rows, `MARKER`, says which ledger counts what they have spent, so a second one does
+not begin at nothing unasked.  Whoever copies, moves or links the folder takes the file along; whoever
+copies single tables, or deletes it, does not.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import pathlib
+import shutil
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -12,6 +19,7 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import rows
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_ledger
+from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
@@ -21,6 +29,8 @@ _IDENTITY, _LEDGER, _FEDERATION = "identity.json", "ledger.json", "federation.js
 # Where the tables and their schema are.
 _ROWS = "rows.json"
 _RULE = "be a folder that `experiments.site --new` has made"
+MARKER = ".federated_clustering_ledger"
+_MARKER_FORMAT = 1
 
 
 def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
@@ -31,6 +41,62 @@ def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
   except (OSError, TypeError, ValueError, RecursionError):
     has_views = False  # What is wrong with it is said below.
   return views_lib.load(path) if has_views else schema_lib.load(path)
+
+
+def _read_marker(path: str) -> dict[str, str]:
+  """Returns the paths of ledgers by their ids; of none if there is no such file."""
+  try:
+    with open(path, encoding="utf-8") as file:
+      document = json.load(file)
+    if document["format"] != _MARKER_FORMAT:
+      raise ValueError(f"it is of format {document['format']!r}")
+    return {f"{one}": os.fsdecode(ledger) for one, ledger in document["ledgers"].items()}
+  except (FileNotFoundError, NotADirectoryError):
+    return {}
+  except (OSError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as e:
+    raise ValueError(f"`data_dir` must say whose ledger counts its rows, got {path!r}: {e}.") from e
+
+
+def _ledgers(data_dir: str) -> dict[str, str]:
+  """Returns the paths of the ledgers by their ids that count rows of a folder of tables.
+
+  They may be those of a folder above, which has these as one client's, of a client's folder in it,
+  or of where links lead.
+  """
+  paths = [data_dir]
+  for entry in clients_lib.entries(data_dir):
+    paths.append(path := os.path.join(data_dir, entry))
+    if os.path.isdir(path):
+      paths += [os.path.join(path, own) for own in clients_lib.entries(path)]
+  places = {pathlib.Path(os.path.realpath(path)) for path in paths}
+  found: dict[str, str] = {}
+  for place in sorted(places.union(*(place.parents for place in places))):
+    found |= _read_marker(os.path.join(place, MARKER))
+  return found
+
+
+def _bind(data_dir: str, ledger: site_ledger.SiteLedger, is_another: bool = False) -> int:
+  """Has a ledger count the rows of a folder of tables.
+
+  Args:
+    is_another: Whether another one counts them already.
+
+  Returns:
+    How many ledgers count them.
+
+  Raises:
+    ValueError: If another ledger counts them, and this one does not; if this is a copy of the one
+      that does; or if `is_another` is wrong.
+  """
+  found, own = _ledgers(data_dir), os.path.realpath(ledger.path)
+  place = found.get(ledger.id)
+  if place is None and is_another != bool(found):
+    rule = (
+        "be left out: no ledger counts these rows yet" if is_another else
+        f"be given if a second budget is meant: rows of {data_dir} are counted in "
+        f"{', '.join(sorted(found.values()))}"
+    )
+    raise validate.error("another_ledger", rule, is_another)
 
 
 class SiteFolder:

@@ -1,12 +1,17 @@
 """Checks of what NVFlare runs for us, for a Python that has NVFlare: `network_test` runs them."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import io
 import json
 import os
+import signal
 import struct
+import subprocess
+import sys
 import tempfile
+import time
 import tracemalloc
 from unittest import mock
 import uuid
@@ -30,6 +35,7 @@ from nvflare.private.fed.client import client_engine_internal_spec
 from nvflare.private.fed.client import client_req_processors
 from nvflare.private.fed.client import fed_client_base
 from nvflare.private.fed.client import training_cmds
+import psutil
 
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
@@ -38,6 +44,7 @@ from fl_clustering.sites import wire
 from tests.sites import sample_sites
 
 _CONFIG = "config/config_fed_client.json"
+_LIFELINE, _ = os.pipe()  # This process ends with it.
 
 
 def _job(document=None, compression=zipfile.ZIP_STORED, num_blanks=0, **files):
@@ -98,10 +105,6 @@ class OneJobTest(parameterized.TestCase):
     self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
 
   def test_a_job_that_grows_is_refused_before_it_does(self):
-    self.enterContext(mock.patch.object(
-        client_req_processors.ClientRequestProcessors, "request_processors",
-        [*client_req_processors.ClientRequestProcessors.request_processors],
-    ))
     nvflare_carrier.OneJob()
     deploy = next(
         one for one in client_req_processors.ClientRequestProcessors.request_processors
@@ -376,6 +379,42 @@ class DecodingTest(absltest.TestCase):
     self.assertNotIn("secret", f"{caught.exception}")
 
 
+class StoppingTest(absltest.TestCase):
+
+  def test_a_site_that_is_stopped_leaves_no_process_that_answers(self):
+    running = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+      folder = tempfile.mkdtemp()
+      site = self.enterContext(subprocess.Popen(
+          [sys.executable, "-m", "tests.sites.stopped_site", "site", folder],
+          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+      ))
+      self.addCleanup(site.kill)
+      running[number] = site
+    for number, site in running.items():
+      started = [psutil.Process(int(site.stdout.readline())) for _ in ("client", "job")]
+      site.send_signal(number)
+      for one in started:
+        self.addCleanup(_end, one)
+      site.wait()
+      limit = time.monotonic() + 60  # It takes milliseconds.
+      while not all(map(_has_ended, started)):
+        self.assertLess(time.monotonic(), limit, f"after {number!r}")
+        time.sleep(0.02)
+
+
+def _end(process):
+  with contextlib.suppress(psutil.NoSuchProcess):
+    process.kill()
+
+
+def _has_ended(process):
+  try:
+    return process.status() == psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return True
+
+
 class SiteExecutorTest(absltest.TestCase):
 
   def setUp(self):
@@ -385,7 +424,10 @@ class SiteExecutorTest(absltest.TestCase):
     self.sites = sample_sites.make(folder)
     self.site = sample_sites.write_folder(self.sites, "north", folder)
     nvflare_kit.write_locked(self.site.workspace)
-    self.enterContext(mock.patch.dict(os.environ, {site_folder.VARIABLE: self.site.path}))
+    self.enterContext(mock.patch.dict(os.environ, {
+        site_folder.VARIABLE: self.site.path,
+        nvflare_kit.LIFELINE_VARIABLE: f"{_LIFELINE}",
+    }))
     self.executor, self.context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
     self.addCleanup(self._fire, EventType.END_RUN)
 
@@ -441,6 +483,13 @@ class SiteExecutorTest(absltest.TestCase):
       json.dump(document, file)
     self._fire(EventType.START_RUN)
     self._check_shut()
+
+  def test_a_site_that_nothing_would_end_is_shut(self):
+    for value in ("99999", "-1", "x"):
+      with mock.patch.dict(os.environ, {nvflare_kit.LIFELINE_VARIABLE: value}):
+        self.executor = nvflare_carrier.SiteExecutor()
+        self._fire(EventType.START_RUN)
+        self._check_shut()
 
   def test_a_site_that_another_program_has_open_is_shut(self):
     self.addCleanup(self.site.open().close)
