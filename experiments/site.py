@@ -32,6 +32,9 @@ path_flag.define(
     "join", None, "Answer by this federation file, until Ctrl-C or SIGTERM.")
 path_flag.define("site_dir", None, "The site's folder. Default: with --new, its name.")
 path_flag.define("data_dir", None, "Folder of the site's tables (--new).")
+flags.DEFINE_bool(
+    "another_ledger", False,
+    "Make a second ledger for tables that have one (--new): their rows then have two budgets.")
 path_flag.define(
     "kit", None, "What the operator has sent for this site, NAME.zip (--join).")
 flags.DEFINE_string(
@@ -52,16 +55,18 @@ def _new() -> None:
     if os.path.exists(public := f"{given.new}.pub"):
       raise validate.error("new", "name a site whose key is not there yet", public)
     folder = site_folder.SiteFolder.create(
-        given.site_dir or given.new, given.new, given.data_dir, given.schema
+        given.site_dir or given.new, given.new, given.data_dir, given.schema, given.another_ledger
     )
     key = f"{given.new} {folder.identity.public.hex()}"
     atomic_file.write_text(public, f"{key}\n")
   print(f"public key: {key}", f"to hand out: {public}", f"secret: {folder.path}", sep="\n")
+  if given.another_ledger:
+    print("another ledger: the same rows have a budget in each, and what they spend adds up")
 
 
 def _agree() -> site_folder.SiteFolder:
   """Returns the site's folder; all that a fit needs is checked."""
-  option_flags.check_left_out(("data_dir", "schema"), "with --join")
+  option_flags.check_left_out(("data_dir", "schema", "another_ledger"), "with --join")
   option_flags.check_given("site_dir", "kit")
   given = flags.FLAGS
   folder = site_folder.SiteFolder(given.site_dir)

@@ -33,6 +33,7 @@ class SiteLedger:
 
   Attributes:
     id: What no other ledger is called.
+    path: Of its file, without links.
   """
 
   def __init__(self, path: str) -> None:
@@ -41,7 +42,7 @@ class SiteLedger:
     Raises:
       ValueError: If it can't be used, or another program uses it.
     """
-    self._path = path
+    self.path = os.path.realpath(path)
     # Lets other programs open it.
     self.close = weakref.finalize(self, os.close, lock(f"{path}.lock", ledger=path))
     try:
@@ -120,15 +121,23 @@ class SiteLedger:
 
   def _check_unchanged(self) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
-    if not self.close.alive or _read(self._path) != (self.id, self._sessions):
+    if not self.close.alive or _read(self.path) != (self.id, self._sessions):
       raise wire.Refused("another program has changed its ledger")
 
   def _write(self, session: dict[str, Any]) -> None:
     self._check_unchanged()
     sessions = [*self._sessions[: self._place], session]
     document = {"format": _FORMAT, "id": self.id, "sessions": sessions}
-    atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
+    atomic_file.write_text(self.path, json.dumps(document, indent=1, allow_nan=False))
     self._sessions, self._session = sessions, session
+
+
+def id_of(path: str) -> str | None:
+  """Returns the id of a ledger; None if there is none that can be read."""
+  try:
+    return _read(path)[0]
+  except ValueError:
+    return None
 
 
 def _read(path: str) -> tuple[str, list[dict[str, Any]]]:
