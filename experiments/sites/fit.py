@@ -28,7 +28,8 @@ if TYPE_CHECKING:
   import pandas as pd
 
 EXCHANGES, CENTROIDS = "exchanges", "centroids"
-LOG = "nvflare.log"
+# In the operator's folder of keys: it has the sites' addresses, and the run's folder is for all.
+_LOG = "nvflare.log"
 # Of the federation file's epsilon, for one fit: what is left repeats one that has lost a site.
 _DEFAULT_SHARE = 0.5
 
@@ -147,7 +148,10 @@ def _load(
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
-      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms),
+      lines=(
+          f"sites: {', '.join(agreed.sites)}", *agreed.terms,
+          f"what NVFlare says: {os.path.join(kit, _LOG)}",
+      ),
   )
 
 
@@ -166,7 +170,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
 
   sites, tables = run.data, run.data.tables
   with nvflare_operator.open_operator(
-      sites.kit, sites.federation.sites, os.path.join(run.folder, LOG), sites.seconds,
+      sites.kit, sites.federation.sites, os.path.join(sites.kit, _LOG), sites.seconds,
       sites.seconds_to_join,
   ) as operator:
     coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
@@ -284,7 +288,6 @@ EXPERIMENT = tidy_experiment.Experiment(
         tidy_experiment.RESULTS: {}, EXCHANGES: {"exchange": int, "what": str},
         CENTROIDS: {"cluster": int, "feature": str},
     },
-    files={LOG: "what NVFlare's server said"},
     folders={model_folder.MODEL: "the model, for experiments:predict and load_model"},
     versions_of=("numpy", "nvflare", "cryptography"),
 )
