@@ -312,6 +312,7 @@ def install(kit: str, name: str, workspace: str) -> None:
     is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
     host, port = document["host"], document["port"]
     is_good &= isinstance(host, str) and bool(re.fullmatch(r"[A-Za-z0-9.-]{1,63}", host))
+    is_good &= isinstance(document["site"], str)
     if not (is_good and type(port) is int and 1 <= port <= 65535):
       raise ValueError("bad document")
   except OSError as e:
