@@ -194,7 +194,7 @@ class SitesThatFailTest(sample_sites.TestCase):
   @parameterized.parameters(0, 1, 2)  # In the place of hello, of keys, of a round.
   def test_whatever_a_site_answers_is_one_line_that_names_it(self, num_before):
     sites, rng = self.make(), np.random.default_rng(num_before)
-    for own in _answers(rng, nightly.either(100, 3000)):
+    for own in _answers(rng, nightly.either(50, 3000)):
       turns = iter(range(10**6))
 
       def exchange(requests, turns=turns, own=own):
@@ -231,6 +231,21 @@ class SitesThatFailTest(sample_sites.TestCase):
 
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
         sites.fit(3, exchange)
+
+  @parameterized.parameters("ColumnExponents", "NormExponents")
+  def test_sums_that_contradict_each_other_are_refused(self, question):
+    sites = self.make()
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      header, _ = wire.unpack(requests["east"], 2**30)
+      if header.get("question") == question:  # East knows what the others add, and takes it away.
+        others = sum(sample_sites.masked(answers[name]) for name in ("north", "south"))
+        answers["east"] = wire.pack({}, {"masked": np.zeros_like(others) - others})
+      return answers
+
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
+      sites.fit(3, exchange, standardize=True)
 
   @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,), (sample_sites.VIEWS,))
   def test_no_honest_fit_is_refused_whatever_its_noise_is(self, privacy):
