@@ -379,6 +379,24 @@ class DecodingTest(absltest.TestCase):
     self.assertNotIn("secret", f"{caught.exception}")
 
 
+class RelayTest(absltest.TestCase):
+
+  def test_what_a_site_answers_that_is_no_bytes_is_no_message(self):
+    ok = {defs.MessageHeaderKey.RETURN_CODE: defs.ReturnCode.OK}
+    sent = {"a": b"1", "b": bytearray(b"2"), "c": 2**40, "d": [1], "e": None, "f": "text"}
+    context = mock.MagicMock()
+    context.get_job_id.return_value = "job"
+    engine = context.get_engine.return_value
+    engine.get_clients.return_value = [mock.MagicMock(**{"get_fqcn.return_value": n}) for n in sent]
+    for client, name in zip(engine.get_clients.return_value, sent):
+      client.name = name
+    engine.get_cell.return_value.broadcast_request.return_value = {
+        f"{name}.job": message_lib.Message(ok, payload) for name, payload in sent.items()
+    }
+    answers = nvflare_carrier.Relay()._answers(sent, b"", 0.0, None, context)
+    self.assertEqual(answers, {**dict.fromkeys(sent, b""), "a": b"1", "b": b"2"})
+
+
 class StoppingTest(absltest.TestCase):
 
   def test_a_site_that_is_stopped_leaves_no_process_that_answers(self):
