@@ -135,14 +135,14 @@ class SiteFolder:
     read_schema(schema)
     if not os.path.isdir(data_dir):
       raise validate.error("data_dir", "be the folder of this site's tables", data_dir)
-    others = ", ".join(sorted(_ledgers(data_dir).values()))
-    if others and not another_ledger:
+    found = _ledgers(data_dir)
+    if found and not another_ledger:
       rule = (
           "hold rows that no ledger counts yet, unless `another_ledger` is given (they then have two "
-          f"budgets): {others} counts these"
+          f"budgets): these are counted in {', '.join(sorted(found.values()))}"
       )
       raise validate.error("data_dir", rule, data_dir)
-    if another_ledger and not others:
+    if another_ledger and not found:
       raise validate.error("another_ledger", f"be left out: none counts {data_dir}", another_ledger)
     try:
       os.mkdir(path, mode=0o700)
