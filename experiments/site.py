@@ -88,8 +88,8 @@ def _agree() -> site_folder.SiteFolder:
   print(*federation.terms, sep="\n")
   if federation.privacy is not None:
     # All, where what was spent is for another unit.
-    print(f"spent: {min(1.0, spent / budget):.1%} of the privacy budget, in squares of mu, which add "
-          "up as epsilons do not: half of an epsilon costs about a quarter")
+    print(f"spent: {min(1.0, spent / budget):.1%} of the privacy budget, in squares of mu, which "
+          "add up as epsilons do not: half of an epsilon costs about a quarter")
   return folder
 
 

@@ -70,7 +70,8 @@ RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
 _CONFIG = "config/config_fed_client.json"
 # With what NVFlare adds to a job that is submitted.
 _JOB_NAMES = frozenset((_CONFIG, "config/", *(
-    f"{folder}.__nvfl_{name}" for folder in ("", "config/") for name in ("sig.json", "submitter.crt")
+    f"{folder}.__nvfl_{name}"
+    for folder in ("", "config/") for name in ("sig.json", "submitter.crt")
 )))
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
@@ -250,7 +251,7 @@ def _end_with_site() -> None:
 
   def watch() -> None:
     os.read(descriptor, 1)  # Nothing is written, so it returns at the pipe's end.
-    os._exit(1)  # pylint: disable=protected-access
+    os._exit(1)
 
   threading.Thread(target=watch, daemon=True).start()
 

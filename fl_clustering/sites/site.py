@@ -205,8 +205,8 @@ class Site:
       known = "" if spent < math.inf else " after answers without a bound for it"
       raise wire.Refused(
           f"less is left of this site's privacy budget (epsilon {privacy.epsilon:g} for every "
-          f"{unit}, all fits together) than the fit costs{known}: `epsilon` of a fit may be at most "
-          f"{math.floor(1000 * epsilon) / 1000:g}"
+          f"{unit}, all fits together) than the fit costs{known}: `epsilon` of a fit may be at "
+          f"most {math.floor(1000 * epsilon) / 1000:g}"
       )
 
   def _keys(self, hellos: Any) -> bytes:

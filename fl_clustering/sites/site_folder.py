@@ -1,8 +1,8 @@
 """A site's folder: its key, its ledger, what it has agreed to, and where its rows are.
 
-A file beside the rows, `MARKER`, says which ledger counts what they have spent, so that no other one
-begins at nothing unasked.  It goes with the folder, by whatever name, and with copies of it; tables
-that are copied or moved out of the folder by themselves lose it.
+A file beside the rows, `MARKER`, says which ledger counts what they have spent, so that no other
+one begins at nothing unasked.  It goes with the folder, by whatever name, and with copies of it;
+tables that are copied or moved out of the folder by themselves lose it.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class SiteFolder:
     found = _ledgers(data_dir)
     if found and not another_ledger:
       rule = (
-          "hold rows that no ledger counts yet, unless `another_ledger` is given (they then have two "
-          f"budgets): these are counted in {', '.join(sorted(found.values()))}"
+          "hold rows that no ledger counts yet, unless `another_ledger` is given (they then have "
+          f"two budgets): these are counted in {', '.join(sorted(found.values()))}"
       )
       raise validate.error("data_dir", rule, data_dir)
     if another_ledger and not found:

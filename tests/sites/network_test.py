@@ -262,7 +262,7 @@ class NetworkTest(absltest.TestCase):
       self.assertIn("(1, 1e-06)-differential privacy", file.read())
     # The file's epsilon is that of all fits.
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
-    self.assertRegex(output, "(?m)^error: .* refused hello: less is left of this site's privacy budget")
+    self.assertRegex(output, "(?m)^error: .* refused hello: less is left of this site's privacy")
 
   def _spent(self):
     """Returns what is in the sites' ledgers."""
