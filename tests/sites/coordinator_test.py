@@ -99,7 +99,8 @@ def _answers(rng, num):
   """Yields answers that no site gives: JSON of any kind in the place of any part."""
   texts = (
       "1e999", "-1e999", "NaN", "9" * 4000, "[" * 900 + "]" * 900, "[" * 10**5, "null", "true",
-      "{}", '"\\ud800"', '"\\u0000"', '"\\u001b[2J\\r\\nerror: \\u202e"', f'"{"x" * 10**5}"', '["a"]',
+      "{}", '"\\ud800"', '"\\u0000"', '"\\u001b[2J\\r\\nerror: \\u202e"', '["a"]',
+      f'"{"x" * 10**5}"',
       "1.5", f'"{"0" * 64}"', f'"{" " * 10**5}{"0" * 64}"', f'"{"0" * 128}"', '"\u00fc\u4e2d"',
   )
   forms = (
