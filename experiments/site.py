@@ -9,7 +9,6 @@ The second one runs until it is ended, and answers the operator's `experiments.s
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from typing import Iterable, Iterator
@@ -34,6 +33,9 @@ path_flag.define(
     "join", None, "Answer by this federation file, until Ctrl-C or SIGTERM.")
 path_flag.define("site_dir", None, "The site's folder. Default: with --new, its name.")
 path_flag.define("data_dir", None, "Folder of the site's tables (--new).")
+flags.DEFINE_bool(
+    "another_ledger", False,
+    "Make a second ledger for tables that have one (--new): their rows then have two budgets.")
 path_flag.define(
     "kit", None, "What the operator has sent for this site, NAME.zip (--join).")
 flags.DEFINE_string(
@@ -41,7 +43,6 @@ flags.DEFINE_string(
     "The federation file's, as the people of the sites have compared it by telephone (--join).")
 
 _LOG = "nvflare.log"
-_SECONDS_TO_END = 10
 _SECONDS_TO_RESTART = 5
 # A client that ends so soon, so often, does not work.
 _SOON, _MOST_SOON = 30, 3
@@ -56,11 +57,13 @@ def _new() -> None:
       raise validate.error("new", "name a site whose key is not there yet", public)
     lines = [*rows.about(given.data_dir, site_folder.read_schema(given.schema))]
     folder = site_folder.SiteFolder.create(
-        given.site_dir or given.new, given.new, given.data_dir, given.schema
+        given.site_dir or given.new, given.new, given.data_dir, given.schema, given.another_ledger
     )
     key = f"{given.new} {folder.identity.public.hex()}"
     atomic_file.write_text(public, f"{key}\n")
   print(f"public key: {key}", f"to hand out: {public}", f"secret: {folder.path}", sep="\n")
+  if given.another_ledger:
+    print("another ledger: the same rows have a budget in each, and what they spend adds up")
   _print_about(lines)
 
 
@@ -70,7 +73,7 @@ def _print_about(lines: Iterable[str]) -> None:
 
 def _agree() -> site_folder.SiteFolder:
   """Returns the site's folder; all that a fit needs is checked."""
-  option_flags.check_left_out(("data_dir", "schema"), "with --join")
+  option_flags.check_left_out(("data_dir", "schema", "another_ledger"), "with --join")
   option_flags.check_given("site_dir", "kit")
   given = flags.FLAGS
   folder = site_folder.SiteFolder(given.site_dir)
@@ -92,30 +95,31 @@ def _agree() -> site_folder.SiteFolder:
   _print_about(rows.about(folder.data_dir, site_folder.read_schema(folder.schema_path)))
   print(*federation.terms, sep="\n")
   if federation.privacy is not None:
-    print(f"spent: {spent / budget:.1%} of the privacy budget")
+    # All, where what was spent is for another unit.
+    print(f"spent: {min(1.0, spent / budget):.1%} of the privacy budget, in squares of mu, which "
+          "add up as epsilons do not: half of an epsilon costs about a quarter")
   return folder
 
 
 @contextlib.contextmanager
 def _client(folder: site_folder.SiteFolder) -> Iterator[subprocess.Popen]:
-  """Runs NVFlare's client of a site."""
+  """Runs NVFlare's client of a site, whose job's process ends with it."""
   path = os.path.join(folder.path, _LOG)
-  environment = {
-      **nvflare_kit.environment(folder.workspace), site_folder.VARIABLE: folder.path
-  }
-  with open(path, "ab") as log:
-    process = subprocess.Popen(
-        nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
-        stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-    )
-    try:
-      yield process
-    finally:
-      for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-          os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-          process.wait(_SECONDS_TO_END)
+  with contextlib.ExitStack() as stack:
+    lifeline, held = os.pipe()
+    stack.callback(os.close, held)  # The kernel does it if this program is killed.
+    environment = {
+        **nvflare_kit.environment(folder.workspace), site_folder.VARIABLE: folder.path,
+        nvflare_kit.LIFELINE_VARIABLE: f"{lifeline}",
+    }
+    with open(path, "ab") as log, open(lifeline, "rb"):
+      process = stack.enter_context(subprocess.Popen(
+          nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
+          stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+          pass_fds=(lifeline,),
+      ))
+    stack.callback(process.kill)
+    yield process
 
 
 def _join() -> None:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
   import pandas as pd
 
 EXCHANGES = "exchanges"
-LOG = "nvflare.log"
+# In the operator's folder of keys: it has the sites' addresses, and the run's folder is for all.
+_LOG = "nvflare.log"
 # Of the federation file's epsilon, for one fit: what is left repeats one that has lost a site.
 _DEFAULT_SHARE = 0.5
 
@@ -155,7 +156,10 @@ def _load(
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
-      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms, *needed),
+      lines=(
+          f"sites: {', '.join(agreed.sites)}", *agreed.terms, *needed,
+          f"what NVFlare says: {os.path.join(kit, _LOG)}",
+      ),
   )
 
 
@@ -174,7 +178,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
 
   sites, tables = run.data, run.data.tables
   with nvflare_operator.open_operator(
-      sites.kit, sites.federation.sites, os.path.join(run.folder, LOG), sites.seconds,
+      sites.kit, sites.federation.sites, os.path.join(sites.kit, _LOG), sites.seconds,
       sites.seconds_to_join,
   ) as operator:
     coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
@@ -292,7 +296,6 @@ EXPERIMENT = tidy_experiment.Experiment(
         tidy_experiment.RESULTS: {}, EXCHANGES: {"exchange": int, "what": str},
     },
     files={
-        LOG: "what NVFlare's server said",
         tidy_tables.file_name(fitted_rows.CENTROIDS): fitted_rows.FILES["centroids.csv"],
     },
     folders=fitted_rows.FOLDERS,

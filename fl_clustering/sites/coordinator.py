@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import time
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import masking
 from fl_clustering.sites import questions
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import wire
@@ -59,6 +61,34 @@ class Exchanged:
   bytes_down: int
   bytes_up: int
   seconds: float
+
+
+def _hello(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+  if set(header) != {"hello"} or arrays:
+    raise wire.Refused("it must be a hello alone")
+  masking.read_hello(header["hello"])
+  return header["hello"]
+
+
+def _ready(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+  if header != {"ready": True} or arrays:
+    raise wire.Refused("it must be that it is ready")
+
+
+def _no_rows(which: str) -> SiteRefused:
+  return SiteRefused(
+      f"the sites' answers {which} add up to what no rows can have: a site is broken, or cheats; "
+      "masks hide which. Noise that they drew is paid for."
+  )
+
+
+@contextlib.contextmanager
+def _of_rows() -> Iterator[None]:
+  """Says whose fault it is if a fit fails, whose numbers are all of the sites' answers."""
+  try:
+    yield
+  except (ArithmeticError, IndexError) as e:
+    raise _no_rows("together") from e
 
 
 class _PlannedNoise:
@@ -112,12 +142,11 @@ class Coordinator:
     if config != self._config:
       self._config, self._paid = config, []
     session = os.urandom(site_lib.SESSION_BYTES).hex()
-    found = self._sent("hello", wire.pack({
+    hellos = self._sent("hello", _hello, wire.pack({
         "do": "hello", "session": session, "federation": self.federation.hash.hex(),
         "mu_squared": self._mu_squared_to_pay(),
     }))
-    hellos = {name: header.get("hello") for name, (header, _) in found.items()}
-    self._sent("keys", wire.pack({"do": "keys", "hellos": hellos}))
+    self._sent("keys", _ready, wire.pack({"do": "keys", "hellos": hellos}))
     self._num_rounds = self._num_asked = 0
 
   def _mu_squared_to_pay(self) -> float:
@@ -136,8 +165,12 @@ class Coordinator:
         answers |= self._exchange(dict.fromkeys(missing, message))
     return answers
 
-  def _sent(self, what: str, message: bytes) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Returns what every site answers to one message."""
+  def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
+    """Returns what every site answers to one message.
+
+    Args:
+      read: Makes that of an answer's header and arrays, or raises a `wire.Refused`.
+    """
     start = time.perf_counter()
     answers = self._answers(message)
     lost = [name for name in sorted(self.federation.sites) if name not in answers]
@@ -149,12 +182,12 @@ class Coordinator:
     found = {}
     for name in sorted(self.federation.sites):
       try:
-        found[name] = wire.unpack(answers[name], self.federation.most_bytes)
+        header, arrays = wire.unpack(answers[name], self.federation.most_bytes)
+        if isinstance(reason := header.get("refused"), str):
+          raise SiteRefused(f"{name} refused {what}: {wire.printable(reason)}.")
+        found[name] = read(header, arrays)
       except wire.Refused as e:
         raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
-      if "refused" in found[name][0]:
-        reason = "".join(filter(str.isprintable, f"{found[name][0]['refused']}"[:300]))
-        raise SiteRefused(f"{name} refused {what}: {reason}.")
     seconds = time.perf_counter() - start
     self.log.append(Exchanged(what, len(message), max(map(len, answers.values())), seconds))
     return found
@@ -172,18 +205,20 @@ class Coordinator:
       return self._paid[place][1].copy()
     self._num_rounds += 1
     message = wire.pack({"do": "ask", "round": self._num_rounds, **header}, arrays)
-    total = np.zeros(asked.question.shape(self.federation.num_columns), np.uint64)
-    for name, (_, found) in self._sent(asked.name, message).items():
-      masked = found.get("masked")
-      if masked is None or masked.shape != total.shape or masked.dtype != total.dtype:
-        raise SiteRefused(f"{name}: its answer to {asked.name} has not the shape of one.")
-      total = total + masked  # Wraps around.
+    shape = asked.question.shape(self.federation.num_columns)
+
+    def masked(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+      if header or set(arrays) != {"masked"}:
+        raise wire.Refused("it must be masked sums alone")
+      if (found := arrays["masked"]).shape != shape or found.dtype != np.uint64:
+        raise wire.Refused(f"its sums must be of the shape {shape}")
+      return found
+
+    answers = self._sent(asked.name, masked, message).values()
+    total = sum(answers, np.zeros(shape, np.uint64))  # Wraps around.
     signed = total.view(np.int64)
     if not questions.are_sums(asked, signed, self.federation):
-      raise SiteRefused(
-          f"the sites' answers to {asked.name} add up to what no rows can have: a site is broken, "
-          "or cheats; masks hide which.  Noise that they drew is paid for."
-      )
+      raise _no_rows(f"to {asked.name}")
     if self.federation.privacy is not None:
       cost = questions.mu_squared(asked, self.federation.privacy)
       self._paid[place:] = [(request, signed.copy(), cost)]
@@ -260,9 +295,10 @@ def fit_kmeans(
   """
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
-  if config.privacy is None:
-    return sums_fit.fit(config, coordinator.points())
-  return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
+  with _of_rows():
+    if config.privacy is None:
+      return sums_fit.fit(config, coordinator.points())
+    return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
 
 
 def fit_views(
@@ -273,6 +309,7 @@ def fit_views(
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
   points, widths = coordinator.points(), coordinator.federation.widths
-  if config.privacy is None:
-    return fitting.fit(config, points, widths)
-  return private_view_fit.fit(config, points, widths, coordinator.noise_source)
+  with _of_rows():
+    if config.privacy is None:
+      return fitting.fit(config, points, widths)
+    return private_view_fit.fit(config, points, widths, coordinator.noise_source)

@@ -27,6 +27,8 @@ from fl_clustering.sites import wire
 
 _DOMAIN = b"federated-clustering sites 1 "
 _WORD = np.dtype("<u8")
+# The parts of a site's first answer, in bytes.
+_HELLO = {"public": identity_lib.KEY_BYTES, "signature": 2 * identity_lib.KEY_BYTES}
 
 
 def digest(*parts: bytes) -> bytes:
@@ -55,6 +57,24 @@ def mask(key: bytes, round_num: int, request_hash: bytes, size: int) -> np.ndarr
   what = _DOMAIN + b"mask" + round_num.to_bytes(8, "little") + request_hash
   once = hmac.digest(key, what, "sha256")
   return np.frombuffer(keystream(once, _WORD.itemsize * size), _WORD)
+
+
+def read_hello(hello: Any) -> tuple[bytes, bytes]:
+  """Returns the session's key of a site, and its signature, which nobody has checked yet.
+
+  Raises:
+    Refused: If it is none.
+  """
+  try:
+    found = {part: bytes.fromhex(hello[part]) for part in _HELLO}
+  except (KeyError, TypeError, ValueError):
+    found = {}
+  # One spelling is allowed: others may be long.
+  if {part: len(value) for part, value in found.items()} != _HELLO or hello != {
+      part: value.hex() for part, value in found.items()
+  }:
+    raise wire.Refused("a hello must have a key and a signature, and no more")
+  return found["public"], found["signature"]
 
 
 class PairKeys:
@@ -125,8 +145,8 @@ class Handshake:
   def _checked(self, peer: str, hello: Any) -> bytes:
     """Returns the session's key of a site, which it has signed."""
     try:
-      public, signature = (bytes.fromhex(hello[key]) for key in ("public", "signature"))
-    except (KeyError, TypeError, ValueError):
+      public, signature = read_hello(hello)
+    except wire.Refused:
       raise wire.Refused(f"the key of {peer} is none") from None
     if not identity_lib.is_signed(self._roster[peer], signature, self._signed(peer, public)):
       raise wire.Refused(

@@ -21,6 +21,7 @@ import re
 import shlex
 import socket
 import sys
+import threading
 import time
 from typing import Any, Collection
 import zipfile
@@ -49,10 +50,12 @@ try:
   from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
   from nvflare.fuel.f3.cellnet import net_agent
   from nvflare.fuel.f3.cellnet import utils as cell_utils
+  from nvflare.private import admin_defs
   from nvflare.private import defs as defs_lib
   from nvflare.private.fed.client import admin_commands
   from nvflare.private.fed.client import client_req_processors
   from nvflare.private.fed.client import fed_client_base
+  from nvflare.private.fed.client import training_cmds
   from nvflare.private.fed.utils.app_deployer import AppDeployer
 except ModuleNotFoundError:
   raise ModuleNotFoundError(
@@ -65,11 +68,20 @@ _CHANNEL, _TOPIC = "federated_clustering", "sites"
 # Where the operator's program listens, and a password; in the server's environment.
 RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
 _CONFIG = "config/config_fed_client.json"
-# What NVFlare adds to a job that is submitted.
-_SIGNATURES = re.compile(r"(.*/)?\.__nvfl_(sig\.json|submitter\.crt)")
+# With what NVFlare adds to a job that is submitted.
+_JOB_NAMES = frozenset((_CONFIG, "config/", *(
+    f"{folder}.__nvfl_{name}"
+    for folder in ("", "config/") for name in ("sig.json", "submitter.crt")
+)))
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
+# What NVFlare makes, and what unpacks no more than it is asked for.
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Why another job is not deployed.
+_NOT_OURS = "this site runs one job, that of federated-clustering, without a change"
 _POLL = 0.2
+# What may come as bytes.
+_BYTES = (bytes, bytearray, memoryview)
 
 
 def send_at_once(opened: connection.Connection) -> None:
@@ -78,20 +90,42 @@ def send_at_once(opened: connection.Connection) -> None:
     same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def is_our_job(app: bytes) -> bool:
-  """Returns whether a zip file holds our configuration of a site, signatures, and no more."""
+def is_our_job(app: Any) -> bool:
+  """Returns whether a zip file holds our configuration of a site, signatures, and no more.
+
+  Unpacked, it takes no more than `_MOST_JOB_BYTES`: what a file says of its sizes is where its
+  unpacking ends.
+  """
+  if not isinstance(app, bytes) or len(app) > _MOST_JOB_BYTES:
+    return False
   try:
     with zipfile.ZipFile(io.BytesIO(app)) as files:
-      infos = [info for info in files.infolist() if not _SIGNATURES.fullmatch(info.filename)]
-      names = [info.filename for info in infos if not info.is_dir()]
-      if names != [_CONFIG] or any(info.file_size > _MOST_JOB_BYTES for info in infos):
+      infos = files.infolist()
+      names = {info.filename for info in infos}
+      if len(names) < len(infos) or not {_CONFIG} <= names <= _JOB_NAMES:
         return False
-      return json.loads(files.read(_CONFIG)) == nvflare_kit.SITE_JOB
+      if any(info.compress_type not in _COMPRESSIONS for info in infos):
+        return False
+      if sum(info.file_size for info in infos) > _MOST_JOB_BYTES:
+        return False
+      with files.open(_CONFIG) as file:
+        # Without a number, it would take all that the entry makes before it is cut.
+        return json.loads(file.read(_MOST_JOB_BYTES)) == nvflare_kit.SITE_JOB
   except (
       zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError,
       NotImplementedError,
   ):
     return False
+
+
+_deploy = training_cmds.DeployProcessor.process
+
+
+def _deploy_ours(processor: Any, req: Any, app_ctx: Any) -> Any:
+  """Refuses another job before NVFlare unpacks it, to look for signatures."""
+  if not is_our_job(req.body):
+    return admin_defs.error_reply(_NOT_OURS)
+  return _deploy(processor, req, app_ctx)
 
 
 # What is left of a client's commands: of those to the site, and of those to its job.
@@ -160,6 +194,7 @@ def close_commands() -> None:
   fed_client_base.NetAgent = _Guard
   cell_lib.Adapter = _SilentAdapter
   flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
+  training_cmds.DeployProcessor.process = _deploy_ours
   processors = client_req_processors.ClientRequestProcessors.request_processors
   # In place: the list is in use already.
   processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
@@ -181,7 +216,7 @@ class OneJob(AppDeployer):
     """Returns why a job is refused; nothing if it is deployed."""
     # Its folder is made anew, beside those of the policy and the keys.
     if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(app_data)):
-      return "this site runs one job, that of federated-clustering, without a change"
+      return _NOT_OURS
     return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
 
 
@@ -206,6 +241,21 @@ class RelayLauncher(_Quoting, ServerProcessJobLauncher):
   """At the server."""
 
 
+def _end_with_site() -> None:
+  """Has this process end at once when `experiments.site` does, however that ends.
+
+  NVFlare starts a job's process in a session of its own, out of reach of signals for the others.
+  """
+  descriptor = int(os.environ[nvflare_kit.LIFELINE_VARIABLE])
+  os.fstat(descriptor)
+
+  def watch() -> None:
+    os.read(descriptor, 1)  # Nothing is written, so it returns at the pipe's end.
+    os._exit(1)
+
+  threading.Thread(target=watch, daemon=True).start()
+
+
 class SiteExecutor(Executor):
   """Answers the server's messages; takes nothing from the job."""
 
@@ -219,6 +269,7 @@ class SiteExecutor(Executor):
     if event_type == EventType.START_RUN and not self._has_begun:
       self._has_begun = True
       try:
+        _end_with_site()
         folder = site_folder.SiteFolder(os.environ[site_folder.VARIABLE])
         nvflare_kit.check_locked(folder.workspace)
         self._site = folder.open()
@@ -235,8 +286,7 @@ class SiteExecutor(Executor):
   def _answer(self, request: Any) -> Any:
     origin = request.get_header(defs.MessageHeaderKey.ORIGIN)
     is_servers = _is_of(origin, fqcn_lib.FQCN.ROOT_SERVER)
-    # Of a number, `bytes` would make as many.
-    if not is_servers or not isinstance(request.payload, (bytes, bytearray, memoryview)):
+    if not is_servers or not isinstance(request.payload, _BYTES):
       return cell_utils.make_reply(defs.ReturnCode.INVALID_REQUEST)
     if self._site is None:
       answer = wire.pack({"refused": "it can't be opened, and its own log says why"})
@@ -299,6 +349,8 @@ class Relay(Controller):
         abort_signal=abort_signal,
     )
     return {
-        by_target[target]: bytes(reply.payload) for target, reply in replies.items()
+        # Of a number, `bytes` would make as many; what is no message, the program refuses.
+        by_target[target]: bytes(reply.payload) if isinstance(reply.payload, _BYTES) else b""
+        for target, reply in replies.items()
         if reply.get_header(defs.MessageHeaderKey.RETURN_CODE) == defs.ReturnCode.OK
     }

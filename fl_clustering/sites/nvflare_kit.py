@@ -32,6 +32,8 @@ PROJECT = "federated-clustering"
 OPERATOR = "operator"
 ADMIN = f"{OPERATOR}@{OPERATOR}.org"
 _CARRIER = "fl_clustering.sites.nvflare_carrier"
+# Names a pipe to the process that answers, which ends when nobody holds its other end any more.
+LIFELINE_VARIABLE = "FEDERATED_CLUSTERING_LIFELINE"
 # The whole of what a site is told to run.
 SITE_JOB: Mapping[str, Any] = {
     "format_version": 2,
@@ -310,6 +312,7 @@ def install(kit: str, name: str, workspace: str) -> None:
     is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
     host, port = document["host"], document["port"]
     is_good &= isinstance(host, str) and bool(re.fullmatch(r"[A-Za-z0-9.-]{1,63}", host))
+    is_good &= isinstance(document["site"], str)
     if not (is_good and type(port) is int and 1 <= port <= 65535):
       raise ValueError("bad document")
   except OSError as e:

@@ -21,6 +21,7 @@ from typing import Any, Collection, Iterator, Mapping
 from fl_clustering.sites import coordinator
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import wire
 
 _SECONDS_TO_END = 10
 _POLL = 0.2
@@ -103,7 +104,7 @@ def _session(server: subprocess.Popen, folder: str, seconds: float) -> Any:
             nvflare_kit.ADMIN, os.path.join(folder, "admin"), timeout=5.0
         )
     except Exception as e:  # It has many.  pylint: disable=broad-exception-caught
-      reason = _line(e)
+      reason = wire.printable(f"{e}")
     time.sleep(_POLL)
   raise coordinator.CarrierFailed(f"the operator's server can't be used: {reason}")
 
@@ -113,10 +114,6 @@ def _check_running(server: subprocess.Popen) -> None:
     raise coordinator.CarrierFailed(
         f"NVFlare's server has ended with code {server.returncode}; its log says why"
     )
-
-
-def _line(error: object) -> str:
-  return " ".join(f"{error}".split())[:300]
 
 
 def _wait_for(
@@ -151,7 +148,7 @@ def _accept(
     status = str(meta.get("status"))
     if not status.startswith(_RUNNING):
       refused = [one for one in meta.get("job_deploy_detail", ()) if not f"{one}".endswith(": OK")]
-      reason = _line("; ".join(map(str, refused)) or f"{status}; its log says why")
+      reason = wire.printable("; ".join(map(str, refused)) or f"{status}; its log says why")
       raise coordinator.CarrierFailed(f"NVFlare's job has not begun: {reason}")
 
 

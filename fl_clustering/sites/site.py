@@ -115,7 +115,9 @@ class Site:
     self._noise = noise.SecureNoise() if noise_source is None else noise_source
     self._unit, self._budget = site_ledger.EXACT, 0.0
     if (privacy := federation.privacy) is not None:
-      self._unit = "row" if privacy.points_per_client is None else "client"
+      # What a client is, such as a file or a person, the schema says; a row is one everywhere.
+      is_row = privacy.points_per_client is None
+      self._unit = "row" if is_row else f"client of the schema {federation.schema}"
       self._budget = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
@@ -197,11 +199,14 @@ class Site:
     if type(mu_squared) is not float or not 0 <= mu_squared < math.inf:
       raise wire.Refused("a session must say what its fit costs, a number")
     if privacy is not None and not self._ledger.allows(self._unit, mu_squared, self._budget):
-      left = math.sqrt(max(0.0, self._budget**2 - self._ledger.spent(self._unit)))
+      spent, (unit, *_) = self._ledger.spent(self._unit), self._unit.split()
+      left = math.sqrt(max(0.0, self._budget**2 - spent))
       epsilon = privacy_calculator.gaussian_epsilon(left, privacy.delta)
+      known = "" if spent < math.inf else " after answers without a bound for it"
       raise wire.Refused(
-          "less is left of the privacy budget than the fit costs, an epsilon of "
-          f"{math.floor(1000 * epsilon) / 1000:g}"
+          f"less is left of this site's privacy budget (epsilon {privacy.epsilon:g} for every "
+          f"{unit}, all fits together) than the fit costs{known}: `epsilon` of a fit may be at "
+          f"most {math.floor(1000 * epsilon) / 1000:g}"
       )
 
   def _keys(self, hellos: Any) -> bytes:
@@ -221,8 +226,10 @@ class Site:
     if round_num > (limit := self._federation.limits["rounds"]):
       raise wire.Refused(f"a session must have at most {limit} rounds")
     asked = questions.read(header, arrays, self._federation)
-    if self._federation.privacy is not None:
-      # Before anything is drawn or summed up: who is killed from here on has paid for it.
+    # Before anything is drawn or summed up: who is killed from here on has paid for it.
+    if self._federation.privacy is None:
+      self._ledger.enter()
+    else:
       cost = questions.mu_squared(asked, self._federation.privacy)
       self._ledger.spend(cost, self._budget)
     session.num_rounds = round_num

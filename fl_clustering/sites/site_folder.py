@@ -1,9 +1,16 @@
-"""A site's folder: its key, its ledger, what it has agreed to, and where its rows are."""
+"""A site's folder: its key, its ledger, what it has agreed to, and where its rows are.
+
+A file beside the rows, `MARKER`, says which ledger counts what they have spent, so that no other
+one begins at nothing unasked.  It goes with the folder, by whatever name, and with copies of it;
+tables that are copied or moved out of the folder by themselves lose it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import pathlib
+import shutil
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -12,6 +19,7 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import rows
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_ledger
+from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
@@ -21,6 +29,8 @@ _IDENTITY, _LEDGER, _FEDERATION = "identity.json", "ledger.json", "federation.js
 # Where the tables and their schema are.
 _ROWS = "rows.json"
 _RULE = "be a folder that `experiments.site --new` has made"
+MARKER = ".federated_clustering_ledger"
+_MARKER_FORMAT = 1
 
 
 def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
@@ -31,6 +41,51 @@ def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
   except (OSError, TypeError, ValueError, RecursionError):
     has_views = False  # What is wrong with it is said below.
   return views_lib.load(path) if has_views else schema_lib.load(path)
+
+
+def _read_marker(path: str) -> dict[str, str]:
+  """Returns the paths of ledgers by their ids; of none if there is no such file."""
+  try:
+    with open(path, encoding="utf-8") as file:
+      document = json.load(file)
+    if document["format"] != _MARKER_FORMAT:
+      raise ValueError(f"it is of format {document['format']!r}")
+    return {one: str(ledger) for one, ledger in document["ledgers"].items()}
+  except (FileNotFoundError, NotADirectoryError):
+    return {}
+  except (OSError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as e:
+    rule = f"have a file that says which ledger counts its rows ({e})"
+    raise validate.error("data_dir", rule, path) from e
+
+
+def _ledgers(data_dir: str) -> dict[str, str]:
+  """Returns the paths of the ledgers by their ids that count rows of a folder of tables.
+
+  Their files may also be in a folder above, of which this is a client's; in that of a client; and
+  where links lead.
+  """
+  paths = [data_dir]
+  for entry in clients_lib.entries(data_dir):
+    paths.append(path := os.path.join(data_dir, entry))
+    if os.path.isdir(path):
+      paths += [os.path.join(path, own) for own in clients_lib.entries(path)]
+  places = {pathlib.Path(os.path.realpath(path)) for path in paths}
+  found: dict[str, str] = {}
+  for place in places.union(*(place.parents for place in places)):
+    found |= _read_marker(os.path.join(place, MARKER))
+  return found
+
+
+def _bind(data_dir: str, ledger: site_ledger.SiteLedger) -> None:
+  """Writes that a ledger counts the rows of a folder of tables."""
+  path = os.path.join(data_dir, MARKER)
+  try:
+    atomic_file.write_text(path, json.dumps({
+        "format": _MARKER_FORMAT, "ledgers": {**_read_marker(path), ledger.id: ledger.path}
+    }, indent=1) + "\n")
+  except OSError as e:
+    rule = f"take a file that says which ledger counts its rows ({e.strerror})"
+    raise validate.error("data_dir", rule, data_dir) from e
 
 
 class SiteFolder:
@@ -62,26 +117,46 @@ class SiteFolder:
     return os.path.join(self.path, name)
 
   @classmethod
-  def create(cls, path: str, name: str, data_dir: str, schema: str) -> SiteFolder:
+  def create(
+      cls, path: str, name: str, data_dir: str, schema: str, another_ledger: bool = False
+  ) -> SiteFolder:
     """Makes a folder, with a new key and an empty ledger.
 
     Args:
-      data_dir: The folder of the site's tables.
+      data_dir: The folder of the site's tables, which gets a file.
       schema: The file of their schema.
+      another_ledger: Whether a ledger counts the rows already, so that they have a second budget.
 
     Raises:
-      ValueError: If the name is none, the folder exists, or the tables have no rows by the schema.
+      ValueError: If the name is none, the folder exists, the schema or the tables can't be used, or
+        `another_ledger` is wrong.
     """
     identity = identity_lib.Identity.create(name)
     read_schema(schema)
     if not os.path.isdir(data_dir):
       raise validate.error("data_dir", "be the folder of this site's tables", data_dir)
+    found = _ledgers(data_dir)
+    if found and not another_ledger:
+      rule = (
+          "hold rows that no ledger counts yet, unless `another_ledger` is given (they then have "
+          f"two budgets): these are counted in {', '.join(sorted(found.values()))}"
+      )
+      raise validate.error("data_dir", rule, data_dir)
+    if another_ledger and not found:
+      raise validate.error("another_ledger", f"be left out: none counts {data_dir}", another_ledger)
     try:
       os.mkdir(path, mode=0o700)
     except OSError as e:
       raise validate.error("site_dir", f"be a new folder ({e.strerror})", path) from e
     identity.write(os.path.join(path, _IDENTITY))
-    site_ledger.SiteLedger.create(os.path.join(path, _LEDGER)).close()
+    ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
+    try:
+      _bind(data_dir, ledger)
+    except BaseException:
+      shutil.rmtree(path)
+      raise
+    finally:
+      ledger.close()
     atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(
         {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}, indent=1
     ) + "\n")
@@ -95,6 +170,20 @@ class SiteFolder:
     """Keeps a federation file, the one by which the site answers from now on."""
     federation.write(self._join(_FEDERATION))
 
+  def _check_bound(self, ledger: site_ledger.SiteLedger) -> None:
+    """Refuses a ledger that is not the one that counts the rows, such as a copy of it."""
+    found = _ledgers(self.data_dir)
+    there = found.get(ledger.id)
+    if not found:  # The tables are in a new folder.
+      _bind(self.data_dir, ledger)
+    elif there is None or (
+        # It is somewhere else if the folder was moved.
+        site_ledger.id_of(there) == ledger.id and not os.path.samefile(there, ledger.path)
+    ):
+      others = ", ".join(sorted(found.values()))
+      rule = f"have the ledger that counts the rows of {self.data_dir}, {others}"
+      raise validate.error("site_dir", rule, self.path)
+
   def open(self) -> site_lib.Site:
     """Returns the site; no other program can open it until `close`.
 
@@ -106,6 +195,7 @@ class SiteFolder:
     clients = rows.read(self.data_dir, read_schema(self.schema_path), federation)
     ledger = site_ledger.SiteLedger(self._join(_LEDGER))
     try:
+      self._check_bound(ledger)
       return site_lib.Site(self.identity, federation, clients, ledger)
     except BaseException:
       ledger.close()

@@ -3,7 +3,8 @@
 It is the same filter as `dp_clustering.ledger`'s, whose proof holds for whoever chooses what is
 asked: answers may be asked for as long as the squares of mu add up to no more than the budget's.
 It outlives the program that is killed and the federation file that is replaced: a new file has no
-new budget for the same rows.
+new budget for the same rows.  A session is entered with its first answer: whoever asks nothing
+leaves nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import json
 import math
 import os
+import secrets
 from typing import Any
 import weakref
 
@@ -21,13 +23,18 @@ from fl_clustering.sites import wire
 
 # The unit of sessions that protect nothing.
 EXACT = "exact"
-_FORMAT = 1
+_FORMAT = 2
 # As that of `dp_clustering.ledger`; a budget's mu leaves more unspent.
 _SLACK = 1e-9
 
 
 class SiteLedger:
-  """The ledger of one site's rows, which one program at a time may open."""
+  """The ledger of one site's rows, which one program at a time may open.
+
+  Attributes:
+    id: What no other ledger is called.
+    path: Of its file, without links.
+  """
 
   def __init__(self, path: str) -> None:
     """Opens a ledger that `create` has made.
@@ -35,43 +42,32 @@ class SiteLedger:
     Raises:
       ValueError: If it can't be used, or another program uses it.
     """
-    self._path = path
+    self.path = os.path.realpath(path)
     # Lets other programs open it.
     self.close = weakref.finalize(self, os.close, lock(f"{path}.lock", ledger=path))
     try:
-      self._sessions = self._read()
+      self.id, self._sessions = _read(path)
     except BaseException:
       self.close()
       raise
-
-  def _read(self) -> list[dict[str, Any]]:
-    path = self._path
-    try:
-      with open(path, encoding="utf-8") as file:
-        document = json.load(file)
-      if document["format"] != _FORMAT:
-        raise ValueError(f"it is of format {document['format']!r}")
-      return [_checked(entry) for entry in document["sessions"]]
-    except OSError as e:
-      raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
-      raise ValueError(
-          f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
-      ) from e
+    # The session under way, and where it stands once it is entered.
+    self._session: dict[str, Any] = {}
+    self._place = len(self._sessions)
 
   @classmethod
   def create(cls, path: str) -> SiteLedger:
     """Returns a new ledger, in a file that must not exist."""
     with open(path, "x", encoding="utf-8"):
       pass
-    atomic_file.write_text(path, json.dumps({"format": _FORMAT, "sessions": []}))
+    document = {"format": _FORMAT, "id": secrets.token_hex(16), "sessions": []}
+    atomic_file.write_text(path, json.dumps(document))
     return cls(path)
 
   def spent(self, unit: str) -> float:
     """Returns the sum of the squares of mu so far.
 
     It is `inf` after exact sums, and after answers for another unit: a cost says what one row may
-    change, or one client, and neither says the other.
+    change, or one client of a schema, and none says what another one may.
     """
     return math.fsum(
         session["mu_squared"] if session["unit"] == unit != EXACT else math.inf
@@ -86,19 +82,25 @@ class SiteLedger:
     return sum(session["federation"] == federation for session in self._sessions)
 
   def begin(self, session: str, federation: str, unit: str) -> None:
-    """Enters a session.
+    """Begins a session, which `spend` or `enter` enters.
 
     Args:
       session: Its name.
       federation: The hash of the federation file.
       unit: What the noise protects, or `EXACT`.
     """
-    entry = {"session": session, "federation": federation, "unit": unit,
-             "rounds": 0, "mu_squared": 0.0}
-    self._write([*self._sessions, entry])
+    self._check_unchanged()
+    self._place = len(self._sessions)
+    self._session = {"session": session, "federation": federation, "unit": unit,
+                     "rounds": 0, "mu_squared": 0.0}
+
+  def enter(self) -> None:
+    """Enters the session, for exact sums; it is on the disk when this returns."""
+    if self._place == len(self._sessions):
+      self._write(self._session)
 
   def spend(self, mu_squared: float, budget: float) -> None:
-    """Enters the cost of an answer of the last session; it is on the disk when this returns.
+    """Enters the cost of an answer of the session; it is on the disk when this returns.
 
     Args:
       mu_squared: The square of its mu.
@@ -107,23 +109,51 @@ class SiteLedger:
     Raises:
       Refused: If the budget is not enough; nothing is entered then.
     """
-    last = self._sessions[-1]
+    last = self._session
     if not (0 < mu_squared and self.allows(last["unit"], mu_squared, budget)):
       raise wire.Refused(
-          f"the privacy budget is spent: mu^2 is {self.spent(last['unit']):.6g} so far, "
+          f"this site's privacy budget is spent: mu^2 is {self.spent(last['unit']):.6g} so far, "
           f"{mu_squared:.6g} is asked, {budget**2:.6g} is all"
       )
     # Rounded up, so that no cost is so small that it is none.
     total = math.nextafter(last["mu_squared"] + mu_squared, math.inf)
-    self._write([*self._sessions[:-1], {**last, "rounds": last["rounds"] + 1, "mu_squared": total}])
+    self._write({**last, "rounds": last["rounds"] + 1, "mu_squared": total})
 
-  def _write(self, sessions: list[dict[str, Any]]) -> None:
+  def _check_unchanged(self) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
-    if not self.close.alive or self._read() != self._sessions:
+    if not self.close.alive or _read(self.path) != (self.id, self._sessions):
       raise wire.Refused("another program has changed its ledger")
-    document = {"format": _FORMAT, "sessions": sessions}
-    atomic_file.write_text(self._path, json.dumps(document, indent=1, allow_nan=False))
-    self._sessions = sessions
+
+  def _write(self, session: dict[str, Any]) -> None:
+    self._check_unchanged()
+    sessions = [*self._sessions[: self._place], session]
+    document = {"format": _FORMAT, "id": self.id, "sessions": sessions}
+    atomic_file.write_text(self.path, json.dumps(document, indent=1, allow_nan=False))
+    self._sessions, self._session = sessions, session
+
+
+def id_of(path: str) -> str | None:
+  """Returns the id of a ledger; None if there is none that can be read."""
+  try:
+    return _read(path)[0]
+  except ValueError:
+    return None
+
+
+def _read(path: str) -> tuple[str, list[dict[str, Any]]]:
+  """Returns a ledger's id and its sessions."""
+  try:
+    with open(path, encoding="utf-8") as file:
+      document = json.load(file)
+    if document["format"] != _FORMAT:
+      raise ValueError(f"it is of format {document['format']!r}")
+    return str(document["id"]), [_checked(entry) for entry in document["sessions"]]
+  except OSError as e:
+    raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
+  except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
+    raise ValueError(
+        f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
+    ) from e
 
 
 def lock(path: str, **argument: str) -> int:

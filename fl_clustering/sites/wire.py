@@ -19,6 +19,7 @@ _LENGTH = struct.Struct("<I")
 _MOST_DIMS = 2
 # Of a header: parsed, it takes many times its length.
 _MOST_HEADER = 2**20
+_MOST_PRINTED = 300
 
 
 class Refused(ValueError):
@@ -37,8 +38,16 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = No
   return b"".join([_LENGTH.pack(len(text)), text, *parts])
 
 
-def _no_number(text: str) -> None:
-  raise ValueError(f"{text} is no number")
+def printable(text: str) -> str:
+  """Returns what others sent as one short line that any terminal can print."""
+  return "".join(filter(str.isprintable, " ".join(text[:_MOST_PRINTED].split())))
+
+
+def _finite(text: str) -> float:
+  number = float(text)
+  if not math.isfinite(number):
+    raise ValueError(f"{text} is no number")
+  return number
 
 
 def unpack(message: Any, most_bytes: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -57,7 +66,9 @@ def unpack(message: Any, most_bytes: int) -> tuple[dict[str, Any], dict[str, np.
   try:
     if length > _MOST_HEADER:
       raise ValueError("long header")
-    document = json.loads(message[_LENGTH.size : start], parse_constant=_no_number)
+    document = json.loads(
+        message[_LENGTH.size : start], parse_float=_finite, parse_constant=_finite
+    )
     header, described = document["header"], document["arrays"]
     arrays: dict[str, np.ndarray] = {}
     for name, dtype, shape in described:

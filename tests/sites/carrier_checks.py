@@ -1,11 +1,18 @@
 """Checks of what NVFlare runs for us, for a Python that has NVFlare: `network_test` runs them."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import io
 import json
 import os
+import signal
+import struct
+import subprocess
+import sys
 import tempfile
+import time
+import tracemalloc
 from unittest import mock
 import uuid
 import zipfile
@@ -21,10 +28,14 @@ from nvflare.fuel.f3.cellnet import defs
 from nvflare.fuel.f3.cellnet import registry
 from nvflare.fuel.f3.cellnet import utils as cell_utils
 from nvflare.fuel.f3.streaming import stream_const
+from nvflare.private import admin_defs
 from nvflare.private import defs as private_defs
 from nvflare.private.fed.client import admin_commands
+from nvflare.private.fed.client import client_engine_internal_spec
 from nvflare.private.fed.client import client_req_processors
 from nvflare.private.fed.client import fed_client_base
+from nvflare.private.fed.client import training_cmds
+import psutil
 
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
@@ -33,16 +44,35 @@ from fl_clustering.sites import wire
 from tests.sites import sample_sites
 
 _CONFIG = "config/config_fed_client.json"
+_LIFELINE, _ = os.pipe()  # This process ends with it.
 
 
-def _job(document=None, **files):
+def _job(document=None, compression=zipfile.ZIP_STORED, num_blanks=0, **files):
   """Returns the bytes of a job as a site gets it."""
-  written = io.BytesIO()
-  with zipfile.ZipFile(written, "w") as job:
-    job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB if document is None else document))
+  written, text = io.BytesIO(), json.dumps(nvflare_kit.SITE_JOB if document is None else document)
+  with zipfile.ZipFile(written, "w", compression) as job:
+    job.writestr(_CONFIG, text + num_blanks * " ")
     for name, text in files.items():
       job.writestr(name, text)
   return written.getvalue()
+
+
+def _bombs():
+  """Returns jobs that are much longer unpacked, by name."""
+  deflated, blanks = zipfile.ZIP_DEFLATED, 50 * 2**20
+  honest = _job(compression=deflated, num_blanks=blanks)
+  size = len(json.dumps(nvflare_kit.SITE_JOB))
+  signature = ".__nvfl_sig.json"
+  return {
+      "honest": honest,
+      "lying": honest.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
+      "signature": _job(compression=deflated, **{signature: blanks * " "}),
+      "folders": _job(**{f"{'a/' * 1000}{signature}": "{}"}),
+      "entries": _job(**{f"{place}/": "" for place in range(1000)}),
+      "nested": _job(compression=deflated, **{"custom.zip": honest}),
+      "other compression": _job(compression=zipfile.ZIP_LZMA, num_blanks=blanks),
+      "long": _job(num_blanks=2**20),
+  }
 
 
 class OneJobTest(parameterized.TestCase):
@@ -73,6 +103,36 @@ class OneJobTest(parameterized.TestCase):
     with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
       job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
     self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
+
+  def test_a_job_that_grows_is_refused_before_it_does(self):
+    nvflare_carrier.OneJob()
+    deploy = next(
+        one for one in client_req_processors.ClientRequestProcessors.request_processors
+        if private_defs.TrainingTopic.DEPLOY in one.get_topics()
+    )
+    unpack = self.enterContext(mock.patch.object(training_cmds, "unzip_all_from_bytes"))
+    engine = mock.MagicMock(spec=client_engine_internal_spec.ClientEngineInternalSpec)
+    workspace = tempfile.mkdtemp()
+    for name in ("startup", "local"):
+      os.mkdir(os.path.join(workspace, name))
+    engine.args, engine.get_client_name = mock.MagicMock(workspace=workspace), lambda: "north"
+
+    def reply(app):
+      message = admin_defs.Message(private_defs.TrainingTopic.DEPLOY, app)
+      message.set_header(private_defs.RequestHeader.JOB_META, {"a": 1})
+      return deploy.process(message, engine).body
+
+    bombs = _bombs()
+    tracemalloc.start()
+    self.addCleanup(tracemalloc.stop)
+    for name, app in {**bombs, "number": 2**40, "text": "PK", "nothing": None}.items():
+      tracemalloc.reset_peak()
+      self.assertIn("one job", reply(app), name)
+      self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
+    unpack.assert_not_called()
+    # Ours goes on to NVFlare's checks.
+    self.assertNotIn("one job", reply(_job(compression=zipfile.ZIP_DEFLATED)))
+    unpack.assert_called_once()
 
   def test_a_site_refuses_another_job_before_it_unpacks_it(self):
     own, job_id = _job(), f"{uuid.uuid4()}"
@@ -319,6 +379,60 @@ class DecodingTest(absltest.TestCase):
     self.assertNotIn("secret", f"{caught.exception}")
 
 
+class RelayTest(absltest.TestCase):
+
+  def test_what_a_site_answers_that_is_no_bytes_is_no_message(self):
+    ok = {defs.MessageHeaderKey.RETURN_CODE: defs.ReturnCode.OK}
+    sent = {"a": b"1", "b": bytearray(b"2"), "c": 2**40, "d": [1], "e": None, "f": "text"}
+    context = mock.MagicMock()
+    context.get_job_id.return_value = "job"
+    engine = context.get_engine.return_value
+    engine.get_clients.return_value = [mock.MagicMock(**{"get_fqcn.return_value": n}) for n in sent]
+    for client, name in zip(engine.get_clients.return_value, sent):
+      client.name = name
+    engine.get_cell.return_value.broadcast_request.return_value = {
+        f"{name}.job": message_lib.Message(ok, payload) for name, payload in sent.items()
+    }
+    answers = nvflare_carrier.Relay()._answers(sent, b"", 0.0, None, context)
+    self.assertEqual(answers, {**dict.fromkeys(sent, b""), "a": b"1", "b": b"2"})
+
+
+class StoppingTest(absltest.TestCase):
+
+  def test_a_site_that_is_stopped_leaves_no_process_that_answers(self):
+    running = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+      folder = tempfile.mkdtemp()
+      site = self.enterContext(subprocess.Popen(
+          [sys.executable, "-m", "tests.sites.stopped_site", "site", folder],
+          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+      ))
+      self.addCleanup(site.kill)
+      running[number] = site
+    for number, site in running.items():
+      started = [psutil.Process(int(site.stdout.readline())) for _ in ("client", "job")]
+      site.send_signal(number)
+      for one in started:
+        self.addCleanup(_end, one)
+      site.wait()
+      limit = time.monotonic() + 60  # It takes milliseconds.
+      while not all(map(_has_ended, started)):
+        self.assertLess(time.monotonic(), limit, f"after {number!r}")
+        time.sleep(0.02)
+
+
+def _end(process):
+  with contextlib.suppress(psutil.NoSuchProcess):
+    process.kill()
+
+
+def _has_ended(process):
+  try:
+    return process.status() == psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return True
+
+
 class SiteExecutorTest(absltest.TestCase):
 
   def setUp(self):
@@ -328,7 +442,10 @@ class SiteExecutorTest(absltest.TestCase):
     self.sites = sample_sites.make(folder)
     self.site = sample_sites.write_folder(self.sites, "north", folder)
     nvflare_kit.write_locked(self.site.workspace)
-    self.enterContext(mock.patch.dict(os.environ, {site_folder.VARIABLE: self.site.path}))
+    self.enterContext(mock.patch.dict(os.environ, {
+        site_folder.VARIABLE: self.site.path,
+        nvflare_kit.LIFELINE_VARIABLE: f"{_LIFELINE}",
+    }))
     self.executor, self.context = nvflare_carrier.SiteExecutor(), mock.MagicMock()
     self.addCleanup(self._fire, EventType.END_RUN)
 
@@ -384,6 +501,13 @@ class SiteExecutorTest(absltest.TestCase):
       json.dump(document, file)
     self._fire(EventType.START_RUN)
     self._check_shut()
+
+  def test_a_site_that_nothing_would_end_is_shut(self):
+    for value in ("99999", "-1", "x"):
+      with mock.patch.dict(os.environ, {nvflare_kit.LIFELINE_VARIABLE: value}):
+        self.executor = nvflare_carrier.SiteExecutor()
+        self._fire(EventType.START_RUN)
+        self._check_shut()
 
   def test_a_site_that_another_program_has_open_is_shut(self):
     self.addCleanup(self.site.open().close)

@@ -1,5 +1,7 @@
 """Tests for fl_clustering.sites.coordinator: the bits are those of one process."""
 
+import struct
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -93,6 +95,27 @@ class OneProcessTest(sample_sites.TestCase):
       self.assertAlmostEqual(spent / fit.ledger.mu**2, 1, places=9)
 
 
+def _answers(rng, num):
+  """Yields answers that no site gives: JSON of any kind in the place of any part."""
+  texts = (
+      "1e999", "-1e999", "NaN", "9" * 4000, "[" * 900 + "]" * 900, "[" * 10**5, "null", "true",
+      "{}", '"\\ud800"', '"\\u0000"', '"\\u001b[2J\\r\\nerror: \\u202e"', '["a"]',
+      f'"{"x" * 10**5}"',
+      "1.5", f'"{"0" * 64}"', f'"{" " * 10**5}{"0" * 64}"', f'"{"0" * 128}"', '"\u00fc\u4e2d"',
+  )
+  forms = (
+      '{"hello": %s}', '{"hello": {"public": %s, "signature": %s}}', '{"refused": %s}',
+      '{"ready": %s}', '{"hello": {"public": %s, "signature": %s}, "refused": %s}', "%s",
+      '{"masked": %s}', '{"hello": {"public": %s}}', '{%s: 0}',
+  )
+  for _ in range(num):
+    form = rng.choice(forms)
+    header = form % tuple(rng.choice(texts) for _ in range(form.count("%s")))
+    arrays = '[["masked", "<u8", [1, %s]]]' % rng.choice(texts) if rng.random() < 0.3 else "[]"
+    text = f'{{"header": {header}, "arrays": {arrays}}}'.encode()
+    yield struct.pack("<I", len(text)) + text + bytes(8 * rng.integers(2))
+
+
 class SitesThatFailTest(sample_sites.TestCase):
 
   @parameterized.parameters(0, 1, 5)  # At hello, at keys, in a round.
@@ -169,6 +192,24 @@ class SitesThatFailTest(sample_sites.TestCase):
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
       sites.fit(3, exchange)
 
+  @parameterized.parameters(0, 1, 2)  # In the place of hello, of keys, of a round.
+  def test_whatever_a_site_answers_is_one_line_that_names_it(self, num_before):
+    sites, rng = self.make(), np.random.default_rng(num_before)
+    for own in _answers(rng, nightly.either(50, 3000)):
+      turns = iter(range(10**6))
+
+      def exchange(requests, turns=turns, own=own):
+        answers = sites.exchange(requests)
+        return {**answers, "north": own} if next(turns) >= num_before else answers
+
+      with self.assertRaises(coordinator_lib.SiteRefused) as caught:
+        sites.fit(3, exchange)
+      line = f"{caught.exception}"
+      line.encode()
+      self.assertRegex(line, "^north(:| refused )")
+      self.assertTrue(line.isprintable(), line)
+      self.assertLess(len(line), 500)
+
   @parameterized.parameters((None,), (sample_sites.PRIVATE,), (sample_sites.CLIENTS,))
   def test_what_no_rows_add_up_to_is_refused(self, privacy):
     old, rng = [], np.random.default_rng(0)
@@ -191,6 +232,21 @@ class SitesThatFailTest(sample_sites.TestCase):
 
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
         sites.fit(3, exchange)
+
+  @parameterized.parameters("ColumnExponents", "NormExponents")
+  def test_sums_that_contradict_each_other_are_refused(self, question):
+    sites = self.make()
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      header, _ = wire.unpack(requests["east"], 2**30)
+      if header.get("question") == question:  # East knows what the others add, and takes it away.
+        others = sum(sample_sites.masked(answers[name]) for name in ("north", "south"))
+        answers["east"] = wire.pack({}, {"masked": np.zeros_like(others) - others})
+      return answers
+
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "no rows can have"):
+      sites.fit(3, exchange, standardize=True)
 
   @parameterized.parameters((sample_sites.PRIVATE,), (sample_sites.CLIENTS,), (sample_sites.VIEWS,))
   def test_no_honest_fit_is_refused_whatever_its_noise_is(self, privacy):

@@ -202,9 +202,13 @@ class SiteLedgerTest(absltest.TestCase):
     self.assertGreater(ledger.spent("row"), before)
 
   def test_after_exact_sums_or_noise_for_another_unit_there_is_no_budget(self):
-    for first, second in (("client", "row"), ("row", "client"), ("exact", "row")):
+    for first, second in (
+        ("client", "row"), ("row", "client"), ("client", "client of another"), ("exact", "row")
+    ):
       ledger = self._begun(first)
-      if first != "exact":
+      if first == "exact":
+        ledger.enter()
+      else:
         ledger.spend(0.5, 1.0)
       ledger.begin("s2", "f2", second)
       with self.assertRaisesRegex(wire.Refused, "budget"):
@@ -237,8 +241,11 @@ class SiteLedgerTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "`ledger` must be a file"):
       site_ledger.SiteLedger(self.path)
     entry = {"session": "", "federation": "", "unit": "row", "rounds": 1, "mu_squared": 1.0}
-    for text in ("", "{}", '{"format": 2, "sessions": []}', '{"format": 1, "sessions": [1]}', *(
-        json.dumps({"format": 1, "sessions": [{**entry, **wrong}]})
+    whole = {"format": 2, "id": "0", "sessions": []}
+    for text in ("", "{}", *(json.dumps({**whole, **wrong}) for wrong in (
+        {"format": 1}, {"format": 3}, {"sessions": [1]},
+    )), *(
+        json.dumps({**whole, "sessions": [{**entry, **wrong}]})
         for wrong in (
             {"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
             {"rounds": math.inf},

@@ -31,6 +31,8 @@ from tests.sites import sample_sites
 # It takes NVFlare.
 _OPERATOR = "fl_clustering.sites.nvflare_operator"
 _PRIVATE = {**sample_sites.PRIVATE, "radius": 0.5}
+# What NVFlare says of a site.
+_ADDRESS = "192.0.2.7"
 # So that units of the data and of the schema differ by more than a factor.
 _BOUNDS = 60, 140
 
@@ -52,18 +54,25 @@ def _sites(folder, privacy, num_sites=3, widths=(5,)):
 def _fit(sites, exchange=None, resume=False, **settings):
   """Runs the experiment; returns the finished run."""
   folder = sites.folder
+  kit = os.path.join(folder, "kit")
+  os.makedirs(kit, exist_ok=True)
   operator = types.SimpleNamespace(exchange=exchange or sites.exchange)
+
+  def open_operator(kit, sites, log, *unused_arguments):
+    del kit, sites
+    with open(log, "w", encoding="utf-8") as file:
+      file.write(_ADDRESS)
+    return contextlib.nullcontext(operator)
+
   # Not by `patch.dict`, which would take away what is imported meanwhile.
-  sys.modules[_OPERATOR] = types.SimpleNamespace(
-      open_operator=lambda *unused_arguments: contextlib.nullcontext(operator)
-  )
+  sys.modules[_OPERATOR] = types.SimpleNamespace(open_operator=open_operator)
   try:
     with mock.patch.object(nvflare_kit, "check_operator"):
       tidy_experiment.run(
           fit_lib.EXPERIMENT, fit_lib.Config(**{"num_clusters": 4, **settings}),
           os.path.join(folder, "out"), resume=resume,
           federation=os.path.join(folder, "federation.json"),
-          schema=os.path.join(folder, "schema.json"), kit="kit", seconds=1.0, seconds_to_join=1.0,
+          schema=os.path.join(folder, "schema.json"), kit=kit, seconds=1.0, seconds_to_join=1.0,
       )
   finally:
     del sys.modules[_OPERATOR]
@@ -149,6 +158,15 @@ class FitTest(parameterized.TestCase):
     self.assertNotIn("EXACT", text)
     spent, budget = sites.by_name["east"].budget
     self.assertBetween(spent / budget, 0.2, 0.5)
+
+  def test_nothing_that_is_sent_to_all_has_addresses_or_names_of_folders(self):
+    sites, finished, *_ = self._run(_PRIVATE)
+    names = _ADDRESS, sites.folder
+    for folder, _, files in os.walk(finished.path):
+      for name in files:
+        with open(os.path.join(folder, name), "rb") as file:
+          text = file.read()
+        self.assertEmpty([one for one in names if one.encode() in text], name)
 
   def test_kill_9_of_the_operator(self):
     folder = self.create_tempdir().full_path

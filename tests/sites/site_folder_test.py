@@ -1,10 +1,15 @@
 """Tests for fl_clustering.sites.site_folder."""
 
+import errno
+import functools
 import json
 import os
+import shutil
+from unittest import mock
 
 from absl.testing import absltest
 
+from clustering_basics import atomic_file
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
@@ -59,6 +64,85 @@ class SiteFolderTest(sample_sites.TestCase):
     self.assertRegex(bad, r"^bad\.csv: .*column 'c'")
     self.assertRegex(north, rf"^north\.csv: \D*{size}\D+0\D+0$")
     self.assertRegex(other, r"^other\.csv: \D*3\D+1\D+2$")
+
+  def _new(self, data_dir, **settings):
+    """Makes a site of a folder of tables; returns its folder's path."""
+    path = os.path.join(self.create_tempdir().full_path, "new")
+    site_folder.SiteFolder.create(path, "up", data_dir, self.made.schema_path, **settings)
+    return path
+
+  def test_rows_that_a_ledger_counts_get_no_other_one_unasked(self):
+    tables, parent = self.made.data_dir, self.sites.folder
+    self.made.open().close()  # The file is no table.
+    linked, copied, of_links = (os.path.join(parent, name) for name in ("link", "copy", "links"))
+    os.symlink(rows, linked)
+    shutil.copytree(rows, copied)
+    os.mkdir(of_links)
+    os.symlink(os.path.join(rows, "north.csv"), os.path.join(of_links, "other.csv"))
+    views, client = os.path.join(parent, "views"), os.path.join(parent, "views", "client")
+    os.mkdir(views)
+    shutil.copytree(rows, client)
+    below = os.path.join(client, "part")
+    os.mkdir(below)
+    for data_dir in (
+        rows, f"{rows}/", os.path.relpath(rows), f"{rows}/../{os.path.basename(rows)}", linked,
+        f"{linked}/.", copied, of_links, views, below,
+    ):
+      with self.assertRaisesRegex(ValueError, "`data_dir` must .*north/ledger.json"):
+        self._new(data_dir)
+    # Nor does it help to delete the site, or that other rows have none.
+    shutil.rmtree(self.made.path)
+    with self.assertRaisesRegex(ValueError, "`data_dir` must"):
+      self._new(rows)
+    with self.assertRaisesRegex(ValueError, "`another_ledger` must be left out"):
+      self._new(self.create_tempdir().full_path, another_ledger=True)
+
+  def test_another_ledger_that_is_asked_for_is_one_more(self):
+    other = self._new(self.made.data_dir, another_ledger=True)
+    shutil.copy(os.path.join(self.made.path, "federation.json"), other)
+    shutil.copy(os.path.join(self.made.path, "identity.json"), other)
+    for path in (self.made.path, other):
+      site_folder.SiteFolder(path).open().close()
+    with self.assertRaisesRegex(ValueError, "`data_dir` must"):
+      self._new(self.made.data_dir)
+
+  def test_the_ledger_must_be_the_one_that_counts_the_rows(self):
+    copied, moved = (os.path.join(self.sites.folder, name) for name in ("copied", "moved"))
+    shutil.copytree(self.made.path, copied)
+    refused = functools.partial(self.assertRaisesRegex, ValueError, "^`site_dir` must")
+    with refused():
+      site_folder.SiteFolder(copied).open()
+    self.made.open().close()
+    os.rename(self.made.path, moved)
+    site_folder.SiteFolder(moved).open().close()
+    # A new folder of tables is the ledger's from then on.
+    marker = os.path.join(self.made.data_dir, site_folder.MARKER)
+    os.remove(marker)
+    site_folder.SiteFolder(moved).open().close()
+    with open(marker, encoding="utf-8") as file:
+      before = file.read()
+    os.remove(marker)
+    self._new(self.made.data_dir)
+    with refused():
+      site_folder.SiteFolder(moved).open()
+    for damaged in ("", "[]", before.replace("1", "2", 1), "[" * 10**5, '{"format": 1}'):
+      with open(marker, "w", encoding="utf-8") as file:
+        file.write(damaged)
+      with self.assertRaisesRegex(ValueError, "^`data_dir` must"):
+        site_folder.SiteFolder(moved).open()
+
+  def test_a_folder_that_takes_no_file_makes_no_site(self):
+    write, path = atomic_file.write_text, self.create_tempdir().full_path
+    full = OSError(errno.EROFS, "Read-only file system")
+    with mock.patch.object(atomic_file, "write_text", side_effect=lambda name, text: (
+        write(name, text) if site_folder.MARKER not in name else self._raise(full)
+    )), self.assertRaisesRegex(ValueError, "^`data_dir` must take a file .*Read-only"):
+      self._new(path)
+    self.assertEmpty(os.listdir(path))
+    self._new(path)
+
+  def _raise(self, error):
+    raise error
 
   def test_what_is_wrong_is_one_line(self):
     folder = self.create_tempdir().full_path

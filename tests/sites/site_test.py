@@ -220,6 +220,24 @@ class RequestTest(_TestCase):
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, reason):
         sites.fit()
 
+  @parameterized.parameters((None, _moments()), (sample_sites.PRIVATE, _residuals()))
+  def test_a_session_counts_from_its_first_answer(self, privacy, asked):
+    sites = self.make(privacy=privacy, limits={"sessions": 2})
+    with open(sites.ledger_path("east"), encoding="utf-8") as file:
+      before = file.read()
+    for _ in range(5):
+      sites.coordinator().start()
+    # What is refused is no answer.
+    sites.by_name["east"].handle(_message({"question": "Popen"}, {}))
+    with open(sites.ledger_path("east"), encoding="utf-8") as file:
+      self.assertEqual(file.read(), before)
+    for _ in range(2):
+      sites.coordinator().start()
+      for round_num in (1, 2):
+        sample_sites.masked(sites.by_name["east"].handle(_ask(round_num, asked)))
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east .*all of 2 sessions"):
+      sites.coordinator().start()
+
 
 class PrivateSiteTest(_TestCase):
 
@@ -265,7 +283,7 @@ class PrivateSiteTest(_TestCase):
     for name in sites.rows:
       sites.open(name)
     self.assertEqual(sites.spent(), spent)
-    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*epsilon of 0"):
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*row.* 0.$"):
       sites.fit()
 
   def test_a_fit_that_one_site_can_not_pay_is_refused_before_anyone_pays(self):
@@ -284,6 +302,19 @@ class PrivateSiteTest(_TestCase):
     self.assertBetween(said, 0.9 * left, left - 1e-3)
     sites.fit(epsilon=said)
     self.assertBetween(south.budget[0] / budget, 0.998, 1 + 1e-9)
+
+  def test_a_cost_for_clients_of_one_schema_bounds_none_for_those_of_another(self):
+    sites = self.make(privacy=sample_sites.CLIENTS)
+    sites.fit(epsilon=1.0)
+    self.assertBetween(sites.spent()["east"], 0, 0.2)
+    document = sites.federation.document
+    other = federation_lib.Federation({**document, "schema": "1" * 64})
+    for name in sites.rows:
+      sites.open(name, federation=other)
+    self.assertEqual(sites.spent(), dict.fromkeys(sites.rows, math.inf))
+    sites.federation = other
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east .*client.* 0.$"):
+      sites.fit(epsilon=1.0)
 
   def test_a_session_must_say_what_its_fit_costs(self):
     site = self.make(privacy=sample_sites.PRIVATE).by_name["east"]
