@@ -75,25 +75,25 @@ class SiteFolderTest(sample_sites.TestCase):
     tables, parent = self.made.data_dir, self.sites.folder
     self.made.open().close()  # The file is no table.
     linked, copied, of_links = (os.path.join(parent, name) for name in ("link", "copy", "links"))
-    os.symlink(rows, linked)
-    shutil.copytree(rows, copied)
+    os.symlink(tables, linked)
+    shutil.copytree(tables, copied)
     os.mkdir(of_links)
-    os.symlink(os.path.join(rows, "north.csv"), os.path.join(of_links, "other.csv"))
+    os.symlink(os.path.join(tables, "north.csv"), os.path.join(of_links, "other.csv"))
     views, client = os.path.join(parent, "views"), os.path.join(parent, "views", "client")
     os.mkdir(views)
-    shutil.copytree(rows, client)
+    shutil.copytree(tables, client)
     below = os.path.join(client, "part")
     os.mkdir(below)
     for data_dir in (
-        rows, f"{rows}/", os.path.relpath(rows), f"{rows}/../{os.path.basename(rows)}", linked,
+        tables, f"{tables}/", os.path.relpath(tables), f"{tables}/../{os.path.basename(tables)}", linked,
         f"{linked}/.", copied, of_links, views, below,
     ):
       with self.assertRaisesRegex(ValueError, "`data_dir` must .*north/ledger.json"):
         self._new(data_dir)
-    # Nor does it help to delete the site, or that other rows have none.
+    # Nor does it help to delete the site, or that other tables have none.
     shutil.rmtree(self.made.path)
     with self.assertRaisesRegex(ValueError, "`data_dir` must"):
-      self._new(rows)
+      self._new(tables)
     with self.assertRaisesRegex(ValueError, "`another_ledger` must be left out"):
       self._new(self.create_tempdir().full_path, another_ledger=True)
 
