@@ -85,8 +85,8 @@ class SiteFolderTest(sample_sites.TestCase):
     below = os.path.join(client, "part")
     os.mkdir(below)
     for data_dir in (
-        tables, f"{tables}/", os.path.relpath(tables), f"{tables}/../{os.path.basename(tables)}", linked,
-        f"{linked}/.", copied, of_links, views, below,
+        tables, f"{tables}/", os.path.relpath(tables), f"{tables}/../{os.path.basename(tables)}",
+        linked, f"{linked}/.", copied, of_links, views, below,
     ):
       with self.assertRaisesRegex(ValueError, "`data_dir` must .*north/ledger.json"):
         self._new(data_dir)
