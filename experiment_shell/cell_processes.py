@@ -131,6 +131,14 @@ def _outcomes_of_cluster(
     client.cancel(list(cell_of))
 
 
+def call(work: Callable[..., Any], *arguments: Any) -> Any:
+  """Returns what a function returns in a process of its own."""
+  from joblib.externals import loky  # It takes long to import.
+
+  with loky.ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), ())) as pool:
+    return pool.submit(work, *arguments).result()
+
+
 def outcomes(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], jobs: int, processes: Processes | None = None,

@@ -4,6 +4,8 @@ import dataclasses
 import importlib.util
 from typing import Mapping
 
+from clustering_basics import extras
+
 TFF, JAX = "tff", "jax"
 
 
@@ -24,3 +26,17 @@ ENGINES: Mapping[str, _Entry] = {
 def is_installed(name: str) -> bool:
   """Returns whether what an engine needs is installed."""
   return importlib.util.find_spec(ENGINES[name].module) is not None
+
+
+def usual() -> str:
+  """Returns the engine that is used where none is asked for: TFF, or JAX where it alone is here."""
+  if is_installed(TFF) or extras.can_have_tff() and not is_installed(JAX):
+    return TFF
+  return JAX
+
+
+def check_installed(name: str) -> None:
+  """Raises a ValueError unless an engine is installed."""
+  if not is_installed(name):
+    advice = extras.advice() if name == TFF else extras.advice_on("accelerator")
+    raise ValueError(f"`engine` {name} must be installed for this, and isn't; {advice}.")
