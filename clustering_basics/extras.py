@@ -12,11 +12,6 @@ def can_have_tff() -> bool:
   return sys.version_info < _FIRST_WITHOUT_TFF
 
 
-def advice_on(extra: str) -> str:
-  """Returns how to get an extra that every Python can have."""
-  return f'install the extra `{extra}`, in the project\'s folder: uv pip install ".[{extra}]"'
-
-
 def advice() -> str:
   """Returns how to get the extra, or why this Python can't have it."""
   if not can_have_tff():
@@ -25,4 +20,4 @@ def advice() -> str:
         "the extra `federated` needs Python 3.10 or 3.11, where TensorFlow Federated ends, and "
         f"this is Python {version}"
     )
-  return advice_on("federated")
+  return 'install the extra `federated`, in the project\'s folder: uv pip install ".[federated]"'

@@ -21,6 +21,10 @@ ENGINES: Mapping[str, _Entry] = {
     TFF: _Entry("TensorFlow Federated, for all methods", "tensorflow_federated"),
     JAX: _Entry("JAX, for many clients, also on an accelerator", "jax"),
 }
+# Not by uv: what this project tells it of old packages, which are TFF's, would count for JAX too.
+_ADVICE_ON_JAX = (
+    'install the extra `accelerator`, in the project\'s folder: pip install ".[accelerator]"'
+)
 
 
 def is_installed(name: str) -> bool:
@@ -29,7 +33,7 @@ def is_installed(name: str) -> bool:
 
 
 def usual() -> str:
-  """Returns the engine that is used where none is asked for: TFF, or JAX where it alone is here."""
+  """Returns the engine where none is asked for: TFF, unless this Python has JAX or nothing."""
   if is_installed(TFF) or extras.can_have_tff() and not is_installed(JAX):
     return TFF
   return JAX
@@ -38,5 +42,5 @@ def usual() -> str:
 def check_installed(name: str) -> None:
   """Raises a ValueError unless an engine is installed."""
   if not is_installed(name):
-    advice = extras.advice() if name == TFF else extras.advice_on("accelerator")
+    advice = extras.advice() if name == TFF else _ADVICE_ON_JAX
     raise ValueError(f"`engine` {name} must be installed for this, and isn't; {advice}.")

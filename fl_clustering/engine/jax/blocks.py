@@ -7,9 +7,7 @@ clients.  Results are the same to the last bit on one device with one size of bl
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
-import warnings
 
 import jax
 from jax import lax
@@ -21,11 +19,6 @@ from fl_clustering.engine.jax import networks
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
-
-# JAX warns of accelerators that are not there.
-logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
-# For every program that it compiles, JAX warns of a cache folder that it can't read or write.
-warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
 
 # What a block takes of a device, about.
 _BLOCK_BYTES = 2**32

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
+import warnings
 
 from clustering_basics import validate
 
+# JAX warns of accelerators that are not there.
+logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
+# For every program that it compiles, JAX warns of a cache folder that it can't read or write.
+warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
 # The settings that name devices; in the environment they are in capitals.
 _NAMING = ("jax_platforms", "jax_platform_name")
 # On a GPU, XLA otherwise takes the kernels that it finds the fastest when it compiles, and another
@@ -35,7 +41,7 @@ def local() -> tuple[Any, ...]:
     return tuple(jax.local_devices())
   except Exception as e:  # pylint: disable=broad-exception-caught
     for name in _NAMING:
-      value = getattr(jax.config, name, None)
+      value = getattr(jax.config, name, None) or os.environ.get(name.upper())
       if value:
         raise validate.error(
             name.upper(), "name devices that JAX finds here, or be left out", value
