@@ -132,11 +132,18 @@ def _outcomes_of_cluster(
 
 
 def call(work: Callable[..., Any], *arguments: Any) -> Any:
-  """Returns what a function returns in a process of its own."""
+  """Returns what a function returns in a process of its own.
+
+  Raises:
+    ChildProcessError: If that process dies.
+  """
   from joblib.externals import loky  # It takes long to import.
 
-  with loky.ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), ())) as pool:
-    return pool.submit(work, *arguments).result()
+  try:
+    with loky.ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), ())) as pool:
+      return pool.submit(work, *arguments).result()
+  except loky.process_executor.BrokenProcessPool as e:
+    raise ChildProcessError(f"the process of {work.__name__} died; what it said is above.") from e
 
 
 def outcomes(

@@ -42,5 +42,7 @@ def usual() -> str:
 def check_installed(name: str) -> None:
   """Raises a ValueError unless an engine is installed."""
   if not is_installed(name):
-    advice = extras.advice() if name == TFF else _ADVICE_ON_JAX
+    advice = _ADVICE_ON_JAX
+    if name == TFF:
+      advice = f"{extras.advice()}; the engine jax needs the extra `accelerator` alone"
     raise ValueError(f"`engine` {name} must be installed for this, and isn't; {advice}.")
