@@ -131,6 +131,21 @@ def _outcomes_of_cluster(
     client.cancel(list(cell_of))
 
 
+def call(work: Callable[..., Any], *arguments: Any) -> Any:
+  """Returns what a function returns in a process of its own.
+
+  Raises:
+    ChildProcessError: If that process dies.
+  """
+  from joblib.externals import loky  # It takes long to import.
+
+  try:
+    with loky.ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), ())) as pool:
+      return pool.submit(work, *arguments).result()
+  except loky.process_executor.BrokenProcessPool as e:
+    raise ChildProcessError(f"the process of {work.__name__} died; what it said is above.") from e
+
+
 def outcomes(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], jobs: int, processes: Processes | None = None,

@@ -80,6 +80,9 @@ def main() -> None:
       settings = config()
       if flags.FLAGS.cluster is not None:
         client = stack.enter_context(cell_processes.connected(flags.FLAGS.cluster))
+      elif settings.run.engine == engines.JAX:
+        # Elsewhere, as this process would keep the memory of an accelerator from the cells.
+        cell_processes.call(data.check_engine, settings.run.engine)
     from experiments.grouping_study import cells  # It takes long to import.
 
     jobs = flags.FLAGS.jobs or core_count.usable()

@@ -48,6 +48,7 @@ def main() -> None:
   given = flags.FLAGS
   with launch.input_errors():
     settings = config()
+    data.check_engine(settings.engine)
     clients_per_block = experiment_flags.clients_per_block(settings.engine)
     data.check_reuse(given.reuse, given.output_dir)
   from experiments.three_phase import experiment  # It takes long to import.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from typing import Sequence, TYPE_CHECKING
 
+from fl_clustering.engine import engines
 from fl_clustering import runtime
 from fl_clustering.three_phase import run as run_lib
 
@@ -20,7 +22,7 @@ def run(
     task: federated_task.FederatedTask,
     observers: Sequence[stages.RunObserver] = (),
 ) -> result.ThreePhaseResult:
-  """Runs all three phases on this machine: starts TFF's worker process, and ends it.
+  """Runs all three phases on this machine; for TFF, starts its worker process, and ends it.
 
   Args:
     config: The settings, such as `ThreePhaseConfig.for_task` returns.
@@ -32,6 +34,11 @@ def run(
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
+    ValueError: If the engine that the settings name is not installed, or as of `run.run`.
   """
-  with runtime.LocalRuntime(), tempfile.TemporaryDirectory() as folder:
+  engines.check_installed(config.engine)
+  with contextlib.ExitStack() as stack:
+    if config.engine == engines.TFF:
+      stack.enter_context(runtime.LocalRuntime())
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
     return run_lib.run(config, task, folder, observers=observers)

@@ -205,6 +205,25 @@ class LightInstallTest(parameterized.TestCase):
     self.assertStartsWith(printed, "engine: jax")
     self.assertRegex(printed, "K-means  +2 ")
     self.assertTrue((self.folder / "out" / "report.html").exists())
+    self._run("experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv")
+    self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
+
+  @_is_elsewhere
+  @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
+  def test_devices_that_are_not_there_are_one_line_and_no_folder(self):
+    self._write_clients("data", "{}.csv")
+    arguments = (
+        "three_phase_emnist", "--engine=jax", "--dataset=files", "--data_dir=data",
+        "--label_column=b", "--model=logistic", "--output_dir=out",
+    )
+    error = self._run(
+        "import os, runpy, sys; os.environ['JAX_PLATFORMS'] = 'another'; "
+        f"sys.argv = {[*arguments]}; runpy.run_module('experiments.three_phase_emnist', "
+        "run_name='__main__', alter_sys=True)",
+        code=2,
+    )[1]
+    self.assertRegex(error, r"\Aerror: `JAX_PLATFORMS` .*'another'\.\n\Z")
+    self.assertFalse((self.folder / "out").exists())
 
   @absltest.skipUnless(importlib.util.find_spec("cryptography"), "it is of the extra for sites")
   def test_sites_fit(self):
@@ -214,12 +233,12 @@ class LightInstallTest(parameterized.TestCase):
     self._write_clients("data", "{}.csv")
     error = self._run(
         "experiments.three_phase_emnist", "--engine=tff", "--dataset=files", "--data_dir=data",
-        "--label_column=b", "--output_dir=out", code=1,
+        "--label_column=b", "--output_dir=out", code=2,
     )[1]
-    self.assertNotIn("Traceback", error)
+    self.assertFalse((self.folder / "out").exists())
     # The extra is for some versions of Python.
     advice = "uv pip install" if sys.version_info < (3, 12) else "needs Python"
-    self.assertRegex(error.splitlines()[-1], f"^error: .*`federated`.*{advice}")
+    self.assertRegex(error, rf"\Aerror: .*`federated`.*{advice}.*\n\Z")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Tests of which method's models are saved, and of who gets which of them."""
 
 import dataclasses
+import importlib.util
 import os
 import types
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 from scipy import special
 
 from fl_clustering import load_model
+from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
@@ -147,13 +150,20 @@ class SavedClustersTest(absltest.TestCase):
     later = self.create_tempdir().full_path
     np.savez(os.path.join(later, "a.npz"), x=x[:5])
     saved = load_model.load_model(path)
-    ((_, names, columns),) = saved.predict_tables(saved.open_folder(later))
     scaling = task.tables.scaling
     scaled = (x[:5].reshape(5, 48) - scaling.shift) * scaling.factor
     logits = task.model.logits(parameters, scaled.astype(np.float32).reshape(5, 8, 6, 1), None)
-    self.assertEqual(names, {"row": [1, 2, 3, 4, 5]})
     expected = special.softmax(logits, axis=1).max(axis=1)
-    np.testing.assert_allclose(np.array(columns["probability"], float), expected, atol=1e-6)
+    for engine in filter(engines.is_installed, engines.ENGINES):
+      with mock.patch.object(engines, "usual", return_value=engine):
+        ((_, names, columns),) = saved.predict_tables(saved.open_folder(later))
+      self.assertEqual(names, {"row": [1, 2, 3, 4, 5]})
+      np.testing.assert_allclose(np.array(columns["probability"], float), expected, atol=1e-6)
+    with (
+        mock.patch.object(importlib.util, "find_spec", return_value=None),
+        self.assertRaisesRegex(ValueError, "^`engine`"),
+    ):
+      list(saved.predict_tables(saved.open_folder(later)))
     np.savez(os.path.join(later, "a.npz"), x=np.ones((5, 9, 6)))
     with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
       saved.open_folder(later)

@@ -176,6 +176,7 @@ def _run(
   from fl_clustering.three_phase import run as run_lib  # pylint: disable=g-import-not-at-top
 
   with launch.input_errors():  # Another seed's draw, or what has become of the files since.
+    data_lib.check_engine(config.run.engine)
     task = load_task(config, machine.data_dir, **cell)
   observer = _Observer()
   observers: list[stages.RunObserver] = [observer]

@@ -24,21 +24,22 @@ _AGGREGATOR = (
 
 
 def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the settings with an engine that is installed, if none is given.
+  """Returns the settings with an engine, if none is given.
 
   Raises:
-    ValueError: If JAX is asked for and not installed.
+    ValueError: If the engine is not installed.
   """
-  engine = settings.get("engine")
-  if engine is None:
-    usual, other = engines.TFF, engines.JAX
-    is_other = not engines.is_installed(usual) and engines.is_installed(other)
-    return {**settings, "engine": other if is_other else usual}
-  if engine == engines.JAX and not engines.is_installed(engine):
-    raise validate.error(
-        "engine", "be tff where the extra `accelerator` is not installed", engine
-    )
-  return dict(settings)
+  engine = settings.get("engine") or engines.usual()
+  engines.check_installed(engine)
+  return {**settings, "engine": engine}
+
+
+def check_engine(engine: str) -> None:
+  """Raises a ValueError if an installed engine can't be used here, as far as can be known now."""
+  if engine == engines.JAX:
+    from fl_clustering.engine.jax import devices  # It changes the environment, for JAX.
+
+    devices.local()
 
 
 def engine_line(engine: str) -> str | None:

@@ -4,6 +4,8 @@ import dataclasses
 import importlib.util
 from typing import Mapping
 
+from clustering_basics import extras
+
 TFF, JAX = "tff", "jax"
 
 
@@ -19,8 +21,28 @@ ENGINES: Mapping[str, _Entry] = {
     TFF: _Entry("TensorFlow Federated, for all methods", "tensorflow_federated"),
     JAX: _Entry("JAX, for many clients, also on an accelerator", "jax"),
 }
+# Not by uv: what this project tells it of old packages, which are TFF's, would count for JAX too.
+_ADVICE_ON_JAX = (
+    'install the extra `accelerator`, in the project\'s folder: pip install ".[accelerator]"'
+)
 
 
 def is_installed(name: str) -> bool:
   """Returns whether what an engine needs is installed."""
   return importlib.util.find_spec(ENGINES[name].module) is not None
+
+
+def usual() -> str:
+  """Returns the engine where none is asked for: TFF, unless this Python has JAX or nothing."""
+  if is_installed(TFF) or extras.can_have_tff() and not is_installed(JAX):
+    return TFF
+  return JAX
+
+
+def check_installed(name: str) -> None:
+  """Raises a ValueError unless an engine is installed."""
+  if not is_installed(name):
+    advice = _ADVICE_ON_JAX
+    if name == TFF:
+      advice = f"{extras.advice()}; the engine jax needs the extra `accelerator` alone"
+    raise ValueError(f"`engine` {name} must be installed for this, and isn't; {advice}.")

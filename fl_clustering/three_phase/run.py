@@ -206,7 +206,7 @@ def run(
     device_memory.DeviceFull: If the memory of the accelerator is full.
     divergence.TrainingDiverged: If a loss, a weight or a model's output is not finite.
     TooLarge: If models of all clients don't fit into memory.
-    ValueError: If the settings are of another number of clients.
+    ValueError: If the settings are of another number of clients, or JAX is to train and can't.
   """
   _check_number_of_clients(config, task)
   metric = judging.metric_of(task)
@@ -274,6 +274,9 @@ def _engine(
 ) -> engine_lib.Engine:
   """Returns the engine that the settings name; each imports a library of its own."""
   if config.engine == engines.JAX:
+    from fl_clustering.engine.jax import devices
+
+    devices.local()  # Where JAX can't be used, its errors are long.
     from fl_clustering.engine.jax import engine as jax_engine
 
     return jax_engine.engine_of_task(

@@ -8,6 +8,9 @@ Clustered Federated Learning", NeurIPS 2020, section 4), whatever the method was
 Without labelled rows, such a client gets the cluster whose mean features are nearest to its own, if
 the method groups clients by their features.  Otherwise it gets FedAvg's model: clusters that differ
 in what labels mean can't be told apart by features.
+
+Whichever engine has trained the models, TensorFlow computes what they predict, or JAX where TFF is
+not installed: the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ import dataclasses
 from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from clustering_basics import model_folder
 from clustering_basics import validate
+from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tables import bad_table
@@ -124,7 +129,8 @@ class SavedClusters:
       client_id: Whose rows they are; a client of the run.
 
     Raises:
-      ValueError: If the client was not in the run, a column is missing, or a cell can't be used.
+      ValueError: If the client was not in the run, a column is missing, a cell can't be used, or
+        no engine is installed.
     """
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
@@ -247,28 +253,39 @@ class SavedClusters:
     Raises:
       ValueError: If the model's outputs are not finite.
     """
-    # pylint: disable=g-import-not-at-top
-    import tensorflow as tf
-
-    from fl_clustering.engine.tff import client_update
-    # pylint: enable=g-import-not-at-top
-
     model = self.built_model
-    parameters = client_update.unflatten(model, vector)
     with np.errstate(over="ignore"):
       features = features.astype(np.float32).reshape(-1, *model.input_shape)
-    blocks = [
-        model.logits(parameters, features[start : start + _BLOCK_ROWS], None)
-        for start in range(0, len(features), _BLOCK_ROWS)
-    ]
-    outputs = np.concatenate([np.asarray(block) for block in blocks])
+    outputs = _logits(model, vector, features)
     are_finite = np.isfinite(outputs).all(axis=1)
     if not are_finite.all():
       raise ValueError(
           f"{name} must hold numbers for which the model's outputs are finite, got others for row "
           f"{1 + int(are_finite.argmin())}; they may be too large."
       )
-    return tf.nn.softmax(outputs).numpy()
+    return special.softmax(outputs, axis=1)
+
+
+def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
+  """Returns a model's outputs, float32 of shape (n, num_classes), by an engine's library."""
+  engine = engines.usual()
+  engines.check_installed(engine)
+  # pylint: disable=g-import-not-at-top
+  if engine == engines.JAX:
+    from fl_clustering.engine.jax import devices
+
+    devices.local()  # Where JAX can't be used, its errors are long.
+    from fl_clustering.engine.jax import evaluation
+
+    return evaluation.logits(model, vector, features)
+  from fl_clustering.engine.tff import client_update
+  # pylint: enable=g-import-not-at-top
+
+  parameters = client_update.unflatten(model, vector)
+  return np.concatenate([
+      np.asarray(model.logits(parameters, features[start : start + _BLOCK_ROWS], None))
+      for start in range(0, len(features), _BLOCK_ROWS)
+  ])
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:

@@ -130,5 +130,15 @@ class ClusterTest(absltest.TestCase):
           cell_processes.connected(address)
 
 
+class CallTest(absltest.TestCase):
+
+  def test_a_call_in_a_process_of_its_own(self):
+    self.assertNotEqual(cell_processes.call(os.getpid), os.getpid())
+    with self.assertRaisesRegex(ValueError, "'x'"):
+      cell_processes.call(int, "x")
+    with self.assertRaises(ChildProcessError):
+      cell_processes.call(os._exit, 3)
+
+
 if __name__ == "__main__":
   absltest.main()

@@ -7,7 +7,6 @@ clients.  Results are the same to the last bit on one device with one size of bl
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
@@ -15,13 +14,11 @@ from jax import lax
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.engine.jax import devices as devices_lib
 from fl_clustering.engine.jax import networks
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
-
-# JAX warns of accelerators that are not there.
-logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
 
 # What a block takes of a device, about.
 _BLOCK_BYTES = 2**32
@@ -97,7 +94,7 @@ def plan(
     clients_per_block: The clients of a block, rounded up to a multiple of the number of devices; by
       default as many as take about 4 GiB of each device.
   """
-  devices = tuple(jax.local_devices() if devices is None else devices)
+  devices = devices_lib.local() if devices is None else tuple(devices)
   of_example = _BYTES_PER_NUMBER * networks.numbers_per_example(model)
   of_client = _BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
   if clients_per_block is not None:

@@ -2,12 +2,12 @@
 
 It offers what methods need that train models of clusters, or of clients alone.  Where no random
 numbers are drawn, its results are those of the engine in `tff/` up to rounding.  Elsewhere they are
-as random, and the same again on the same device, unless the user sets `XLA_FLAGS`.
+as random, and the same again on the same device, whatever JAX's settings are, unless the user
+changes how XLA compiles, as by `XLA_FLAGS`.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any, Iterator, Sequence, TYPE_CHECKING
 
 import jax
@@ -22,18 +22,13 @@ from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import client_training
 from fl_clustering.engine.jax import evaluation
+from fl_clustering.engine.jax import own_settings
 from fl_clustering.engine.jax import sketches as sketches_lib
 from fl_clustering.tasks import pooled_examples
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
   from fl_clustering.tasks import model as model_lib
-
-# The same random numbers whether one device draws them or several.
-jax.config.update("jax_threefry_partitionable", True)
-# On a GPU, XLA otherwise takes the kernels that it finds the fastest when it compiles, and another
-# kernel rounds otherwise.
-os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
 
 _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
 
@@ -112,6 +107,7 @@ class Engine(engine.Engine):
   def _members(self, block: Sequence[np.ndarray]) -> client_training.Members:
     return client_training.Members(*self._blocks.put(*block))
 
+  @own_settings.own()
   def train(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
       already_sent: bool = False,
@@ -148,6 +144,7 @@ class Engine(engine.Engine):
     if not np.isfinite(losses.values).all():
       divergence.check_losses(losses, where, self._all_ids)
 
+  @own_settings.own()
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
@@ -181,6 +178,7 @@ class Engine(engine.Engine):
     for client, vector in zip(clients, vectors):
       divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
 
+  @own_settings.own()
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
   ) -> tuple[np.ndarray, list[participation.AloneRound]]:
@@ -217,6 +215,7 @@ class Engine(engine.Engine):
     self._check_own(vectors, self.clients, rounds[-1].number)
     return vectors, made
 
+  @own_settings.own()
   def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     """Returns every model's mean loss on every client's training data, of shape (K, n)."""
     num_models = len(vectors)
@@ -255,6 +254,7 @@ class Engine(engine.Engine):
       divergence.check_outputs(False, f"{part} rows{owner}{when}")
     return found
 
+  @own_settings.own()
   def confusions(
       self, vectors: Any, members: participation.Clusters, part: str = _TEST
   ) -> list[np.ndarray]:
@@ -264,11 +264,13 @@ class Engine(engine.Engine):
     found = self._confusions(vectors, models, np.concatenate(members), part)
     return np.split(found, np.cumsum(numbers)[:-1])
 
+  @own_settings.own()
   def global_confusions(self, vectors: Any) -> np.ndarray:
     """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
     models = np.arange(len(vectors))
     return self._confusions(vectors, models, np.zeros_like(models), _GLOBAL)
 
+  @own_settings.own()
   def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     """Returns what the clients send of their data, not private, float32 of shape (n, size)."""
     self._count_bytes(up=len(clients) * size)
@@ -277,6 +279,7 @@ class Engine(engine.Engine):
     )
 
 
+@own_settings.own()
 def engine_of_task(
     task: federated_task.FederatedTask,
     batch_size: int,

@@ -17,6 +17,7 @@ import numpy as np
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import networks
+from fl_clustering.engine.jax import own_settings
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
@@ -67,6 +68,24 @@ def _outputs(
     return networks.losses(outputs, labels), predicted
 
   return blocks.each(of_row, models, rows)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _logits(model: model_lib.Model, vector: jax.Array, features: jax.Array) -> jax.Array:
+  return networks.logits(model, networks.unflatten(model, vector), features)
+
+
+@own_settings.own()
+def logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
+  """Returns a model's outputs of some examples, as it takes them, of shape (n, num_classes)."""
+  # Filled up, or every number of examples would be compiled for.
+  rest = np.zeros((-len(features) % _MOST_IN_ROW, *model.input_shape), features.dtype)
+  filled = np.concatenate([features, rest])
+  found = [
+      _logits(model, vector, filled[start : start + _MOST_IN_ROW])
+      for start in range(0, len(filled), _MOST_IN_ROW)
+  ]
+  return np.concatenate(jax.device_get(found))[: len(features)]
 
 
 def _runs(values: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from fl_clustering.engine import participation
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as jax_engine
+from fl_clustering.engine.jax import own_settings
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_update
 from fl_clustering.methods import client_weights
@@ -191,6 +192,7 @@ class EqualEnginesTest(parameterized.TestCase):
 class OwnNumbersTest(parameterized.TestCase):
 
   @parameterized.parameters(False, True)
+  @own_settings.own()
   def test_clients_of_any_size_take_the_steps_of_plain_numpy(self, side_by_side):
     task, (vector,) = _task(), _vectors(_task(), 1)
     key = randomness.stateless_seed(_SEED, "local_training", 2).view(np.uint32)

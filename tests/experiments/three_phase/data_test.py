@@ -112,15 +112,18 @@ class DescriptionTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (["tensorflow_federated", "jax"], "tff"), (["tensorflow_federated"], "tff"),
-      (["tensorflow", "jax"], "jax"), (["tensorflow"], "tff"),
+      (["tensorflow", "jax"], "jax"), (["tensorflow"], None),
   )
   def test_the_engine_is_one_that_is_installed(self, installed, engine):
+    modules = {"tff": "tensorflow_federated", "jax": "jax"}
     with mock.patch.object(importlib.util, "find_spec", dict.fromkeys(installed, "it").get):
-      self.assertEqual(data.with_engine({"seed": 1}), {"seed": 1, "engine": engine})
-      self.assertEqual(data.with_engine({"engine": "tff"})["engine"], "tff")
-      if "jax" not in installed:
-        with self.assertRaisesRegex(ValueError, "`engine` must be tff .*`accelerator`.*'jax'"):
-          data.with_engine({"engine": "jax"})
+      for asked in (None, "tff", "jax"):
+        if modules.get(asked or engine) in installed:
+          found = data.with_engine({"seed": 1, "engine": asked})
+          self.assertEqual(found, {"seed": 1, "engine": asked or engine})
+        else:
+          with self.assertRaisesRegex(ValueError, f"^`engine` {asked or ''}"):
+            data.with_engine({"seed": 1, "engine": asked})
 
 
 class CompletedTest(parameterized.TestCase):
