@@ -109,7 +109,7 @@ def _outcome(
   data = datasets[dataset]
   problem = methods.Problem(
       data.views, data.labels, _shares(data, partition, config, seed), data.num_clusters, seed,
-      settings,
+      settings, data.field_widths,
   )
   row = methods.METHODS[method]
   return row.run(problem, view) if row.by_view else row.run(problem)
@@ -152,7 +152,7 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
     features = {client_id: data.kept.features(own) for client_id, own in data.tables.items()}
     settings = multiview_config.MultiViewConfig(
         data.num_clusters, view_weights=methods.OURS, seed=whole.config.seed,
-        **whole.config.method_settings,
+        field_widths=data.kept.field_widths, **whole.config.method_settings,
     )
     with federated_clusterer.open_clients(needs_tff=False) as hold_points:
       fit = fitting.fit(settings, hold_points(features), data.kept.widths)

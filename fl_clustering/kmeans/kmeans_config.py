@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from clustering_basics import validate
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 
 FRESH = "fresh"
@@ -215,6 +216,7 @@ class KMeansConfig:
   algorithm: Any = Sums()
   privacy: privacy_lib.Privacy | None = None
   standardize: bool = False
+  field_widths: Sequence[int] | None = None
   seed: int = 0
 
   @property
@@ -231,6 +233,7 @@ class KMeansConfig:
       raise validate.error("algorithm", f"be of one of {kinds}", self.algorithm)
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
+    grid_scaling.check_field_widths(self.field_widths, self.standardize)
     if self.privacy is not None:
       self._check_private()
     local_clusters = getattr(self.algorithm, "local_clusters", None)

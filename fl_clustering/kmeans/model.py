@@ -41,9 +41,8 @@ class KMeansModel:
   Attributes:
     centroids: In the data's units; float64 of shape (K, d).
     scaling: To the coordinates that distances are compared in.
-    column_scales: What distances along every column are multiplied with: one over its
-      standard deviation if columns are standardised, else one; float64 of shape (d,).  None in a
-      saved model, which tells clusters only.
+    column_scales: What distances along every column are multiplied with: one over its field's
+      standard deviation if columns are standardised, else one; float64 of shape (d,).
     radius: Radius of the ball that points are mapped into, as in the fit, with `privacy`; else
       None, and points must be finite.
   """

@@ -110,7 +110,7 @@ def fit(
   Raises:
     ValueError: If there are fewer points than clusters.
   """
-  grid = grid_scaling.find_grid(clients, config.standardize)
+  grid = grid_scaling.find_grid(clients, config.standardize, config.field_widths)
   grid.check_enough(config.n_clusters)
   points = secure_sums.FederatedPoints(
       grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
