@@ -315,4 +315,5 @@ def fit(
       num_rounds=len(history),
       loss=history[-1].inertia,
       silhouette=float(scores["silhouettes"][best]) / num_points,
+      num_clusters_found=int(np.count_nonzero(scores["counts"][best])),
   )

@@ -67,7 +67,8 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   the fit's fields.  The score is minus the sum of their squares.
 
   Attributes, after `fit`:
-    cluster_centers_: Centroids in the data's units, array of shape (K, d).
+    cluster_centers_: Centroids in the data's units, array of shape (K, d).  Of `sums`, there are
+      fewer, and a warning, where there are fewer different points.
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.

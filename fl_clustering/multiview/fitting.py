@@ -159,6 +159,7 @@ class _Problem:
     )
     return fitted.Fit(
         fitted_views, (*history, last), len(history), last.objective,
+        num_clusters_found=int(np.count_nonzero(last.cluster_sizes)),
         num_centers_on_few_points=int(np.count_nonzero(sums.counts < privacy_lib.FEW_POINTS)),
     )
 

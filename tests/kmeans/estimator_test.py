@@ -8,6 +8,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import agreement
 from clustering_basics import single_thread_kmeans
 from fl_clustering import runtime
 from fl_clustering.kmeans import algorithms
@@ -202,6 +203,25 @@ class FederatedKMeansTest(_InProcessTest):
   def test_a_row_however_far_has_a_cluster(self):
     model = _sample_fit("fkm_lloyd")
     np.testing.assert_array_equal(model.predict([[1e100, 0]]), model.predict([[1e10, 0]]))
+
+
+class FieldsTest(_InProcessTest):
+
+  def test_levels_without_a_bearing_hide_no_kinds(self):
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(3), 200)
+    numbers = np.array([[0, 0], [4, 0], [2, 4]])[kinds] + rng.normal(scale=0.5, size=(600, 2))
+    rows = np.append(numbers, np.eye(2)[rng.integers(2, size=600)], axis=1)
+    for algorithm in ("sums", "lloyd"):
+      model = FederatedKMeans(3, algorithm, standardize=True, field_widths=(1, 1, 2)).fit(rows)
+      self.assertEqual(agreement.adjusted_rand_index(kinds, model.labels_), 1)
+      # Both levels are divided by the root of the sum of their variances.
+      units = np.append(numbers.std(axis=0), [np.sqrt(rows[:, 2:].var(axis=0).sum())] * 2)
+      distances = np.linalg.norm(
+          (rows[:, np.newaxis] - model.cluster_centers_) / units, axis=2
+      )
+      np.testing.assert_allclose(model.transform(rows), distances, rtol=1e-5)
+      np.testing.assert_allclose(model.inertia_, (distances.min(axis=1) ** 2).sum(), rtol=1e-4)
 
 
 class SmallDataTest(_InProcessTest):
