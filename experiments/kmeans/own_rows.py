@@ -41,11 +41,14 @@ _Fit = Callable[[int], "fitted.Fit"]
 class _Features(collections.abc.Mapping):
   """Clients' features in the data's units by client id, read when asked for."""
 
-  def __init__(self, clients: clients_lib.Clients, kept: saved.SavedTables) -> None:
-    self._clients, self._kept = clients, kept
+  def __init__(
+      self, clients: clients_lib.Clients, kept: saved.SavedTables,
+      used: slice | np.ndarray = slice(None),
+  ) -> None:
+    self._clients, self._kept, self._used = clients, kept, used
 
   def __getitem__(self, client_id: str) -> np.ndarray:
-    return self._kept.features(self._clients[client_id])
+    return self._kept.features(self._clients[client_id])[:, self._used]
 
   def __iter__(self) -> Iterator[str]:
     return iter(self._clients)
@@ -61,11 +64,14 @@ class Rows:
   Attributes:
     kept: What a model keeps of the tables.
     fit: From a number of clusters to a fit.  It keeps the last one.
+    fit_numbers: Likewise of the numbers alone, without levels and booleans; None if there is no
+      choice of a number of clusters that these may decide.
   """
 
   clients: clients_lib.Clients
   kept: saved.SavedTables
   fit: _Fit
+  fit_numbers: _Fit | None
 
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
@@ -84,9 +90,10 @@ def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> sav
 
 
 def _fitter(
-    config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack
+    config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack,
+    **changes: Any,
 ) -> _Fit:
-  """Returns `Rows.fit`; only it starts who computes for the clients."""
+  """Returns `Rows.fit`, with changes of its settings; only it starts who computes for clients."""
 
   @functools.cache
   def hold() -> secure_sums_lib.ClientPoints:
@@ -106,9 +113,22 @@ def _fitter(
       rules.enter_context(launch.input_errors())  # Data that the flags don't fit are bad input.
       if config.privacy is not None:
         rules.enter_context(clustering_params.content_raises_nothing())
-      return estimator.fit(config.kmeans(num_clusters), hold())
+      settings = dataclasses.replace(config.kmeans(num_clusters), **changes)
+      return estimator.fit(settings, hold())
 
   return fit
+
+
+def _fitter_of_numbers(
+    config: config_lib.OwnDataConfig, clients: clients_lib.Clients, kept: saved.SavedTables,
+    stack: contextlib.ExitStack,
+) -> _Fit | None:
+  """Returns `Rows.fit_numbers`."""
+  fields = clients.schema.features
+  are_numbers = np.repeat([field.is_numeric for field in fields], clients.schema.field_widths)
+  if len(config.candidates) < 2 or are_numbers.all() or not are_numbers.any():
+    return None
+  return _fitter(config, _Features(clients, kept, are_numbers), stack, field_widths=None)
 
 
 def _load(
@@ -132,7 +152,7 @@ def _load(
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
   return tidy_experiment.Inputs(
-      Rows(clients, kept, fit), identity, lines=(f"data: {data_dir}, clients: {len(clients)}",)
+      Rows(clients, kept, fit, _fitter_of_numbers(config, clients, kept, stack)), identity, lines=(f"data: {data_dir}, clients: {len(clients)}",)
   )
 
 
@@ -167,7 +187,12 @@ def _measure(
   if fit.privacy_spent is not None:
     _release(whole.folder, rows.kept, fit)
   else:  # All of it depends on single rows.
-    results |= {summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss}
+    results |= {
+        summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss,
+        summary.FOUND: fit.num_clusters_found,
+    }
+    if rows.fit_numbers is not None:
+      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).silhouette
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in results.items()
