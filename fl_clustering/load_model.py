@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
 
 
+def _farthest(document: Mapping[str, Any]) -> float | None:
+  if document["farthest"] is not None:
+    validate.not_negative(farthest=document["farthest"])
+  return document["farthest"]
+
+
 class SavedModel(abc.ABC):
   """A model and what is kept of the tables that its rows come in, in a folder of files.
 
@@ -35,11 +42,14 @@ class SavedModel(abc.ABC):
     KIND: What the folder's document calls it.
     model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
+    farthest: A number from which no row of the fit was farther from its center, in the distances
+      of the model; None if that is secret or not known.  It tells the order of magnitude alone.
   """
 
   KIND: ClassVar[str]
   model: Any
   tables: Any
+  farthest: float | None
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -49,8 +59,9 @@ class SavedModel(abc.ABC):
     """Writes the model into a folder, which is made."""
     document, arrays = self._contents()
     scaling = self.model.scaling
+    document = {"num_clusters": len(self.centroids), "farthest": self.farthest, **document}
     model_folder.write(
-        directory, self.KIND, {"num_clusters": len(self.centroids), **document},
+        directory, self.KIND, document,
         {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
     )
 
@@ -78,11 +89,34 @@ class SavedModel(abc.ABC):
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
     """Yields every client's id, what names its rows, and what is predicted for them.
 
+    `distance` is that to the center, as `transform` of the estimator gives it, and `far_from_all`
+    says whether it exceeds `farthest`.
+
     Args:
       clients: From `open_folder`.
     """
     for client_id, names, features in self._names_and_features(clients):
-      yield client_id, names, {"cluster": self.model.assign(features)}
+      clusters = self.model.assign(features)
+      distances = self.model.distances_to(clusters, features)
+      found = {"cluster": clusters, "distance": distances}
+      if self.farthest is not None:
+        found["far_from_all"] = distances > self.farthest
+      yield client_id, names, found
+
+  def knowing_farthest(self, clients: Any) -> SavedModel:
+    """Returns the model with what `farthest` is of the rows of the fit.
+
+    Exactly, it would be one row's number, so it is rounded up to a power of the root of two: the
+    grid of a fit tells as much of the row that is farthest from the mean.
+
+    Args:
+      clients: Those of the fit.
+    """
+    of_clients = (found["distance"] for _, _, found in self.predict_tables(clients))
+    farthest = max(distances.max(initial=0.0) for distances in of_clients)
+    if farthest > 0:
+      farthest = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
+    return dataclasses.replace(self, farthest=float(farthest))  # type: ignore[type-var]
 
   def place_others(
       self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
@@ -106,13 +140,15 @@ class SavedKMeans(SavedModel):
 
   model: kmeans_model.KMeansModel
   tables: saved.SavedTables
+  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    scales = self.model.column_scales
     return {
         "feature_names": list(self.tables.schema.feature_names),
         "radius": self.model.radius,
         "tables": self.tables.to_json(),
-    }, {}
+    }, {} if scales is None else {"column_scales": scales}
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
@@ -123,9 +159,10 @@ class SavedKMeans(SavedModel):
     model = kmeans_model.KMeansModel(
         tables.scaling(arrays["centroids"]),
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=document["radius"],
+        arrays.get("column_scales"),
+        document["radius"],
     )
-    return cls(model, tables)
+    return cls(model, tables, _farthest(document))
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -146,6 +183,7 @@ class SavedMultiView(SavedModel):
 
   model: multiview_model.FittedViews
   tables: saved.SavedViews
+  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
@@ -167,7 +205,7 @@ class SavedMultiView(SavedModel):
     fitted = multiview_model.FittedViews(
         model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
     )
-    return cls(fitted, tables)
+    return cls(fitted, tables, _farthest(document))
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).

@@ -89,6 +89,15 @@ def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> sav
   )
 
 
+def _missing(clients: clients_lib.Clients) -> dict[str, int]:
+  """Returns how many cells of each field of features are missing, of those that lack any."""
+  names = [field.name for field in clients.schema.features]
+  if clients.schema.missing == "error":
+    return {}
+  missing = sum(table[names].isna().sum() for table in clients.values())
+  return {name: int(missing[name]) for name in names if missing[name]}
+
+
 def _fitter(
     config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack,
     **changes: Any,
@@ -146,13 +155,15 @@ def _load(
     clients = clients_lib.open_folder(data_dir, config.schema, private=is_private)
   config.check_enough_clients(len(clients))
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(clients)}}
+  about: dict[str, Any] = {}
   if not is_private:
     config.check_enough_points(sum(clients.num_rows.values()))
     identity |= {"files": clients.digests(), summary.NUM_ROWS: clients.num_rows}
+    about = {summary.MISSING: _missing(clients)}
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
   return tidy_experiment.Inputs(
-      Rows(clients, kept, fit, _fitter_of_numbers(config, clients, kept, stack)), identity, lines=(f"data: {data_dir}, clients: {len(clients)}",)
+      Rows(clients, kept, fit, _fitter_of_numbers(config, clients, kept, stack)), identity, about, lines=(f"data: {data_dir}, clients: {len(clients)}",)
   )
 
 
@@ -218,7 +229,7 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   rows = whole.data
   fit = rows.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
   fit.warn_of_few_points()
-  model = load_model.SavedKMeans(fit.model, rows.kept)
+  model = load_model.SavedKMeans(fit.model, rows.kept).knowing_farthest(rows.clients)
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 

@@ -27,6 +27,8 @@ SILHOUETTE_OF_NUMBERS = "simplified_silhouette_of_numbers"
 FOUND = "clusters_found"
 # The part of `config.json` with every client's number of rows.
 NUM_ROWS = "rows"
+# That with the columns' numbers of missing cells.
+MISSING = "missing"
 READ = {
     **fitted_rows.READ, fitted_rows.CENTROIDS: None, GUARANTEE: {"name": str, "value": str},
 }
@@ -85,9 +87,9 @@ def _headline(scores: pd.DataFrame, best: int, num_rows: int) -> dict[str, Any]:
   if verdict == "with_rows":
     return {**row, "asked": best}
   if SILHOUETTE_OF_NUMBERS in scores and verdict != "different":
-    numbers = int(scores[SILHOUETTE_OF_NUMBERS].idxmax())
-    if numbers != best:
-      return {**row, "verdict": "levels", "numbers": numbers}
+    of_numbers = scores[SILHOUETTE_OF_NUMBERS]
+    if of_numbers.max() - of_numbers[best] >= _TIED:
+      return {**row, "verdict": "levels", "numbers": int(of_numbers.idxmax())}
   return row
 
 
@@ -115,6 +117,10 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
       }],
       "selection": _selection(scores),
       "fields": cluster_profiles.explained(variances).head(_MOST_COLUMNS),
+      "filled_in": [
+          {"column": name, "cells": count, "share": count / num_rows}
+          for name, count in document["about"][MISSING].items()
+      ],
       "clients": sizes.reindex(list(of_clients)).head(_MOST_CLIENTS).reset_index(),
       "leaves": [{
           "algorithm": settings["algorithm"],
@@ -236,6 +242,12 @@ TABLES = (
     tidy_experiment.Table(
         "centroids", "Private centroids in the data's units",
         f"A column for every cluster; at most {_MOST_COLUMNS} columns of the data.", form="{:.4g}",
+    ),
+    tidy_experiment.Table(
+        "filled_in", "Missing cells that count as the mean of their column",
+        "Of all rows of all clients. Of a column of levels, a missing cell is the mean of each.",
+        {"column": "{}", "cells": "{:,}", "share": "{:.1%}"},
+        printed=True,
     ),
     tidy_experiment.Table(
         "clients", "Rows of every client, by cluster", f"At most {_MOST_CLIENTS} clients.",

@@ -157,9 +157,8 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
     with federated_clusterer.open_clients(needs_tff=False) as hold_points:
       fit = fitting.fit(settings, hold_points(features), data.kept.widths)
     fit.warn_of_few_points()
-    fitted_rows.write(
-        whole.folder, load_model.SavedMultiView(fit.model, data.kept), data.tables
-    )
+    model = load_model.SavedMultiView(fit.model, data.kept).knowing_farthest(data.tables)
+    fitted_rows.write(whole.folder, model, data.tables)
 
 
 EXPERIMENT = tidy_experiment.Experiment(

@@ -51,6 +51,7 @@ def _exact(scores, num_rows=(4, 2), different=9, inertia=5.0, numbers=(), **sett
   document = {
       "config": config.OwnDataConfig(_MIXED, **settings).to_json(),
       "inputs": {"rows": dict(zip(("<north>", "south"), num_rows))},
+      "about": {"missing": {"x": 3}},
   }
   return own_summary.summarise({name: pd.DataFrame(rows) for name, rows in tidy.items()}, document)
 
@@ -81,6 +82,9 @@ class ExactTest(parameterized.TestCase):
 
     self.assertEqual((row["clients"], row["rows"], row["clusters"]), (2, 6, 2))
     self.assertAlmostEqual(row["explained"], 1 - 5 / (6 * (1 + of_level)))
+    self.assertEqual(
+        frames["filled_in"].to_dict("records"), [{"column": "x", "cells": 3, "share": 0.5}]
+    )
     self.assertEqual(frames["fields"].to_dict("list"), {
         "field": ["x", "level"], "share_explained": [1, 1],
         "part_of_explained": [1 / (1 + of_level), of_level / (1 + of_level)],
