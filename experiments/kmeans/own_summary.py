@@ -116,7 +116,7 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
           "silhouette": found[SILHOUETTE],
       }],
       "selection": _selection(scores),
-      "fields": cluster_profiles.explained(variances).head(_MOST_COLUMNS),
+      "fields": cluster_profiles.explained(variances),
       "filled_in": [
           {"column": name, "cells": count, "share": count / num_rows}
           for name, count in document["about"][MISSING].items()
@@ -223,14 +223,7 @@ TABLES = (
         },
         printed=True,
     ),
-    tidy_experiment.Table(
-        "fields", "What the clusters explain, by field",
-        "Part of explained: of the variance of all fields that the clusters explain, in the units "
-        "of the fit, how much is this field's. Share explained: how much they explain of its own. "
-        f"At most {_MOST_COLUMNS} fields.",
-        {"field": "{}", "part_of_explained": "{:.0%}", "share_explained": "{:.0%}"},
-        printed=True,
-    ),
+    cluster_profiles.FIELDS,
     tidy_experiment.Table(
         GUARANTEE, "What is guaranteed",
         "Of all rounds together. The radius, which is among the settings, must have been known "

@@ -182,7 +182,8 @@ def field_variances(
 def explained(variances: pd.DataFrame) -> pd.DataFrame:
   """Returns each field's part of all that the clusters explain, and how much of its own they do.
 
-  The fields with the largest part come first; those of which nothing is explained are left out.
+  The fields with the largest part come first; those of which nothing is explained are left out,
+  and the last of many.
 
   Args:
     variances: From `field_variances`.
@@ -192,7 +193,8 @@ def explained(variances: pd.DataFrame) -> pd.DataFrame:
       part_of_explained=lambda one: one["between"] / one["between"].sum(),
       share_explained=lambda one: one["between"] / one["total"],
   )
-  return found[["part_of_explained", "share_explained"]].reset_index()
+  shown = found[["part_of_explained", "share_explained"]].head(_MOST_FEATURES)
+  return shown.reset_index()
 
 
 class _Layout(NamedTuple):
@@ -264,6 +266,15 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
       label="standard deviations\nfrom the mean of all rows",
   )
 
+
+FIELDS = tidy_experiment.Table(
+    "fields", "What the clusters explain, by field",
+    "Part of explained: of the variance of all fields that the clusters explain, in the units of "
+    "the fit, how much is this field's. Share explained: how much they explain of its own. At most "
+    f"{_MOST_FEATURES} fields.",
+    {"field": "{}", "part_of_explained": "{:.0%}", "share_explained": "{:.0%}"},
+    printed=True,
+)
 
 FIGURE = tidy_experiment.Figure(
     NAME, "Means of the clusters by column",
