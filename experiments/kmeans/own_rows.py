@@ -102,7 +102,11 @@ def _fitter(
     config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack,
     **changes: Any,
 ) -> _Fit:
-  """Returns `Rows.fit`, with changes of its settings; only it starts who computes for clients."""
+  """Returns `Rows.fit`; only it starts who computes for the clients.
+
+  Args:
+    **changes: Other settings of k-means than those of `config`.
+  """
 
   @functools.cache
   def hold() -> secure_sums_lib.ClientPoints:
@@ -162,8 +166,10 @@ def _load(
     about = {summary.MISSING: _missing(clients)}
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
+  fit_numbers = _fitter_of_numbers(config, clients, kept, stack)
   return tidy_experiment.Inputs(
-      Rows(clients, kept, fit, _fitter_of_numbers(config, clients, kept, stack)), identity, about, lines=(f"data: {data_dir}, clients: {len(clients)}",)
+      Rows(clients, kept, fit, fit_numbers), identity, about,
+      lines=(f"data: {data_dir}, clients: {len(clients)}",),
   )
 
 

@@ -1,4 +1,4 @@
-"""The user's own sites: clusters of their rows by every rule for the views' weights, and a model."""
+"""The user's own sites: clusters of their rows by every rule for view weights, and a model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _headline(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> 
 
 def _fields(profiles: pd.DataFrame, document: Mapping[str, Any]) -> pd.DataFrame:
   """Returns what the clusters explain of the fields of all views."""
-  field_of, view_of = {}, {}
+  field_of: dict[str, str] = {}
+  view_of: dict[str, str] = {}
   for view, schema in document["inputs"]["schemas"].items():
     for field in schema_lib.Schema.from_json(schema).features:
       view_of[f"{view}: {field.name}"] = view

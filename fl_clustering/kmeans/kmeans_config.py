@@ -63,8 +63,8 @@ class Sums(Algorithm):
   Attributes:
     num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
       most two clusters, and each further one at most doubles them.  With no more than that, fewer
-      than K may be found.  Eight more rounds find the scale, the final means and their inertia.  Default: 30.  With `privacy` it follows from the number of
-      clusters, and must be left out.
+      than K may be found.  Eight more rounds find the scale, the final means and their inertia.
+      Default: 30.  With `privacy` it follows from the number of clusters, and must be left out.
   """
 
   name = "sums"

@@ -50,7 +50,7 @@ class Fit:
     return self.model.centroids
 
   def few_clusters_warning(self, num_asked: int) -> str | None:
-    """Returns what says that there are fewer clusters than were asked for; None if there are not."""
+    """Returns a text if there are fewer clusters than were asked for; else None."""
     found = self.num_clusters_found
     if found is None or found >= num_asked:
       return None

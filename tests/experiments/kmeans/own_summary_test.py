@@ -91,7 +91,8 @@ class ExactTest(parameterized.TestCase):
     })
 
   @parameterized.named_parameters(
-      ("asked_for", {6: 0.9}, 0.0, "different", 4), ("tried", {5: 0.9, 6: 0.9}, 0.0, "different", 4),
+      ("asked_for", {6: 0.9}, 0.0, "different", 4),
+      ("tried", {5: 0.9, 6: 0.9}, 0.0, "different", 4),
       ("the_best", {3: 0.8, 4: 0.9, 5: 0.9}, 0.0, "best", 4),
       ("the_most", {3: 0.8, 4: 0.9}, 0.0, "best", 4), ("no_inertia", {6: 0.9}, 5.0, "with_rows", 4),
   )
