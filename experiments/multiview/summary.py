@@ -245,8 +245,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "views", "The views",
-        "k-means on each view alone, and the views' weights by the rules that learn them. Equal weights are one over the number of views. The paper's rule rewards "
-        "what is easy to compress, which need not be what shows the classes.",
+        "k-means on each view alone, and the views' weights by the rules that learn them. Equal "
+        "weights are one over the number of views. The paper's rule rewards what is easy to "
+        "compress, which need not be what shows the classes.",
         by="dataset",
     ),
     tidy_experiment.Table(
