@@ -236,7 +236,6 @@ class _Column:
         for is_text in (True, False)
     )
     self.others = functools.cache(self._others)
-    self.counts = functools.cache(self._counts)
 
   @property
   def has_empty(self) -> bool:
@@ -279,7 +278,7 @@ class _Column:
       about = f"a number{self._odd_hint(others.to_pylist(), mark)}{self._number_hint(decimal)}"
       return self._number(decimal, is_public), f"{about}{hints}"
     levels = self._levels()
-    num_rows = sum(sum(counts.values()) for counts in self.counts().values())
+    num_rows = sum(self._rows_with("", wanted=False).values())
     if _BOOLEANS.issuperset(levels):
       return schema_lib.Field(self.name, "boolean"), f"true or false{hints}"
     if len(levels) <= _MOST_LEVELS:
@@ -301,18 +300,20 @@ class _Column:
   def _levels(self) -> tuple[str, ...]:
     return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
 
-  def _counts(self) -> dict[str, dict[str, int]]:
-    """Returns, by the different cells that are not empty, how many each file has of them."""
-    found: dict[str, dict[str, int]] = {}
-    for path, column in self._columns.items():
-      for one in column.value_counts().to_pylist():
-        if one["values"] not in ("", None):
-          found.setdefault(one["values"], {})[path] = one["counts"]
-    return found
+  def _rows_with(self, text: str, wanted: bool = True) -> dict[str, int]:
+    """Returns how many rows of each file have a text, or have another one, if there are any."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    is_wanted = compute.equal if wanted else compute.not_equal
+    found = {
+        path: compute.sum(is_wanted(column, text)).as_py() or 0
+        for path, column in self._columns.items()
+    }
+    return {path: count for path, count in found.items() if count}
 
   def about(self, text: str, show: Callable[[str], str] = repr) -> str:
     """Returns a cell's text, how many rows have it, and in which files if not in all."""
-    counts = self.counts()[text]
+    counts = self._rows_with(text)
     num_rows = sum(counts.values())
     shown = f"{num_rows:,} rows" if num_rows > 1 else "1 row"
     if len(counts) < len(self._columns):
@@ -324,17 +325,20 @@ class _Column:
 
   def first(self, text: str) -> tuple[str, int]:
     """Returns the file and the row, from 0, of the first cell with a text."""
-    path = next(iter(self.counts()[text]))
-    return path, self._columns[path].to_pylist().index(text)
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    path = next(iter(self._rows_with(text)))
+    return path, compute.index(self._columns[path], text).as_py()
 
   def alike_levels(self, decimal: str) -> list[list[str]]:
     """Returns the levels that look alike, each group with the most frequent one first."""
-    counts = self.counts()
-    are_levels = len(counts) <= _MOST_LEVELS and not _BOOLEANS.issuperset(counts)
-    if self._is_number(decimal) or not are_levels:
+    if self._is_number(decimal):
+      return []
+    levels = self._levels()
+    if len(levels) > _MOST_LEVELS or _BOOLEANS.issuperset(levels):
       return []
     groups: dict[Any, list[str]] = {}
-    for text in sorted(counts, key=lambda text: -sum(counts[text].values())):
+    for text in sorted(levels, key=lambda text: -sum(self._rows_with(text).values())):
       groups.setdefault(bad_table.spelling(text), []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -352,7 +356,7 @@ class _Column:
       return ""
     shown = []
     for text in sorted(others)[:_MOST_ODD]:
-      num_rows = sum(self.counts()[text].values())
+      num_rows = sum(self._rows_with(text).values())
       more = f" and {num_rows - 1:,} more" if num_rows > 1 else ""
       shown.append(f"{reprlib.repr(text)} ({bad_table.place(*self.first(text))}{more})")
     if len(others) > _MOST_ODD:
