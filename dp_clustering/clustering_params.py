@@ -31,6 +31,8 @@ LARGEST_EPSILON = 1e100
 # Budgets beyond these deserve a warning.
 _LARGEST_EPSILON = 20.0
 _LARGEST_DELTA = 1e-4
+# A larger share of points that are cut to the radius deserves one, too.
+_LARGEST_CLIPPED_SHARE = 0.01
 
 
 def check_epsilon(**argument: Any) -> None:
@@ -104,6 +106,17 @@ def budget_warnings(
         f"`delta` above {_LARGEST_DELTA:g} is told so."
     )
   return found
+
+
+def clipped_warnings(clipped_share: float) -> list[str]:
+  """Returns what says that many points are beyond the radius, in words; NOT private."""
+  if clipped_share <= _LARGEST_CLIPPED_SHARE:
+    return []
+  return [
+      f"{clipped_share:.1%} of the points are beyond the radius, and the fit cut them to it: scale "
+      "the columns by public bounds first. This warning is not private; with `compute_labels` "
+      "False there is none."
+  ]
 
 
 def checked_radius(radius: float) -> float:

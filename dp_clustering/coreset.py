@@ -14,6 +14,8 @@ import numpy as np
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
 from dp_clustering import lsh_tree
+from dp_clustering import point_grid
+from dp_clustering import private_centers
 from dp_clustering import private_sums
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ class Coreset:
   Attributes:
     points: Noisy means of the leaves, in the ball, of shape (num_leaves, dim).
     weights: Noisy counts of the leaves, shape (num_leaves,).
+    sum_std: Standard deviation of the noise on a coordinate of a leaf's sum.
+    count_std: That of the noise on a count.
   """
 
   points: np.ndarray
   weights: np.ndarray
+  sum_std: float
+  count_std: float
 
 
 def clip_to_ball(centers: np.ndarray, radius: float) -> np.ndarray:
@@ -71,9 +77,13 @@ def private_lsh_coreset(
     )
   hashed = sums.hashed(rng.normal(size=(tree_param.max_depth, sums.dim)))
   leaves = lsh_tree.private_leaves(hashed, tree_param, private_count, count_std)
-  leaf_sums = hashed.private_leaf_sums(leaves.prefixes, leaves.levels, 1 / sums.mu_left)
+  noise_multiplier = 1 / sums.mu_left
+  leaf_sums = hashed.private_leaf_sums(leaves.prefixes, leaves.levels, noise_multiplier)
   means = leaf_sums / leaves.private_counts[:, np.newaxis]
-  return Coreset(clip_to_ball(means, sums.radius), leaves.private_counts)
+  return Coreset(
+      clip_to_ball(means, sums.radius), leaves.private_counts, noise_multiplier * sums.radius,
+      count_std,
+  )
 
 
 def fit_coreset(
@@ -128,14 +138,22 @@ def fill_centers(
   return np.concatenate([centers, clip_to_ball(around + directions, radius)])
 
 
+def _of_leaves(coreset: Coreset, centers: np.ndarray) -> private_centers.PrivateCenters:
+  """Returns centers that are means of the leaves nearest to them, with the noise of these."""
+  nearest = point_grid.nearest(np, coreset.points, centers)
+  num_leaves = np.bincount(nearest, minlength=len(centers))
+  counts = np.bincount(nearest, coreset.weights, minlength=len(centers))
+  roots = np.sqrt(num_leaves)
+  return private_centers.from_sums(
+      centers, roots * coreset.sum_std, counts, roots * coreset.count_std
+  )
+
+
 def exactly_k_centers(
     coreset: Coreset, k: int, radius: float, rng: np.random.Generator
-) -> np.ndarray:
-  """Returns k private centers of a `Coreset`, which may have fewer than k points.
-
-  Returns:
-    Array of shape (k, dim).
-  """
+) -> private_centers.PrivateCenters:
+  """Returns k private centers of a `Coreset`, which may have fewer than k points."""
   if len(coreset.points) >= k:
-    return fit_coreset(coreset.points, coreset.weights, k, rng)
-  return fill_centers(coreset.points, k, _UNKNOWN_SPREAD * radius, radius, rng)
+    return _of_leaves(coreset, fit_coreset(coreset.points, coreset.weights, k, rng))
+  centers = fill_centers(coreset.points, k, _UNKNOWN_SPREAD * radius, radius, rng)
+  return _of_leaves(coreset, coreset.points).filled(centers)

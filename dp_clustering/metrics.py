@@ -42,6 +42,33 @@ def nonprivate_labels_and_loss(
   return labels, float(sum(block_losses))
 
 
+def nonprivate_clipped_share(points: np.ndarray, radius: float) -> float:
+  """Returns the share of points that a fit cuts to the radius; not private, and 0 for no points."""
+  block_size = max(1, BLOCK_ELEMENTS // points.shape[1])
+  num_clipped = 0
+  for start in range(0, len(points), block_size):
+    rows = points[start : start + block_size].astype(np.float64)
+    num_clipped += np.count_nonzero(np.square(rows).sum(axis=1) > radius * radius)
+  return num_clipped / max(len(points), 1)
+
+
+def nonprivate_loss(points: np.ndarray, centers: np.ndarray, radius: float) -> float:
+  """Returns the sum of squared distances of points, as they are, to their nearest centers.
+
+  Unlike a loss of points in the ball, it does not fall because more of them are cut.  A point that
+  is not finite has no such distance, and counts as the one that a fit makes of it.  Not private.
+  """
+  loss = 0.0
+  block_size = max(1, BLOCK_ELEMENTS // max(centers.shape))
+  for start in range(0, len(points), block_size):
+    rows = points[start : start + block_size].astype(np.float64)
+    is_finite = np.isfinite(rows).all(axis=1)
+    rows[~is_finite] = clustering_params.map_to_ball(rows[~is_finite], radius)
+    residuals = rows - centers[point_grid.nearest(np, rows, centers)]
+    loss += float(np.einsum("ij,ij->", residuals, residuals))
+  return loss
+
+
 def _num_pairs(counts: Any) -> int:
   """Returns the number of pairs of points inside groups of these sizes."""
   return sum(count * (count - 1) // 2 for count in np.ravel(counts).tolist())

@@ -10,11 +10,15 @@ from sklearn import base
 from sklearn.metrics import pairwise
 from sklearn.utils import validation
 
+from clustering_basics import callers_line
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
 from dp_clustering import metrics
 from dp_clustering import private_methods
+
+
+_LARGEST_CLIPPED_SHARE = 0.01
 
 
 class PrivateKMeans(
@@ -33,15 +37,23 @@ class PrivateKMeans(
   For the same reason, rows with NaN, infinities or missing values are mapped into the ball,
   and there may be fewer rows than clusters.
 
-  Labels, distances and losses are those of the points in the ball, as a fit sees them.
+  Labels and distances are those of the points in the ball, as a fit sees them.  The score and
+  `inertia_` are of the points as they are: otherwise, the best radius would be the smallest.
 
   There is no `sample_weight`: the noise is for points that all count the same.
 
   Attributes:
     cluster_centers_: The centers, of shape (n_clusters, n_features_in_).  Private.
+    noise_sd_: Standard deviation of the noise on each coordinate of them, of the same shape; of
+      the last release alone, and infinite where nothing is known (`private_centers`).  Private.
+    noisy_counts_: Noisy numbers of points of the centers, of shape (n_clusters,); NaN where no
+      release is about one.  Private.
+    count_sd_: Standard deviation of the noise on these, likewise.
     labels_: Index of the nearest center of each point of the fit, of shape (n_samples,).
       NOT private, and only there with `compute_labels`.
     inertia_: Sum of squared distances of these points to their nearest centers.  Likewise.
+    clipped_share_: The share of these points beyond the radius.  Likewise; above 1%, a warning
+      says so.
     ledger_: `ledger.Ledger` of the releases.  Private: it can be published.  Its
       `epsilon_spent` is what the fit cost.
     n_iter_: Number of releases.  Private.
@@ -64,8 +76,8 @@ class PrivateKMeans(
       method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private, so that `ledger_.epsilon_spent` is `inf`; it is for benchmarks only.
-      compute_labels: Whether `labels_` and `inertia_` are kept, which are not private.  Without
-        them, a fitted estimator can be published.
+      compute_labels: Whether `labels_`, `inertia_` and `clipped_share_` are kept, which are not
+        private.  Without them, a fitted estimator can be published.
       public_num_points: About how many points there are, if that is known without them; for
         `refine`, which finds more in few points then.
     """
@@ -149,27 +161,32 @@ class PrivateKMeans(
     result = private_methods.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
-    assert result.ledger is not None  # Each method keeps one.
+    assert result.ledger is not None and result.noise is not None  # Each method keeps them.
     self.cluster_centers_ = result.centers
+    self.noise_sd_ = result.noise.noise_sd
+    self.noisy_counts_, self.count_sd_ = result.noise.noisy_counts, result.noise.count_sd
     self.ledger_ = result.ledger
     self.n_iter_ = len(result.ledger.releases)
-    for name, value in (("labels_", result.labels), ("inertia_", result.loss)):
+    for name in ("labels_", "inertia_", "clipped_share_"):
       self.__dict__.pop(name, None)
-      if self.compute_labels:
-        setattr(self, name, value)
+    if self.compute_labels:
+      with clustering_params.content_raises_nothing():
+        self._keep_what_is_not_private(data.datapoints, result)
     return self
+
+  def _keep_what_is_not_private(
+      self, points: np.ndarray, result: private_methods.ClusteringResult
+  ) -> None:
+    self.labels_ = result.labels
+    self.inertia_ = metrics.nonprivate_loss(points, self.cluster_centers_, self.radius)
+    self.clipped_share_ = metrics.nonprivate_clipped_share(points, self.radius)
+    for text in clustering_params.clipped_warnings(self.clipped_share_):
+      callers_line.warn(text)
 
   def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
     """Finds private centers, and returns the nearest one of each point; NOT private."""
     del y
     return self.fit(X).predict(X)
-
-  def _labels_and_loss(self, X: Any) -> tuple[np.ndarray, float]:
-    validation.check_is_fitted(self)
-    with clustering_params.content_raises_nothing():
-      return metrics.nonprivate_labels_and_loss(
-          self._validated(X, reset=False), self.cluster_centers_, self.radius
-      )
 
   def predict(self, X: Any) -> np.ndarray:
     """Returns the index of the nearest center of each point, shape (n_samples,).
@@ -179,7 +196,12 @@ class PrivateKMeans(
     Args:
       X: Points, array of shape (n_samples, n_features).  Not private.
     """
-    return self._labels_and_loss(X)[0]
+    validation.check_is_fitted(self)
+    with clustering_params.content_raises_nothing():
+      labels, _ = metrics.nonprivate_labels_and_loss(
+          self._validated(X, reset=False), self.cluster_centers_, self.radius
+      )
+    return labels
 
   def transform(self, X: Any) -> np.ndarray:
     """Returns the distance of each point to each center, shape (n_samples, n_clusters).
@@ -194,7 +216,11 @@ class PrivateKMeans(
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the sum of squared distances of the points to their nearest centers.
 
-    The result is not private: it is exact.
+    The result is not private: it is exact.  Points beyond the radius count as they are.
     """
     del y
-    return -self._labels_and_loss(X)[1]
+    validation.check_is_fitted(self)
+    with clustering_params.content_raises_nothing():
+      return -metrics.nonprivate_loss(
+          self._validated(X, reset=False), self.cluster_centers_, self.radius
+      )

@@ -19,6 +19,7 @@ from dp_clustering import lsh_tree
 from dp_clustering import metrics
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
+from dp_clustering import private_centers
 from dp_clustering import private_sums
 from dp_clustering import refine
 
@@ -35,6 +36,7 @@ class ClusteringResult:
       center; not private.  Computed if not given.  Labels and loss must be given together.
     ledger: Frozen `Ledger` of the releases, their noise and the epsilon they add up to;
       private.  None for centers from elsewhere.
+    noise: The same centers, with the noise on each and on its number of points; likewise.
   """
 
   data: clustering_params.Data
@@ -42,6 +44,7 @@ class ClusteringResult:
   labels: np.ndarray | None = None
   loss: float | None = None
   ledger: ledger_lib.Ledger | None = None
+  noise: private_centers.PrivateCenters | None = None
 
   def __post_init__(self) -> None:
     validate.instance(clustering_params.Data, data=self.data)
@@ -173,8 +176,8 @@ def private_lsh_clustering(
   sums, ledger, rng = _open(data, privacy_param, random_state)
   with clustering_params.content_raises_nothing():
     private_coreset = coreset.private_lsh_coreset(sums, k, tree_param, lsh_noise, rng)
-    centers = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
-    return ClusteringResult(data, centers, ledger=ledger.freeze())
+    found = coreset.exactly_k_centers(private_coreset, k, data.radius, rng)
+    return ClusteringResult(data, found.centers, ledger=ledger.freeze(), noise=found)
 
 
 def private_clustering(
@@ -199,9 +202,13 @@ def private_clustering(
       raise validate.error(name, "be None for private_clustering", value)
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
+  if data.public_num_points is not None:
+    planned = refine.planning_number(k, mu, data.dim, data.public_num_points)
+    for text in refine.planning_warnings(k, planned):
+      callers_line.warn(text)
   with clustering_params.content_raises_nothing():
-    centers = refine.private_centers(sums, k, mu, rng, data.public_num_points)
-    return ClusteringResult(data, centers, ledger=ledger.freeze())
+    found = refine.private_centers(sums, k, mu, rng, data.public_num_points)
+    return ClusteringResult(data, found.centers, ledger=ledger.freeze(), noise=found)
 
 
 # The methods by the names that flags and settings use.

@@ -14,7 +14,8 @@ counts and squared errors of the points nearest to each center (`PrivateSums`):
 Four properties make it useful at small epsilon.  Centers are split at private means and
 not at hyperplanes through the origin.  Residuals are clipped to a radius that follows the
 private spread of the clusters, so the noise shrinks with the clusters.  A move that could
-be noise alone is shrunk (James, Stein 1961).  A center is not split if the noise on its
+be noise alone is shrunk (James, Stein 1961), but for the last one, so that the noise of a center
+is known.  A center is not split if the noise on its
 children's means would be too large.  Residual clipping to a private radius follows Lu,
 Shen (2020) and the idea of FastLloyd (Diaa, Humphries, Kerschbaum 2024,
 https://arxiv.org/abs/2405.02437).
@@ -33,6 +34,8 @@ from typing import Sequence, TYPE_CHECKING
 import numpy as np
 
 from dp_clustering import coreset
+from dp_clustering import point_grid
+from dp_clustering import private_centers as private_centers_lib
 
 if TYPE_CHECKING:
   from dp_clustering import cluster_statistics
@@ -46,6 +49,9 @@ _CLIP_FACTOR = 1.15
 _SMALLEST_CLIP = 0.02  # In radii.  Noise alone must not make the clip radius vanish.
 # Centers with counts below this many standard deviations of the count are dropped.
 _STARVED = 2.0
+# Planning numbers from which some clusters are missed, and from which next to none is found.
+SMALL_NOISE = 0.1
+LARGE_NOISE = 0.5
 # A center is split only if the noise of its children's means would be at most this part
 # of the clip radius.
 _LARGEST_CHILD_NOISE = 0.5
@@ -95,6 +101,45 @@ def largest_num_centers(k: int) -> int:
   return _PLAN.centers_per_cluster * k
 
 
+def planning_number(k: int, mu: float, dim: int, num_points: float, growth: float = 1.0) -> float:
+  """Returns the planning number: how large the noise is beside what it hides; public.
+
+  In the last split there are three centers for each cluster.  The noise on the mean of one of mean
+  size, in clip radii, is as long as this number in the directions in which it hides a move (see
+  `_signal`).
+
+  Args:
+    mu: Of the budget of all releases.
+    num_points: How many points there are, about; must not be taken from the points.
+    growth: How many times as large the noise is as that of the budget for one point, for example
+      where the unit is a client, or all clients add shares of which few count.
+  """
+  schedule = _schedule(k, mu, _PLAN)
+  weights = _SPLIT_WEIGHTS
+  sensitivity = math.hypot(1, weights["count_weight"], weights["squared_error_weight"] / 2)
+  noise = growth * sensitivity / schedule.split_mus[-1]
+  return noise * schedule.max_centers * dim**0.25 / num_points
+
+
+def least_num_points(k: int, mu: float, dim: int, growth: float = 1.0) -> int:
+  """Returns the number of points below which the planning number exceeds `LARGE_NOISE`."""
+  return math.ceil(planning_number(k, mu, dim, LARGE_NOISE, growth))
+
+
+def planning_warnings(k: int, noise: float) -> list[str]:
+  """Returns what a planning number that is too large means, in words; public."""
+  if noise <= SMALL_NOISE:
+    return []
+  meaning = (
+      "some clusters will be missed" if noise <= LARGE_NOISE else
+      "the centers will be noise rather than clusters"
+  )
+  return [
+      f"the noise is {noise:.2g} of what it hides, for {k} clusters: {meaning}; more points, fewer "
+      "clusters, fewer columns or a larger `epsilon` make it less."
+  ]
+
+
 def _signal(k: int, mu: float, dim: int, num_points: int) -> float:
   """Returns how clearly the move of a cluster of mean size would show in a single release.
 
@@ -130,13 +175,17 @@ def _schedule(k: int, mu: float, plan: _Plan) -> _Schedule:
 
 
 def _moved(
-    centers: np.ndarray, statistics: cluster_statistics.ClusterStatistics, radius: float
+    centers: np.ndarray, statistics: cluster_statistics.ClusterStatistics, radius: float,
+    shrinks: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
   """Moves the centers towards their noisy means, less the expected noise.
 
   The move of a center is the noisy mean of its points' residuals.  The expected
   square of its noise is known.  The move is shrunk by the ratio of that to its own
-  square, as in the positive-part James-Stein estimator.
+  square, as in the positive-part James-Stein estimator.  A center that may have no points stays.
+
+  Args:
+    shrinks: False for the whole move, noise included.
 
   Returns:
     A pair of the new centers and their squared moves, shape (num_centers,).
@@ -148,7 +197,9 @@ def _moved(
   # they would leave too few centers.
   std = statistics.noise_factor * statistics.residual_sum_std
   noise = centers.shape[1] * (std / counts) ** 2
-  kept = 1 - np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
+  kept = np.ones_like(squares)
+  if shrinks:
+    kept -= np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
   kept[statistics.counts < _STARVED * statistics.count_std] = 0
   return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
 
@@ -205,8 +256,8 @@ def _not_starved(statistics: cluster_statistics.ClusterStatistics) -> np.ndarray
 
 def _split_stage(
     sums: private_sums.PrivateSums, mus: Sequence[float], max_centers: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, float]:
-  """Returns up to `max_centers` centers, their counts, and a clip radius for residuals."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns up to `max_centers` centers, their counts and their squared errors."""
   centers = np.zeros((1, sums.dim))
   clip_radius = sums.radius
   for step, mu in enumerate(mus):
@@ -224,13 +275,13 @@ def _split_stage(
           centers, statistics.counts, errors, least_count, _not_starved(statistics),
           max_centers, _CHILD_OFFSET * clip_radius, rng,
       )
-  return centers, statistics.counts, clip_radius
+  return centers, statistics.counts, errors
 
 
 def private_centers(
     sums: private_sums.PrivateSums, k: int, mu: float, rng: np.random.Generator,
     public_num_points: int | None = None,
-) -> np.ndarray:
+) -> private_centers_lib.PrivateCenters:
   """Returns k private centers.
 
   Args:
@@ -241,17 +292,26 @@ def private_centers(
     public_num_points: See `clustering_params.Data`; must not be taken from the points.
 
   Returns:
-    Private centers, finite array of shape (k, dim), each within `sums.radius`.
+    Private centers, finite, of shape (k, dim), each within `sums.radius`.
   """
   schedule = _schedule(k, mu, _plan(k, mu, sums.dim, public_num_points))
-  centers, counts, clip_radius = _split_stage(
-      sums, schedule.split_mus, schedule.max_centers, rng
-  )
+  centers, counts, errors = _split_stage(sums, schedule.split_mus, schedule.max_centers, rng)
   if len(centers) > k:
-    centers = coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
+    split, centers = centers, coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
+    # Fewer centers are farther from their points.
+    moves = split - centers[point_grid.nearest(np, split, centers)]
+    errors = errors + counts * (moves**2).sum(axis=1)
+  clip_radius = _clip_radius(counts, errors, sums.radius)
+  last = len(schedule.refine_mus) - 1
   for step, step_mu in enumerate(schedule.refine_mus):
     statistics = sums.private_cluster_statistics(
         centers, clip_radius, step_mu, name=f"refine step {step}", **_REFINE_WEIGHTS
     )
-    centers, _ = _moved(centers, statistics, sums.radius)
-  return coreset.fill_centers(centers, k, clip_radius / _CLIP_FACTOR, sums.radius, rng)
+    centers, _ = _moved(centers, statistics, sums.radius, shrinks=step < last)
+  found = private_centers_lib.from_sums(
+      centers, statistics.noise_factor * statistics.residual_sum_std, statistics.counts,
+      statistics.noise_factor * statistics.count_std,
+  )
+  return found.filled(
+      coreset.fill_centers(centers, k, clip_radius / _CLIP_FACTOR, sums.radius, rng)
+  )

@@ -35,8 +35,8 @@ def damage(path: str) -> Iterator[None]:
     raise DamagedFile(path, e) from e
 
 
-class _Part(dict):
-  """An object of a JSON file, or a row of a table; what it lacks makes the file a damaged one."""
+class Part(dict):
+  """An object of a JSON file, a row of a table, or a folder's tables; what it lacks is damage."""
 
   def __init__(self, values: Mapping[str, Any], path: str) -> None:
     super().__init__(values)
@@ -75,7 +75,7 @@ class FinishedRun:
     """Returns the content of a JSON file."""
     path = self.join(name)
     with damage(path), open(path, encoding="utf-8") as file:
-      return json.load(file, object_hook=lambda values: _Part(values, path))
+      return json.load(file, object_hook=lambda values: Part(values, path))
 
   def _object(self, name: str) -> dict[str, Any]:
     content = self.json(name)
@@ -114,7 +114,7 @@ class FinishedRun:
     """
     header, lines = self.table(name, text_columns)
     path = self.join(name)
-    return [_Part(dict(zip(header, line)), path) for line in lines]
+    return [Part(dict(zip(header, line)), path) for line in lines]
 
   def table(
       self, name: str, text_columns: Collection[str] = ()

@@ -1,7 +1,8 @@
 """The output folder of an experiment: checks whether it can be used, and prepares it.
 
 `config.json` is written first and `report.html` last, so a folder with a report is a
-finished run.
+finished run.  Before anything is released, `config.json` also says whether that counts for good:
+such a run is not removed, nor is anything without a `config.json`.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import json
 import os
 import platform
 import shutil
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 import weakref
 
 from absl import logging
@@ -28,6 +29,11 @@ SUMMARY = "summary.json"
 LOCK = ".lock"
 # The part of `config.json` that states with which other versions the run was resumed.
 RESUMED_WITH = "resumed_with"
+# The part that states whether what the run releases counts for good.
+_CHARGED = "charged"
+_STAYS_CHARGED = (
+    "Take another folder; what a private run has released stays charged, and the budgets add up."
+)
 
 
 def json_text(value: Any) -> str:
@@ -112,11 +118,12 @@ class OutputFolder:
           "`output_dir` must be empty without --resume or --overwrite, got "
           f"{path!r} with {len(names)} entries."
       )
-    foreign = sorted(name for name in names if not self._is_ours(name))
-    if foreign and CONFIG not in names:
+    # A run that was killed while it wrote the settings has left a part of these.
+    others = sorted(name for name in names if not name.startswith(f".{CONFIG}."))
+    if others and CONFIG not in names:
       raise ValueError(
-          "`output_dir` must hold a run of this program for --resume or --overwrite, "
-          f"got {path!r} with {foreign[0]!r} in it."
+          f"`output_dir` must hold {CONFIG}, which says whether a run is private, for --resume or "
+          f"--overwrite, got {path!r} with {others[0]!r} and without it. {_STAYS_CHARGED}"
       )
     validate.regular_files(output_dir=self.path)
     # Read for --overwrite too: an unreadable file may belong to something else.
@@ -194,10 +201,7 @@ class OutputFolder:
             f"{config.get(name)!r}."
         )
 
-  def start(
-      self, document: Mapping[str, Any],
-      is_charged: Callable[[Mapping[str, Any] | None], bool] = lambda recorded: False,
-  ) -> None:
+  def start(self, document: Mapping[str, Any], charged_in: str | None = None) -> None:
     """Prepares the folder and writes `config.json`.
 
     If a run is resumed, its `config.json` stays.  A warning tells if the versions of the
@@ -209,27 +213,31 @@ class OutputFolder:
     Args:
       document: The content of `config.json`, a dict with the settings under "config" and
         the versions under "versions".
-      is_charged: Whether the run that is there must not be removed; as of
-        `tidy_experiment.Experiment.is_charged`.
+      charged_in: Of a run whose releases count for good, the file from which it goes on, and
+        without which it doesn't; None for other runs.
 
     Raises:
-      ValueError: If the folder can't be written, another run is writing it, or the run that is
-        there must not be removed.
+      ValueError: If the folder can't be written, another run is writing it, the run that is there
+        must not be removed, or lacks the file from which it would go on.
     """
     try:
       os.makedirs(self.path, exist_ok=True)
       self._lock()
       if self.recorded is None:
-        if is_charged(self._there):
+        if self._there is not None and self._there.get(_CHARGED):
           raise ValueError(
-              "`output_dir` must not hold a private run that would be removed, as what it has "
-              f"released stays charged, got {self.path!r}. --resume goes on with that run if its "
-              f"{CONFIG} is there; a run in another folder is charged too, and the budgets add up."
+              "`output_dir` must not hold a private run that would be removed, got "
+              f"{self.path!r}. --resume goes on with it. {_STAYS_CHARGED}"
           )
-        # This also removes what an interrupted --overwrite left of another run.
         self._clear()
-        self.write_text(CONFIG, json_text(file_format.stamped(document)))
+        stated = {**document, _CHARGED: charged_in is not None}
+        self.write_text(CONFIG, json_text(file_format.stamped(stated)))
       else:
+        if charged_in is not None and not os.path.exists(self.join(charged_in)):
+          raise ValueError(
+              f"`output_dir` must hold {charged_in} for a private run to be resumed, got "
+              f"{self.path!r} without it. {_STAYS_CHARGED}"
+          )
         self._record_resumption(self.recorded, document.get("versions", {}))
         for name in (REPORT, SUMMARY):
           with contextlib.suppress(FileNotFoundError):

@@ -134,8 +134,8 @@ class Experiment:
       None where a run's data decide which these are.
     finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
       such as a model, when all are measured.  A resumed run may call it again.
-    is_charged: Whether a run with this `config.json`, None if that is missing, may have released
-      what counts for good.  It is not overwritten.
+    is_charged: Whether a run with these settings releases what counts for good.  It is not
+      overwritten, and is resumed with its journal alone.
     versions_of: The packages whose versions `config.json` states.
     failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
@@ -159,7 +159,7 @@ class Experiment:
   folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
   read: Mapping[str, tidy_tables.Columns | None] = dataclasses.field(default_factory=dict)
   finish: Callable[[Run, Mapping[str, Any]], None] | None = None
-  is_charged: Callable[[Mapping[str, Any] | None], bool] = lambda recorded: False
+  is_charged: Callable[[Any], bool] = lambda config: False
   versions_of: tuple[str, ...] = ()
   failures: tuple[type[Exception], ...] = ()
   rechecks_finished: bool = False
@@ -280,7 +280,7 @@ def run(
           "skipped": inputs.skipped,
           "warnings": inputs.warnings,
           "versions": output_folder.versions(experiment.versions_of),
-      }, experiment.is_charged)
+      }, JOURNAL if experiment.is_charged(config) else None)
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
     run_ = Run(config, inputs.data, place.path, place.recorded is not None)
@@ -297,15 +297,18 @@ def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
 
 
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
-  """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names."""
+  """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names.
+
+  To look up one that is not there is a `DamagedFile`.
+  """
   others = {
       name: kinds for name, kinds in experiment.read.items()
       if finished.has(tidy_tables.file_name(name))
   }
-  return {
+  return finished_run.Part({
       name: tidy_tables.read(finished, name, kinds)
       for name, kinds in {**_columns(experiment), **others}.items()
-  }
+  }, finished.path)
 
 
 def _results(experiment: Experiment, folder: str) -> Any:

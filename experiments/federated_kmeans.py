@@ -3,7 +3,7 @@
   bazel run experiments:federated_kmeans -- --output_dir=out
   bazel run experiments:federated_kmeans -- --data_dir=folder --k_range=2:8
   bazel run experiments:federated_kmeans -- --data_dir=folder \\
-      --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6 --radius=9
+      --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6
 """
 
 import re

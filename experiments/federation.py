@@ -1,7 +1,7 @@
 """What several sites agree on before a fit, and the kits by which they reach the operator.
 
   python -m experiments.federation --new=trial --sites=north.pub,south.pub,east.pub \\
-      --schema=schema.json --epsilon=4 --delta=1e-6 --radius=9 --min_sites=2 \\
+      --schema=schema.json --epsilon=4 --delta=1e-6 --min_sites=2 \\
       --output=federation.json
   python -m experiments.federation --kits=federation.json --host=sums.example.org \\
       --output_dir=kits
@@ -11,7 +11,7 @@ operator.
 """
 
 import os
-from typing import Any
+from typing import Any, Mapping
 
 from absl import flags
 
@@ -23,6 +23,7 @@ from experiments.own_tables import schema_flag
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
+from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
 
 flags.adopt_module_key_flags(schema_flag)
@@ -32,7 +33,8 @@ flags.DEFINE_float("epsilon", None, "The privacy budget of a row for all fits to
 flags.DEFINE_float("delta", None, "Failure probability of the privacy (--new).")
 flags.DEFINE_float(
     "radius", None,
-    "Rows farther from the origin, in the schema's units, are moved to this distance (--new).")
+    "Rows farther from the origin, in the schema's units, are moved to this distance (--new). "
+    "Default: the largest that the schema allows, which moves none.")
 flags.DEFINE_list(
     "view_norms", None,
     "In the place of --radius, for a schema of views: likewise a distance for each, in the order "
@@ -72,25 +74,47 @@ def _public_keys(paths: list[str]) -> dict[str, str]:
   return found
 
 
-def _privacy(has_views: bool) -> dict[str, Any]:
-  """Returns the part of the file that says how rows are protected."""
+def _privacy(schemas: Mapping[str, schema_lib.Schema], has_views: bool) -> dict[str, Any]:
+  """Returns the part of the file that says how rows are protected.
+
+  Args:
+    schemas: By view, or one.
+  """
   given = flags.FLAGS
   if given.exact:
     option_flags.check_left_out(_PRIVACY, "with --exact")
     return {"exact": True}
   if has_views:
     option_flags.check_left_out(("radius", "max_points"), "with a schema of views")
-    option_flags.check_given("epsilon", "delta", "view_norms")
+    option_flags.check_given("epsilon", "delta")
   else:
     option_flags.check_left_out(("view_norms",), "without a schema of views")
-    option_flags.check_given("epsilon", "delta", "radius")
+    option_flags.check_given("epsilon", "delta")
   settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
-  if has_views:
-    try:
-      settings["view_norms"] = [*map(float, given.view_norms)]
-    except ValueError:
-      raise validate.error("view_norms", "be numbers", ",".join(given.view_norms)) from None
+  if not has_views:
+    (schema,) = schemas.values()
+    settings["radius"] = encode.checked_radius(schema, given.radius)
+    for text in encode.radius_warnings(schema, settings["radius"]):
+      print(f"warning: {text}")
+  else:
+    settings["view_norms"] = _view_norms(schemas)
   return {"privacy": {"min_sites": _MIN_SITES, **settings}}
+
+
+def _view_norms(schemas: Mapping[str, schema_lib.Schema]) -> list[float]:
+  texts = flags.FLAGS.view_norms
+  norms: list[float | None] = [None] * len(schemas)
+  if texts is not None:
+    try:
+      norms = [*map(float, texts)]
+    except ValueError:
+      raise validate.error("view_norms", "be numbers", ",".join(texts)) from None
+    if len(norms) != len(schemas):
+      raise validate.error("view_norms", f"be {len(schemas)} numbers", ",".join(texts))
+  return [
+      encode.checked_radius(schema, norm, "view_norms")
+      for schema, norm in zip(schemas.values(), norms)
+  ]
 
 
 def _new() -> None:
@@ -106,7 +130,7 @@ def _new() -> None:
         "format": 1, "name": given.new, "sites": _public_keys(given.sites),
         "schema": federation_lib.schema_hash(schema),
         "widths": [len(one.feature_names) for one in by_view.values()],
-        **_privacy(not isinstance(schema, schema_lib.Schema)),
+        **_privacy(by_view, not isinstance(schema, schema_lib.Schema)),
     })
     federation.write(given.output)
   print(f"sites: {', '.join(federation.sites)}", *federation.terms, sep="\n")

@@ -1,6 +1,7 @@
 """Private clustered federated learning: one client-level (epsilon, delta) for all of it.
 
-  bazel run experiments:private_clusters -- --dataset=digits --output_dir=out
+  bazel run experiments:private_clusters -- --dataset=digits --partition=rotated \\
+      --num_clients=300 --image_size=7 --num_clusters=2 --num_groups=2
   bazel run experiments:private_clusters -- --dataset=files --data_dir=folder \\
       --schema=schema.json
 

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from absl import flags
 
@@ -24,6 +24,7 @@ from experiment_shell import path_flag
 from experiments.own_tables import schema_flag
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
 
 flags.adopt_module_key_flags(schema_flag)
@@ -53,12 +54,18 @@ def _new() -> None:
     given = flags.FLAGS
     if os.path.exists(public := f"{given.new}.pub"):
       raise validate.error("new", "name a site whose key is not there yet", public)
+    lines = [*rows.about(given.data_dir, site_folder.read_schema(given.schema))]
     folder = site_folder.SiteFolder.create(
         given.site_dir or given.new, given.new, given.data_dir, given.schema
     )
     key = f"{given.new} {folder.identity.public.hex()}"
     atomic_file.write_text(public, f"{key}\n")
   print(f"public key: {key}", f"to hand out: {public}", f"secret: {folder.path}", sep="\n")
+  _print_about(lines)
+
+
+def _print_about(lines: Iterable[str]) -> None:
+  print("the tables, as nobody else is told:", *lines, sep="\n  ")
 
 
 def _agree() -> site_folder.SiteFolder:
@@ -82,6 +89,7 @@ def _agree() -> site_folder.SiteFolder:
   nvflare_kit.install(given.kit, folder.identity.name, folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
+  _print_about(rows.about(folder.data_dir, site_folder.read_schema(folder.schema_path)))
   print(*federation.terms, sep="\n")
   if federation.privacy is not None:
     print(f"spent: {spent / budget:.1%} of the privacy budget")

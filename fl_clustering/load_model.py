@@ -11,9 +11,11 @@ import numpy as np
 
 from clustering_basics import model_folder
 from clustering_basics import validate
+from dp_clustering import private_centers
 from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
+from fl_clustering.points import fitted
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 
 # Of a `server_step.MultiViewModel`.
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
+# Of a `private_centers.PrivateCenters`.
+_ARRAYS_OF_NOISE = ("noise_sd", "noisy_counts", "count_sd")
+
+
+def _noise(arrays: Mapping[str, np.ndarray]) -> private_centers.PrivateCenters | None:
+  """Returns what `SavedModel.save` has kept of the noise, if there was any."""
+  if "noise_sd" not in arrays:
+    return None
+  return private_centers.PrivateCenters(
+      arrays["centroids"], **{name: arrays[name] for name in _ARRAYS_OF_NOISE}
+  )
 
 
 def _farthest(document: Mapping[str, Any]) -> float | None:
@@ -42,6 +55,7 @@ class SavedModel(abc.ABC):
     KIND: What the folder's document calls it.
     model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
+    noise: Of a private fit, its centers with their noise, in the tables' own units; else None.
     farthest: A number from which no row of the fit was farther from its center, in the distances
       of the model; None if that is secret or not known.  It tells the order of magnitude alone.
   """
@@ -49,7 +63,20 @@ class SavedModel(abc.ABC):
   KIND: ClassVar[str]
   model: Any
   tables: Any
+  noise: private_centers.PrivateCenters | None
   farthest: float | None
+
+  @classmethod
+  def of_fit(cls, fit: fitted.Fit, tables: Any) -> SavedModel:
+    """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
+    if fit.noise is None:
+      return cls(fit.model, tables, None)  # type: ignore[call-arg]
+    centers = np.clip(tables.scaling.undo(fit.centroids), *tables.bounds)
+    noise = dataclasses.replace(
+        fit.noise, centers=centers, noise_sd=fit.noise.noise_sd / tables.scaling.factor
+    )
+    model = fit.model.with_centroids(tables.scaling(centers))
+    return cls(model, tables, noise)  # type: ignore[call-arg]
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -60,6 +87,8 @@ class SavedModel(abc.ABC):
     document, arrays = self._contents()
     scaling = self.model.scaling
     document = {"num_clusters": len(self.centroids), "farthest": self.farthest, **document}
+    if self.noise is not None:
+      arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
     model_folder.write(
         directory, self.KIND, document,
         {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
@@ -69,6 +98,13 @@ class SavedModel(abc.ABC):
   def centroids(self) -> np.ndarray:
     """In the tables' own units, of shape (K, d)."""
     return self.tables.scaling.undo(self.model.centroids)
+
+  @property
+  def are_known(self) -> np.ndarray:
+    """Which coordinates of the centroids are more than noise, booleans of shape (K, d)."""
+    if self.noise is None:
+      return np.ones(self.centroids.shape, bool)
+    return self.noise.are_known(self.tables.ranges)
 
   @property
   def scaling(self) -> secure_sums.Scaling:
@@ -140,6 +176,7 @@ class SavedKMeans(SavedModel):
 
   model: kmeans_model.KMeansModel
   tables: saved.SavedTables
+  noise: private_centers.PrivateCenters | None = None
   farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -162,7 +199,7 @@ class SavedKMeans(SavedModel):
         arrays.get("column_scales"),
         document["radius"],
     )
-    return cls(model, tables, _farthest(document))
+    return cls(model, tables, _noise(arrays), _farthest(document))
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -183,6 +220,7 @@ class SavedMultiView(SavedModel):
 
   model: multiview_model.FittedViews
   tables: saved.SavedViews
+  noise: private_centers.PrivateCenters | None = None
   farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -202,10 +240,10 @@ class SavedMultiView(SavedModel):
     )
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedViews.from_json(document["views"])
-    fitted = multiview_model.FittedViews(
+    model_of_views = multiview_model.FittedViews(
         model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
     )
-    return cls(fitted, tables, _farthest(document))
+    return cls(model_of_views, tables, _noise(arrays), _farthest(document))
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).

@@ -8,6 +8,7 @@ from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
 
 # What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
@@ -15,8 +16,8 @@ FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist", "auto")
 _DEFAULT_RANGE = (2, 10)
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
-_NEEDED_WITH_EPSILON = ("delta", "radius", "num_clusters")
-_OF_EPSILON = ("delta", "radius", "max_points", "trust", "min_clients")
+_NEEDED_WITH_EPSILON = ("delta", "num_clusters")
+_OF_EPSILON = ("delta", "radius", "max_points", "public_num_points", "trust", "min_clients")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +93,8 @@ class OwnDataConfig:
   )
   epsilon: float | None = options.option(
       float,
-      "Differentially private clusters with this budget (--data_dir, --schema, --num_clusters, "
-      "--delta and --radius).",
+      "Differentially private clusters with this budget (--data_dir, --schema, --num_clusters and "
+      "--delta).",
       None, default_text="no privacy",
   )
   delta: float | None = options.option(
@@ -102,13 +103,19 @@ class OwnDataConfig:
   )
   radius: float | None = options.option(
       float,
-      "Points farther from the origin are moved to this distance. It must be known, not taken from "
-      "the data.",
-      None,
+      "Rows farther from the origin, in the schema's units, are moved to this distance. It must be "
+      "known, not taken from the data.",
+      None, default_text="the largest that the schema allows",
   )
   max_points: int | None = options.option(
       int, "Protect all points of a client together, and use at most so many of each.", None,
       default_text="protect one point",
+  )
+  public_num_points: int | None = options.option(
+      int,
+      "About how many rows all clients have, if that is public: the fit plans with it, and warns if "
+      "they are too few.",
+      None, rule=_AT_LEAST_ONE, default_text="secret",
   )
   trust: str | None = options.option(
       str,
@@ -163,6 +170,11 @@ class OwnDataConfig:
     for name in _NEEDED_WITH_EPSILON:
       if getattr(self, name) is None:
         raise validate.error(name, "be given with `epsilon`", None)
+    encode.checked_radius(self.schema, self.radius)
+    if self.max_points is not None and self.public_num_points is not None:
+      raise validate.error(
+          "public_num_points", "be left out with `max_points`", self.public_num_points
+      )
 
   @property
   def privacy(self) -> privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy | None:
@@ -170,12 +182,13 @@ class OwnDataConfig:
     if self.epsilon is None:
       return None
     shared: dict[str, Any] = {
-        "epsilon": self.epsilon, "delta": self.delta, "radius": self.radius,
+        "epsilon": self.epsilon, "delta": self.delta,
+        "radius": encode.checked_radius(self.schema, self.radius),
         "trust": privacy_lib.SERVER if self.trust is None else self.trust,
         "min_clients": self.min_clients,
     }
     if self.max_points is None:
-      return privacy_lib.PointPrivacy(**shared)
+      return privacy_lib.PointPrivacy(**shared, public_num_points=self.public_num_points)
     return privacy_lib.ClientPrivacy(**shared, max_points=self.max_points)
 
   @property

@@ -26,6 +26,7 @@ from experiments.kmeans import config as config_lib
 from experiments.kmeans import own_summary as summary
 from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering import runtime
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
@@ -75,18 +76,15 @@ class Rows:
 
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
-  """Returns what is kept of tables: missing cells become means, or the centers of the schema."""
-  schema, is_private = clients.schema, config.privacy is not None
-  if is_private:
-    fill = encode.public_scaling(schema).fill
-  else:
-    fill = encode.scaling_over(
-        lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
-        standardize=False,
-    ).fill
-  return saved.SavedTables(
-      schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)), is_private
-  )
+  """Returns what is kept of tables: in the data's units, or the schema's in a private run."""
+  schema = clients.schema
+  if config.privacy is not None:
+    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
+  fill = encode.scaling_over(
+      lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
+      standardize=False,
+  ).fill
+  return saved.SavedTables(schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)))
 
 
 def _missing(clients: clients_lib.Clients) -> dict[str, int]:
@@ -167,10 +165,15 @@ def _load(
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
   fit_numbers = _fitter_of_numbers(config, clients, kept, stack)
-  return tidy_experiment.Inputs(
-      Rows(clients, kept, fit, fit_numbers), identity, about,
-      lines=(f"data: {data_dir}, clients: {len(clients)}",),
-  )
+  lines = [f"data: {data_dir}, clients: {len(clients)}"]
+  if config.privacy is not None:
+    lines += privacy_lib.planning_lines(
+        config.privacy, config.candidates[0], len(config.schema.feature_names), len(clients)
+    )
+    warnings = encode.radius_warnings(config.schema, config.privacy.radius)
+    lines += [f"warning: {text}" for text in warnings]
+  rows = Rows(clients, kept, fit, fit_numbers)
+  return tidy_experiment.Inputs(rows, identity, about, lines=tuple(lines))
 
 
 def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dict[str, Any]]:
@@ -178,15 +181,17 @@ def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dic
   return [{"num_clusters": number} for number in config.candidates]
 
 
-def _release(folder: str, kept: saved.SavedTables, fit: fitted.Fit) -> None:
+def _release(whole: tidy_experiment.Run, fit: fitted.Fit) -> None:
   """Writes what a private fit may show."""
   from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 
   assert fit.privacy_spent is not None
-  path = os.path.join(folder, tidy_tables.file_name(summary.GUARANTEE))
-  text = output_folder.csv_text(("name", "value"), fit.privacy_spent.items())
-  atomic_file.write_text(path, text)
-  fitted_rows.write_model(folder, load_model.SavedKMeans(fit.model, kept))
+  stated = dict(fit.privacy_spent)
+  if whole.is_resumed:
+    stated["interrupted"] = "count the guarantee once more for every --resume that fitted again"
+  path = os.path.join(whole.folder, tidy_tables.file_name(summary.GUARANTEE))
+  atomic_file.write_text(path, output_folder.csv_text(("name", "value"), stated.items()))
+  fitted_rows.write_model(whole.folder, load_model.SavedKMeans.of_fit(fit, whole.data.kept))
 
 
 def _measure(
@@ -202,7 +207,7 @@ def _measure(
   fit = rows.fit(num_clusters)
   results = {"rounds": fit.num_rounds}
   if fit.privacy_spent is not None:
-    _release(whole.folder, rows.kept, fit)
+    _release(whole, fit)
   else:  # All of it depends on single rows.
     results |= {
         summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss,
@@ -235,12 +240,12 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   rows = whole.data
   fit = rows.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
   fit.warn_of_few_points()
-  model = load_model.SavedKMeans(fit.model, rows.kept).knowing_farthest(rows.clients)
+  model = load_model.SavedKMeans.of_fit(fit, rows.kept).knowing_farthest(rows.clients)
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 
-def _is_charged(recorded: Mapping[str, Any] | None) -> bool:
-  return recorded is not None and recorded["config"].get("epsilon") is not None
+def _is_charged(config: config_lib.OwnDataConfig) -> bool:
+  return config.privacy is not None
 
 
 EXPERIMENT = tidy_experiment.Experiment(

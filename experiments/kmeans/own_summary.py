@@ -12,6 +12,7 @@ from experiment_shell import tidy_experiment
 from experiments.kmeans import privacy_box
 from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
+from experiments.own_tables import private_centers
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import schema as schema_lib
@@ -36,7 +37,6 @@ READ = {
 _FEWEST = 2
 # Other starts move a silhouette by about as much.
 _TIED = 0.01
-_MOST_COLUMNS = 15
 _MOST_CLIENTS = 30
 
 
@@ -134,8 +134,6 @@ def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> d
   settings, clients = document["config"], document["inputs"]["clients"]
   stated = tidy[GUARANTEE].set_index("name")["value"]
   centroids = tidy[fitted_rows.CENTROIDS]
-  # By place, because the user's columns may have our names.
-  by_column = centroids.iloc[:, 1:].T.head(_MOST_COLUMNS).rename_axis("column").reset_index()
   warnings = privacy_lib.budget_warnings(
       settings["epsilon"], settings["delta"], settings["max_points"], len(clients)
   )
@@ -145,7 +143,7 @@ def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> d
           "delta": float(stated["delta"]), "unit": stated["unit"],
       }],
       "warnings": [{"warning": text} for text in warnings],
-      "centroids": by_column,
+      private_centers.TABLE.name: fitted_rows.private_frame(centroids),
       "leaves": [{
           "trust": stated["trust"], "what leaves a client": privacy_box.TRUST[stated["trust"]],
       }],
@@ -232,10 +230,7 @@ TABLES = (
         is_text=True,
     ),
     tidy_experiment.Table("leaves", "What leaves a client", "", is_text=True),
-    tidy_experiment.Table(
-        "centroids", "Private centroids in the data's units",
-        f"A column for every cluster; at most {_MOST_COLUMNS} columns of the data.", form="{:.4g}",
-    ),
+    private_centers.TABLE,
     tidy_experiment.Table(
         "filled_in", "Missing cells that count as the mean of their column",
         "Of all rows of all clients. Of a column of levels, a missing cell is the mean of each.",

@@ -35,7 +35,7 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
   with federated_clusterer.open_clients(needs_tff=False) as hold_points:
     fit = fitting.fit(settings, hold_points(features), data.kept.widths)
   fit.warn_of_few_points()
-  model = load_model.SavedMultiView(fit.model, data.kept).knowing_farthest(data.tables)
+  model = load_model.SavedMultiView.of_fit(fit, data.kept).knowing_farthest(data.tables)
   fitted_rows.write(whole.folder, model, data.tables)
 
 

@@ -130,7 +130,7 @@ def inputs(
   for epsilon in config.epsilon:
     for text in privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients):
       logging.warning("%s", text)
-  noise = settings.budget().relative_noise(config.num_clusters, num_parameters, num_clients)
+  number = settings.budget().planning_number(config.num_clusters, num_parameters, num_clients)
   return tidy_experiment.Inputs(
       load_seed,
       {
@@ -141,6 +141,6 @@ def inputs(
           f"data: {clients.source}; {num_clients:,} clients, {config.model} with "
           f"{num_parameters:,} parameters",
           f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
-          f"{plan.advice(noise, config.num_clusters)}",
+          f"{plan.advice(number, config.num_clusters)}",
       ),
   )

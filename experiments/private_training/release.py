@@ -4,6 +4,7 @@ It is one release and no table of cells: its journal, not its results, says wher
 """
 
 import contextlib
+import os
 import tempfile
 
 from absl import flags
@@ -40,7 +41,9 @@ def _train(
   settings = config.settings(config.epsilon[0])
   with launch.input_errors():
     releases = releases_lib.Releases(
-        settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL)
+        settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL),
+        # Which is written when all is answered.
+        is_complete=os.path.exists(place.join(released.FOLDER)),
     )
   # Elsewhere than what is written of the run, as these are the clients' examples.
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
@@ -55,11 +58,12 @@ def _train(
 def write_report(finished: finished_run.FinishedRun) -> None:
   """Draws the page of what was released, and the one that says what may be published."""
   released_page.write(finished.join(released.FOLDER))
+  warned = released_page.warnings(finished.summary)
   tidy_report.write_page(
       finished, title="Private clusters: what may be published",
       headline="The folder released/ may be published, with its page report.html, and nothing "
       "else here.",
-      warned=tidy_report.warnings(finished), frames={}, tables=(), figures=(),
+      warned={**warned, **tidy_report.warnings(finished)}, frames={}, tables=(), figures=(),
       reading=("config.json names the clients and their folder.",), contents=FILES,
   )
 
@@ -85,8 +89,7 @@ def main(config: config_lib.PrivateClustersConfig, data_dir: str | None) -> None
                 "experiment": NAME, "config": config.to_json(), "inputs": inputs.identity,
                 "versions": output_folder.versions(released.VERSIONS_OF),
             },
-            # Noise can't be taken back, whatever the settings were.
-            lambda recorded: releases_lib.has_releases(place.join(releases_lib.JOURNAL)),
+            os.path.join(releases_lib.JOURNAL, releases_lib.ENTRIES),
         )
         print(*inputs.lines, f"results: {place.path}", sep="\n")
     if not place.is_finished:

@@ -41,13 +41,13 @@ class Trained:
 
   Attributes:
     states: Before every round and after the last; without their models but for the last.
-    relative_noise: The planning number.
+    planning_number: As of `plan.Budget`.
   """
 
   states: tuple[training.State, ...]
   report: fitting.Report
   releases: releases_lib.Releases
-  relative_noise: float
+  planning_number: float
   num_clients: int
 
   @property
@@ -78,10 +78,10 @@ def train(
       report = run.report(public)
   except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
     raise launch.InputError(str(e)) from e
-  noise = settings.budget().relative_noise(
+  number = settings.budget().planning_number(
       settings.num_clusters, model.num_parameters, len(run.clients)
   )
-  return Trained(tuple(states), report, releases, noise, len(run.clients))
+  return Trained(tuple(states), report, releases, number, len(run.clients))
 
 
 def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
@@ -146,11 +146,11 @@ def _summary(
     settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str, trained: Trained
 ) -> dict[str, Any]:
   """Returns `summary.json`, all of which is public."""
-  noise = trained.relative_noise
+  number = trained.planning_number
   return {
       "privacy": _privacy(settings, trained),
       "plan": {
-          "relative_noise": noise, "advice": plan_lib.advice(noise, settings.num_clusters),
+          "planning_number": number, "advice": plan_lib.advice(number, settings.num_clusters),
       },
       "data": {
           "source": source,

@@ -19,6 +19,7 @@ from experiment_shell import tidy_report
 from experiments.private_training import figures
 from experiments.private_training import released
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan as plan_lib
 
 # An accuracy whose noise has a larger standard deviation is unknown.
 _LARGEST_STD = 0.2
@@ -72,7 +73,6 @@ _GUARANTEE = (
     "{replaced:.3g} at delta {delta:g}"
 )
 _HEADLINE = "All of this folder together is differentially private: " + _GUARANTEE + "."
-_PLAN = "planning number {relative_noise:.2f}. {advice}"
 _READING = (
     "What is guaranteed covers grouping, training and report. Neighbouring runs differ in the "
     "messages of one client, which are zeros in one of them ({neighboring_relation}). The number "
@@ -83,7 +83,7 @@ _READING = (
     "{trusted} A secure sum must hide the single messages. The noise was {noise}.",
     "Not covered: the guarantee is for one run. Whoever chooses the number of clusters, of rounds "
     "or another setting by several runs on the same clients spends the budget of each.",
-    "Known before the run: " + _PLAN + " " + CAVEAT,
+    "Known before the run: {advice} " + CAVEAT,
     "Trained: {model} with {num_parameters:,} parameters, by {num_clients:,} clients in "
     "{num_clusters} clusters and {rounds} rounds, on {source}.",
 )
@@ -140,6 +140,21 @@ def _frames(run: finished_run.FinishedRun) -> dict[str, pd.DataFrame]:
   }
 
 
+def warnings(found: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+  """Returns the rows of what the reader must not overlook, by title, of a released summary."""
+  plan = found["plan"]
+  too_much = [plan["advice"]] if plan["planning_number"] > plan_lib.LARGE_NOISE else []
+  return {
+      "Too much noise": [{"warning": text} for text in too_much],
+      "The privacy budget protects little": [
+          {"warning": text} for text in found["privacy"]["warnings"]
+      ],
+      "Answers that were lost: they are charged, and the run went on without them": [
+          {"release": name} for name in found["lost"]
+      ],
+  }
+
+
 def write(folder: str) -> None:
   """Draws the page of what was released, from its folder alone."""
   run = finished_run.FinishedRun(folder)
@@ -147,15 +162,7 @@ def write(folder: str) -> None:
   values = _values(found)
   tidy_report.write_page(
       run, title="Private clusters: what was released", headline=_HEADLINE.format_map(values),
-      warned={
-          "The privacy budget protects little": [
-              {"warning": text} for text in found["privacy"]["warnings"]
-          ],
-          "Answers that were lost: they are charged, and the run went on without them": [
-              {"release": name} for name in found["lost"]
-          ],
-      },
-      frames=_frames(run), tables=_TABLES, figures=(figures.ROUNDS,),
+      warned=warnings(found), frames=_frames(run), tables=_TABLES, figures=(figures.ROUNDS,),
       reading=[text.format_map(values) for text in _READING], contents=FILES,
   )
 
@@ -163,5 +170,5 @@ def write(folder: str) -> None:
 def text(folder: str) -> str:
   """Returns what the program prints of what was released."""
   run = finished_run.FinishedRun(folder)
-  lines = f"{_PLAN}\n{_GUARANTEE}".format_map(_values(run.summary))
+  lines = f"{{advice}}\n{_GUARANTEE}".format_map(_values(run.summary))
   return tidy_report.text_of(lines, _TABLES, _frames(run), run.settings)

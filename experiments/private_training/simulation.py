@@ -127,7 +127,7 @@ def _measure(
     )
   scores = _scores(clients, settings, trained.vectors)
   if settings.is_private:
-    scores[summary.NOISE] = trained.relative_noise
+    scores[summary.PLANNING_NUMBER] = trained.planning_number
   return {
       tidy_experiment.RESULTS: [
           {"metric": metric, "value": value} for metric, value in scores.items()

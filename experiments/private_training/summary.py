@@ -14,6 +14,8 @@ from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 from experiments.private_training import figures
 from experiments.private_training import released_page
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan as plan_lib
 
 # Tidy tables beside the results: what every training with noise would release.
 CLUSTERS, ROUNDS = "clusters", "rounds"
@@ -22,7 +24,7 @@ _LABELS = {
     OURS: figures.OURS, IFCA: figures.IFCA, DP_FEDAVG: figures.DP_FEDAVG, FEDAVG: figures.FEDAVG,
 }
 ARI, ACCURACY, FINETUNED = "adjusted_rand_index", "accuracy", "finetuned_accuracy"
-NOISE = "relative_noise"
+PLANNING_NUMBER = "planning_number"
 # From a score to its heading.
 _SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned accuracy", ARI: "adjusted Rand index"}
 # What ours is compared with, and by which score.
@@ -35,13 +37,13 @@ def _wide(results: pd.DataFrame) -> pd.DataFrame:
   keys = [*_CASE, "seed"]
   found = results.pivot(index=keys, columns="metric", values="value")
   order = pd.MultiIndex.from_frame(results[keys].drop_duplicates())
-  return found.reindex(index=order, columns=[*_SCORES, NOISE]).reset_index()
+  return found.reindex(index=order, columns=[*_SCORES, PLANNING_NUMBER]).reset_index()
 
 
 def _methods(cells: pd.DataFrame) -> pd.DataFrame:
   """Returns means over seeds, a row for each method and epsilon."""
   found = cells.groupby(_CASE, sort=False).agg(**{
-      "planning number": (NOISE, "max"),
+      "planning number": (PLANNING_NUMBER, "max"),
       **{heading: (score, "mean") for score, heading in _SCORES.items()},
   }).reset_index()
   return found.assign(
@@ -77,7 +79,7 @@ def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
   """Returns mean gains at every epsilon, with intervals for all of them together."""
   pairs = pd.concat([_pairs(cells, *compared) for compared in _COMPARED])
   found = pairs.groupby(["against", "epsilon"], sort=False).agg(**{
-      "planning number": (NOISE, "max"), "seeds": ("seed", "size"),
+      "planning number": (PLANNING_NUMBER, "max"), "seeds": ("seed", "size"),
       "lost": ("gain", lambda gains: int((gains < 0).sum())), "gain": ("gain", "mean"),
       "gains": ("gain", list),
   }).reset_index()
@@ -90,7 +92,22 @@ def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
   )
 
 
-def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
+def _of_ours(rows_: pd.DataFrame) -> pd.DataFrame:
+  """Returns the rows of private clusters, or of DP-FedAvg where there is one cluster."""
+  return rows_[rows_["method"] == (OURS if OURS in rows_["method"].values else DP_FEDAVG)]
+
+
+def _planning_numbers(cells: pd.DataFrame) -> pd.Series:
+  """Returns the planning number of every epsilon."""
+  return _of_ours(cells).groupby("epsilon")[PLANNING_NUMBER].max()
+
+
+def _headline(
+    cells: pd.DataFrame, comparisons: pd.DataFrame, num_clusters: int
+) -> pd.DataFrame:
+  least = _planning_numbers(cells).min()
+  if least > plan_lib.LARGE_NOISE:
+    return pd.DataFrame([{"verdict": "noise", "advice": plan_lib.advice(least, num_clusters)}])
   found = comparisons[comparisons["against"].str.startswith(figures.DP_FEDAVG)]
   row = {
       "cases": len(found), **intervals.counts(found["verdict"]), "seeds": found["seeds"].max()
@@ -98,9 +115,22 @@ def _headline(comparisons: pd.DataFrame) -> pd.DataFrame:
   return pd.DataFrame([row] if len(found) else [])
 
 
+def _warnings(cells: pd.DataFrame, document: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns what was warned of before the run, in words."""
+  settings, of_data = document["config"], document["inputs"]["dataset"]
+  num_clients = of_data["num_clients"] if "num_clients" in of_data else len(of_data["clients"])
+  found: list[dict[str, Any]] = []
+  for epsilon, number in _planning_numbers(cells).items():
+    texts = privacy_lib.budget_warnings(epsilon, settings["delta"], 1, num_clients)
+    if number > plan_lib.LARGE_NOISE:
+      texts.insert(0, plan_lib.advice(number, settings["num_clusters"]))
+    found += ({"epsilon": epsilon, "warning": text} for text in texts)
+  return pd.DataFrame(found)
+
+
 def _of_one(rows_: pd.DataFrame) -> pd.DataFrame:
   """Returns the rows of one training, as only one would be released: as `SHOWN` says."""
-  rows_ = rows_[rows_["method"] == (OURS if OURS in rows_["method"].values else DP_FEDAVG)]
+  rows_ = _of_ours(rows_)
   for key in ("epsilon", "seed"):
     rows_ = rows_[rows_[key] == rows_[key].min()]
   return rows_
@@ -114,7 +144,8 @@ def summarise(
   comparisons = _comparisons(cells)
   inputs = document["inputs"]
   return {
-      "headline": _headline(comparisons),
+      "headline": _headline(cells, comparisons, document["config"]["num_clusters"]),
+      "warnings": _warnings(cells, document),
       "clusters": released_page.clusters(_of_one(tidy[CLUSTERS])),
       "methods": _methods(cells),
       "comparisons": comparisons,
@@ -133,12 +164,16 @@ SHOWN = (
     "its first seed."
 )
 HEADLINES = {
+    "noise": "{advice}",
     "": "After fine-tuning, private clusters are more accurate than DP-FedAvg at {better} of "
     "{cases} values of epsilon, and less accurate at {worse}; unclear: {unclear}; seeds: {seeds}.",
 }
 _SCORE = "{:.3f}"
 _POINTS = "{:+.1f}"
 TABLES = (
+    tidy_experiment.Table(
+        "warnings", "Too much noise, or a budget that protects little", "", is_text=True
+    ),
     dataclasses.replace(
         released_page.CLUSTERS,
         title="NOT private, as seeded: clusters as a run would release them",

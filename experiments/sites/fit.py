@@ -10,13 +10,16 @@ from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
-from clustering_basics import model_folder
 from clustering_basics import options
 from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
+from experiment_shell import tidy_tables
+from experiments.own_tables import fitted_rows
+from experiments.own_tables import private_centers
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.multiview import multiview_config
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
@@ -27,7 +30,7 @@ from fl_clustering.tables import schema as schema_lib
 if TYPE_CHECKING:
   import pandas as pd
 
-EXCHANGES, CENTROIDS = "exchanges", "centroids"
+EXCHANGES = "exchanges"
 LOG = "nvflare.log"
 # Of the federation file's epsilon, for one fit: what is left repeats one that has lost a site.
 _DEFAULT_SHARE = 0.5
@@ -150,12 +153,17 @@ def _load(
   epsilon = config.epsilon
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
-  coordinator_lib.with_privacy(settings, agreed, epsilon)
+  privacy = coordinator_lib.with_privacy(settings, agreed, epsilon).privacy
   nvflare_kit.check_operator(kit)
+  needed = []
+  if privacy is not None:
+    needed = privacy_lib.planning_lines(
+        privacy, config.num_clusters, agreed.num_columns, len(agreed.sites)
+    )
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
-      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms),
+      lines=(f"sites: {', '.join(agreed.sites)}", *agreed.terms, *needed),
   )
 
 
@@ -184,14 +192,14 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
       fit = fit_at(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
   if has_views:
-    model: load_model.SavedModel = load_model.SavedMultiView(fit.model, tables)
+    model = load_model.SavedMultiView.of_fit(fit, tables)
     weights = fit.model.on_grid.view_weights.tolist()
     scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}
     scores["objective"] = fit.loss
   else:
-    model = load_model.SavedKMeans(fit.model, tables)
+    model = load_model.SavedKMeans.of_fit(fit, tables)
     scores |= {"inertia": fit.loss, "simplified silhouette": fit.silhouette}
-  model.save(os.path.join(run.folder, model_folder.MODEL))
+  fitted_rows.write_model(run.folder, model)
   if fit.ledger is not None:
     scores |= {"epsilon": sites.epsilon, "mu spent": fit.ledger.mu_spent}
   return {
@@ -205,11 +213,6 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
               ("bytes to a site", one.bytes_down), ("bytes from a site", one.bytes_up),
               ("seconds", one.seconds),
           )
-      ],
-      CENTROIDS: [
-          {"cluster": cluster, "feature": feature, "metric": "centroid", "value": float(value)}
-          for cluster, centroid in enumerate(model.centroids)
-          for feature, value in zip(tables.feature_names, centroid)
       ],
   }
 
@@ -227,10 +230,9 @@ def _summarise(
   left = exchanges.groupby("what", sort=False).agg(
       times=("exchange", "size"), numbers=("bytes from a site", "sum"), seconds=("seconds", "sum")
   ).reset_index().rename(columns={"numbers": "bytes from a site"})
-  centroids = tidy[CENTROIDS].pivot(index="cluster", columns="feature", values="value")
-  columns = list(dict.fromkeys(tidy[CENTROIDS]["feature"]))
+  centroids, is_private = tidy[fitted_rows.CENTROIDS], "exact" not in agreed
   headline = {
-      "verdict": "exact" if "exact" in agreed else "private", "sites": len(agreed["sites"]),
+      "verdict": "private" if is_private else "exact", "sites": len(agreed["sites"]),
       "clusters": len(centroids), "rounds": int(scores["rounds"]),
       "epsilon": scores.get("epsilon", np.nan),
       "loss": " ".join(
@@ -244,7 +246,10 @@ def _summarise(
       "headline": pd.DataFrame([headline]),
       "left": left,
       "scores": scores.reset_index(),
-      "centroids": centroids[columns].reset_index(),
+      "exact_centroids": pd.DataFrame() if is_private else centroids,
+      private_centers.TABLE.name: (
+          fitted_rows.private_frame(centroids) if is_private else pd.DataFrame()
+      ),
   }
 
 
@@ -273,7 +278,10 @@ EXPERIMENT = tidy_experiment.Experiment(
             },
             printed=True,
         ),
-        tidy_experiment.Table("centroids", "Centroids", "In the data's units.", form="{:.5g}"),
+        tidy_experiment.Table(
+            "exact_centroids", "Centroids", "In the data's units.", form="{:.5g}", printed=True
+        ),
+        private_centers.TABLE,
         tidy_experiment.Table(
             "scores", "Scores",
             "Over all rows of all sites. Epsilon is this fit's, at the federation's delta, and mu "
@@ -290,9 +298,12 @@ EXPERIMENT = tidy_experiment.Experiment(
     ),
     tidy={
         tidy_experiment.RESULTS: {}, EXCHANGES: {"exchange": int, "what": str},
-        CENTROIDS: {"cluster": int, "feature": str},
     },
-    files={LOG: "what NVFlare's server said"},
-    folders={model_folder.MODEL: "the model, for experiments:predict and load_model"},
+    files={
+        LOG: "what NVFlare's server said",
+        tidy_tables.file_name(fitted_rows.CENTROIDS): fitted_rows.FILES["centroids.csv"],
+    },
+    folders=fitted_rows.FOLDERS,
+    read={fitted_rows.CENTROIDS: None},
     versions_of=("numpy", "nvflare", "cryptography"),
 )

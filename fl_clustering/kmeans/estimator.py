@@ -64,7 +64,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   missing one; see `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives distances in the data's units, with `standardize` in standard deviations of
-  the fit's fields.  The score is minus the sum of their squares.
+  the fit's fields.  The score is minus the sum of their squares, also of points beyond a radius.
 
   Attributes, after `fit`:
     cluster_centers_: Centroids in the data's units, array of shape (K, d).  Of `sums`, there are
@@ -72,6 +72,14 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
+    noise_sd_: With `privacy`, the standard deviation of the noise on each coordinate of the
+      centroids, of shape (K, d), in the data's units; infinite where nothing is known
+      (`dp_clustering.private_centers`).  None without.
+    noisy_counts_: With `privacy`, the noisy numbers of their points, of shape (K,); NaN where no
+      release is about one.  None without.
+    count_sd_: The standard deviation of the noise on these, likewise.
+    clipped_share_: With `privacy` and `labels_`, the share of points beyond the radius; NOT
+      private.  A warning says if it exceeds 1%.
     history_: Tuple of `model.RoundRecord`, one for each round of the best restart that had
       centroids, with these centroids only if `keep_history` says so.
     num_centers_on_few_points_: With `sums`, how many of the centroids are means of fewer than five

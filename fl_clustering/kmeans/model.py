@@ -52,6 +52,10 @@ class KMeansModel:
   column_scales: np.ndarray | None = None
   radius: float | None = None
 
+  def with_centroids(self, centroids: np.ndarray) -> KMeansModel:
+    """Returns the model with other centroids, in the data's units."""
+    return dataclasses.replace(self, centroids=centroids)
+
   def _as_fitted(self, points: np.ndarray) -> np.ndarray:
     return points if self.radius is None else clustering_params.map_to_ball(points, self.radius)
 
@@ -84,6 +88,19 @@ class KMeansModel:
     shifted = ((x - self.scaling.shift) * scales for x in (points, self.centroids))
     return metrics.pairwise.euclidean_distances(*shifted)
 
+  def are_clipped(self, points: np.ndarray) -> np.ndarray:
+    """Returns which points (n, d) are beyond the radius, if there is one; booleans (n,)."""
+    if self.radius is None:
+      return np.zeros(len(points), bool)
+    return np.square(points).sum(axis=1) > self.radius**2
+
   def losses(self, points: np.ndarray) -> np.ndarray:
-    """Returns what every point would add to the loss in every cluster, of shape (n, K)."""
-    return self.distances(points) ** 2
+    """Returns what every point would add to the loss in every cluster, of shape (n, K).
+
+    Points beyond a radius count as they are, or else the best radius would be the smallest.
+    """
+    is_finite = np.isfinite(points).all(axis=1)
+    own = dataclasses.replace(self, radius=None).distances(points[is_finite])
+    found = self.distances(points)
+    found[is_finite] = own
+    return found**2

@@ -19,6 +19,7 @@ from dp_clustering import cluster_statistics
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
+from dp_clustering import private_centers as private_centers_lib
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
@@ -73,7 +74,9 @@ class FederatedSums:
         **kwargs,
     )
 
-  def private_centers(self, k: int, mu: float, rng: np.random.Generator) -> np.ndarray:
+  def private_centers(
+      self, k: int, mu: float, rng: np.random.Generator
+  ) -> private_centers_lib.PrivateCenters:
     """Returns k private centers; see `refine.private_centers`."""
     # It asks nothing else of a `PrivateSums`.
     return refine.private_centers(
@@ -113,19 +116,20 @@ def fit(
   sums = FederatedSums(clients, config.n_clusters, privacy, noise_source, ledger)
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
-  centroids = sums.private_centers(config.n_clusters, mu, rng)
+  found = sums.private_centers(config.n_clusters, mu, rng)
   releases = ledger.freeze().releases
   # Each with the centers that the next round asks about.
   history = tuple(
       model_lib.RoundRecord(release.name.split()[0], after, None, bytes_down, bytes_up)
       for release, after, (bytes_down, bytes_up) in zip(
-          releases, [*sums.asked[1:], centroids], sums.message_bytes
+          releases, [*sums.asked[1:], found.centers], sums.message_bytes
       )
   )
   return fitted.Fit(
-      model_lib.KMeansModel(centroids, clients.scaling, np.ones(sums.dim), privacy.radius),
+      model_lib.KMeansModel(found.centers, clients.scaling, np.ones(sums.dim), privacy.radius),
       history,
       num_rounds=len(releases),
+      noise=found,
       privacy_spent=privacy_lib.guarantee(privacy, ledger, clients.num_clients),
       ledger=ledger,
   )

@@ -57,6 +57,10 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       was given: one array, a list, or a dict by client id.  They are computed from the points
       and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
     n_features_in_: Number of columns of all views.
+    noise_sd_: With `privacy`, the standard deviation of the noise on each coordinate of the
+      centers, of shape (K, D) for all views side by side; about, as moves are shrunk.  Infinite
+      where nothing is known.  None without.
+    noisy_counts_, count_sd_, clipped_share_: As of `FederatedKMeans`.
     feature_names_in_: A list with the names of every view's columns, an array of objects, or None
       for a view without names; only if there are names.  `predict` then refuses frames with
       other columns, or in another order.

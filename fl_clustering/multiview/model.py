@@ -67,6 +67,12 @@ class FittedViews:
   widths: tuple[int, ...]
   view_norms: Sequence[float] | None = None
 
+  def with_centroids(self, centroids: np.ndarray) -> FittedViews:
+    """Returns the model with other centroids, in the data's units."""
+    centers = server_step.on_grid(self.scaling.apply(centroids))
+    on_grid = dataclasses.replace(self.on_grid, centers=centers)
+    return dataclasses.replace(self, on_grid=on_grid, centroids=centroids)
+
   def _steps(self, points: np.ndarray) -> np.ndarray:
     """Returns points in grid steps, as the clients of the fit computed them."""
     if self.view_norms is None:
@@ -98,5 +104,12 @@ class FittedViews:
     factors = self.on_grid.view_factors
     closeness = self._by_blocks(sums.closeness, points)
     return np.maximum(0, factors.sum() - factors.max() * closeness)
+
+  def are_clipped(self, points: np.ndarray) -> np.ndarray:
+    """Returns which points (n, D) are beyond the norm of a view, if there are norms; booleans."""
+    found = np.zeros(len(points), bool)
+    for norm, place in zip(self.view_norms or (), sums.columns(self.widths)):
+      found |= np.square(points[:, place]).sum(axis=1) > norm**2
+    return found
 
   losses = distances

@@ -16,6 +16,7 @@ import numpy as np
 from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
+from dp_clustering import private_centers
 from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
@@ -82,9 +83,9 @@ def noisy_statistics(
 
 def next_model(
     model: server_step.MultiViewModel, sums: server_step.KernelStatistics, std: float,
-    widths: Sequence[int], weigh: server_step.Weigh, noise_factor: float = 1.0,
-) -> server_step.MultiViewModel:
-  """Returns the model after a noisy round in which the clients were sent `model`.
+    widths: Sequence[int], weigh: server_step.Weigh, noise_factor: float, noise_sd: np.ndarray,
+) -> tuple[server_step.MultiViewModel, np.ndarray]:
+  """Returns the model after a noisy round in which the clients were sent `model`, and its noise.
 
   A move that could be noise alone is shrunk, for every cluster and view, as in the
   positive-part James-Stein estimator (see `dp_clustering.refine`).
@@ -92,20 +93,29 @@ def next_model(
   Args:
     std: The standard deviation of the noise on `residual_sums`, of that which was asked for.
     noise_factor: By how much more it is.
+    noise_sd: The standard deviation of the noise on every coordinate of the model's centers, in
+      grid steps, of shape (K, D); infinite where it is not known.
   """
   # A quotient of noise by noise would be anywhere.
   moves = server_step.moves(model, sums, widths, least_kernel_weight=max(1.0, 2 * std))
+  next_sd = noise_sd.copy()
   for view, place in enumerate(sums_lib.columns(widths)):
     weights = np.maximum(sums.kernel_weights[:, view], 1.0)
-    noise = widths[view] * (noise_factor * std / weights) ** 2 / model.rates[view]
+    variance = (noise_factor * std / weights) ** 2 / model.rates[view]
     squares = (moves[:, place] ** 2).sum(axis=1)
+    noise = widths[view] * variance
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
-  return dataclasses.replace(
+    # The part of a move that is kept takes the place of as large a part of what was there.
+    kept, variance = kept[:, np.newaxis], variance[:, np.newaxis]
+    before = np.where(kept < 1, ((1 - kept) * noise_sd[:, place]) ** 2, 0)
+    next_sd[:, place] = np.sqrt(before + kept**2 * variance)
+  found = dataclasses.replace(
       model,
       centers=server_step.on_grid(model.centers + moves),
       view_weights=weigh(np.maximum(sums.view_costs, 0.0)),
   )
+  return found, next_sd
 
 
 def fit(
@@ -122,10 +132,10 @@ def fit(
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   first_sums = kmeans_fit.FederatedSums(clients, k, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private first centers")
-  centers = first_sums.private_centers(k, mu * math.sqrt(_START_SHARE), rng)
+  first = first_sums.private_centers(k, mu * math.sqrt(_START_SHARE), rng)
   num_views = len(widths)
   model = server_step.MultiViewModel(
-      centers=point_grid.on_point_grid(centers, privacy.radius),
+      centers=point_grid.on_point_grid(first.centers, privacy.radius),
       view_weights=np.full(num_views, 1 / num_views),
       alpha=config.alpha,
       # Bandwidths of one over the square of the norm, whatever the points are.
@@ -137,18 +147,25 @@ def fit(
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
   round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
   history = []
+  noise_sd = first.noise_sd * (point_grid.POINT_STEPS / privacy.radius)
   for step in range(config.num_rounds):
     sums, std = noisy_statistics(
         noisy_totals, ledger, model, widths, round_mu, f"kernel round {step}"
     )
     history.append(server_step.record(model, sums))
-    model = next_model(model, sums, std, widths, weigh, noise_factor)
+    model, noise_sd = next_model(model, sums, std, widths, weigh, noise_factor, noise_sd)
+    counts, count_sd = sums.counts, noise_factor * std / _COUNT_WEIGHT
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
+  enough = private_centers.are_enough(counts, count_sd)
+  noise_sd = np.where(enough[:, np.newaxis], noise_sd / scaling.factor, np.inf)
   return fitted.Fit(
       model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
       tuple(history),
       num_rounds=len(history),
+      noise=private_centers.PrivateCenters(
+          centroids, noise_sd, counts, np.full(k, count_sd)
+      ),
       privacy_spent=privacy_lib.guarantee(privacy, ledger.freeze(), num_clients)
       | {"covers": _COVERS},
       ledger=ledger,

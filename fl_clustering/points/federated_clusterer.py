@@ -210,6 +210,10 @@ class FederatedClusterer(
           len(points.by_id), self.privacy.public_num_points,
       ):
         callers_line.warn(text)
+      for text in privacy_lib.planning_warnings(
+          self.privacy, config.n_clusters, sum(widths), len(points.by_id)
+      ):
+        callers_line.warn(text)
     with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, widths, hold_points)
     fit.warn_of_few_points()
@@ -225,10 +229,19 @@ class FederatedClusterer(
     self.num_centers_on_few_points_ = fit.num_centers_on_few_points
     self.privacy_spent_ = fit.privacy_spent
     self.privacy_ledger_ = fit.ledger
-    self.__dict__.pop("labels_", None)
+    for name in ("noise_sd", "noisy_counts", "count_sd"):
+      setattr(self, f"{name}_", fit.noise and getattr(fit.noise, name))
+    for name in ("labels_", "clipped_share_"):
+      self.__dict__.pop(name, None)
     is_secret = self.privacy is not None
     if not is_secret if self.compute_labels is None else self.compute_labels:
       self.labels_ = points.map(fit.model.assign)
+      if is_secret:
+        are_clipped = [fit.model.are_clipped(own) for own in points.by_id.values()]
+        num_points = max(sum(map(len, are_clipped)), 1)
+        self.clipped_share_ = sum(map(np.count_nonzero, are_clipped)) / num_points
+        for text in clustering_params.clipped_warnings(self.clipped_share_):
+          callers_line.warn(text)
     return points
 
   # scikit-learn calls points X.

@@ -15,6 +15,7 @@ from fl_clustering.points import privacy as privacy_lib
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
+  from dp_clustering import private_centers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Fit:
 
   Attributes:
     model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
-      `scaling`, `assign`, `distances` and `losses`.
+      `scaling`, `assign`, `distances`, `losses` and `are_clipped`.
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
@@ -31,6 +32,8 @@ class Fit:
     num_clusters_found: How many clusters have points; None with `privacy`.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
+    noise: Of a private fit, the centroids with the noise on each and on its number of points, in
+      the data's units; None without `privacy`.
     ledger: That of a private fit, which takes no more entries, or None.
     privacy_spent: What a private fit guarantees (`privacy.guarantee`), or None.
   """
@@ -42,6 +45,7 @@ class Fit:
   silhouette: float | None = None
   num_clusters_found: int | None = None
   num_centers_on_few_points: int | None = None
+  noise: private_centers.PrivateCenters | None = None
   privacy_spent: Mapping[str, Any] | None = None
   ledger: ledger_lib.Ledger | None = None
 

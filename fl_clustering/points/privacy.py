@@ -13,6 +13,8 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
+from dp_clustering import refine
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
@@ -209,6 +211,43 @@ def budget_warnings(
   if points_per_client is None:
     return clustering_params.budget_warnings(epsilon, delta, num_units=public_num_points)
   return clustering_params.budget_warnings(epsilon, delta, "client", num_clients)
+
+
+def _growth(privacy: Privacy, num_clients: int) -> float:
+  """Returns how many times as large the noise is as that of the budget for one point."""
+  return privacy.unit_norm * noise_factor(privacy, num_clients)
+
+
+def planning_warnings(
+    privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
+) -> list[str]:
+  """Returns what says that the noise is too large for so many clusters, in words; public.
+
+  Of points whose number is not public, nothing is known before the fit.
+  """
+  num_points = privacy.public_num_points
+  if num_points is None and privacy.points_per_client is not None:
+    num_points = num_clients * privacy.points_per_client
+  if num_points is None:
+    return []
+  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+  noise = refine.planning_number(
+      num_clusters, mu, num_columns, num_points, _growth(privacy, num_clients)
+  )
+  return refine.planning_warnings(num_clusters, noise)
+
+
+def planning_lines(
+    privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
+) -> list[str]:
+  """Returns what to know of the noise before anything is asked, in lines; public."""
+  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+  least = refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
+  warnings = planning_warnings(privacy, num_clusters, num_columns, num_clients)
+  return [
+      f"rows needed: about {least:,}; with fewer, the centers of {num_clusters} clusters are noise",
+      *(f"warning: {text}" for text in warnings),
+  ]
 
 
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:

@@ -128,7 +128,7 @@ class Grouping:
         releases, files, settings.num_clusters, self._privacy(), releases, releases.ledger
     )
     rng = randomness.generator(seed, "private clusters, k-means")
-    return sums.private_centers(settings.num_clusters, budget.kmeans, rng)
+    return sums.private_centers(settings.num_clusters, budget.kmeans, rng).centers
 
   def _privacy(self) -> privacy_lib.Privacy:
     """Returns the settings of k-means: one client is one point."""

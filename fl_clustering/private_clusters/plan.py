@@ -127,7 +127,7 @@ class Budget:
     """Returns how many times the ledger's noise a sum has, as all clients add their shares."""
     return math.sqrt(num_clients / (self.min_clients or num_clients))
 
-  def relative_noise(self, num_clusters: int, num_parameters: int, num_clients: int) -> float:
+  def planning_number(self, num_clusters: int, num_parameters: int, num_clients: int) -> float:
     """Returns the planning number rho.
 
     It is the noise that all rounds add to a model, as long as it is in all directions together,
@@ -140,12 +140,12 @@ class Budget:
     return noise * self.noise_growth(num_clients)
 
 
-def advice(relative_noise: float, num_clusters: int) -> str:
+def advice(planning_number: float, num_clusters: int) -> str:
   """Returns what a planning number means, in a sentence."""
-  found = f"The noise is {relative_noise:.2f} of the signal"
-  if relative_noise <= SMALL_NOISE:
+  found = f"The noise is {planning_number:.2f} of the signal (the planning number)"
+  if planning_number <= SMALL_NOISE:
     return f"{found}: without label skew, about a point of accuracy is lost to it, or less."
-  if relative_noise <= LARGE_NOISE:
+  if planning_number <= LARGE_NOISE:
     return f"{found}: expect to lose several points of accuracy to it."
   if num_clusters == 1:
     return f"{found}: too much to learn a model. Take a smaller model or more clients."

@@ -3,7 +3,8 @@
 The journal is written ahead: a release is on disk before anything is asked, and its answer when it
 is there.  A run that is resumed takes the answers from the journal and asks on from there.  A
 release without an answer that can be read was perhaps made, so it is charged, never asked again,
-and counts as lost; the run goes on without it.
+and counts as lost; the run goes on without it.  Where nothing was released, the journal says so: one
+whose entries are gone is no new one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise
 
-# The folder's name inside a run's.
-JOURNAL = "journal"
+# The folder's name inside a run's, and the file of its entries.
+JOURNAL, ENTRIES = "journal", "releases.jsonl"
 
-_ENTRIES = "releases.jsonl"
+_NO_ENTRIES = b"nothing was released"
 _ANSWER = "answer"
 _ANSWER_NAME = re.compile(r"answer_(\d{5,})\.npz")
 
@@ -32,19 +33,21 @@ _ANSWER_NAME = re.compile(r"answer_(\d{5,})\.npz")
 class UnusableJournal(ValueError):
   """A journal is damaged, or of a run with other settings."""
 
-
-def has_releases(journal: str) -> bool:
-  """Returns whether releases may have been made with a journal, whose folder may be missing."""
-  return os.path.isdir(journal) and bool(os.listdir(journal))
+  def __init__(self, message: str) -> None:
+    super().__init__(
+        f"{message} Take another folder; what a private run has released stays charged, and the "
+        "budgets add up."
+    )
 
 
 def _entries(journal: str) -> tuple[list[ledger_lib.Release], bytes]:
   """Returns the releases in a journal, and a last line that is not whole."""
-  path = os.path.join(journal, _ENTRIES)
-  lines: list[bytes] = []
-  if os.path.exists(path):
-    with open(path, "rb") as file:
-      lines = file.read().splitlines(keepends=True)
+  path = os.path.join(journal, ENTRIES)
+  with open(path, "rb") as file:
+    content = file.read()
+  if not content:
+    raise UnusableJournal(f"`journal` must not be of an empty file, got {path}.")
+  lines = [] if content == _NO_ENTRIES else content.splitlines(keepends=True)
   torn = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
   try:
     found = [ledger_lib.Release(**json.loads(line.decode("ascii"))) for line in lines]
@@ -79,7 +82,7 @@ class Releases:
 
   def __init__(
       self, epsilon: float, delta: float, noise_seed: int | None = None,
-      journal: str | None = None,
+      journal: str | None = None, is_complete: bool = False,
   ) -> None:
     """Opens the books.
 
@@ -88,6 +91,7 @@ class Releases:
       delta: Likewise.
       noise_seed: Of noise that can be repeated, which is NOT private; None for secure noise.
       journal: A folder, made if need be, with the releases so far; None keeps no journal.
+      is_complete: Whether all releases must be there, so that nothing is asked any more.
 
     Raises:
       UnusableJournal: If the journal can't be read.
@@ -99,10 +103,14 @@ class Releases:
     self.ledger = ledger_lib.Ledger(epsilon, delta, self)
     self.lost: list[str] = []
     self._journal = journal
+    self._is_complete = is_complete
     self._before: list[ledger_lib.Release] = []
     self._torn = b""
     if journal is not None:
       os.makedirs(journal, exist_ok=True)
+      path = os.path.join(journal, ENTRIES)
+      if not os.path.exists(path):
+        atomic_file.write_text(path, _NO_ENTRIES.decode("ascii"))
       atomic_file.sync_folder(os.path.dirname(os.path.abspath(journal)))
       self._before, self._torn = _entries(journal)
 
@@ -116,7 +124,8 @@ class Releases:
       question: Asks the clients; its noise must be from this source.
 
     Raises:
-      UnusableJournal: If the journal has another release in its place.
+      UnusableJournal: If the journal has another release in its place, or must be complete and
+        has none.
     """
     number = len(self.ledger.releases) - 1
     release = self.ledger.releases[number]
@@ -131,6 +140,11 @@ class Releases:
       if found is None:
         self.lost.append(release.name)
       return found
+    if self._is_complete:
+      raise UnusableJournal(
+          "`journal` must hold all releases of a run that has published them, got "
+          f"{self._journal} without {release.name}."
+      )
     if self._noise_seed is not None and self._epsilon < np.inf:
       # Of this release alone, so that a resumed run draws what it would have drawn.
       seed = int(randomness.generator(self._noise_seed, "release", number).integers(2**63))
@@ -153,7 +167,7 @@ class Releases:
     been whole when the release was asked, and damaged since.
     """
     assert self._journal is not None  # As types can't say.
-    path = os.path.join(self._journal, _ENTRIES)
+    path = os.path.join(self._journal, ENTRIES)
     line = json.dumps(dataclasses.asdict(release)).encode("ascii") + b"\n"
     if len(self._torn) > len(line) or not line.startswith(self._torn.rstrip(b"\0")):
       raise UnusableJournal(
@@ -161,7 +175,8 @@ class Releases:
           f"{len(self._torn)} other bytes at its end."
       )
     with open(path, "ab") as file:
-      file.truncate(file.tell() - len(self._torn))
+      is_first = len(self.ledger.releases) == 1
+      file.truncate(0 if is_first else file.tell() - len(self._torn))
       file.write(line)
       file.flush()
       os.fsync(file.fileno())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from typing import Iterator
+
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
@@ -52,3 +56,30 @@ def read(
   if is_private and not found:  # That nobody is there is private, too.
     return {"": np.zeros((0, federation.num_columns))}
   return found
+
+
+def about(directory: str, schema: schema_lib.Schema | views_lib.Schemas) -> Iterator[str]:
+  """Yields a line on every table, of what private reading makes of it; for the owner alone.
+
+  Raises:
+    ValueError: If the folder can't be used.
+  """
+  if isinstance(schema, schema_lib.Schema):
+    tables = [(path, schema) for path in clients_lib.files(directory).values()]
+  else:
+    tables = [
+        (own[view], one) for own in views_lib.client_files(directory).values()
+        for view, one in schema.items() if view in own
+    ]
+  for path, one in tables:
+    name = os.path.relpath(path, directory)
+    try:
+      num_rows, num_bad_lines, num_missing = read_lib.counts(path, one)
+    except Exception as e:  # pylint: disable=broad-exception-caught
+      # A file may hold any bytes, which libraries meet with any exception.
+      yield f"{name}: no rows, as it can't be read: " + f"{e}".partition("\n")[0]
+    else:
+      yield (
+          f"{name}: rows: {num_rows:,}, bad lines: {num_bad_lines:,}, missing cells: "
+          f"{num_missing:,}"
+      )

@@ -72,7 +72,7 @@ def draft(
     BadTable: If a file can't be used.
   """
   roles = {"label": label, "client": client, "split": split, "key": key}
-  tables = _read(clients_lib.files(directory).values(), {*roles.values(), *exclude})
+  tables = _read(clients_lib.files(directory).values(), roles.values(), exclude)
   schema_lib.check_given({*tables.columns, *tables.others}, exclude=exclude)
   return _draft(tables, roles, exclude, is_public)
 
@@ -82,7 +82,7 @@ def draft_views(
 ) -> tuple[dict[str, schema_lib.Schema], tuple[str, ...]]:
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
   by_view = views_lib.by_view(directory)
-  tables = {view: _read(paths, {key, *exclude}) for view, paths in by_view.items()}
+  tables = {view: _read(paths, {key}, exclude) for view, paths in by_view.items()}
   columns = {name for one in tables.values() for name in (*one.columns, *one.others)}
   schema_lib.check_given(columns, exclude=exclude)
   drafts = {}
@@ -110,9 +110,11 @@ class _Tables(NamedTuple):
   others: Mapping[str, str]
 
 
-def _read(paths: Collection[str], named: Collection[str | None]) -> _Tables:
-  delimiter = _delimiter(paths)
-  tables = {path: read_lib.texts(path, delimiter, named) for path in paths}
+def _read(
+    paths: Collection[str], roles: Collection[str | None], exclude: Collection[str]
+) -> _Tables:
+  delimiter, named = _delimiter(paths), {*roles, *exclude}
+  tables = {path: read_lib.texts(path, delimiter, named, exclude) for path in paths}
   names = dict.fromkeys(name for table in tables.values() for name in table)
   in_all = [name for name in names if all(name in table for table in tables.values())]
   others = {
@@ -236,6 +238,7 @@ class _Column:
         for is_text in (True, False)
     )
     self.others = functools.cache(self._others)
+    self.of_thousands = functools.cache(self._of_thousands)
 
   @property
   def has_empty(self) -> bool:
@@ -342,7 +345,7 @@ class _Column:
       groups.setdefault(bad_table.spelling(text), []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
-  def of_thousands(self, mark: str) -> str | None:
+  def _of_thousands(self, mark: str) -> str | None:
     """Returns a cell of text files if in all that have a mark it may be one of thousands."""
     numbers = _matching(read_lib.plain(self._of_text, mark), read_lib.PATTERNS["number"])
     with_mark = _matching(numbers, r"\.")

@@ -6,11 +6,14 @@ A feature is a number, true (1) and false (0), or a level: 1 where a row has it,
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
@@ -46,11 +49,7 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _by_number(text: str) -> tuple[float, str]:
-  try:
-    number = float(text)
-  except ValueError:
-    number = np.inf
-  return (np.inf if np.isnan(number) else number), text  # NaN has no place in an order.
+  return (float(text) if re.fullmatch(bad_table.NUMBER, text) else np.inf), text
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,6 +99,74 @@ def public_scaling(schema: schema_lib.Schema) -> Scaling:
       field.public_scaling for field in schema.features for _ in field.feature_names
   ], float).T
   return Scaling(centers, centers, 1 / scales)
+
+
+def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the least and the largest value of every feature, of shape (d,); infinite for none."""
+  low, high = np.array([
+      (-np.inf if field.minimum is None else field.minimum,
+       np.inf if field.maximum is None else field.maximum) if field.is_numeric else (0.0, 1.0)
+      for field in schema.features for _ in field.feature_names
+  ], float).T
+  return low, high
+
+
+def ranges(schema: schema_lib.Schema) -> np.ndarray:
+  """Returns how far apart values of every feature may be; without bounds, twice the scale."""
+  low, high = bounds(schema)
+  return np.where(np.isfinite(high - low), high - low, 2 / public_scaling(schema).factor)
+
+
+def norm_bounds(schema: schema_lib.Schema) -> tuple[float, float]:
+  """Returns the least and the largest norm of a row in the schema's units, if no cell is missing.
+
+  The largest one cuts nobody as a radius; it is infinite where a number has no bounds.
+  """
+  scaling, (low, high) = public_scaling(schema), bounds(schema)
+  low, high = ((end - scaling.shift) * scaling.factor for end in (low, high))
+  least, largest, place = 0.0, 0.0, 0
+  for field in schema.features:
+    own = slice(place, place := place + len(field.feature_names))
+    if field.enum is None:
+      ends = np.array([np.clip(0, low[own], high[own]), low[own], high[own]]) ** 2
+    else:  # One level of all.
+      ends = np.where(np.eye(len(field.enum)), high[own], low[own]) ** 2
+    squares = ends.sum(axis=1)
+    least, largest = least + squares.min(), largest + squares.max()
+  return float(np.sqrt(least)), float(np.sqrt(largest))
+
+
+def checked_radius(schema: schema_lib.Schema, radius: float | None, name: str = "radius") -> float:
+  """Returns the norm to which rows are cut in a private run, in the schema's units.
+
+  Args:
+    radius: None for the largest norm that the schema allows, which cuts nobody.
+    name: That of the argument.
+
+  Raises:
+    ValueError: If the schema allows any norm and there is no radius, or if the radius is shorter
+      than all rows that it allows.
+  """
+  least, largest = norm_bounds(schema)
+  if radius is None:
+    if math.isinf(largest):
+      raise validate.error(name, "be given for a schema with a number without bounds", None)
+    return largest
+  if radius < least:
+    rule = f"be in the schema's units, in which rows are {least:.3g} to {largest:.6g} long"
+    raise validate.error(name, rule, radius)
+  return radius
+
+
+def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
+  """Returns what says that a radius makes noise for nothing, in words; public."""
+  _, largest = norm_bounds(schema)
+  if radius <= largest * (1 + 1e-9):
+    return []
+  return [
+      f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes the "
+      f"noise {radius / largest:.3g} times as large, and nothing better."
+  ]
 
 
 def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:

@@ -9,6 +9,13 @@ and so is a number that is equal to one of the schema's missing values.
 In private reading no row is an error, and none changes how another row is read: what can't be read
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
 of missing cells.
+
+There, a record is one row even if a quoted cell goes on in the next line.  Neighbouring files differ
+in one record, and their rows in exactly that one, whatever is in its cells, if all records are
+written as CSV writers do (RFC 4180): a cell with a quote, a delimiter or a line's end in it is in
+quotes, and its own quotes are doubled.  Lines of any other bytes may stand among them, each a row,
+as long as they leave no quoted cell open.  One that does is a bad line, too, unless a later line
+closes the cell: if both are a record by those rules, nobody can tell them from one.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ import io
 import itertools
 import re
 import reprlib
-from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -34,12 +41,12 @@ if TYPE_CHECKING:
   import pandas as pd
   import pyarrow as pa
 
-PATTERNS = {
-    "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$", "integer": "^[+-]?[0-9]+$",
-}
+PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
 # Those that files may have, most often the first.
 _DELIMITERS = ",;\t|"
-# Bytes of lines that are read at a time.
+_MARK_FOR_EXCEL = re.compile(rb'"?sep=\W*', re.IGNORECASE)
+# Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
+# time for each column.
 _BLOCK = 2**20
 
 
@@ -73,14 +80,7 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
       file as a whole or the names of its columns.
   """
   reader = _Reader(path, schema, private)
-  if path.endswith(bad_table.TEXT_FILES):
-    table = _joined(reader.text_file(), schema)
-  else:
-    columns, read_columns = typed_files.opened(path)
-    reader.check_header(columns.names)
-    with typed_files.errors(path):
-      typed = read_columns([field.name for field in schema.fields])
-      table = _joined(reader.batches(typed.to_batches()), schema)
+  table = reader.table()
   if not private and table.empty:
     raise bad_table.BadTable(path, None, None, "has no rows")
   if not private and schema.key is not None and table[schema.key].duplicated().any():
@@ -108,7 +108,35 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
     table = pa.Table.from_pandas(columns, preserve_index=False)
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
-  return _joined(reader.batches(table.to_batches()), schema)
+  return _joined(reader.batches(table), schema)
+
+
+class Counts(NamedTuple):
+  """What private reading makes of a file, for the owner alone.
+
+  Attributes:
+    num_rows: How many rows it has.
+    num_bad_lines: How many of them are bad lines.
+    num_missing: How many cells of the schema's columns are missing in the others.
+  """
+
+  num_rows: int
+  num_bad_lines: int
+  num_missing: int
+
+
+def counts(path: str, schema: schema_lib.Schema) -> Counts:
+  """Returns what private reading makes of a file, for the owner alone.
+
+  Raises:
+    BadTable: If `read` raises it.
+  """
+  reader = _Reader(path, schema, private=True)
+  table = reader.table()
+  num_missing = int(table.isna().to_numpy().sum())
+  return Counts(
+      len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
+  )
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -149,9 +177,12 @@ def likely_delimiter(path: str) -> str:
 
 
 def texts(
-    path: str, delimiter: str, named: Collection[str | None] = ()
+    path: str, delimiter: str, named: Collection[str | None] = (), exclude: Collection[str] = ()
 ) -> dict[str, pa.ChunkedArray]:
   """Returns the cells of the columns in `header` as text; null where a typed file has none.
+
+  Args:
+    exclude: Columns without any cells in the result.
 
   Raises:
     BadTable: If the file can't be used.
@@ -159,19 +190,20 @@ def texts(
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
   if path.endswith(typed_files.ENDINGS):
-    return typed_files.texts(path, named)
+    return typed_files.texts(path, named, exclude)
   with _opened(path) as file:
     names = _header(path, file, delimiter)
     are_empty = _are_empty(names)
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     first = 0
-    while lines := _lines(path, file, _BLOCK):
+    for lines in _blocks(path, file, names):
       rows, problem = _rows(lines, delimiter, are_empty)
       if problem is not None:
         raise bad_table.bad_cell(path, first + len(rows), None, f"{problem}")
       first += len(rows)
       for name, cells in zip(names, zip(*rows)):
-        chunks[name].append(pa.array(cells, pa.string()))
+        if name not in exclude:
+          chunks[name].append(pa.array(cells, pa.string()))
   return {name: pa.chunked_array(chunks[name], pa.string()) for name in names if name}
 
 
@@ -204,7 +236,11 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 
 
 def _first_line(path: str, file: io.BufferedIOBase) -> bytes:
-  return b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
+  if _MARK_FOR_EXCEL.fullmatch(line):
+    rule = "is `sep=`, a mark for Excel, and no line of names: remove it"
+    raise bad_table.bad_header(path, None, rule)
+  return line
 
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
@@ -228,13 +264,61 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
   except UnicodeDecodeError:
     raise ValueError("is not UTF-8") from None
-  if "\0" in text or "\r" in text:
+  if "\0" in text or "\r" in text and b"\r" in b"".join(_unquoted(line, delimiter) or [line]):
     raise ValueError("holds a NUL byte or a carriage return")
   try:
     return next(csv.reader([text], delimiter=delimiter, strict=True)) if text else [""]
   except csv.Error:
     rule = "holds a quoted cell that does not end on it, text after a closing quote, or a very long"
     raise ValueError(f"{rule} cell") from None
+
+
+def _unquoted(line: bytes, delimiter: str) -> list[bytes] | None:
+  """Returns what is outside of a line's quotes; None unless they are around whole cells."""
+  between = delimiter.encode()
+  parts = line.removesuffix(b"\n").removesuffix(b"\r").split(b'"')[::2]
+  # A part is empty between two quotes that mean one.
+  begin = all(part.startswith(between) for part in parts[1:] if part)
+  return parts if begin and all(part.endswith(between) for part in parts[:-1] if part) else None
+
+
+def _records(lines: Sequence[bytes], delimiter: str) -> tuple[list[bytes], list[bytes]]:
+  """Returns the records of lines, and the last lines if they may be the beginning of one.
+
+  A quoted cell goes on in the next line if an odd number of quotes is before that.  So a record of
+  several lines begins and ends with a line that has an odd number of quotes, and none in between
+  has.  Such lines are a record if their quotes are around whole cells; else each is one, as all
+  others are.  No line is looked at more than twice.
+
+  So what CSV writers write of a row is one record: its first line with an odd number of quotes is
+  joined with its own last one, since none before it leaves a quoted cell open.
+  """
+  odd = [place for place, line in enumerate(lines) if line.count(b'"') % 2]
+  records: list[bytes] = []
+  begin = 0  # Of the lines that are in no record yet.
+  for first, last in zip(odd, odd[1:]):
+    record = b"".join(lines[first : last + 1])
+    if first >= begin and _unquoted(record, delimiter) is not None:
+      records += [*lines[begin:first], record]
+      begin = last + 1
+  end = odd[-1] if odd and odd[-1] >= begin else len(lines)
+  return [*records, *lines[begin:end]], [*lines[end:]]
+
+
+def _blocks(
+    path: str, file: io.BufferedIOBase, names: Sequence[str], delimiter: str | None = None
+) -> Iterator[list[bytes]]:
+  """Yields the lines of a file with these columns, some at a time; the records by a delimiter."""
+  num_bytes = _BLOCK * (1 + min(len(names), 2**14) // 2**8)
+  left: list[bytes] = []
+  # At least as many as are left, so that those are not looked at again and again.
+  while lines := _lines(path, file, max(num_bytes, sum(map(len, left)))):
+    if delimiter is not None:
+      lines, left = _records([*left, *lines], delimiter)
+    if lines:
+      yield lines
+  if left:  # A quote that never closes ends with its line.
+    yield left
 
 
 def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
@@ -275,7 +359,7 @@ def _rows(
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
-  if b"\0" in data or max(map(len, lines)) > csv.field_size_limit():
+  if b"\0" in data:
     return False
   if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
@@ -289,11 +373,17 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
       data.decode()
   except UnicodeDecodeError:
     return False
-  if b'"' not in data:
-    return True
   between = re.escape(delimiter).encode()
-  ended = rb'(?:(?<=[%b\n])|\A)"(?:[^"\r\n]|"")*"(?=[%b\r\n]|\Z)' % (between, between)
-  return b'"' not in re.sub(ended, b"", data)
+  begin, end = rb"(?:(?<=[%b\n])|\A)" % between, rb"(?=[%b\r\n]|\Z)" % between
+  quoted = b"(" + begin + rb'"[^"\r\n]*(?:""[^"\r\n]*)*"' + end + b")"
+  parts = re.split(quoted, data) if b'"' in data else [data]
+  rest = b"".join(parts[::2])
+  if b'"' in rest:
+    return False
+  if max(map(len, lines)) <= csv.field_size_limit():
+    return True
+  cells = rest.replace(b"\n", delimiter.encode()).split(delimiter.encode())
+  return max(map(len, (*parts[1::2], *cells))) <= csv.field_size_limit()
 
 
 def _end_empty(lines: Iterable[bytes], names: Sequence[str], delimiter: str) -> bool:
@@ -307,10 +397,15 @@ def _end_empty(lines: Iterable[bytes], names: Sequence[str], delimiter: str) -> 
 
 
 class _Reader:
-  """Reads a file."""
+  """Reads a file.
+
+  Attributes:
+    num_bad_lines: How many there were so far, in private reading.
+  """
 
   def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
     self._path, self._schema, self._private = path, schema, private
+    self.num_bad_lines = 0
     self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -335,53 +430,53 @@ class _Reader:
         rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
         raise bad_table.bad_header(self._path, name, rule)
 
-  def text_file(self) -> Iterator[dict[str, np.ndarray]]:
+  def table(self) -> pd.DataFrame:
+    """Returns the columns of the schema."""
+    if self._path.endswith(bad_table.TEXT_FILES):
+      return _joined(self._text_file(), self._schema)
+    columns, read_columns = typed_files.opened(self._path)
+    self.check_header(columns.names)
+    with typed_files.errors(self._path):
+      typed = read_columns([field.name for field in self._schema.fields])
+      return _joined(self.batches(typed), self._schema)
+
+  def _text_file(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of blocks of a text file."""
-    first = 0
+    first, delimiter = 0, self._schema.delimiter
     with _opened(self._path) as file:
-      names = _header(self._path, file, self._schema.delimiter)
+      names = _header(self._path, file, delimiter)
       self.check_header(names)
-      while lines := _lines(self._path, file, _BLOCK):
+      for lines in _blocks(self._path, file, names, delimiter if self._private else None):
         columns, problem = self._at_once(names, lines), None
         if columns is None:
           columns, problem = self._by_line(names, lines)
         yield self._values(columns, first)
         if problem is not None:
           row = first + len(next(iter(columns.values())))
-          is_other = likely_delimiter(self._path) != self._schema.delimiter
+          is_other = likely_delimiter(self._path) != delimiter
           raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=is_other)
         first += len(lines)
 
-  def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, np.ndarray]]:
+  def batches(self, table: pa.Table) -> Iterator[dict[str, np.ndarray]]:
     """Yields the columns of parts of a typed file; texts are what its other cells would write."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
+    typed_files.check_types(self._path, table.schema)
     first = 0
-    for batch in batches:
+    for batch in table.to_batches():
       columns = {field.name: batch[field.name] for field in self._schema.fields}
       for field in self._schema.fields:
         dtype = columns[field.name].type
         is_whole = pa.types.is_integer(dtype) and field.is_numeric
         if not is_whole and not (pa.types.is_floating(dtype) and field.type == "number"):
-          columns[field.name] = self._texts(field.name, columns[field.name], first)
+          cells = typed_files.texts_of(
+              self._path, field.name, columns[field.name], first, self._private
+          )
+          columns[field.name] = pa.array(
+              [None if text in self._missing else text for text in cells], pa.string()
+          )
       yield self._values(columns, first)
       first += len(batch)
-
-  def _texts(self, name: str, column: pa.Array, first: int) -> pa.Array:
-    """Returns the text of cells, of which the first one is of row `first`."""
-    import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-    texts = []
-    for row, cell in enumerate(column):
-      try:
-        text = typed_files.text(cell.as_py())
-      # Text that is not UTF-8, a date after 9999, or a time zone that is not known.
-      except (ValueError, OverflowError, KeyError) as e:
-        if not self._private:
-          raise bad_table.bad_cell(self._path, first + row, name, f"can't be read: {e}") from e
-        text = None
-      texts.append(None if text in self._missing else text)
-    return pa.array(texts, pa.string())
 
   def _at_once(
       self, names: Sequence[str], lines: Sequence[bytes]
@@ -420,10 +515,12 @@ class _Reader:
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     rows, problem = _rows(lines, self._schema.delimiter, _are_empty(names), self._private)
-    places = {field.name: names.index(field.name) for field in self._schema.fields}
+    self.num_bad_lines += sum(row[0] is None for row in rows)
+    places = {name: place for place, name in enumerate(names)}
+    columns = {field.name: places[field.name] for field in self._schema.fields}
     return {
         name: pa.array([None if row[i] in self._missing else row[i] for row in rows], pa.string())
-        for name, i in places.items()
+        for name, i in columns.items()
     }, problem
 
   # Cells.
@@ -441,12 +538,14 @@ class _Reader:
 
   def _values(self, columns: Mapping[str, pa.Array], first: int) -> dict[str, np.ndarray]:
     """Returns the values of columns, of which the first cells are of row `first`."""
-    found, problems = {}, []
+    found = self._numbers(columns)
     for field in self._schema.fields:
-      convert = self._numbers if field.is_numeric else self._words
-      found[field.name], are_bad = convert(field, columns[field.name])
-      if not self._private and are_bad.any():
-        problems.append((int(are_bad.argmax()), field))
+      if not field.is_numeric:
+        found[field.name] = self._words(field, columns[field.name])
+    problems = [
+        (int(found[field.name][1].argmax()), field) for field in self._schema.fields
+        if not self._private and found[field.name][1].any()
+    ]
     if problems:
       row, field = min(problems, key=lambda problem: problem[0])
       cell = typed_files.text(columns[field.name][row].as_py())
@@ -454,32 +553,48 @@ class _Reader:
           self._path, first + row, field.name, self._rule(field, cell),
           by_schema=field.name in self._features, cell=cell,
       )
-    return found
+    return {name: values for name, (values, _) in found.items()}
 
   def _numbers(
-      self, field: schema_lib.Field, cells: pa.Array
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns numbers, NaN where a cell holds none, and which cells can't be used."""
+      self, columns: Mapping[str, pa.Array]
+  ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Returns numeric columns' numbers, NaN where a cell holds none, and which can't be used."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    if pa.types.is_string(cells.type):
-      values = _parsed(cells, field.type, self._decimal)
-      are_missing = cells.is_null().to_numpy(zero_copy_only=False)
-    else:
-      values = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+    fields = [field for field in self._schema.fields if field.is_numeric]
+    if not fields:
+      return {}
+    # Of all columns at once, of which there may be thousands.
+    num_rows = len(columns[fields[0].name])
+    values = np.empty((len(fields), num_rows))
+    are_missing = np.empty(values.shape, bool)
+    are_text = np.array([pa.types.is_string(columns[field.name].type) for field in fields])
+    for kind in PATTERNS:
+      own = are_text & [field.type == kind for field in fields]
+      cells = pa.chunked_array(
+          [columns[field.name] for field in itertools.compress(fields, own)], pa.string()
+      )
+      values[own] = _parsed(cells, kind, self._decimal).reshape(own.sum(), num_rows)
+      are_missing[own] = cells.is_null().to_numpy().reshape(own.sum(), num_rows)
+    if not are_text.all():
+      typed = np.stack([
+          columns[field.name].to_numpy(zero_copy_only=False).astype(np.float64)
+          for field in itertools.compress(fields, ~are_text)
+      ])
       # As texts, infinities are no numbers.
       infinities = [float(text) for text in ("inf", "-inf") if text in self._missing]
-      are_missing = np.isnan(values) | np.isin(values, infinities)
-      values[np.isinf(values)] = np.nan
+      are_missing[~are_text] = np.isnan(typed) | np.isin(typed, infinities)
+      values[~are_text] = np.where(np.isinf(typed), np.nan, typed)
     if self._missing_numbers:
-      are_missing = are_missing | np.isin(values, self._missing_numbers)
-      values = np.where(are_missing, np.nan, values)
-    low, high = field.bounds
+      are_missing |= np.isin(values, self._missing_numbers)
+      values[are_missing] = np.nan
+    low, high = np.array([field.bounds for field in fields]).T[..., np.newaxis]
     if self._private or self._schema.clips:
       values = np.clip(values, low, high)
     are_within = (values >= low) & (values <= high)
-    are_bad = ~are_within & ~(are_missing & self._may_lack(field))
-    return values, are_bad
+    may_lack = np.array([self._may_lack(field) for field in fields])[:, np.newaxis]
+    are_bad = ~are_within & ~(are_missing & may_lack)
+    return {field.name: (own, bad) for field, own, bad in zip(fields, values, are_bad)}
 
   def _words(self, field: schema_lib.Field, cells: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Returns texts, or true and false, and which cells can't be used; they become missing."""
@@ -512,7 +627,7 @@ class _Reader:
     return f"{shown} is not {kind} between {low:g} and {high:g}"
 
 
-def _parsed(cells: pa.Array, kind: str, decimal: str) -> np.ndarray:
+def _parsed(cells: pa.ChunkedArray, kind: str, decimal: str) -> np.ndarray:
   """Returns the numbers of texts, NaN where one is none of this type."""
   from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
@@ -523,13 +638,13 @@ def _parsed(cells: pa.Array, kind: str, decimal: str) -> np.ndarray:
   if values is None:
     is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
     values = np.full(len(texts), np.nan)
-    values[is_number.to_numpy(zero_copy_only=False)] = [
+    values[is_number.to_numpy()] = [
         float(text) for text in texts.filter(is_number).to_pylist()
     ]
   return values
 
 
-def _all_parsed(texts: pa.Array, kind: str) -> np.ndarray | None:
+def _all_parsed(texts: pa.ChunkedArray, kind: str) -> np.ndarray | None:
   """Returns the numbers of texts with decimal points and without blanks; None if one is none."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
   from pyarrow import compute  # pylint: disable=g-import-not-at-top
@@ -537,7 +652,7 @@ def _all_parsed(texts: pa.Array, kind: str) -> np.ndarray | None:
   try:
     if kind == "integer":
       compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
-    values = compute.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+    values = compute.cast(texts, pa.float64()).to_numpy()
   except pa.ArrowInvalid:
     return None
   # It takes nan and inf.

@@ -39,7 +39,19 @@ class SavedTables:
 
   def features(self, table: pd.DataFrame) -> np.ndarray:
     """Returns the features of rows that were read, as the model takes them, of shape (n, d)."""
+    if self.is_private:
+      return encode.private_features(table, self.schema)
     return self.scaling(encode.numbers(table, self.schema))
+
+  @property
+  def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+    """The features' `encode.bounds`."""
+    return encode.bounds(self.schema)
+
+  @property
+  def ranges(self) -> np.ndarray:
+    """The features' `encode.ranges`, of tables that were read in private."""
+    return encode.ranges(self.schema)
 
   def features_of_frame(self, frame: pd.DataFrame) -> np.ndarray:
     """Returns the features of a frame's rows; BadTable if it lacks a column or a cell is wrong."""
@@ -137,6 +149,17 @@ class SavedViews:
     """What was done to the features of all views."""
     arrays = zip(*(vars(one.scaling).values() for one in self.views.values()))
     return encode.Scaling(*map(np.concatenate, arrays))
+
+  @property
+  def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+    """The `encode.bounds` of the features of all views."""
+    low, high = zip(*(one.bounds for one in self.views.values()))
+    return np.concatenate(low), np.concatenate(high)
+
+  @property
+  def ranges(self) -> np.ndarray:
+    """The `encode.ranges` of the features of all views, of tables that were read in private."""
+    return np.concatenate([one.ranges for one in self.views.values()])
 
   def features(self, tables: Mapping[str, pd.DataFrame]) -> np.ndarray:
     """Returns the features of rows that were read, of shape (n, sum of the widths)."""

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 import reprlib
-from typing import Any, Callable, Collection, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Collection, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -33,19 +33,74 @@ def header(path: str, named: Collection[str | None] = ()) -> tuple[str, ...]:
   return tuple(n for n in schema.names if n and (n in named or n not in index))
 
 
-def texts(path: str, named: Collection[str | None] = ()) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of the columns in `header` as text; null where there is none."""
+def texts(
+    path: str, named: Collection[str | None] = (), exclude: Collection[str] = ()
+) -> dict[str, pa.ChunkedArray]:
+  """Returns the cells of the columns in `header` as text; null where there is none.
+
+  Args:
+    exclude: Columns without any cells in the result.
+  """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
   names, (_, read) = header(path, named), opened(path)
+  chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
   with errors(path):
-    table = read(names)
-    return {
-        name: pa.chunked_array(
-            [pa.array(map(text, chunk.to_pylist()), pa.string()) for chunk in table[name].chunks],
-            pa.string(),
-        ) for name in names
-    }
+    table = read([name for name in names if name not in exclude])
+    check_types(path, table.schema)
+    first = 0
+    for batch in table.to_batches():
+      for name, cells in zip(table.column_names, batch):
+        chunks[name].append(pa.array(texts_of(path, name, cells, first), pa.string()))
+      first += len(batch)
+  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+
+
+def check_types(path: str, schema: pa.Schema) -> None:
+  """Raises a BadTable unless the cells of all columns have a text that everybody knows."""
+  shown = reprlib.Repr()
+  shown.maxstring = 80
+  for field in schema:
+    # Where only the writer knew a type of its own, a reader has another one.
+    own = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    if own or not _has_text(field.type):
+      rule = f"holds {shown.repr(own or str(field.type))}, and no text, numbers or dates"
+      raise bad_table.bad_header(path, field.name, f"{rule}: convert or exclude it")
+
+
+def _has_text(dtype: pa.DataType) -> bool:
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
+  if pa.types.is_dictionary(dtype):
+    return _has_text(dtype.value_type)
+  kinds = ("null", "boolean", "integer", "floating", "decimal", "date", "time", "timestamp",
+           "string", "large_string", "binary", "large_binary", "fixed_size_binary")
+  is_view = str(dtype) in ("string_view", "binary_view")  # Older versions have none.
+  return is_view or any(getattr(pa.types, f"is_{kind}")(dtype) for kind in kinds)
+
+
+def texts_of(
+    path: str, column: str, cells: Iterable[pa.Scalar], first: int, private: bool = False
+) -> list[str | None]:
+  """Returns the text of cells, None where there is none.
+
+  Args:
+    first: The row of the first one.
+    private: Whether a cell that can't be read is missing, and no error.
+
+  Raises:
+    BadTable: If a cell can't be read.
+  """
+  found = []
+  for row, cell in enumerate(cells, first):
+    try:
+      found.append(text(cell.as_py()))
+    # Text that is not UTF-8, a date after 9999, or a time zone that is not known.
+    except (ValueError, OverflowError, KeyError) as e:
+      if not private:
+        raise bad_table.bad_cell(path, row, column, f"can't be read: {e}") from e
+      found.append(None)
+  return found
 
 
 @contextlib.contextmanager
@@ -125,7 +180,15 @@ def _utf_8(cell: bytes) -> bytes:
 
 
 def text(value: Any) -> str | None:
-  """Returns the text of a cell of a typed file, None where there is none."""
+  """Returns the text of a cell of a typed file, None where there is none.
+
+  Raises:
+    ValueError: If it is bytes, and these no text of UTF-8.
+  """
+  if isinstance(value, bytes):
+    if b"\0" in value:
+      raise ValueError("holds a NUL byte")
+    return value.decode()
   if value is None or value != value:  # NaN.
     return None
   if isinstance(value, bool):

@@ -180,7 +180,7 @@ class Views(collections.abc.Mapping):
     return {view: self._aligned(table, first, paths[view]) for view, table in tables.items()}
 
   def _private_rows(self, paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Returns rows by view; what some view has no line for is none."""
+    """Returns rows by view; what some view has no record for is none."""
     tables = {
         view: clients_lib.Clients({view: paths[view]}, one, private=True)[view]
         for view, one in self.schemas.items()
@@ -262,7 +262,7 @@ def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> V
   """Returns the clients of a folder.
 
   Without `private`, all files are read once, so that what is wrong is said before anything else.
-  With it, a row is the same line in all views: a key could change which rows others are joined to.
+  With it, row i is the same record in all views: a key could change to which rows others belong.
 
   Raises:
     ValueError: If the folder can't be used, a client has other views, or in a private run the

@@ -85,7 +85,7 @@ class ReferenceTest(absltest.TestCase):
       return "{:.3f} ({:.3f})".format(*both).replace("0.", ".")
 
     for epsilon in ("8.0", "4.0"):
-      (noise,) = set(of("private_ifca", epsilon, "relative_noise"))
+      (noise,) = set(of("private_ifca", epsilon, "planning_number"))
       loss = 100 * (of("ifca", "inf", "accuracy") - of("private_ifca", epsilon, "accuracy"))
       half = stats.t.ppf(0.975, len(loss) - 1) * np.std(loss, ddof=1) / len(loss) ** 0.5
       cells_ = (

@@ -88,8 +88,8 @@ class ExactlyKCentersTest(parameterized.TestCase):
   @parameterized.parameters(1, 2, 3, 4, 30)
   def test_gives_k_centers_in_the_ball(self, k):
     points = np.array([[1.0, 0], [0, 1], [-1, 0]])
-    private = coreset.Coreset(points, np.ones(3))
-    centers = coreset.exactly_k_centers(private, k, 1.0, np.random.default_rng(0))
+    private = coreset.Coreset(points, np.ones(3), 0.0, 0.0)
+    centers = coreset.exactly_k_centers(private, k, 1.0, np.random.default_rng(0)).centers
     self.assertEqual(centers.shape, (k, 2))
     self.assertLessEqual(np.linalg.norm(centers, axis=1).max(), 1 + 1e-12)
     for point in points[: 3 if k >= 3 else 0]:

@@ -40,7 +40,7 @@ def _private_centers(
   centers = refine.private_centers(
       sums, k, mu, np.random.default_rng(seed), public_num_points
   )
-  return centers, ledger
+  return centers.centers, ledger
 
 
 def _loss(points, centers):
@@ -162,6 +162,8 @@ class MovedTest(absltest.TestCase):
     statistics = self._statistics([[5.0, 5.0]], [100.0], 2.0)
     centers, _ = refine._moved(np.zeros((1, 2)), statistics, 1.0)
     np.testing.assert_allclose(centers, [[0.05 * 0.84, 0.05 * 0.84]])
+    whole, _ = refine._moved(np.zeros((1, 2)), statistics, 1.0, shrinks=False)
+    np.testing.assert_allclose(whole, [[0.05, 0.05]])
 
   def test_does_not_follow_what_may_be_noise(self):
     statistics = self._statistics([[5.0, 5.0], [0.9, 0.0]], [100.0, 1.5], 5.1)

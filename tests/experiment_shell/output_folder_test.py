@@ -168,16 +168,51 @@ class OutputFolderTest(parameterized.TestCase):
     self.assertCountEqual(os.listdir(self.path), ["config.json", "notes.txt"])
     self.assertTrue(os.path.exists(drawing))
 
-  # The last is what an interrupted overwrite leaves.
-  @parameterized.parameters("", ".config.json.7.json", "rows.csv")
-  def test_resume_starts_afresh_without_settings(self, name):
-    os.makedirs(os.path.join(self.path, "figures"))
+  # The last is what a run leaves that was killed while it began.
+  @parameterized.product(how=_EITHER, name=("", ".config.json.7.json"))
+  def test_an_empty_folder_is_begun_afresh(self, how, name):
+    os.makedirs(self.path)
     if name:
       self._write(name)
-    folder = self._start({"seed": 1}, resume=True)
+    folder = self._start({"seed": 1}, **how)
     self.assertIsNone(folder.recorded)
     folder.close()
     self.assertEqual(os.listdir(self.path), ["config.json"])
+
+  @parameterized.product(how=({}, *_EITHER), name=(
+      "report.html", "summary.json", "rows.csv", ".rows.csv.7.csv", "figures/loss.png", "notes.txt",
+  ))
+  def test_what_was_left_of_a_run_without_its_settings_stays(self, how, name):
+    os.makedirs(os.path.join(self.path, os.path.dirname(name)))
+    self._write(name)
+    with self._refused():
+      self._start({"seed": 1}, **how)
+    self.assertEqual(list(run_folder.files(self.path)), [name])
+
+  @parameterized.parameters(None, "rows.csv", "figures/loss.png")
+  def test_a_charged_run_stays_and_is_resumed_with_the_file_it_needs_alone(self, lost):
+    def start(**how):
+      folder = self._open(**how)
+      folder.start({"config": {"seed": 1}}, "rows.csv")
+      folder.close()
+
+    start()
+    os.mkdir(os.path.join(self.path, "figures"))
+    for name in ("rows.csv", "figures/loss.png", "summary.json"):
+      self._write(name)
+    if lost is not None:
+      os.remove(os.path.join(self.path, lost))
+    before = run_folder.files(self.path)
+    with self._refused():
+      start(overwrite=True)
+    with self._refused():  # By another run that is not charged.
+      self._start({"seed": 2}, overwrite=True)
+    if lost == "rows.csv":
+      with self._refused():
+        start(resume=True)
+    self.assertEqual(run_folder.files(self.path), before)
+    if lost != "rows.csv":
+      start(resume=True)
 
   def test_resume_with_other_versions_is_told_and_recorded(self):
     first, second = {"python": "3.11.4", "numpy": "1.25"}, {"python": "3.11.4", "numpy": "1.26"}
@@ -191,7 +226,8 @@ class OutputFolderTest(parameterized.TestCase):
         folder.close()
 
     self.assertEqual(self._document(), file_format.stamped({
-        "config": {"seed": 1}, "versions": first, "resumed_with": [second, third],
+        "config": {"seed": 1}, "versions": first, "charged": False,
+        "resumed_with": [second, third],
     }))
 
   def test_a_full_disk_at_the_start(self):

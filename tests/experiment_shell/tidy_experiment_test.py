@@ -262,12 +262,20 @@ class TidyExperimentTest(parameterized.TestCase):
       self._measured(resume=True, **changes)
 
   def test_overwrites_a_run_but_none_that_was_charged(self):
-    self._measured()
+    changes = {"is_charged": lambda config: config.seeds == 1}
+    self._measured(changes=changes)
     with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
-      self._measured()
-    self.assertLen(self._measured(config=_Config(seeds=1), overwrite=True), 2 * 4)
+      self._measured(changes=changes)
+    charged = {"config": _Config(seeds=1), "changes": changes}
+    self.assertLen(self._measured(**charged, overwrite=True), 2 * 4)
     with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
-      self._measured(changes={"is_charged": lambda recorded: True}, overwrite=True)
+      self._measured(changes=changes, overwrite=True)
+    self._measured(**charged, resume=True)
+    os.remove(self.run_ / "cells.jsonl")
+    before = len(_MEASURED)
+    with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
+      self._measured(**charged, resume=True)
+    self.assertEqual(_MEASURED[before:], ["closed"])
 
   def test_inputs_of_a_finished_run_are_checked_where_the_experiment_says_so(self):
     shutil.copytree(self.undisturbed.path, self.run_)

@@ -157,7 +157,7 @@ class PrivateFitTest(_Case):
   def test_moves_are_shrunk_by_the_noise_of_all_shares(self, trust, min_clients, factor):
     with mock.patch.object(private_fit, "next_model", wraps=private_fit.next_model) as next_model:
       fit = self._fit(_split(_views(), 4), _config(trust=trust, min_clients=min_clients))
-    _, _, std, *_, noise_factor = next_model.call_args.args
+    _, _, std, *_, noise_factor, _ = next_model.call_args.args
     self.assertAlmostEqual(std, fit.ledger.releases[-1].std)
     self.assertAlmostEqual(noise_factor, factor)
 
@@ -229,9 +229,11 @@ class NextModelTest(absltest.TestCase):
     sums = server_step.KernelStatistics(
         np.asarray(residual_sums, float), np.asarray(kernel_weights, float), np.full(2, 100.0)
     )
-    return private_fit.next_model(
-        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5)), noise_factor
+    after, self.noise_sd = private_fit.next_model(
+        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5)), noise_factor,
+        np.array([[7e3] * 7, [np.inf] * 7]),
     )
+    return after
 
   def test_moves_like_noise_are_shrunk_to_nothing(self):
     sums = np.full((2, 7), 10.0)
@@ -240,6 +242,10 @@ class NextModelTest(absltest.TestCase):
       np.testing.assert_array_equal(after.centers, np.zeros((2, 7)))
     after = self._next(sums, np.full((2, 2), 100.0), 10 / math.sqrt(2))
     np.testing.assert_allclose(after.centers[0], [5e3] * 3 + [2.5e3] * 4, rtol=1e-3)
+    # Half of the move is kept, and half of what was there: of noise, the root of their squares.
+    noise = np.array([1e5 / math.sqrt(2) / 10] * 3 + [5e4 / math.sqrt(2) / 10] * 4)
+    np.testing.assert_allclose(self.noise_sd[0], np.hypot(3.5e3, noise / 2), rtol=1e-3)
+    np.testing.assert_array_equal(self.noise_sd[1], np.full(7, np.inf))
 
   def test_a_center_with_hardly_any_points_stays(self):
     after = self._next(np.full((2, 7), 1e3), [[100, 1.9], [0.5, -3.0]], 1.0)

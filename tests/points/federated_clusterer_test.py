@@ -1,6 +1,7 @@
 """Tests for what the federated estimators share, each by both of them."""
 
 import inspect
+from unittest import mock
 import warnings
 
 from absl.testing import absltest
@@ -13,6 +14,7 @@ from sklearn.utils import estimator_checks
 
 from fl_clustering import kmeans
 from fl_clustering import multiview
+from fl_clustering.points import secure_sums
 from tests.kmeans import in_process
 
 # What `check_estimator` asks for and can't hold, by estimator, with the reason.
@@ -264,7 +266,10 @@ class BudgetTest(parameterized.TestCase):
     with warnings.catch_warnings(record=True) as caught:
       warnings.simplefilter("always")
       estimator.fit_transform({0: np.zeros((0, 2)), 1: np.ones((3, 2))})
-    told = [warning for warning in caught if warning.category is UserWarning]
+    told = [
+        warning for warning in caught
+        if warning.category is UserWarning and "the noise is" not in str(warning.message)
+    ]
     self.assertLen(told, 1)
     self.assertRegex(str(told[0].message), message)
     self.assertEqual(told[0].filename, __file__)
@@ -277,7 +282,39 @@ class BudgetTest(parameterized.TestCase):
   def test_a_better_one_is_not(self, name, privacy):
     with warnings.catch_warnings():
       warnings.simplefilter("error", UserWarning)
+      warnings.filterwarnings("ignore", "the noise is")
       _estimator(name, privacy=privacy).fit({0: np.ones((3, 2)), 1: np.ones((3, 2))})
+
+  @parameterized.named_parameters(
+      ("points", kmeans.PointPrivacy(0.3, 1e-6, 2.0, public_num_points=6000), True),
+      ("enough_points", kmeans.PointPrivacy(8.0, 1e-6, 2.0, public_num_points=10**7), False),
+      ("points_whose_number_is_secret", kmeans.PointPrivacy(0.3, 1e-6, 2.0), False),
+      ("clients", kmeans.ClientPrivacy(0.3, 1e-6, 2.0, max_points=9), True),
+  )
+  def test_too_many_clusters_for_the_noise_are_told_before_anything_is_asked(self, privacy, told):
+    with warnings.catch_warnings(record=True) as caught, mock.patch.object(
+        secure_sums.FederatedPoints, "totals", side_effect=ZeroDivisionError
+    ):
+      warnings.simplefilter("always")
+      with self.assertRaises(ZeroDivisionError):
+        kmeans.FederatedKMeans(200, privacy=privacy).fit(np.ones((9, 2)))
+    self.assertEqual(any("the noise is" in str(one.message) for one in caught), told)
+
+  def test_points_that_are_cut_are_told_beside_labels_alone(self):
+    rows = 100 * np.random.default_rng(0).normal(size=(50, 4))
+    for estimator in (
+        kmeans.FederatedKMeans(2, privacy=kmeans.PointPrivacy(4.0, 1e-6, 50.0)),
+        multiview.FederatedMultiViewKMeans(
+            2, standardize=False, privacy=multiview.PointPrivacy(4.0, 1e-6, (50.0, 50.0))
+        ),
+    ):
+      views = [rows[:, :2], rows[:, 2:]] if estimator._has_views else rows
+      estimator.fit(views)
+      self.assertFalse(hasattr(estimator, "clipped_share_"))
+      with self.assertWarnsRegex(UserWarning, "beyond the radius"):
+        estimator.set_params(compute_labels=True).fit(views)
+      norms = [np.linalg.norm(one, axis=1) for one in (views if len(views) == 2 else [rows])]
+      self.assertEqual(estimator.clipped_share_, (np.max(norms, axis=0) > 50).mean())
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ class BudgetTest(parameterized.TestCase):
   def test_the_planning_number(self, epsilon, num_clients, expected):
     for rounds in (25, 100):
       budget = plan.PrivateClusters(4, epsilon, 1e-5, rounds).budget()
-      self.assertAlmostEqual(budget.relative_noise(4, 1970, num_clients), expected, places=2)
+      self.assertAlmostEqual(budget.planning_number(4, 1970, num_clients), expected, places=2)
 
   def test_noise_grows_with_the_shares_that_need_not_count(self):
     def noise(**trust):
-      return plan.PrivateClusters(4, 8.0, 1e-5, **trust).budget().relative_noise(4, 1970, 1200)
+      return plan.PrivateClusters(4, 8.0, 1e-5, **trust).budget().planning_number(4, 1970, 1200)
 
     self.assertAlmostEqual(noise(trust="none", min_clients=600) / noise(), math.sqrt(2))
     self.assertEqual(noise(trust="none", min_clients=1200), noise())

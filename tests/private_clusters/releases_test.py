@@ -151,6 +151,25 @@ class ReleasesTest(parameterized.TestCase):
     with self._refused():
       self._releases()
 
+  def test_a_journal_without_releases_is_resumed_but_none_that_was_emptied(self):
+    self._releases()  # A run that was killed before it asked anything.
+    self.assertEqual(self._resumed(1)[2], [0])
+    os.remove(os.path.join(self.folder, "answer_00000.npz"))
+    with open(self.entries, "wb"):
+      pass
+    with self._refused():
+      self._resumed(1)
+
+  def test_a_complete_journal_is_asked_nothing_more(self):
+    expected, _ = self._asked(2)
+    releases = releases_lib.Releases(8.0, 1e-5, 3, self.folder, is_complete=True)
+    asked = []
+    found = [self._ask(releases, number, asked) for number in range(2)]
+    np.testing.assert_array_equal(found, expected)
+    with self._refused():
+      self._ask(releases, 2, asked)
+    self.assertEmpty(asked)
+
   def test_the_journal_of_another_run_is_refused(self):
     self._asked(1)
     with self._refused():

@@ -77,8 +77,9 @@ class ResumeTest(parameterized.TestCase):
   def _journal(self, num_entries):
     """Returns a copy of the whole run's journal when it had so many entries, all answered."""
     folder = self.create_tempdir().full_path
-    with open(os.path.join(folder, _ENTRIES), "w", encoding="utf-8") as file:
-      file.writelines(_entries(self.journal)[:num_entries])
+    if num_entries:
+      with open(os.path.join(folder, _ENTRIES), "w", encoding="utf-8") as file:
+        file.writelines(_entries(self.journal)[:num_entries])
     for number in range(num_entries):
       shutil.copy(os.path.join(self.journal, f"answer_{number:05d}.npz"), folder)
     return folder

@@ -10,6 +10,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from experiment_shell import finished_run
 from experiment_shell import launch
@@ -145,8 +146,12 @@ class FitTest(parameterized.TestCase):
     sites, finished, model, text = self._run(privacy, widths=widths)
 
     # All rows are moved to near the middle, 100.
-    printed = [row["value"] for row in finished.rows("centroids.csv", ("cluster",))]
-    np.testing.assert_allclose(np.reshape(printed, (4, 5)), model.centroids)
+    printed = pd.read_csv(os.path.join(finished.path, "centroids.csv"))
+    self.assertEqual(printed.shape, (4, 3 + 2 * 5))
+    np.testing.assert_allclose(printed["noisy_count"], model.noise.noisy_counts)
+    np.testing.assert_allclose(printed.iloc[:, -5:], model.noise.noise_sd)
+    values = printed.iloc[:, 3:8].replace("unknown", np.nan).astype(float)
+    np.testing.assert_allclose(values, np.where(model.are_known, model.centroids, np.nan))
     np.testing.assert_allclose(model.centroids, 100 + 40 * model.model.centroids)
     np.testing.assert_allclose(model.centroids, 100, atol=40)
     # Beyond a norm, a row is moved.

@@ -288,8 +288,7 @@ class NetworkTest(absltest.TestCase):
 
   def _centroids(self):
     with open(self._path("out", "centroids.csv"), encoding="utf-8") as file:
-      values = [float(row["value"]) for row in csv.DictReader(file)]
-    return np.reshape(values, (_K, len(_COLUMNS)))
+      return np.array([[float(row[name]) for name in _COLUMNS] for row in csv.DictReader(file)])
 
   def _check_sent(self, name, proxy, rows):
     """Checks what a site has sent: answers of the closed set, and nothing of its rows."""

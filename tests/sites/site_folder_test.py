@@ -6,6 +6,7 @@ import os
 from absl.testing import absltest
 
 from fl_clustering.sites import federation as federation_lib
+from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
 from tests.sites import sample_sites
 
@@ -45,6 +46,19 @@ class SiteFolderTest(sample_sites.TestCase):
       self.made.open()
     self.made.agree(self.sites.federation)
     self.made.open().close()
+
+  def test_its_owner_sees_how_its_tables_were_read(self):
+    with open(os.path.join(self.made.data_dir, "other.csv"), "wb") as file:
+      file.write(b'a,b,c,d,e\n1,2,3,4,5\n"6\n",,8,9,0\n1,2\n')
+    with open(os.path.join(self.made.data_dir, "bad.csv"), "wb") as file:
+      file.write(b"a,b\n")
+    size = len(self.sites.rows["north"])
+    bad, north, other = rows.about(
+        self.made.data_dir, site_folder.read_schema(self.made.schema_path)
+    )
+    self.assertRegex(bad, r"^bad\.csv: .*column 'c'")
+    self.assertRegex(north, rf"^north\.csv: \D*{size}\D+0\D+0$")
+    self.assertRegex(other, r"^other\.csv: \D*3\D+1\D+2$")
 
   def test_what_is_wrong_is_one_line(self):
     folder = self.create_tempdir().full_path

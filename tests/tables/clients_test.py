@@ -1,5 +1,6 @@
-"""Tests for fl_clustering.tables.clients and encode."""
+"""Tests for fl_clustering.tables.clients, views and encode."""
 
+import csv
 import dataclasses
 import gzip
 import hashlib
@@ -14,6 +15,7 @@ from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views as views_lib
 
 _NUMBERS = schema_lib.strict(("x", "y"))
 
@@ -94,6 +96,15 @@ class ClientsTest(parameterized.TestCase):
     self.assertIn(ascii(name), str(caught.exception))
     self.assertLen(clients_lib.open_folder(self.folder, schema, private=True), 4)
 
+  @parameterized.parameters(
+      ("1_12", "11_2"), ("374e7601", "91e83042"), ("00e1", "00e7"), ("1e3", "1000"),
+      ("12345678901234567890", "12345678901234567891"), ("inf", "1e999"), ("\u0661", "1"),
+  )
+  def test_takes_clients_that_only_python_takes_for_the_same_number(self, *names):
+    for name in names:
+      self._write(f"{name}.csv", "x,y\n1,2\n")
+    self.assertCountEqual(clients_lib.open_folder(self.folder, _NUMBERS), names)
+
   @parameterized.parameters("more", "b.csv")
   def test_refuses_a_folder_beside_files(self, name):
     self._write("a.csv", "x,y\n1,2\n")
@@ -105,9 +116,9 @@ class ClientsTest(parameterized.TestCase):
 
   def test_classes(self):
     self._write("a.csv", "x,y\n1,10\n2,9\n")
-    self._write("b.csv", "x,y\n1,ill\n")
+    self._write("b.csv", "x,y\n1,ill\n2,1_1\n")
     clients = clients_lib.open_folder(self.folder, schema_lib.strict(("x", "y"), label="y"))
-    self.assertEqual(clients.classes(), ("9", "10", "ill"))
+    self.assertEqual(clients.classes(), ("9", "10", "1_1", "ill"))
 
   @parameterized.parameters(
       ("ill ", "ill"), ("caf\u00e9", "cafe\u0301"), ("0", "0.0"), ("00", "0"), ("Ill", "ill"),
@@ -174,6 +185,30 @@ class ClientsTest(parameterized.TestCase):
     self._write("a.csv", "x\n1\n")
     with self.assertRaises(bad_table.BadTable):
       list(clients_lib.open_folder(self.folder, schema, private=True))
+
+
+  def test_a_private_record_of_several_lines_joins_no_view_otherwise(self):
+    schemas = {
+        view: schema_lib.Schema((schema_lib.Field(column, minimum=0, maximum=9),))
+        for view, column in (("lab", "x"), ("ward", "y"))
+    }
+    records = [(1, 2, "ok"), (3, 4, 'a\nb,\r\n"c'), (5, 6, "\n"), (7, 8, "ok")]
+
+    def rows_of(records):
+      for view, header, cells in (("lab", "x,id", (0,)), ("ward", "y,note", (1, 2))):
+        os.makedirs(os.path.join(self.folder, "site"), exist_ok=True)
+        with open(
+            os.path.join(self.folder, "site", f"{view}.csv"), "w", newline="", encoding="utf-8"
+        ) as file:
+          file.write(f"{header}\n")
+          csv.writer(file).writerows([*(record[i] for i in cells), *[""] * (2 - len(cells))]
+                                     for record in records)
+      tables = views_lib.open_folder(self.folder, schemas, private=True)["site"]
+      return np.concatenate([tables[view] for view in schemas], axis=1).tolist()
+
+    for place in range(4):
+      others = [*records[:place], *records[place + 1 :]]
+      self.assertEqual(rows_of(others), [list(record[:2]) for record in others])
 
 
 class EncodeTest(parameterized.TestCase):

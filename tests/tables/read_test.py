@@ -1,6 +1,7 @@
 """Tests for fl_clustering.tables.read."""
 
 import contextlib
+import csv
 import dataclasses
 import gzip
 import io
@@ -131,6 +132,8 @@ class StrictTest(_ReadTest):
       ("header_in_another_case", b"X,n,b,c\n", 1, "x"),
       ("header_not_utf_8", b"x,n,b,c,\xff\n", 1, None),
       ("header_with_an_open_quote", b'"x,n,b,c\n', 1, None),
+      ("mark_for_excel", b"sep=;\nx;n;b;c\n1;2;1;u\n", 1, None),
+      ("quoted_mark_for_excel", b'\xef\xbb\xbf"SEP=,"\r\nx,n,b,c\r\n1,2,1,u\r\n', 1, None),
       ("other_delimiter", b"x;n;b;c\n1;2;1;u\n", 1, "x"),
       ("utf_16", "x,n,b,c\n1,2,1,u\n".encode("utf-16"), 1, None),
       ("long_word", b"x,n,b,c\n" + b"n" * 9000 + b",2,1,u\n", 2, "x"),
@@ -214,6 +217,30 @@ class StrictTest(_ReadTest):
       self._read(f"{name},y\n1,2\n".encode(), schema)
     self.assertIn(ascii(name), str(caught.exception))
 
+  @parameterized.parameters(b"sep=;", b"sep=,", b"Sep=\t", b"sep=")
+  def test_says_that_a_mark_for_excel_is_no_line_of_names(self, mark):
+    for read_it in (lambda: self._read(self._text(_LINE, header=mark)),
+                    lambda: read.likely_delimiter(os.path.join(self.folder, "a.csv"))):
+      with self.assertRaisesRegex(bad_table.BadTable, "line 1: .*sep="):
+        read_it()
+
+  def test_wide_lines_are_read_at_once(self):
+    names = [f"gene_{place}" for place in range(12_000)]
+    line = b",".join(b"-0.123456789" for _ in names)
+    self.assertGreater(len(line), csv.field_size_limit())
+    schema = schema_lib.strict(names)
+    with (
+        mock.patch.object(read._Reader, "_by_line", side_effect=AssertionError),
+        mock.patch.object(
+            read._Reader, "_at_once", autospec=True, side_effect=read._Reader._at_once
+        ) as at_once,
+    ):
+      for one in (line, b'"-0.123456789"' + line[12:]):
+        at_once.reset_mock()
+        table = self._read(self._text(*[one] * 50, header=",".join(names).encode()), schema)
+        np.testing.assert_array_equal(table, np.full((50, 12_000), -0.123456789))
+        self.assertEqual(at_once.call_count, 1)
+
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
@@ -289,6 +316,68 @@ class ParquetTest(_ReadTest):
     with self.assertRaises(bad_table.BadTable) as caught:
       self._parquet(frame, schema_lib.strict(("x", "who"), client="who"))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "who"))
+
+  @parameterized.parameters([["a", 1]], [[0, 1]], [[("x", 1), None]])
+  def test_names_the_column_that_a_frame_lacks_whatever_its_own_are(self, names):
+    with self.assertRaises(bad_table.BadTable) as caught:
+      read.from_frame(pd.DataFrame(np.zeros((1, 2)), columns=names), schema_lib.strict(("x",)))
+    self.assertEqual(caught.exception.column, "x")
+
+  # Text that is typed otherwise.
+  @parameterized.named_parameters(
+      ("binary", lambda texts: pa.array(map(str.encode, texts), pa.binary())),
+      ("large_binary", lambda texts: pa.array(map(str.encode, texts), pa.large_binary())),
+      ("of_a_width", lambda texts: pa.array(map(str.encode, texts), pa.binary(3))),
+      ("dictionary", lambda texts: pa.array(map(str.encode, texts)).dictionary_encode()),
+      ("large_string", lambda texts: pa.array(texts, pa.large_string())),
+  )
+  def test_bytes_are_text(self, typed):
+    path = os.path.join(self.folder, "a.parquet")
+    numbers, texts = ["1.5", "-02"], ["abc", "d\u00e9"]
+    parquet.write_table(pa.table({"x": typed(numbers), "k": typed(texts)}), path)
+    schema = schema_lib.strict(("x", "k"), label="k")
+    frame = parquet.read_table(path).to_pandas()
+    for table in (read.read(path, schema), read.from_frame(frame, schema)):
+      self.assertEqual(table.to_numpy().tolist(), [[1.5, "abc"], [-2.0, "d\u00e9"]])
+    self.assertEqual(read.texts(path, ",")["k"].to_pylist(), texts)
+
+  @parameterized.parameters(b"\xff", b"u\0")
+  def test_bytes_that_are_no_text_are_named(self, cell):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "k": [b"u", cell]})
+    schema = schema_lib.strict(("x", "k"), label="k")
+    for read_it in (lambda: self._parquet(frame, schema), lambda: read.from_frame(frame, schema),
+                    lambda: read.texts(os.path.join(self.folder, "a.parquet"), ",")):
+      with self.assertRaises(bad_table.BadTable) as caught:
+        read_it()
+      self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
+    self.assertEqual(self._parquet(frame, schema, private=True)["k"].isna().tolist(), [False, True])
+
+  # Cells that only Python would write as texts.
+  @parameterized.named_parameters(
+      ("list", pa.array([[1], [2]])), ("struct", pa.array([{"a": 1}, {"a": 2}])),
+      ("duration", pa.array([1, 2], pa.duration("s"))),
+      ("period", pa.array(pd.period_range("2020", periods=2, freq="M").array)),
+      ("interval", pa.array(pd.interval_range(0, 2).array)),
+  )
+  def test_refuses_types_without_a_text(self, column):
+    path, numbers = os.path.join(self.folder, "a.parquet"), pa.array([1.0, 2.0])
+    parquet.write_table(pa.table({"x": numbers, "k": column}), path)
+    frame = pd.DataFrame({"x": numbers.to_pandas(), "k": column.to_pandas()})
+    number, text = (
+        schema_lib.Schema((schema_lib.Field("x"), schema_lib.Field("k", kind)), label=label)
+        for kind, label in (("number", None), ("string", "k"))
+    )
+    for read_it in (
+        lambda: read.read(path, number), lambda: read.read(path, text),
+        lambda: read.from_frame(frame, number), lambda: read.from_frame(frame, text),
+        lambda: read.read(path, text, private=True), lambda: read.texts(path, ","),
+    ):
+      with self.assertRaises(bad_table.BadTable) as caught:
+        read_it()
+      self.assertEqual((caught.exception.line, caught.exception.column), (None, "k"))
+      self.assertNotIn("\n", str(caught.exception))
+    self.assertEqual(read.read(path, schema_lib.strict(("x",)))["x"].tolist(), [1, 2])
+    self.assertEqual(read.texts(path, ",", exclude=("k",))["x"].to_pylist(), ["1", "2"])
 
   @parameterized.parameters([[[1.0, 2.0]]], [{"x": [1.0]}], [pd.Series([1.0], name="x")])
   def test_refuses_what_is_no_frame(self, rows):
@@ -440,7 +529,7 @@ class NpzTest(_ReadTest):
     self.assertEqual(table.iloc[[0, 2]].to_numpy().tolist(), [[1, 2, "u"], [3, 4, "v"]])
 
 
-# Rows that are odd, each on its own.
+# Rows that are odd, each on its own; of several lines if a quoted cell goes on.
 _ODD = (
     b"", b",", b",,,", b"1,2,3,4,5", b'"', b'1,"2,true,u', b'"1,2\n3",4', b'1,2,true,u"', b'""',
     b"nan,2,true,u", b"1e999,2,true,u", b"-1e999,2,true,u", b"tall,2,true,u", b"1,2.5,true,u",
@@ -449,6 +538,7 @@ _ODD = (
     b"9" * 200_000 + b",2,true,u", b"1,2,true,u\r", b"1\r2", b"x,n,b,c", b"# a note", b"Total,,,",
     "\u2603,2,true,u".encode(), b"\xef\xbb\xbf1,2,true,u", b" 1 ,2,true,u", b"1,2,1,v",
     b'"1","2","true","u"', b"1_0,2,true,u", b"0x1,2,true,u", b"+1,+2,true,u", b"1,2,true,u,",
+    b'1,2,true,"u\n3,4,0,v"', b'"\r\n",2,true,u\r',
 )
 
 
@@ -462,10 +552,61 @@ class PrivateTest(_ReadTest):
     lines = [*self._ROWS]
     lines.insert(place, odd)
     table = self._read(self._text(*lines), private=True)
-    num_odd = odd.count(b"\n") + 1
-    self.assertLen(table, 3 + num_odd)
-    others = table.drop(range(place, place + num_odd)).reset_index(drop=True)
-    pd.testing.assert_frame_equal(others, expected)
+    self.assertLen(table, 4)
+    pd.testing.assert_frame_equal(table.drop(place).reset_index(drop=True), expected)
+
+  @parameterized.product(end=("\n", "\r\n"), block=(1, 2**20), seed=(1, 2, 3))
+  def test_a_record_is_a_row_whatever_is_in_its_cells(self, end, block, seed):
+    rng = np.random.default_rng(seed)
+    parts = ('"', '""', ",", "\n", "\r\n", "\r", "u", "1,2,true,u\n", "\0", "\udcff", "\u2028",
+             "9" * 200_000)
+    # Lines that no CSV writer writes, but that leave no quoted cell open.
+    lines = [line + b"\n" for line in _ODD if line.count(b'"') % 2 == 0 or line.endswith(b'u"')]
+
+    def record():
+      if rng.random() < 0.2:
+        return lines[rng.integers(len(lines))]
+      cells = [f"{rng.integers(9)}", "2", "true", "u", *rng.choice(parts, rng.integers(4))]
+      note = "".join(rng.choice(parts[:-1], rng.integers(9)))
+      row, text = [*cells[:4], note] if rng.random() < 0.7 else cells, io.StringIO()
+      csv.writer(text, lineterminator=end).writerow(row)
+      return text.getvalue().encode(errors="surrogateescape")
+
+    records, header = [record() for _ in range(12)], b"x,n,b,c,note\n"
+    with mock.patch.object(read, "_BLOCK", block):
+      expected = self._read(header + b"".join(records), private=True)
+      self.assertLen(expected, 12)
+      for place, one in enumerate(records):
+        table = self._read(
+            header + b"".join([*records[:place], *records[place + 1 :]]), private=True
+        )
+        others = expected.drop(place).reset_index(drop=True)
+        pd.testing.assert_frame_equal(table, others, obj=f"{one}")
+
+  def test_a_record_of_several_lines_has_its_cells(self):
+    data = self._text(b'1,"2",true,u,"a\r\n""b"",\n3,4,0,v"', _LINE + b",", header=_HEADER + b",d")
+    for patch in (mock.patch.object(read, "_BLOCK", 1), contextlib.nullcontext()):
+      with patch:
+        table = self._read(data, private=True)
+      self.assertEqual(table.to_numpy().tolist(), [[1, 2, 1, "u"]] * 2)
+
+  @parameterized.product(place=(0, 1, 5), stray=(b'1,2,true,u,"a', b'"', b'1,"2,true,u,'))
+  def test_a_quote_that_never_closes_ends_with_its_line(self, place, stray):
+    lines = [_LINE + b",ok", _LINE + b',"a,b"', b'1,2,true,"u",""', _LINE + b',"a\nb"',
+             _LINE + b',"""a"" b"']
+    self.assertLen(lines, 5)
+    expected = self._read(self._text(*lines, header=_HEADER + b",d"), private=True)
+    self.assertEqual(list(expected["c"]), ["u"] * 5)
+    lines.insert(place, stray)
+    table = self._read(self._text(*lines, header=_HEADER + b",d"), private=True)
+    self.assertTrue(table.loc[place].isna().all())
+    pd.testing.assert_frame_equal(table.drop(place).reset_index(drop=True), expected)
+
+  def test_counts_for_the_owner(self):
+    data = self._text(_LINE, b'"1\n2",2,true,u', b"1,2", b"tall,121,,u", b"", header=_HEADER)
+    self._read(data, private=True)
+    found = read.counts(os.path.join(self.folder, "a.csv"), _SCHEMA)
+    self.assertEqual(found, (5, 2, 3))
 
   @parameterized.product(
       cell=(b"inf", b"nan", b"1e999", b"0x10", b" 5 ", b"+5", b"1_0", b"5.", b"7.5", b""),

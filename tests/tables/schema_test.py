@@ -147,8 +147,9 @@ class SchemaTest(parameterized.TestCase):
 
   def test_names_are_not_numbers_alone(self):
     self.assertEqual(schema_lib.strict(("1", "2.5", "a")).feature_names, ("1", "2.5", "a"))
+    self.assertLen(schema_lib.strict(("2019_1", "2019_2", "inf")).fields, 3)
     with self.assertRaisesRegex(ValueError, "names"):
-      schema_lib.strict(("1", "-2.5e3"))
+      schema_lib.strict(("1", "-2.5e3", " 7"))
 
 
 if __name__ == "__main__":

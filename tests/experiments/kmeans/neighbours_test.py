@@ -35,7 +35,7 @@ _OF_CENTERS = ("centroids.csv", "model/arrays.npz", "tables/centroids.csv")
 _BY_DAY = (
     (_TEXT, "first", b"NA,tall"),
     (_TEXT, "only", b'"1,2'),
-    (_TEXT, "alone", b"1,2,3"),
+    (_TEXT, "alone", b'1,"2\r\n3"'),
     (_SEMICOLON, "first", b"name;"),
     (_SEMICOLON, "last", b"\xff\xfe,1e400"),
     (_PARQUET, "only", b"tall,NaN"),
@@ -53,9 +53,9 @@ _ALL = {
         b"9000,-9000",  # Outside of the bounds.
     ),
     (_TEXT, "only"): (b"nan,-inf", b"1_000,0x10"),
-    (_TEXT, "alone"): (b"1,2", b"a\tb", b""),
+    (_TEXT, "alone"): (b"1,2,3", b"1,2", b"a\tb", b""),
     (_SEMICOLON, "first"): (b"1,5,2", b"1", b"1.5,2"),
-    (_SEMICOLON, "last"): (b'3,"4',),
+    (_SEMICOLON, "last"): (b'3,"4', b'3,"4\n5,6"'),
     (_SEMICOLON, "only"): (b"5,6",),
     (_SEMICOLON, "alone"): (b"x;y|z",),
     (_PARQUET, "last"): (b"\xe2\x98\x83,1e400",),
@@ -135,11 +135,12 @@ class NeighboursTest(parameterized.TestCase):
       tables[client] = (row, *there) if place == "first" else (*there, row)
     for client, rows in tables.items():
       _write_table(os.path.join(data, client), kind, rows)
-    ended = in_process.run_program(
+    code, printed, errors = in_process.run_program(
         federated_kmeans.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
-        "--epsilon=1", "--delta=1e-5", "--radius=9", f"--schema={schema}",
+        "--epsilon=1", "--delta=1e-5", f"--schema={schema}",
     )
-    return ended, _files(out)
+    printed = re.sub("(?s)\ncolumn .*\nreport: ", "", printed)  # The centers.
+    return (code, printed, errors), _files(out)
 
   @parameterized.parameters(*_NEIGHBOURS)
   def test_nothing_but_centers_shows_a_row(self, kind, place, row):
@@ -156,7 +157,7 @@ class NeighboursTest(parameterized.TestCase):
       self.assertEqual(self.outcome(_TEXT, "last", b"5e-324,1e308"), without)
 
   def test_there_are_more_than_fifty(self):
-    self.assertLen(set(_NEIGHBOURS), 54)
+    self.assertLen(set(_NEIGHBOURS), 56)
 
 
 if __name__ == "__main__":

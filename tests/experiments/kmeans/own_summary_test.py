@@ -120,13 +120,14 @@ class PrivateTest(absltest.TestCase):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
     stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": "none"}
     # A column of the user's is called as one of ours.
-    rows = [[0, 71.5, 20.25], [1, 82.5, 50.0]]
-    centroids = pd.DataFrame(rows, columns=["cluster", "cluster", "b"])
+    rows = [[0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0]]
+    names = ["cluster", "noisy_count", "count_sd", "cluster", "b", "noise_sd of cluster", "of b"]
+    centroids = pd.DataFrame(rows, columns=names).astype(str)
     empty = {name: pd.DataFrame() for name in own_rows.EXPERIMENT.tidy}
     return own_summary.summarise(
         {**empty, "centroids": centroids,
          "guarantee": pd.DataFrame(stated.items(), columns=["name", "value"])},
-        {"config": config.OwnDataConfig(_SCHEMA, 2, radius=9.0, **settings).to_json(),
+        {"config": config.OwnDataConfig(_SCHEMA, 2, radius=1.0, **settings).to_json(),
          "inputs": {"clients": {"<north>": 0, "south": 1}}},
     )
 
@@ -135,9 +136,10 @@ class PrivateTest(absltest.TestCase):
 
     shown = {name for name, frame in frames.items() if len(frame)}
     self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
-    self.assertEqual(
-        frames["centroids"].to_numpy().tolist(), [["cluster", 71.5, 82.5], ["b", 20.25, 50]]
-    )
+    self.assertEqual(frames["centroids"].to_numpy().tolist(), [
+        ["rows", "90.4 ± 8", "20 ± 8"], ["cluster", "71.52 ± 0.25", "82.5 ± 0.5"],
+        ["b", "unknown", "50 ± 3"],
+    ])
     (row,) = frames["headline"].to_dict("records")
     self.assertIn("2, (0.5, 1e-05)-", own_summary.HEADLINES[row["verdict"]].format(**row))
 
@@ -203,7 +205,7 @@ class OwnDataConfigTest(parameterized.TestCase):
       }.items()),
       ("min_clients", {**_PRIVATE, "min_clients": 5}),
       ("min_clients", {**_PRIVATE, "trust": "none", "min_clients": 0}),
-      *((name, {**_PRIVATE, name: None}) for name in ("radius", "delta", "num_clusters")),
+      *((name, {**_PRIVATE, name: None}) for name in ("delta", "num_clusters")),
       ("k_range", {**_PRIVATE, "num_clusters": None, "k_range": (2, 4)}),
       ("standardize", {**_PRIVATE, "standardize": True}),
       ("epsilon", {**_PRIVATE, "algorithm": "fkm"}), ("n_init", {**_PRIVATE, "n_init": 2}),

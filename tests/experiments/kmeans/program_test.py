@@ -215,7 +215,7 @@ class OwnDataTest(_ProgramTest):
 
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
-             "--radius=3e5", self._bounded(), "--trust=none", "--min_clients=2",
+             self._bounded(), "--trust=none", "--min_clients=2",
              f"--output_dir={self.out}")
     self.assertRegex(_run(*flags), r"\nClusters: 3, \(50, 0.001\)-")
     self.assertCountEqual(os.listdir(self.out), [
@@ -236,13 +236,26 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(result["metric"], "rounds")
     self.assertNotIn("inertia", {row["metric"] for row in run_folder.rows(self.out, "rounds.csv")})
     rows = run_folder.rows(self.out, "centroids.csv")
-    self.assertEqual([list(row) for row in rows], [["cluster", "age", "income"]] * 3)
-    # The radius is so large that the noise hides the groups' ages.
-    incomes = _numbers(rows, "income")
-    for income in (1e5, 2e5):
-      self.assertLess(abs(incomes - income).min(), 3e4)
-    # Of a row out of bounds, the cluster is that of the row that the fit made of it.
+    self.assertEqual([list(row) for row in rows], [[
+        "cluster", "noisy_count", "count_sd", "age", "income", "noise_sd of age",
+        "noise_sd of income",
+    ]] * 3)
     model = load_model.load_model(self.out)
+    for name, unit in (("age", 50), ("income", 1.5e5)):
+      values, noise_sd = (
+          _numbers(rows, f"{prefix}{name}")[:, 0] for prefix in ("", "noise_sd of ")
+      )
+      # As far from a group's mean as noise and cut residuals allow.
+      for group in _GROUPS[:, ("age", "income").index(name)]:
+        self.assertLess(abs(values - group).min(), 0.1 * unit)
+      self.assertBetween(noise_sd.min() / unit, 1e-4, 0.02)
+      np.testing.assert_allclose(
+          model.noise.noise_sd[:, ("age", "income").index(name)], noise_sd, rtol=1e-9
+      )
+    sizes = np.bincount(np.concatenate([*self.groups.values()]))
+    np.testing.assert_allclose(np.sort(_numbers(rows, "noisy_count")[:, 0]), np.sort(sizes), atol=5)
+    self.assertIn(" ± ", run_folder.read(self.out, "report.html"))
+    # Of a row out of bounds, the cluster is that of the row that the fit made of it.
     ages, incomes = [-9.0, 0.0, np.nan, 50.0], [4e9, 3e5, 1e5, 1e5]
     far, near, lacking, middle = model.predict(pd.DataFrame({"age": ages, "income": incomes}))
     self.assertEqual((far, lacking), (near, middle))
@@ -256,15 +269,18 @@ class OwnDataTest(_ProgramTest):
     with self._refused("`output_dir` .*budgets"):
       _run(*flags, "--overwrite")
     self.assertEqual(run_folder.files(self.out), before)
+    os.remove(os.path.join(self.out, "centroids.csv"))
+    with self._refused("centroids"):
+      _run(*flags, "--resume")
 
   @parameterized.parameters(
-      (load_model, "SavedKMeans", True), (tidy_report, "write_page", False)
+      (load_model.SavedKMeans, "of_fit", True), (tidy_report, "write_page", False)
   )
   def test_an_interrupted_private_run_is_charged_again_and_not_overwritten(
       self, owner, name, is_charged_again
   ):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
-             "--radius=3e5", self._bounded(), f"--output_dir={self.out}")
+             self._bounded(), f"--output_dir={self.out}")
     with mock.patch.object(owner, name, side_effect=KeyboardInterrupt):
       with self.assertRaises(KeyboardInterrupt):
         _run(*flags)
@@ -274,8 +290,27 @@ class OwnDataTest(_ProgramTest):
     with mock.patch.object(estimator, "fit", wraps=estimator.fit) as fit, logged as told:
       _run(*flags, "--resume")
     self.assertEqual(fit.called, is_charged_again)
+    stated = [row["name"] for row in run_folder.rows(self.out, "guarantee.csv")]
+    self.assertEqual("interrupted" in stated, is_charged_again)
     if is_charged_again:
       self.assertRegex(" ".join(told.output), r"\(50, 0\.001\)")
+    os.remove(os.path.join(self.out, "report.html"))  # Nothing says now where it would go on.
+    before = run_folder.files(self.out)
+    with mock.patch.object(estimator, "fit") as fit, self._refused("`output_dir` .*budgets"):
+      _run(*flags, "--resume")
+    fit.assert_not_called()
+    self.assertEqual(run_folder.files(self.out), before)
+    # Whatever is left of it.
+    for name in ("config.json", "model", "figures", "tables", *before):
+      path = os.path.join(self.out, name)
+      if os.path.isdir(path):
+        shutil.rmtree(path)
+      elif os.path.exists(path):
+        os.remove(path)
+      if os.listdir(self.out):
+        for how in ("--resume", "--overwrite"):
+          with self._refused("`output_dir` .*budgets"):
+            _run(*flags, how)
 
   @parameterized.parameters(("east", "clients"), ("south", "south"))
   def test_other_data_are_not_resumed(self, name, named):
@@ -284,8 +319,8 @@ class OwnDataTest(_ProgramTest):
     with self._refused(f"`output_dir` .*{named}"):
       _run(f"--data_dir={self.data}", *self.flags[1:], f"--output_dir={self.folder}", "--resume")
 
-  @parameterized.parameters((estimator, "fit", 3), (load_model, "SavedKMeans", 1),
-                            (tidy_report, "write_page", 1))
+  @parameterized.parameters((estimator, "fit", 3),
+                            (load_model.SavedKMeans, "of_fit", 1), (tidy_report, "write_page", 1))
   def test_a_run_that_was_cut_off_ends_the_same(self, owner, name, num_fits):
     flags = (*self.flags, f"--output_dir={self.out}")
     really, calls = getattr(owner, name), []
@@ -345,15 +380,17 @@ class PaperTest(_ProgramTest):
 class BadInputTest(_ProgramTest):
 
   _OWN = "--data_dir={0}/a"
-  _PRIVATE = (_OWN, "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--radius=9",
-              "--schema={0}/schema.json")
+  _PRIVATE = (_OWN, "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--schema={0}/schema.json")
 
   @parameterized.parameters(
       (("--figure=9",), "`figure`"), (("--figure=sse,sse",), "`figure`"),
       (("--num_clusters=3",), "`num_clusters`"),
       ((_OWN, "--figure=sse"), "`figure`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
       ((_OWN, "--num_clusters=5"), "`num_clusters`"), (("--epsilon=1",), "`epsilon`"),
-      ((*_PRIVATE[:4], _PRIVATE[-1]), "`radius`"), (_PRIVATE[:-1], "`schema`"),
+      ((*_PRIVATE, "--radius=-1"), "`radius`"), (_PRIVATE[:-1], "`schema`"),
+      ((*_PRIVATE, "--max_points=2", "--public_num_points=9"), "`public_num_points`"),
+      ((*_PRIVATE[:-1], "--schema={0}/unbounded.json"), "`radius`"),
+      ((*_PRIVATE[:-1], "--schema={0}/far.json", "--radius=1.75"), "`radius`"),
       (("--exclude=x",), "`exclude`"), (("--data_dir=/no/such",), "/no/such"),
       (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
       ((*_PRIVATE, "--exclude=y"), "exclude"),
@@ -366,6 +403,12 @@ class BadInputTest(_ProgramTest):
     schema_lib.Schema(tuple(
         schema_lib.Field(name, minimum=-9, maximum=9) for name in "xy"
     )).write(f"{self.data}/schema.json")
+    schema_lib.Schema((schema_lib.Field("x", center=0, scale=1),)).write(
+        f"{self.data}/unbounded.json"
+    )
+    schema_lib.Schema((schema_lib.Field("x", minimum=80, maximum=90, center=0, scale=1),)).write(
+        f"{self.data}/far.json"
+    )
     with self._refused(message):
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))

@@ -18,6 +18,7 @@ class _Model:
   """As a `load_model.SavedModel`."""
 
   centroids = np.array([[5.0, 5.0], [6.0, 6.0], [7.0, 7.0]])
+  noise = None
   tables = types.SimpleNamespace(feature_names=("u", "v"), features=lambda table: table)
 
   def predict_tables(self, clients):

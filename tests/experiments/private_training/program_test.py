@@ -1,5 +1,6 @@
 """Runs the program of private clusters as a user does; its files are read."""
 
+import glob
 import json
 import os
 import shutil
@@ -197,6 +198,12 @@ class OwnTablesTest(_ProgramTest):
     self.assertEqual(document["config"]["schema"], _SCHEMA.to_json())
     self.assertIsNone(document["config"]["num_clients"])
 
+  def test_what_was_warned_of_is_on_both_pages(self):
+    for name in ("report.html", "released/report.html"):
+      page = run_folder.read(self.folder, name)
+      self.assertIn("`delta`", page[: page.index("<main>")])
+      self.assertIn("too much to learn clusters", page[: page.index("<main>")])
+
   def test_what_is_released_can_be_published(self):
     folder = os.path.join(self.folder, "released")
     self.assertCountEqual(os.listdir(folder), [
@@ -229,6 +236,33 @@ class OwnTablesTest(_ProgramTest):
     ask.assert_not_called()
     self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[3:])
     self.assertEqual(run_folder.files(self.folder), before)
+
+  @parameterized.parameters(
+      ("config.json",), ("config.json", "report.html"), ("report.html", "journal"),
+      ("report.html", "journal/releases.jsonl"), ("config.json", "journal", "released"),
+      ("report.html", "summary.json", "journal", "released"),
+      ("report.html", "summary.json", "released", "config.json"),
+  )
+  def test_whatever_is_lost_of_a_run_nothing_is_asked_again(self, *lost):
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    shutil.copytree(self.folder, folder)
+    for path in (os.path.join(folder, name) for name in lost):
+      (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
+    for how in ("--overwrite", "--resume"):
+      self._check_refused("stays charged", folder, how)
+
+  def test_a_run_that_has_published_asks_nothing_though_its_journal_has_an_end_before(self):
+    folder = os.path.join(self.create_tempdir().full_path, "run")
+    shutil.copytree(self.folder, folder)
+    for path in glob.glob(os.path.join(folder, "journal", "answer_*")):
+      os.remove(path)
+    os.remove(os.path.join(folder, "report.html"))
+    with open(os.path.join(folder, "journal", "releases.jsonl"), "rb+") as file:
+      file.readline()
+      file.truncate(file.tell())
+    with self.assertRaisesRegex(launch.InputError, "stays charged"):
+      self._run(folder, "--resume")
+    self.assertEqual(os.listdir(os.path.join(folder, "journal")), ["releases.jsonl"])
 
   def test_it_is_not_resumed_with_other_clients(self):
     os.remove(os.path.join(self._copy("unfinished"), "report.html"))

@@ -104,7 +104,7 @@ class ReleasedPageTest(parameterized.TestCase):
       self.assertNotIn(words, header)
     for words in (
         "zero_out_one_client", "1% false alarms", "at most 25.6% of the clients",
-        "The noise was secure: exact discrete Gaussian.", "planning number 0.10",
+        "The noise was secure: exact discrete Gaussian.", "0.10 of the signal",
         "round 2 1.021 3.53 0.2892 no", "all together – – 0.47325 –",
     ):
       self.assertIn(words, page)
@@ -138,7 +138,7 @@ class ReleasedPageTest(parameterized.TestCase):
     self.assertEqual([open(run.join(name), "rb").read() for name in names], before)
     self.assertEqual(os.listdir(os.path.dirname(run.path)), [os.path.basename(run.path)])
     first, second, *lines = released_page.text(run.path).splitlines()
-    self.assertStartsWith(first, "planning number 0.10.")
+    self.assertIn("0.10 of the signal", first)
     self.assertStartsWith(second, "epsilon 8 at delta 1e-05 for one client")
     self.assertRegex("\n".join(lines), r"\n1 +2\.1 +4\.2 +unknown +0\.210$")
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from experiments.private_training import config as config_lib
 from experiments.private_training import simulation
+from fl_clustering.private_clusters import plan
 from tests.experiment_shell import run_folder
 
 # Accuracy, fine-tuned accuracy and adjusted Rand index; less with noise.
@@ -19,7 +20,7 @@ _SCORES = {
 }
 _METRICS = ("accuracy", "finetuned_accuracy", "adjusted_rand_index")
 _INPUTS = {
-    "dataset": {"name": "digits", "fingerprint": "abc"},
+    "dataset": {"name": "digits", "num_clients": 1200, "fingerprint": "abc"},
     "model": {"name": "logistic", "num_parameters": 1970},
 }
 PRIVACY = {
@@ -30,7 +31,7 @@ PRIVACY = {
     "warnings": [], "budget": [{"part": "grouping", "share": 0.2}, {"part": "rest", "share": 0.8}],
 }
 _RELEASED = {
-    "plan": {"relative_noise": 0.102, "advice": "About a point is lost to it, or less."},
+    "plan": {"planning_number": 0.102, "advice": plan.advice(0.102, 2)},
     "data": {
         "source": "3 features and 2 classes", "model": "logistic", "num_parameters": 1970,
         "num_clients": 1200, "num_clusters": 2, "rounds": 3,
@@ -89,7 +90,7 @@ def write_simulation(folder, methods=tuple(_SCORES), changes=None, **settings):
     }
     of_size = {**cell, "metric": "clients", "value": 100.0 * cell["epsilon"]}
     if cell["epsilon"] < math.inf:
-      values["relative_noise"] = noise(cell["method"], cell["epsilon"])
+      values["planning_number"] = noise(cell["method"], cell["epsilon"])
       clusters.append({**of_size, "cluster": "0"})
       rounds.append({
           **of_size, "round": 1, "line": "cluster 0", "metric": "clients, noisy",

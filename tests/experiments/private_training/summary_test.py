@@ -1,5 +1,6 @@
 import functools
 import os
+import pathlib
 import statistics
 import tempfile
 
@@ -97,6 +98,22 @@ class SummaryTest(parameterized.TestCase):
     headline = _frames(**changes)["headline"]
     columns = ["cases", "better", "unclear", "worse"]
     self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
+
+  @parameterized.parameters(((1.0, 0.5), [0.5, 1.0]), ((2.0, 1.0), [1.0]), ((2.0,), []))
+  def test_too_much_noise_is_warned_of_and_the_headline_where_all_have_it(self, tried, expected):
+    run = sample_runs.write_simulation(self.create_tempdir().full_path, epsilon=tried)
+    tidy_report.report(simulation.EXPERIMENT, run)
+    warned = _frames(epsilon=tried)["warnings"].to_dict("list")
+    # The planning number is .82 / epsilon.
+    self.assertEqual(warned.get("epsilon", []), expected)
+    for epsilon, text in zip(expected, warned.get("warning", [])):
+      self.assertIn(f"{0.82 / epsilon:.2f}", text)
+    page = pathlib.Path(run.join("report.html")).read_text()
+    self.assertEqual("too much to learn clusters" in page, bool(expected))
+    headline = run.summary["headline"]
+    is_noise = len(expected) == len(tried)
+    self.assertEqual("too much to learn clusters" in headline, is_noise)
+    self.assertEqual("0.82" in headline, is_noise)  # That of the largest epsilon.
 
   @parameterized.named_parameters(
       ("whole", {}, ["rounds.png", "scores.png"]),

@@ -1,0 +1,79 @@
+"""Private centers with what is known of their noise.
+
+All of it follows from noisy releases and their public settings, so it costs no privacy.  The noise
+is that of the last release, in which a center becomes the noisy sum of its points over their noisy
+number: what remains of earlier releases, and which points a center has, is not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+# A center whose noisy count is below so many of its standard deviations is unknown: which points it
+# has may be noise, too.
+LEAST_COUNT = 4.0
+# A coordinate is unknown if its noise exceeds this part of the range that it may be in.
+LARGEST_NOISE = 0.25
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PrivateCenters:
+  """Centers and their noise; all of it is private.
+
+  Attributes:
+    centers: Of shape (k, dim).
+    noise_sd: Standard deviation of the noise on every coordinate, of shape (k, dim).  It is
+      infinite where nothing is known: of centers that no release is about, or of too few points
+      (see `LEAST_COUNT`).
+    noisy_counts: Noisy numbers of their points, of shape (k,); NaN of centers that no release is
+      about.
+    count_sd: Standard deviation of the noise on these, of shape (k,); NaN likewise.
+  """
+
+  centers: np.ndarray
+  noise_sd: np.ndarray
+  noisy_counts: np.ndarray
+  count_sd: np.ndarray
+
+  def filled(self, centers: np.ndarray) -> PrivateCenters:
+    """Returns these, followed by centers that no release is about; `centers` has all of them."""
+    missing = len(centers) - len(self.centers)
+    nothing = np.full(missing, np.nan)
+    return PrivateCenters(
+        centers,
+        np.concatenate([self.noise_sd, np.full((missing, centers.shape[1]), np.inf)]),
+        np.concatenate([self.noisy_counts, nothing]),
+        np.concatenate([self.count_sd, nothing]),
+    )
+
+  def are_known(self, ranges: np.ndarray | float) -> np.ndarray:
+    """Returns which coordinates mean something, booleans of shape (k, dim).
+
+    Args:
+      ranges: The lengths of the intervals that coordinates may be in, of shape (dim,).
+    """
+    return self.noise_sd <= LARGEST_NOISE * np.asarray(ranges)
+
+
+def are_enough(noisy_counts: np.ndarray, count_sd: np.ndarray | float) -> np.ndarray:
+  """Returns which noisy counts are large enough for a center to be known, booleans."""
+  return noisy_counts >= np.maximum(LEAST_COUNT * count_sd, 1)
+
+
+def from_sums(
+    centers: np.ndarray, sum_sd: np.ndarray | float, noisy_counts: np.ndarray,
+    count_sd: np.ndarray | float,
+) -> PrivateCenters:
+  """Returns centers that are noisy sums over noisy counts.
+
+  Args:
+    sum_sd: Standard deviation of the noise on a coordinate of the sums, of shape (k,) or one.
+  """
+  count_sd = np.broadcast_to(count_sd, noisy_counts.shape)
+  enough = are_enough(noisy_counts, count_sd)
+  noise_sd = np.where(enough, sum_sd / np.where(enough, noisy_counts, 1.0), np.inf)
+  return PrivateCenters(
+      centers, np.tile(noise_sd[:, np.newaxis], centers.shape[1]), noisy_counts, count_sd
+  )

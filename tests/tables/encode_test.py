@@ -1,0 +1,61 @@
+"""Tests for fl_clustering.tables.encode: what a private run knows of rows beforehand."""
+
+import itertools
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from fl_clustering.tables import encode
+from fl_clustering.tables import schema as schema_lib
+
+_AGE = schema_lib.Field("age", minimum=20, maximum=80)
+_FAR = schema_lib.Field("far", minimum=80, maximum=90, center=70, scale=10)
+_ANY = schema_lib.Field("any", center=5, scale=2)
+_ILL = schema_lib.Field("ill", "boolean")
+_SEX = schema_lib.Field("sex", "string", enum=("f", "m"))
+_KIND = schema_lib.Field("kind", "string", enum=("a", "b", "c"))
+
+
+class NormBoundsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ((_AGE,),), ((_AGE, _FAR),), ((_AGE, _ILL, _SEX),), ((_KIND, _SEX, _FAR),),
+  )
+  def test_are_those_of_the_rows_that_the_schema_allows(self, fields):
+    schema = schema_lib.Schema(fields)
+    cells = [
+        field.enum or np.linspace(*encode.bounds(schema_lib.Schema((field,))), 31).ravel()
+        for field in fields
+    ]
+    table = pd.DataFrame(itertools.product(*cells), columns=[field.name for field in fields])
+    norms = np.linalg.norm(encode.private_features(table, schema), axis=1)
+    least, largest = encode.norm_bounds(schema)
+    self.assertAlmostEqual(norms.max(), largest)
+    self.assertAlmostEqual(norms.min(), least)
+
+  def test_of_numbers_the_radius_is_the_root_of_their_number(self):
+    fields = tuple(schema_lib.Field(name, minimum=-3, maximum=30) for name in "abcde")
+    radius = encode.checked_radius(schema_lib.Schema(fields), None)
+    self.assertAlmostEqual(radius, math.sqrt(5))
+
+  @parameterized.parameters(((_ANY, _AGE), None), ((_FAR,), 0.9), ((_SEX, _AGE), 0.5))
+  def test_a_radius_that_cuts_every_row_is_refused(self, fields, radius):
+    with self.assertRaisesRegex(ValueError, "`norm` must"):
+      encode.checked_radius(schema_lib.Schema(fields), radius, "norm")
+
+  def test_a_radius_is_told_that_makes_noise_for_nothing(self):
+    self.assertEqual([
+        len(encode.radius_warnings(schema_lib.Schema((field, _AGE)), radius))
+        for field, radius in ((_FAR, 2.0), (_FAR, 3.0), (_ANY, 1e3))
+    ], [0, 1, 0])
+
+  def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
+    schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
+    np.testing.assert_allclose(encode.ranges(schema), [60, 4, 1, 1, 1, 1])
+
+
+if __name__ == "__main__":
+  absltest.main()
