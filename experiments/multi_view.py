@@ -65,10 +65,13 @@ def main() -> None:
   with launch.input_errors():
     settings = config()
     schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
-  from experiments.multiview import comparison  # It takes long to import.
+  # They take long to import.
+  from experiments.multiview import comparison
+  from experiments.multiview import own_sites
 
+  experiment = comparison.EXPERIMENT if data_dir is None else own_sites.EXPERIMENT
   program.main(
-      comparison.EXPERIMENT, settings, features_dir=flags.FLAGS.features_dir, data_dir=data_dir,
+      experiment, settings, features_dir=flags.FLAGS.features_dir, data_dir=data_dir,
       schemas=schemas, advice=column_flags.naming_draft(data_dir),
   )
 

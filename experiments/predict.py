@@ -60,10 +60,13 @@ def main() -> None:
     model = load_model.load_model(flags.FLAGS.run)
     clients = model.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)
     model, placed = model.place_others(clients, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
-    num_clients = num_rows = 0
-    for _, names, _ in predictions.write(path, model.predict_tables(clients)):
+    num_clients = num_rows = num_far = 0
+    for _, names, found in predictions.write(path, model.predict_tables(clients)):
       num_clients += 1
       num_rows += len(names["row"])
+      num_far += int(sum(found.get("far_from_all", ())))
+  if num_far:
+    placed = (*placed, f"far from all centers: {num_far:,} of the rows; see far_from_all")
   for text in placed:
     print(f"note: {text}")
   rows = "1 row" if num_rows == 1 else f"{num_rows:,} rows"

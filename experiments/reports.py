@@ -13,6 +13,7 @@ MODULES = {
     "federated_kmeans": "experiments.kmeans.papers",
     "federated_kmeans_own_data": "experiments.kmeans.own_rows",
     "multi_view": "experiments.multiview.comparison",
+    "multi_view_own_data": "experiments.multiview.own_sites",
     "private_clusters": "experiments.private_training.release",
     "private_clusters_simulation": "experiments.private_training.simulation",
     "site_kmeans": "experiments.sites.fit",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from typing import Any, ClassVar, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,12 @@ def _noise(arrays: Mapping[str, np.ndarray]) -> private_centers.PrivateCenters |
   )
 
 
+def _farthest(document: Mapping[str, Any]) -> float | None:
+  if document["farthest"] is not None:
+    validate.not_negative(farthest=document["farthest"])
+  return document["farthest"]
+
+
 class SavedModel(abc.ABC):
   """A model and what is kept of the tables that its rows come in, in a folder of files.
 
@@ -49,12 +56,15 @@ class SavedModel(abc.ABC):
     model: That of a `fitted.Fit`.
     tables: What is kept of the tables.
     noise: Of a private fit, its centers with their noise, in the tables' own units; else None.
+    farthest: A number from which no row of the fit was farther from its center, in the distances
+      of the model; None if that is secret or not known.  It tells the order of magnitude alone.
   """
 
   KIND: ClassVar[str]
   model: Any
   tables: Any
   noise: private_centers.PrivateCenters | None
+  farthest: float | None
 
   @classmethod
   def of_fit(cls, fit: fitted.Fit, tables: Any) -> SavedModel:
@@ -76,10 +86,11 @@ class SavedModel(abc.ABC):
     """Writes the model into a folder, which is made."""
     document, arrays = self._contents()
     scaling = self.model.scaling
+    document = {"num_clusters": len(self.centroids), "farthest": self.farthest, **document}
     if self.noise is not None:
       arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
     model_folder.write(
-        directory, self.KIND, {"num_clusters": len(self.centroids), **document},
+        directory, self.KIND, document,
         {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
     )
 
@@ -114,11 +125,34 @@ class SavedModel(abc.ABC):
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
     """Yields every client's id, what names its rows, and what is predicted for them.
 
+    `distance` is that to the center, as `transform` of the estimator gives it, and `far_from_all`
+    says whether it exceeds `farthest`.
+
     Args:
       clients: From `open_folder`.
     """
     for client_id, names, features in self._names_and_features(clients):
-      yield client_id, names, {"cluster": self.model.assign(features)}
+      clusters = self.model.assign(features)
+      distances = self.model.distances_to(clusters, features)
+      found = {"cluster": clusters, "distance": distances}
+      if self.farthest is not None:
+        found["far_from_all"] = distances > self.farthest
+      yield client_id, names, found
+
+  def knowing_farthest(self, clients: Any) -> SavedModel:
+    """Returns the model with what `farthest` is of the rows of the fit.
+
+    Exactly, it would be one row's number, so it is rounded up to a power of the root of two: the
+    grid of a fit tells as much of the row that is farthest from the mean.
+
+    Args:
+      clients: Those of the fit.
+    """
+    of_clients = (found["distance"] for _, _, found in self.predict_tables(clients))
+    farthest = max(distances.max(initial=0.0) for distances in of_clients)
+    if farthest > 0:
+      farthest = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
+    return dataclasses.replace(self, farthest=float(farthest))  # type: ignore[type-var]
 
   def place_others(
       self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
@@ -143,13 +177,15 @@ class SavedKMeans(SavedModel):
   model: kmeans_model.KMeansModel
   tables: saved.SavedTables
   noise: private_centers.PrivateCenters | None = None
+  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    scales = self.model.column_scales
     return {
         "feature_names": list(self.tables.schema.feature_names),
         "radius": self.model.radius,
         "tables": self.tables.to_json(),
-    }, {}
+    }, {} if scales is None else {"column_scales": scales}
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
@@ -160,9 +196,10 @@ class SavedKMeans(SavedModel):
     model = kmeans_model.KMeansModel(
         tables.scaling(arrays["centroids"]),
         secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        radius=document["radius"],
+        arrays.get("column_scales"),
+        document["radius"],
     )
-    return cls(model, tables, _noise(arrays))
+    return cls(model, tables, _noise(arrays), _farthest(document))
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -184,6 +221,7 @@ class SavedMultiView(SavedModel):
   model: multiview_model.FittedViews
   tables: saved.SavedViews
   noise: private_centers.PrivateCenters | None = None
+  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
@@ -205,7 +243,7 @@ class SavedMultiView(SavedModel):
     model_of_views = multiview_model.FittedViews(
         model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
     )
-    return cls(model_of_views, tables, _noise(arrays))
+    return cls(model_of_views, tables, _noise(arrays), _farthest(document))
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).

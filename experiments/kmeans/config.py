@@ -87,7 +87,8 @@ class OwnDataConfig:
   )
   standardize: bool = options.option(
       bool,
-      "Scale every column to mean 0 and variance 1 over all clients first (--data_dir).",
+      "Scale every column to mean 0 and variance 1 over all clients first; of a column of levels, "
+      "the sum of their variances (--data_dir).",
       False, default_text="no",
   )
   epsilon: float | None = options.option(
@@ -219,6 +220,7 @@ class OwnDataConfig:
         ),
         privacy=self.privacy,
         standardize=self.standardize,
+        field_widths=self.schema.field_widths if self.standardize else None,
         seed=self.seed,
     )
 

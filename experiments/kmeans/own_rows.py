@@ -42,11 +42,14 @@ _Fit = Callable[[int], "fitted.Fit"]
 class _Features(collections.abc.Mapping):
   """Clients' features in the data's units by client id, read when asked for."""
 
-  def __init__(self, clients: clients_lib.Clients, kept: saved.SavedTables) -> None:
-    self._clients, self._kept = clients, kept
+  def __init__(
+      self, clients: clients_lib.Clients, kept: saved.SavedTables,
+      used: slice | np.ndarray = slice(None),
+  ) -> None:
+    self._clients, self._kept, self._used = clients, kept, used
 
   def __getitem__(self, client_id: str) -> np.ndarray:
-    return self._kept.features(self._clients[client_id])
+    return self._kept.features(self._clients[client_id])[:, self._used]
 
   def __iter__(self) -> Iterator[str]:
     return iter(self._clients)
@@ -62,11 +65,14 @@ class Rows:
   Attributes:
     kept: What a model keeps of the tables.
     fit: From a number of clusters to a fit.  It keeps the last one.
+    fit_numbers: Likewise of the numbers alone, without levels and booleans; None if there is no
+      choice of a number of clusters that these may decide.
   """
 
   clients: clients_lib.Clients
   kept: saved.SavedTables
   fit: _Fit
+  fit_numbers: _Fit | None
 
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
@@ -81,10 +87,24 @@ def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> sav
   return saved.SavedTables(schema, encode.Scaling(fill, np.zeros_like(fill), np.ones_like(fill)))
 
 
+def _missing(clients: clients_lib.Clients) -> dict[str, int]:
+  """Returns how many cells of each field of features are missing, of those that lack any."""
+  names = [field.name for field in clients.schema.features]
+  if clients.schema.missing == "error":
+    return {}
+  missing = sum(table[names].isna().sum() for table in clients.values())
+  return {name: int(missing[name]) for name in names if missing[name]}
+
+
 def _fitter(
-    config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack
+    config: config_lib.OwnDataConfig, features: _Features, stack: contextlib.ExitStack,
+    **changes: Any,
 ) -> _Fit:
-  """Returns `Rows.fit`; only it starts who computes for the clients."""
+  """Returns `Rows.fit`; only it starts who computes for the clients.
+
+  Args:
+    **changes: Other settings of k-means than those of `config`.
+  """
 
   @functools.cache
   def hold() -> secure_sums_lib.ClientPoints:
@@ -104,9 +124,22 @@ def _fitter(
       rules.enter_context(launch.input_errors())  # Data that the flags don't fit are bad input.
       if config.privacy is not None:
         rules.enter_context(clustering_params.content_raises_nothing())
-      return estimator.fit(config.kmeans(num_clusters), hold())
+      settings = dataclasses.replace(config.kmeans(num_clusters), **changes)
+      return estimator.fit(settings, hold())
 
   return fit
+
+
+def _fitter_of_numbers(
+    config: config_lib.OwnDataConfig, clients: clients_lib.Clients, kept: saved.SavedTables,
+    stack: contextlib.ExitStack,
+) -> _Fit | None:
+  """Returns `Rows.fit_numbers`."""
+  fields = clients.schema.features
+  are_numbers = np.repeat([field.is_numeric for field in fields], clients.schema.field_widths)
+  if len(config.candidates) < 2 or are_numbers.all() or not are_numbers.any():
+    return None
+  return _fitter(config, _Features(clients, kept, are_numbers), stack, field_widths=None)
 
 
 def _load(
@@ -124,11 +157,14 @@ def _load(
     clients = clients_lib.open_folder(data_dir, config.schema, private=is_private)
   config.check_enough_clients(len(clients))
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(clients)}}
+  about: dict[str, Any] = {}
   if not is_private:
     config.check_enough_points(sum(clients.num_rows.values()))
     identity |= {"files": clients.digests(), summary.NUM_ROWS: clients.num_rows}
+    about = {summary.MISSING: _missing(clients)}
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
+  fit_numbers = _fitter_of_numbers(config, clients, kept, stack)
   lines = [f"data: {data_dir}, clients: {len(clients)}"]
   if config.privacy is not None:
     lines += privacy_lib.planning_lines(
@@ -136,7 +172,8 @@ def _load(
     )
     warnings = encode.radius_warnings(config.schema, config.privacy.radius)
     lines += [f"warning: {text}" for text in warnings]
-  return tidy_experiment.Inputs(Rows(clients, kept, fit), identity, lines=tuple(lines))
+  rows = Rows(clients, kept, fit, fit_numbers)
+  return tidy_experiment.Inputs(rows, identity, about, lines=tuple(lines))
 
 
 def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dict[str, Any]]:
@@ -172,7 +209,12 @@ def _measure(
   if fit.privacy_spent is not None:
     _release(whole, fit)
   else:  # All of it depends on single rows.
-    results |= {summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss}
+    results |= {
+        summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss,
+        summary.FOUND: fit.num_clusters_found,
+    }
+    if rows.fit_numbers is not None:
+      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).silhouette
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in results.items()
@@ -198,7 +240,7 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   rows = whole.data
   fit = rows.fit(summary.best_num_clusters(tidy[tidy_experiment.RESULTS]))
   fit.warn_of_few_points()
-  model = load_model.SavedKMeans.of_fit(fit, rows.kept)
+  model = load_model.SavedKMeans.of_fit(fit, rows.kept).knowing_farthest(rows.clients)
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 

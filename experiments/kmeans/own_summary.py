@@ -15,14 +15,21 @@ from experiments.own_tables import fitted_rows
 from experiments.own_tables import private_centers
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
 
 ROUNDS, GUARANTEE = "rounds", "guarantee"
 SILHOUETTE = "simplified_silhouette"
+# Of a fit to the numbers alone, without levels and booleans.
+SILHOUETTE_OF_NUMBERS = "simplified_silhouette_of_numbers"
+# How many clusters have rows.
+FOUND = "clusters_found"
 # The part of `config.json` with every client's number of rows.
 NUM_ROWS = "rows"
+# That with the columns' numbers of missing cells.
+MISSING = "missing"
 READ = {
     **fitted_rows.READ, fitted_rows.CENTROIDS: None, GUARANTEE: {"name": str, "value": str},
 }
@@ -48,22 +55,42 @@ def _selection(scores: pd.DataFrame) -> pd.DataFrame:
   if len(scores) < 2:
     return pd.DataFrame()
   behind = scores[SILHOUETTE].max() - scores[SILHOUETTE]
-  verdicts = np.where(behind < _TIED, "nearly the best", "")
+  are_found = scores[FOUND] == scores.index
+  verdicts = np.where((behind < _TIED) & are_found, "nearly the best", "")
   verdicts[scores[SILHOUETTE].argmax()] = "best"
-  found = scores[[SILHOUETTE, "inertia", "rounds"]].assign(verdict=verdicts).reset_index()
-  return found.rename(columns={"num_clusters": "clusters", SILHOUETTE: "silhouette"})
+  names = {
+      **({} if are_found.all() else {FOUND: "with rows"}), SILHOUETTE: "silhouette",
+      SILHOUETTE_OF_NUMBERS: "of numbers alone", "inertia": "inertia", "rounds": "rounds",
+  }
+  shown = scores[[name for name in names if name in scores]].assign(verdict=verdicts)
+  return shown.rename_axis("clusters").reset_index().rename(columns=names)
 
 
 def _verdict(scores: pd.DataFrame, best: int, num_rows: int) -> str:
   """Returns which of `HEADLINES` is true of a choice."""
-  silhouettes = scores[SILHOUETTE]
+  inertia = scores["inertia"][best]
+  if scores[FOUND][best] < best:
+    return "with_rows" if inertia else "different"
   if len(scores) < 2:
     return "given"
-  if best == scores.index[-1] < num_rows:
+  if best == scores.index[-1] < num_rows and inertia:
     return "most"
   if best == scores.index[0] > _FEWEST:
     return "fewest"
+  silhouettes = scores[SILHOUETTE][scores[FOUND] == scores.index]
   return "tied" if (silhouettes[best] - silhouettes.drop(best) < _TIED).any() else "best"
+
+
+def _headline(scores: pd.DataFrame, best: int, num_rows: int) -> dict[str, Any]:
+  verdict = _verdict(scores, best, num_rows)
+  row = {"verdict": verdict, "clusters": int(scores[FOUND][best])}
+  if verdict == "with_rows":
+    return {**row, "asked": best}
+  if SILHOUETTE_OF_NUMBERS in scores and verdict != "different":
+    of_numbers = scores[SILHOUETTE_OF_NUMBERS]
+    if of_numbers.max() - of_numbers[best] >= _TIED:
+      return {**row, "verdict": "levels", "numbers": int(of_numbers.idxmax())}
+  return row
 
 
 def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,20 +98,29 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
   scores = _scores(tidy[tidy_experiment.RESULTS])
   best, num_rows = int(scores[SILHOUETTE].idxmax()), sum(of_clients.values())
   found, profiles = scores.loc[best], tidy[cluster_profiles.NAME]
-  total = cluster_profiles.total_variance(profiles, settings["standardize"])
+  schema = schema_lib.Schema.from_json(settings["schema"])
+  variances = cluster_profiles.field_variances(
+      profiles, schema.field_of_levels, settings["standardize"]
+  )
+  total = num_rows * float(variances["total"].sum())
   sizes = tidy[fitted_rows.SIZES].pivot(index="client", columns="cluster", values="rows")
   algorithm = kmeans_config.algorithm_of(
       settings["algorithm"], n_init=settings["n_init"], min_count=settings["min_count"]
   )
   return {
-      "headline": [{"verdict": _verdict(scores, best, num_rows), "clusters": best}],
+      "headline": [_headline(scores, best, num_rows)],
       "fit": [{
-          "clients": len(of_clients), "rows": num_rows, "clusters": best,
+          "clients": len(of_clients), "rows": num_rows, "clusters": int(found[FOUND]),
           "inertia": found["inertia"],
           "explained": max(0.0, 1 - found["inertia"] / total) if total else None,
           "silhouette": found[SILHOUETTE],
       }],
       "selection": _selection(scores),
+      "fields": cluster_profiles.explained(variances),
+      "filled_in": [
+          {"column": name, "cells": count, "share": count / num_rows}
+          for name, count in document["about"][MISSING].items()
+      ],
       "clients": sizes.reindex(list(of_clients)).head(_MOST_CLIENTS).reset_index(),
       "leaves": [{
           "algorithm": settings["algorithm"],
@@ -140,11 +176,15 @@ def _draw_selection(frame: pd.DataFrame, axes: Axes) -> None:
 
 HEADLINES = {
     "given": "Clusters: {clusters}, as asked for.",
+    "different": "Clusters: {clusters}, as many as there are different rows.",
+    "with_rows": "Clusters: {clusters} with rows, of the {asked} that were asked for.",
     "best": "Clusters: {clusters}, by the largest simplified silhouette of those tried.",
     "tied": "Clusters: {clusters}, but the data hardly decide: other numbers are nearly as good.",
     "most": "Clusters: {clusters}, the most that were tried, and the best: more may be better.",
     "fewest": "Clusters: {clusters}, the fewest that were tried, and the best: fewer may be "
     "better.",
+    "levels": "Clusters: {clusters}, by the largest simplified silhouette of those tried; by the "
+    "numbers alone, {numbers}: levels, true and false are tight clusters by nature.",
     "private": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for {unit}.",
 }
 
@@ -161,7 +201,7 @@ TABLES = (
     tidy_experiment.Table(
         "fit", "The fit",
         "Inertia: squared distances to the nearest centroid, summed over all rows, in the data's "
-        "units or, if the settings standardize, in columns of standard deviation 1. Explained: the "
+        "units or, if the settings standardize, in fields of standard deviation 1. Explained: the "
         "share of the rows' variance that it leaves out. Silhouette: the simplified one, at most "
         "1.",
         {
@@ -173,13 +213,15 @@ TABLES = (
     tidy_experiment.Table(
         "selection", "Numbers of clusters that were tried",
         f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other "
-        "starts may change. The flag k_range tries other numbers.",
+        "starts may change. Of numbers alone: the silhouette of a fit without levels, true and "
+        "false. The flag k_range tries other numbers of clusters.",
         {
-            "clusters": "{}", "silhouette": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}",
-            "verdict": "{}",
+            "clusters": "{}", "with rows": "{:.0f}", "silhouette": "{:.3f}",
+            "of numbers alone": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}", "verdict": "{}",
         },
         printed=True,
     ),
+    cluster_profiles.FIELDS,
     tidy_experiment.Table(
         GUARANTEE, "What is guaranteed",
         "Of all rounds together. The radius, which is among the settings, must have been known "
@@ -189,6 +231,12 @@ TABLES = (
     ),
     tidy_experiment.Table("leaves", "What leaves a client", "", is_text=True),
     private_centers.TABLE,
+    tidy_experiment.Table(
+        "filled_in", "Missing cells that count as the mean of their column",
+        "Of all rows of all clients. Of a column of levels, a missing cell is the mean of each.",
+        {"column": "{}", "cells": "{:,}", "share": "{:.1%}"},
+        printed=True,
+    ),
     tidy_experiment.Table(
         "clients", "Rows of every client, by cluster", f"At most {_MOST_CLIENTS} clients.",
         form="{:,}", folded=True,

@@ -17,15 +17,13 @@ from experiments.multiview import figures
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
 from experiments.multiview import summary
-from experiments.own_tables import fitted_rows
-from fl_clustering.multiview import fitting
-from fl_clustering.multiview import multiview_config
-from fl_clustering.points import federated_clusterer
 from fl_clustering.tables import views as views_lib
 from fl_clustering.tasks import shares as shares_lib
 
 _KEYS = {"dataset": str, "partition": str, "seed": int, "method": str, "view": str}
-_IID, _DIRICHLET, _AS_GIVEN = "IID", "Dirichlet", "as given"
+_IID, _DIRICHLET = "IID", "Dirichlet"
+# The partition of the user's own rows.
+AS_GIVEN = "as given"
 
 Datasets = Mapping[str, data_lib.MultiViewData]
 
@@ -62,7 +60,7 @@ def _load(
 def _cells_of_data(
     data: data_lib.MultiViewData, config: config_lib.MultiViewStudyConfig
 ) -> Iterator[tuple[Any, ...]]:
-  partitions = (_AS_GIVEN,) if data.clients else (_IID, _DIRICHLET)
+  partitions = (AS_GIVEN,) if data.clients else (_IID, _DIRICHLET)
   for seed in config.seeds:
     for name, method in methods.METHODS.items():
       if method.needs_labels and data.labels is None:
@@ -77,7 +75,7 @@ def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[d
   found = [cell for one in datasets.values() for cell in _cells_of_data(one, config)]
   if config.with_demonstration:  # The tutorial's own seed first.
     found += [
-        (data_lib.DEMONSTRATION, _AS_GIVEN, simulated_dha.SOURCE_SEED + i, row, methods.ALL_VIEWS)
+        (data_lib.DEMONSTRATION, AS_GIVEN, simulated_dha.SOURCE_SEED + i, row, methods.ALL_VIEWS)
         for i in range(config.num_seeds) for row in simulated_dha.ROWS
     ]
   return [dict(zip(_KEYS, cell)) for cell in found]
@@ -88,7 +86,7 @@ def _shares(
     seed: int,
 ) -> dict[str, np.ndarray]:
   """Returns the indices of every client's points."""
-  if partition in (_AS_GIVEN, summary.POOLED):
+  if partition in (AS_GIVEN, summary.POOLED):
     return data.clients or {"all": np.arange(data.num_points)}
   labels = np.asarray(data.labels)  # Data without classes are split already.
   rng = randomness.generator(seed, f"multi-view clients: {partition}")
@@ -109,7 +107,7 @@ def _outcome(
   data = datasets[dataset]
   problem = methods.Problem(
       data.views, data.labels, _shares(data, partition, config, seed), data.num_clusters, seed,
-      settings,
+      settings, data.field_widths,
   )
   row = methods.METHODS[method]
   return row.run(problem, view) if row.by_view else row.run(problem)
@@ -142,26 +140,6 @@ def _measure(
   return tidy_rows(_outcome(whole.config, whole.data, dataset, **others))
 
 
-def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
-  """Saves the model of the user's own data, that of equal weights and the first seed."""
-  from fl_clustering import load_model  # It takes long to import.
-
-  for data in whole.data.values():
-    if data.tables is None or data.kept is None:
-      continue
-    features = {client_id: data.kept.features(own) for client_id, own in data.tables.items()}
-    settings = multiview_config.MultiViewConfig(
-        data.num_clusters, view_weights=methods.OURS, seed=whole.config.seed,
-        **whole.config.method_settings,
-    )
-    with federated_clusterer.open_clients(needs_tff=False) as hold_points:
-      fit = fitting.fit(settings, hold_points(features), data.kept.widths)
-    fit.warn_of_few_points()
-    fitted_rows.write(
-        whole.folder, load_model.SavedMultiView(fit.model, data.kept), data.tables
-    )
-
-
 EXPERIMENT = tidy_experiment.Experiment(
     name="multi_view",
     title="Federated multi-view k-means",
@@ -180,10 +158,6 @@ EXPERIMENT = tidy_experiment.Experiment(
         summary.WEIGHTS: {"weighed": str},
         summary.POINTS: {"class": int, "cluster": int},
     },
-    files=fitted_rows.FILES,
-    folders=fitted_rows.FOLDERS,
-    read=fitted_rows.READ,
-    finish=_finish,
     versions_of=("numpy", "scikit-learn", "scipy"),
     rechecks_finished=True,
 )

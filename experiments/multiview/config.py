@@ -95,4 +95,7 @@ class MultiViewStudyConfig:
     return bool({data.AUTO, data.DEMONSTRATION} & set(self.datasets))
 
   def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
+    document = options.to_json(self)
+    if self.datasets == (data.OWN,):  # They are at clients already.
+      del document["num_clients"], document["dirichlet_alpha"]
+    return document

@@ -51,6 +51,12 @@ class MultiViewData:
   classes: tuple[str, ...] | None = None
 
   @property
+  def field_widths(self) -> dict[str, tuple[int, ...]]:
+    """By view, how many columns each field of the user's own tables became; else empty."""
+    views = {} if self.kept is None else self.kept.views
+    return {view: one.schema.field_widths for view, one in views.items()}
+
+  @property
   def num_points(self) -> int:
     return len(next(iter(self.views.values())))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, TYPE_CHECKING
 
 from matplotlib import ticker
@@ -11,7 +10,6 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiments.multiview import methods
-from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -110,10 +108,5 @@ FIGURES = (
         "are split over the clients. Regret weights are left out, as their objective rises when "
         "the weights become less equal.",
         _draw_objectives, panels="dataset",
-    ),
-    dataclasses.replace(
-        cluster_profiles.FIGURE,
-        caption="The clusters are those of equal weights and the first seed. "
-        + cluster_profiles.FIGURE.caption,
     ),
 )

@@ -7,6 +7,7 @@ All work on the same columns, standardised over all clients.
 
 import dataclasses
 import functools
+import itertools
 from typing import Callable, Mapping, Sequence
 
 import numpy as np
@@ -59,6 +60,7 @@ class Problem:
     labels: int64 of shape (n,), or None.
     shares: The indices of every client's points.
     settings: Settings of `FederatedMultiViewKMeans` that all of its rows share.
+    field_widths: By the view's name, how many columns are each field's; empty for one each.
   """
 
   views: dict[str, np.ndarray]
@@ -67,22 +69,31 @@ class Problem:
   num_clusters: int
   seed: int
   settings: dict
+  field_widths: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
   def side_by_side(self) -> np.ndarray:
     """Returns all views in one matrix, each with a total variance of one.
 
     Otherwise views with more columns would count more, and the baseline would be weaker.
     """
-    views = map(_standardised, self.views.values())
+    views = map(self.standardised, self.views)
     return np.concatenate([view / np.sqrt(view.var(axis=0).sum()) for view in views], axis=1)
 
+  def standardised(self, view: str) -> np.ndarray:
+    """Returns a view with a total variance of one in every field, of shape (n, d_h)."""
+    return _standardised(self.views[view], self.field_widths.get(view))
 
-def _standardised(view: np.ndarray) -> np.ndarray:
+
+def _standardised(
+    view: np.ndarray, field_widths: tuple[int, ...] | None = None
+) -> np.ndarray:
   # The mean of what is left of a constant column misses nothing.
   offsets = view - view[0]
   deviation = offsets.std(axis=0)
   varies = deviation > grid_scaling.rounding(view.mean(axis=0))
-  return (offsets - offsets.mean(axis=0)) / np.where(varies, deviation, 1.0)
+  variance = np.where(varies, deviation, 0.0) ** 2
+  unit = grid_scaling.field_deviations(variance, field_widths)
+  return (offsets - offsets.mean(axis=0)) / np.where(varies, unit, 1.0)
 
 
 def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
@@ -94,7 +105,7 @@ def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
 
 def single_view(problem: Problem, view: str) -> Outcome:
   """Clusters all points by one view alone."""
-  points = _standardised(problem.views[view])
+  points = problem.standardised(view)
   clusters = _kmeans(points, problem.num_clusters, problem.seed)
   return Outcome(score(problem.labels, clusters))
 
@@ -122,8 +133,10 @@ def local_only(problem: Problem) -> Outcome:
 
 def multiview(problem: Problem, view_weights: str) -> Outcome:
   """Runs federated multi-view k-means; the views are weighed by a rule of `RULES`."""
+  field_widths = tuple(itertools.chain(*problem.field_widths.values())) or None
   model = multiview_lib.FederatedMultiViewKMeans(
-      problem.num_clusters, view_weights=view_weights, random_state=problem.seed, **problem.settings
+      problem.num_clusters, view_weights=view_weights, field_widths=field_widths,
+      random_state=problem.seed, **problem.settings
   ).fit({
       client_id: [view[share] for view in problem.views.values()]
       for client_id, share in problem.shares.items() if len(share)

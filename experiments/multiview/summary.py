@@ -10,7 +10,6 @@ from experiment_shell import tidy_experiment
 from experiments.multiview import data as data_lib
 from experiments.multiview import methods
 from experiments.multiview import simulated_dha
-from experiments.own_tables import fitted_rows
 from fl_clustering.points import privacy
 
 ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
@@ -214,7 +213,6 @@ def summarise(
       "objectives": _objectives(_at_last(rounds, partitions)),
       "weights": _weights(_at_last(weights, partitions), results),
       "confusion": _confusion(_at_last(points, partitions), datasets),
-      **fitted_rows.frames(tidy),
   }
 
 
@@ -224,14 +222,17 @@ HEADLINES = {
     "{seeds}.",
 }
 
+GAINS = {
+    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}", "gain": "{:+.3f}",
+    "low": "{:+.3f}", "high": "{:+.3f}", "verdict": "{}",
+}
+
 TABLES = (
-    fitted_rows.FEW_POINTS,
     tidy_experiment.Table(
         "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
         "Central methods see all points in one place, which no federated method may. Local ones "
-        "see one client's points at a time, and the mean counts a client by its points. Where "
-        "classes are not known, nothing is scored, and there are the rounds and the objective "
-        "instead. Of simulated_dha, the claims are what the tutorial prints of its own local and "
+        "see one client's points at a time, and the mean counts a client by its points. Of "
+        "simulated_dha, the claims are what the tutorial prints of its own local and "
         "federated programs, with this seed. Its clusters are so far apart that data like these "
         "can't tell a good method from a bad one if plain k-means has 1.000.",
         by="dataset", printed=True,
@@ -240,17 +241,13 @@ TABLES = (
         "gains", "Federated with equal weights against the others",
         "Gain: by how much its mean ARI is above the other method's, with clients of the most "
         "skewed partition.",
-        {
-            "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}", "gain": "{:+.3f}",
-            "low": "{:+.3f}", "high": "{:+.3f}", "verdict": "{}",
-        },
-        by="dataset",
+        GAINS, by="dataset",
     ),
     tidy_experiment.Table(
         "views", "The views",
-        "k-means on each view alone, where classes are known, and the views' weights by the rules "
-        "that learn them. Equal weights are one over the number of views. The paper's rule rewards "
-        "what is easy to compress, which need not be what shows the classes.",
+        "k-means on each view alone, and the views' weights by the rules that learn them. Equal "
+        "weights are one over the number of views. The paper's rule rewards what is easy to "
+        "compress, which need not be what shows the classes.",
         by="dataset",
     ),
     tidy_experiment.Table(
@@ -267,7 +264,7 @@ READING = (
     "NMI is the normalised mutual information of clusters and classes, ARI the adjusted Rand "
     "index: 1 where they agree, and about 0 for ARI by chance. The best single view is chosen by "
     "its NMI, which needs the classes. Data sets are split over clients IID and by Dirichlet label "
-    "skew, as the settings say; the user's own sites are as given.",
+    "skew, as the settings say.",
     "An interval of a gain (Student's t) is about other seeds on the same data, and pairs the "
     "runs of two methods with the same seed. Intervals hold for all gains of the report together, "
     "with probability 95 %. Unclear: the interval has zero in it, or there is none, as with fewer "
@@ -279,6 +276,4 @@ READING = (
     f"client's own mean leaves it. {privacy.EXACT_TOTALS}",
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
     "experiment does not use it.",
-    "Of the user's own data, the folder has one model: that with equal weights and the first seed. "
-    "Its clusters, centroids and profiles are beside it.",
 )

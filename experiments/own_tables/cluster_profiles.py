@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, Iterator, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 from matplotlib import ticker
 import numpy as np
@@ -155,15 +155,46 @@ def _by_cluster(found: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.Ser
   return cells["mean"], cells["standard_deviation"], cells["num_rows"].iloc[0].astype(int)
 
 
-def total_variance(found: pd.DataFrame, standardize: bool) -> float:
-  """Returns the squared distances of all rows to their mean, from the table.
+def field_variances(
+    found: pd.DataFrame, field_of: Mapping[str, str], standardize: bool
+) -> pd.DataFrame:
+  """Returns the variance of every field, `total`, and `between` the clusters, from the table.
 
   Args:
-    standardize: Whether every column counts in units of its standard deviation.
+    field_of: The fields of features that are levels; every other feature is one.
+    standardize: Whether every field counts in units of its standard deviation, as in a fit.
   """
+  import pandas as pd  # It takes long to import.  pylint: disable=g-import-not-at-top
+
   means, deviations, counts = _by_cluster(found)
-  _, deviation = _overall(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
-  return float(counts.sum() * ((deviation > 0) if standardize else deviation**2).sum())
+  weights = counts.to_numpy() / counts.sum()
+  overall, deviation = _overall(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
+  between = (means.to_numpy() - overall[:, np.newaxis]) ** 2 @ weights
+  variances = pd.DataFrame({
+      "field": [field_of.get(name, name) for name in means.index],
+      "total": deviation**2, "between": np.where(deviation > 0, between, 0),
+  }).groupby("field", sort=False).sum()
+  if not standardize:
+    return variances
+  return variances.div(variances["total"], axis=0).fillna(0)  # A constant field has no unit.
+
+
+def explained(variances: pd.DataFrame) -> pd.DataFrame:
+  """Returns each field's part of all that the clusters explain, and how much of its own they do.
+
+  The fields with the largest part come first; those of which nothing is explained are left out,
+  and the last of many.
+
+  Args:
+    variances: From `field_variances`.
+  """
+  found = variances[variances["between"] > 0]
+  found = found.sort_values("between", ascending=False, kind="stable").assign(
+      part_of_explained=lambda one: one["between"] / one["between"].sum(),
+      share_explained=lambda one: one["between"] / one["total"],
+  )
+  shown = found[["part_of_explained", "share_explained"]].head(_MOST_FEATURES)
+  return shown.reset_index()
 
 
 class _Layout(NamedTuple):
@@ -235,6 +266,15 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
       label="standard deviations\nfrom the mean of all rows",
   )
 
+
+FIELDS = tidy_experiment.Table(
+    "fields", "What the clusters explain, by field",
+    "Part of explained: of the variance of all fields that the clusters explain, in the units of "
+    "the fit, how much is this field's. Share explained: how much they explain of its own. At most "
+    f"{_MOST_FEATURES} fields.",
+    {"field": "{}", "part_of_explained": "{:.0%}", "share_explained": "{:.0%}"},
+    printed=True,
+)
 
 FIGURE = tidy_experiment.Figure(
     NAME, "Means of the clusters by column",

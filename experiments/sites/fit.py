@@ -45,7 +45,9 @@ class Config:
       int, "Number of clusters.", rule=functools.partial(validate.integer, 1)
   )
   standardize: bool = options.option(
-      bool, "Scale every column to mean 0 and variance 1 over all sites first; with exact sums.",
+      bool,
+      "Scale every column to mean 0 and variance 1 over all sites first, of a column of levels the "
+      "sum of their variances; with exact sums.",
       False,
   )
   view_weights: str | None = options.option(
@@ -76,16 +78,21 @@ class Config:
     values = {name: getattr(self, name) for name in ("view_weights", "alpha")}
     return {name: value for name, value in values.items() if value is not None}
 
-  def kmeans(self) -> kmeans_config.KMeansConfig:
-    return kmeans_config.KMeansConfig(
-        self.num_clusters, standardize=self.standardize, seed=self.seed
-    )
+  def _shared(self, field_widths: tuple[int, ...] | None) -> dict[str, Any]:
+    return {
+        "n_clusters": self.num_clusters, "standardize": self.standardize, "seed": self.seed,
+        "field_widths": field_widths if self.standardize else None,
+    }
 
-  def views(self, is_private: bool) -> multiview_config.MultiViewConfig:
+  def kmeans(self, field_widths: tuple[int, ...] | None = None) -> kmeans_config.KMeansConfig:
+    return kmeans_config.KMeansConfig(**self._shared(field_widths))
+
+  def views(
+      self, is_private: bool, field_widths: tuple[int, ...] | None = None
+  ) -> multiview_config.MultiViewConfig:
     defaults = multiview_config.PRIVATE_DEFAULTS if is_private else {}
     return multiview_config.MultiViewConfig(
-        self.num_clusters, standardize=self.standardize, seed=self.seed, **defaults,
-        **self.of_views,
+        **self._shared(field_widths), **defaults, **self.of_views
     )
 
   def to_json(self) -> dict[str, Any]:
@@ -139,10 +146,11 @@ def _load(
   if isinstance(of_tables, schema_lib.Schema):
     for name, value in config.of_views.items():
       raise validate.error(name, "be left out for a schema without views", value)
-    tables, settings = _tables(of_tables, agreed), config.kmeans()
+    tables = _tables(of_tables, agreed)
+    settings = config.kmeans(of_tables.field_widths)
   else:
     tables = saved.SavedViews({view: _tables(one, agreed) for view, one in of_tables.items()})
-    settings = config.views(agreed.privacy is not None)
+    settings = config.views(agreed.privacy is not None, tables.field_widths)
   epsilon = config.epsilon
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon

@@ -298,7 +298,7 @@ def fit(
     raise validate.error(
         "n_clusters", f"be at most the {num_points} points of all clients", config.n_clusters
     )
-  scaling = grid_scaling.unit_scaling(mean, variance, config.standardize)
+  scaling = grid_scaling.unit_scaling(mean, variance, config.standardize, config.field_widths)
   rounds = rounds_lib.Rounds(files.scaled(scaling), config.algorithm.n_init)
   paths = SEARCHES[type(config.algorithm)](Search(config, rounds))
   scores = rounds.scores(np.stack([path[-1].centroids for path in paths]))
@@ -315,4 +315,5 @@ def fit(
       num_rounds=len(history),
       loss=history[-1].inertia,
       silhouette=float(scores["silhouettes"][best]) / num_points,
+      num_clusters_found=int(np.count_nonzero(scores["counts"][best])),
   )

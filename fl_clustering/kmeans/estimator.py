@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -64,10 +64,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   missing one; see `dp_clustering.clustering_params.map_to_ball`.
 
   `transform` gives distances in the data's units, with `standardize` in standard deviations of
-  the fit.  The score is minus the sum of their squares, also of points beyond a radius.
+  the fit's fields.  The score is minus the sum of their squares, also of points beyond a radius.
 
   Attributes, after `fit`:
-    cluster_centers_: Centroids in the data's units, array of shape (K, d).
+    cluster_centers_: Centroids in the data's units, array of shape (K, d).  Of `sums`, there are
+      fewer, and a warning, where there are fewer different points.
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
     silhouette_: The mean simplified silhouette at these centroids, likewise.
@@ -102,6 +103,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       algorithm: str | kmeans_config.Algorithm = "sums",
       privacy: privacy_lib.Privacy | None = None,
       standardize: bool = False,
+      field_widths: Sequence[int] | None = None,
       compute_labels: bool | None = None,
       keep_history: bool = False,
       random_state: int = 0,
@@ -123,6 +125,9 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients, but for those
         that are constant up to rounding; must be False with `privacy`.
+      field_widths: With `standardize`, how many columns, side by side, belong together, such as the
+        zeros and ones of a text's levels: their variances then sum to one, so that they count as
+        much as one number (`grid_scaling`).  Default: every column is a field.
       compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
         `privacy`, False with it.
       keep_history: Whether `history_` keeps the centroids of every round.  Without `privacy` some
@@ -133,6 +138,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
     self.algorithm = algorithm
     self.privacy = privacy
     self.standardize = standardize
+    self.field_widths = field_widths
     self.compute_labels = compute_labels
     self.keep_history = keep_history
     self.random_state = random_state

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from clustering_basics import validate
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 
 FRESH = "fresh"
@@ -62,9 +63,8 @@ class Sums(Algorithm):
   Attributes:
     num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
       most two clusters, and each further one at most doubles them.  With no more than that, fewer
-      than K may be found; a center then occurs several times.  Eight more rounds find the scale,
-      the final means and their inertia.  Default: 30.  With `privacy` it follows from the number of
-      clusters, and must be left out.
+      than K may be found.  Eight more rounds find the scale, the final means and their inertia.
+      Default: 30.  With `privacy` it follows from the number of clusters, and must be left out.
   """
 
   name = "sums"
@@ -215,6 +215,7 @@ class KMeansConfig:
   algorithm: Any = Sums()
   privacy: privacy_lib.Privacy | None = None
   standardize: bool = False
+  field_widths: Sequence[int] | None = None
   seed: int = 0
 
   @property
@@ -231,6 +232,7 @@ class KMeansConfig:
       raise validate.error("algorithm", f"be of one of {kinds}", self.algorithm)
     validate.integer(minimum=0, seed=self.seed)
     validate.boolean(standardize=self.standardize)
+    grid_scaling.check_field_widths(self.field_widths, self.standardize)
     if self.privacy is not None:
       self._check_private()
     local_clusters = getattr(self.algorithm, "local_clusters", None)

@@ -41,9 +41,8 @@ class KMeansModel:
   Attributes:
     centroids: In the data's units; float64 of shape (K, d).
     scaling: To the coordinates that distances are compared in.
-    column_scales: What distances along every column are multiplied with: one over its
-      standard deviation if columns are standardised, else one; float64 of shape (d,).  None in a
-      saved model, which tells clusters only.
+    column_scales: What distances along every column are multiplied with: one over its field's
+      standard deviation if columns are standardised; float64 of shape (d,).  None for one.
     radius: Radius of the ball that points are mapped into, as in the fit, with `privacy`; else
       None, and points must be finite.
   """
@@ -72,6 +71,12 @@ class KMeansModel:
     scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
     return metrics.pairwise_distances_argmin(*scaled)
 
+  def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Returns the distance of every point to the centroid of its cluster, of shape (n,)."""
+    scales = 1.0 if self.column_scales is None else self.column_scales
+    offsets = (self._as_fitted(points) - self.centroids[clusters]) * scales
+    return np.linalg.norm(offsets, axis=1)
+
   def distances(self, points: np.ndarray) -> np.ndarray:
     """Returns the distances of points to the centroids, of shape (n, K)."""
     if not len(points):
@@ -79,7 +84,8 @@ class KMeansModel:
     from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
 
     points = self._as_fitted(points)
-    shifted = ((x - self.scaling.shift) * self.column_scales for x in (points, self.centroids))
+    scales = 1.0 if self.column_scales is None else self.column_scales
+    shifted = ((x - self.scaling.shift) * scales for x in (points, self.centroids))
     return metrics.pairwise.euclidean_distances(*shifted)
 
   def are_clipped(self, points: np.ndarray) -> np.ndarray:

@@ -305,7 +305,8 @@ class Rounds:
     """Returns the `tensor_kmeans.scores` over all clients of at most `num_candidates` candidates."""
     score_round = build_score_round(self.files.source, candidates.shape[1], self.num_candidates)
     result = score_round(self._padded(candidates), self.files.clients())
-    return {name: result[name][: len(candidates)] for name in ("inertia", "silhouettes")}
+    names = ("inertia", "silhouettes", "counts")
+    return {name: result[name][: len(candidates)] for name in names}
 
   def minibatch(self, centroids: np.ndarray, num_rounds: int) -> list[np.ndarray]:
     """Runs TFF's own k-means from centroids (K, d); returns those after every round."""

@@ -42,10 +42,12 @@ def sum_of_squares(points: secure_sums.FederatedPoints) -> int:
 
 def _fine_means(
     totals: _Totals, cells: np.ndarray, asked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, bool]:
   """Returns the means of the points nearest to every center, in grid steps, and their counts.
 
-  They are exact in every column, also in one that is narrower than a step of the grid.
+  They are exact in every column, also in one that is narrower than a step of the grid.  The last
+  value is False if a cluster has points that differ: then its sums need not be multiples of its
+  count.
 
   Args:
     totals: Of points in column steps.
@@ -53,7 +55,7 @@ def _fine_means(
     asked: The centers, integers of shape (M, d); those without points are left out.
 
   Returns:
-    Arrays of shape (L, d) and (L,), with L at most M.
+    Arrays of shape (L, d) and (L,), with L at most M, and a boolean.
   """
   query = sum_query.SumQuery(
       sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
@@ -61,16 +63,20 @@ def _fine_means(
   parts = query.split(totals(query))
   filled = parts["counts"][:, 0] > 0
   sums = sum_kinds.whole(np.stack([parts["high_sums"], parts["low_sums"]], axis=-1))
-  counts = parts["counts"][filled]
-  return (sums[filled] / counts).astype(np.float64) * cells, counts[:, 0]
+  sums, counts = sums[filled], parts["counts"][filled]
+  seem_equal = not (sums % counts.astype(object)).any()
+  return (sums / counts).astype(np.float64) * cells, counts[:, 0], seem_equal
 
 
-def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[float, float]:
+def _scores(
+    totals: _Totals, total_square: int, centers: np.ndarray, seem_equal: bool
+) -> tuple[float, float]:
   """Returns the inertia at the centers, in squared grid steps, and the mean silhouette.
 
   Args:
     total_square: The sum of the squared norms of all points.
     centers: In grid steps, float64 of shape (K, d).
+    seem_equal: As from `_fine_means`.  Equal points have an inertia of exactly zero.
   """
   query = sum_query.SumQuery(sum_kinds.Scores(), {"centers": np.rint(centers)})
   rounded, parts = query.arrays["centers"], query.split(totals(query))
@@ -79,6 +85,8 @@ def _scores(totals: _Totals, total_square: int, centers: np.ndarray) -> tuple[fl
   filled = counts > 0
   rounded, counts, residuals = rounded[filled], counts[filled], parts["residuals"][filled]
   _, least = split_and_swap.inertias(total_square, rounded, counts, residuals)
+  if not least and seem_equal:
+    return 0.0, silhouettes / counts.sum()
   means = rounded + residuals / counts[:, np.newaxis]
   offsets = counts @ ((means - centers[filled]) ** 2).sum(axis=1)
   return float(least) + offsets, silhouettes / counts.sum()
@@ -88,11 +96,9 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float, standardize: bo
   """Warns if clusters are so small beside the farthest point that the grid hides them.
 
   Args:
-    inertia: In squared grid steps.
+    inertia: In squared grid steps; zero of equal points, of which there is nothing to hide.
   """
-  num_coordinates = grid.num_points * grid.clients.num_columns
-  some_vary = grid.clients.scaling.factor.any()  # Or else no point is far.
-  if some_vary and inertia < _LEAST_SQUARE * num_coordinates:
+  if 0 < inertia < _LEAST_SQUARE * grid.num_points * grid.clients.num_columns:
     logging.warning(
         "The clusters' spread is below what can be told: coordinates closer than %.2g count as "
         "equal, as the farthest point is up to %.2g from the mean%s. If the points of a cluster "
@@ -110,7 +116,7 @@ def fit(
   Raises:
     ValueError: If there are fewer points than clusters.
   """
-  grid = grid_scaling.find_grid(clients, config.standardize)
+  grid = grid_scaling.find_grid(clients, config.standardize, config.field_widths)
   grid.check_enough(config.n_clusters)
   points = secure_sums.FederatedPoints(
       grid.clients, split_and_swap.largest_num_centers(config.n_clusters)
@@ -133,10 +139,10 @@ def fit(
       randomness.generator(config.seed, "k-means from sums"),
       config.algorithm.num_rounds or kmeans_config.MOST_ROUNDS,
   )
-  means, counts = _fine_means(functools.partial(totals_of, fine_points), cells, result.asked)
-  centers = np.resize(means, (config.n_clusters, points.dim))
-  counts = np.resize(counts, config.n_clusters)
-  inertia, silhouette = _scores(totals, total_square, centers)
+  centers, counts, seem_equal = _fine_means(
+      functools.partial(totals_of, fine_points), cells, result.asked
+  )
+  inertia, silhouette = _scores(totals, total_square, centers, seem_equal)
   _warn_if_too_coarse(grid, inertia, config.standardize)
   unit, scaling = grid.step**2, grid.clients.scaling
   *history, last = (
@@ -154,5 +160,6 @@ def fit(
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       silhouette=silhouette,
+      num_clusters_found=len(centers),
       num_centers_on_few_points=int(np.count_nonzero(counts < privacy_lib.FEW_POINTS)),
   )

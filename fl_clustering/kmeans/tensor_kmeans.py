@@ -108,23 +108,27 @@ def scores(points: tf.Tensor, centroids: tf.Tensor) -> dict[str, tf.Tensor]:
   where there is one centroid only, and where both distances are zero.
 
   Returns:
-    `inertia` (R,), and `silhouettes` (R,), the sum of the points' simplified silhouettes.
+    `inertia` (R,), `silhouettes` (R,), the sum of the points' simplified silhouettes, and `counts`
+    (R, K), the numbers of points nearest to the centroids.
   """
   num_candidates, num_clusters = tf.unstack(tf.shape(centroids)[:2])
 
   def block_sums(block: tf.Tensor) -> tuple[tf.Tensor, ...]:
     distances = squared_distances(block, centroids)
     # The smallest two; with one centroid they are the same.
-    nearest = -tf.math.top_k(-distances, tf.minimum(num_clusters, 2)).values
+    found = tf.math.top_k(-distances, tf.minimum(num_clusters, 2))
+    nearest = -found.values
     own, other = tf.sqrt(nearest[..., 0]), tf.sqrt(nearest[..., -1])
     return (
         tf.reduce_sum(nearest[..., 0], axis=0),
         tf.reduce_sum(tf.math.divide_no_nan(other - own, other), axis=0),
+        tf.reduce_sum(tf.one_hot(found.indices[..., 0], num_clusters), axis=0),
     )
 
   zeros = tf.zeros([num_candidates], tf.float64)
-  inertia, silhouettes = _blockwise_sums(points, (zeros, zeros), block_sums)
-  return collections.OrderedDict(inertia=inertia, silhouettes=silhouettes)
+  counts = tf.zeros([num_candidates, num_clusters], tf.float64)
+  sums = _blockwise_sums(points, (zeros, zeros, counts), block_sums)
+  return collections.OrderedDict(zip(("inertia", "silhouettes", "counts"), sums))
 
 
 def greedy_trials(num_seeds: int | tf.Tensor) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, TYPE_CHECKING
+from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       num_rounds: int | None = None,
       tol: float | None = None,
       standardize: bool = True,
+      field_widths: Sequence[int] | None = None,
       privacy: multiview_config.PointPrivacy | None = None,
       compute_labels: bool | None = None,
       random_state: int = 0,
@@ -104,6 +105,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
         1e-6.
       standardize: Whether every column is brought to mean zero and variance one over all
         clients; False only centers the columns.  Must be False with `privacy`.
+      field_widths: As of `FederatedKMeans`, of all views' columns; no field is in two views.
       privacy: A `PointPrivacy`, which adds noise to the sums of every round; None for
         exact sums.
       compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
@@ -117,6 +119,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     self.num_rounds = num_rounds
     self.tol = tol
     self.standardize = standardize
+    self.field_widths = field_widths
     self.privacy = privacy
     self.compute_labels = compute_labels
     self.random_state = random_state

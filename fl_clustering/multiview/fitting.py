@@ -16,6 +16,7 @@ from typing import Sequence
 import numpy as np
 
 from clustering_basics import randomness
+from clustering_basics import validate
 from dp_clustering import point_grid
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
@@ -27,6 +28,14 @@ from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
+
+
+def _check_fields(field_widths: Sequence[int] | None, widths: Sequence[int]) -> None:
+  """Raises a ValueError if a field is in two views."""
+  ends = np.cumsum(widths)
+  if field_widths is not None and not set(ends) <= set(np.cumsum(field_widths)):
+    rule = f"sum to the {', '.join(map(str, widths))} columns of the views"
+    raise validate.error("field_widths", rule, tuple(field_widths))
 
 
 def find_view_grid(
@@ -43,8 +52,9 @@ def find_view_grid(
     grid step; float64 of shape (H,).
 
   Raises:
-    ValueError: If there are too few points, or a view does not vary.
+    ValueError: If there are too few points, a view does not vary, or a field is in two views.
   """
+  _check_fields(config.field_widths, widths)
   grid = grid_scaling.find_grid(clients, standardize=True)
   grid.check_enough(config.n_clusters)
   means, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
@@ -53,7 +63,8 @@ def find_view_grid(
   deviations = deviations / grid_factor
   factor = varies.astype(float)
   if config.standardize:
-    factor[varies] /= deviations[varies]
+    units = grid_scaling.field_deviations(deviations**2, config.field_widths)
+    factor[varies] /= units[varies]
   for view, place in enumerate(sums_lib.columns(widths)):
     spread = np.linalg.norm(factor[place] * deviations[place])
     if spread == 0:
@@ -148,6 +159,7 @@ class _Problem:
     )
     return fitted.Fit(
         fitted_views, (*history, last), len(history), last.objective,
+        num_clusters_found=int(np.count_nonzero(last.cluster_sizes)),
         num_centers_on_few_points=int(np.count_nonzero(sums.counts < privacy_lib.FEW_POINTS)),
     )
 

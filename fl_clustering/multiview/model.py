@@ -95,6 +95,10 @@ class FittedViews:
     """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
     return self._by_blocks(sums.nearest, points)
 
+  def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Returns the distance of every point to the centroid of its cluster, of shape (n,)."""
+    return self.distances(points)[np.arange(len(points)), clusters]
+
   def distances(self, points: np.ndarray) -> np.ndarray:
     """Returns the distances of points to the centroids, of shape (n, K)."""
     factors = self.on_grid.view_factors

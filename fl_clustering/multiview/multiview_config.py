@@ -19,6 +19,7 @@ from typing import Any, Callable, ClassVar, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 
 
@@ -139,6 +140,7 @@ class MultiViewConfig:
   num_rounds: int = 50
   tol: float = 1e-6
   standardize: bool = True
+  field_widths: Sequence[int] | None = None
   privacy: PointPrivacy | None = None
   seed: int = 0
 
@@ -155,6 +157,7 @@ class MultiViewConfig:
     validate.integer(minimum=1, num_rounds=self.num_rounds)
     validate.not_negative(tol=self.tol)
     validate.boolean(standardize=self.standardize)
+    grid_scaling.check_field_widths(self.field_widths, self.standardize)
     validate.integer(minimum=0, seed=self.seed)
     if self.privacy is not None:
       self._check_private()

@@ -12,6 +12,7 @@ from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
 
 import numpy as np
 from sklearn import base
+from sklearn import exceptions
 from sklearn.utils import validation
 
 from clustering_basics import callers_line
@@ -216,6 +217,8 @@ class FederatedClusterer(
     with open_clients(config.needs_tff) as hold_points:
       fit = self._fit(config, points.by_id, widths, hold_points)
     fit.warn_of_few_points()
+    if (warning := fit.few_clusters_warning(config.n_clusters)) is not None:
+      callers_line.warn(warning, exceptions.ConvergenceWarning)
     # After a fit that failed, all is as it was.
     self._widths = widths
     data_frames.set_columns(self, sum(widths), names)

@@ -29,6 +29,7 @@ class Fit:
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
     silhouette: The mean simplified silhouette, or None.
+    num_clusters_found: How many clusters have points; None with `privacy`.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
     noise: Of a private fit, the centroids with the noise on each and on its number of points, in
@@ -42,6 +43,7 @@ class Fit:
   num_rounds: int
   loss: float | None = None
   silhouette: float | None = None
+  num_clusters_found: int | None = None
   num_centers_on_few_points: int | None = None
   noise: private_centers.PrivateCenters | None = None
   privacy_spent: Mapping[str, Any] | None = None
@@ -50,6 +52,20 @@ class Fit:
   @property
   def centroids(self) -> np.ndarray:
     return self.model.centroids
+
+  def few_clusters_warning(self, num_asked: int) -> str | None:
+    """Returns a text if there are fewer clusters than were asked for; else None."""
+    found = self.num_clusters_found
+    if found is None or found >= num_asked:
+      return None
+    if self.loss:
+      return (
+          f"{found} clusters have points, of the {num_asked} that were asked for: there may be no "
+          "more different rows."
+      )
+    one = "1 different row, so 1 cluster"
+    rows = one if found == 1 else f"{found} different rows, so {found} clusters"
+    return f"{rows}, not the {num_asked} that were asked for."
 
   def warn_of_few_points(self) -> None:
     """Logs a warning if centroids stand on few points."""

@@ -10,13 +10,28 @@ the same whatever the order, the number or the split of the clients.
 The histograms are counts, which may be of one number or one point; the sums of columns and of
 their squares are over all points.  The grid's step, which a saved model keeps, tells the order of
 magnitude of the farthest point.
+
+Standardising gives every field a total variance of one.  A field is a number, or L levels, which
+become L columns of zeros and ones.  Levels of shares p that fill all rows have a total variance of
+1 - sum p^2, and its root divides all of their columns (Suarez-Alvarez et al.).  If each column had
+variance one, the field would count L times a number; by factor analysis of mixed data, which
+divides by the root of each p, it would count L - 1 times.  Hennig and Liao would halve the variance
+of levels, since they are tight clumps by nature.
+
+References:
+  Maria M. Suarez-Alvarez, Duc-Truong Pham, Mikhail Y. Prostov, Yuriy I. Prostov. Statistical
+  approach to normalization of feature vectors and clustering of mixed datasets. Proceedings of the
+  Royal Society A, 2012. https://doi.org/10.1098/rspa.2011.0704
+  Christian Hennig, Tim F. Liao. How to find an appropriate clustering for mixed-type variables with
+  application to socio-economic stratification. Applied Statistics, 2013.
+  https://doi.org/10.1111/j.1467-9876.2012.01066.x
 """
 
 from __future__ import annotations
 
 import dataclasses
 import types
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -47,6 +62,39 @@ def rounding(means: np.ndarray) -> np.ndarray:
   the mean has it.
   """
   return 4 * _EPSILON * np.abs(means)
+
+
+def check_field_widths(field_widths: Sequence[int] | None, standardize: bool) -> None:
+  """Raises a ValueError unless these are numbers of columns, and have a use."""
+  if field_widths is None:
+    return
+  if not standardize:
+    raise validate.error("field_widths", "be left out without `standardize`", field_widths)
+  if not isinstance(field_widths, (tuple, list)) or not field_widths:
+    raise validate.error("field_widths", "list a number of columns for every field", field_widths)
+  for width in field_widths:
+    validate.integer(1, field_widths=width)
+
+
+def field_deviations(
+    variances: np.ndarray, field_widths: Sequence[int] | None = None
+) -> np.ndarray:
+  """Returns what columns are divided by for a total variance of one in every field, (d,).
+
+  Args:
+    variances: Of the columns, of shape (d,).
+    field_widths: How many columns, side by side, are each field's; None for one each.
+
+  Raises:
+    ValueError: If the fields have another number of columns.
+  """
+  if field_widths is None:
+    return np.sqrt(variances)
+  if sum(field_widths) != len(variances):
+    rule = f"sum to the {len(variances)} columns"
+    raise validate.error("field_widths", rule, tuple(field_widths))
+  starts = np.cumsum((0, *field_widths[:-1]))
+  return np.repeat(np.sqrt(np.add.reduceat(variances, starts)), field_widths)
 
 
 def _bins(xp: types.ModuleType, values: Any, lowest: int, width: int, num_bins: int) -> Any:
@@ -203,17 +251,21 @@ class Grid:
     return self.clients.scaled(secure_sums.Scaling(scaling.shift, own)), cells
 
 
-def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
+def find_grid(
+    clients: secure_sums.ClientPoints, standardize: bool,
+    field_widths: Sequence[int] | None = None,
+) -> Grid:
   """Returns the grid around the points' mean that has room for all of them.
 
   Args:
     clients: In the data's own coordinates.
-    standardize: True scales every column that varies by more than `rounding` to variance one;
-      False keeps the columns' units.  A column with a spread below 4e-103 is rounded coarsely,
-      and far below it, it counts as constant.
+    standardize: True scales every field to a total variance of one, without the columns that vary
+      by no more than `rounding`; False keeps the columns' units.  A column with a spread below
+      4e-103 is rounded coarsely, and far below it, it counts as constant.
+    field_widths: As in `field_deviations`, with `standardize`.
 
   Raises:
-    ValueError: If there are too many points.
+    ValueError: If there are too many points, or the fields have another number of columns.
   """
   num_columns = clients.num_columns
   ones, steps = np.ones(num_columns), 2.0**_MOMENT_BITS
@@ -237,7 +289,9 @@ def find_grid(clients: secure_sums.ClientPoints, standardize: bool) -> Grid:
   if standardize:
     # Numbers were rounded to steps, so a deviation may be half a step too large.
     varies = deviations > rounding(origin) * (steps / bounds) + 0.5
-    factor = np.divide(steps / bounds, deviations, out=np.zeros(num_columns), where=varies)
+    deviations = np.where(varies, deviations, 0.0) * (bounds / steps)
+    units = field_deviations(deviations**2, field_widths)
+    factor = np.divide(1, units, out=np.zeros(num_columns), where=varies)
   # From the new origin, nothing is farther than twice the bounds.
   unit = (2 * bounds * factor).max() / 2.0**_NORM_BITS or 1.0
   in_bounds = clients.scaled(secure_sums.Scaling(origin, factor / unit))
@@ -277,16 +331,18 @@ def mean_and_variance(
 
 
 def unit_scaling(
-    mean: np.ndarray, variance: np.ndarray, standardize: bool
+    mean: np.ndarray, variance: np.ndarray, standardize: bool,
+    field_widths: Sequence[int] | None = None,
 ) -> secure_sums.Scaling:
   """Returns the `Scaling` to mean zero and variance one, with no factor of zero.
 
   Args:
-    standardize: True gives every column variance one; a constant column keeps its unit.
+    standardize: True gives every field a total variance of one; a constant field keeps its unit.
       False multiplies all columns by the same factor, which makes their mean variance one
       and changes no clustering.
+    field_widths: As in `field_deviations`, with `standardize`.
   """
-  deviations = np.sqrt(variance)
+  deviations = field_deviations(variance, field_widths)
   if standardize:
     scale = np.where(deviations > 0, deviations, 1.0)
   else:

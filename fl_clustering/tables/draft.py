@@ -7,7 +7,8 @@ one of thousands count only if the others do not decide, and never between comma
 which half of the different cells or more are numbers, with it or the other mark, is a number: runs
 refuse its other cells, until a person mends them or says that they are missing.  A column of `true`
 and `false` is boolean; a column with at most 20 different texts has levels, which must not look
-alike; every other column is left out.  Classes that look alike are not listed.  With an empty cell
+alike; every other column is left out, as free text if a text has less than 10 rows on average.
+Classes that look alike are not listed.  With an empty cell
 in a feature, or one that is no number in a number, missing cells become the mean.
 """
 
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import re
 import reprlib
-from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
   import pyarrow as pa
 
 _MOST_LEVELS = 20
+# Texts of fewer rows on average are free; so few levels may be, if most have one row.
+_LEAST_ROWS = 10
+_MANY_LEVELS = 10
+# More names of files, and more odd cells of a column, are counted.
+_MOST_FILES = 3
+_MOST_ODD = 20
 _BOOLEANS = set(schema_lib.BOOLEANS) - {"0", "1"}
 # Numbers that may be meant otherwise: codes, and those with a mark of thousands as a point.
 _CODE = "^0[0-9]+$"
@@ -147,6 +155,7 @@ def _draft(
   ]
   role_of = {name: role for role, name in roles.items()}
   fields, missing = [], "error"
+  _check_alike([one for name, one in columns.items() if name not in role_of], decimal)
   for name, column in columns.items():
     field, about = column.field(decimal, role_of.get(name), is_public)
     lines.append(f"{name}: {about}")
@@ -202,11 +211,24 @@ def _shown(levels: Sequence[str]) -> str:
   return ", ".join(levels if len(levels) <= most else (*levels[: most - 1], "...", levels[-1]))
 
 
+def _check_alike(columns: Iterable[_Column], decimal: str) -> None:
+  """Raises a BadTable that names all levels that look alike, of all columns."""
+  found = [(one, one.alike_levels(decimal)) for one in columns]
+  shown = [
+      f"{one.name}: {' and '.join(one.about(text, ascii) for text in texts)}"
+      for one, alike in found for texts in alike
+  ]
+  if shown:
+    column, ((*_, text), *_) = next((one, alike) for one, alike in found if alike)
+    rule = f"levels look alike, {'; '.join(shown)}; mend them, or exclude the columns"
+    raise bad_table.bad_cell(*column.first(text), column.name, rule)
+
+
 class _Column:
   """The cells of a column, as text."""
 
   def __init__(self, name: str, cells: Mapping[str, pa.ChunkedArray]) -> None:
-    self._name, self._columns = name, cells
+    self.name, self._columns = name, cells
     # Those of text files, and of others, which have decimal points.
     self._of_text, self._of_others = (
         _distinct(
@@ -245,9 +267,9 @@ class _Column:
       levels = self._levels() if role in ("label", "client") else ()
       alike, about, enum = bad_table.alike(levels), f"the {role}", None
       if role == "label":
-        about += f", of {len(levels)} classes ({_shown(levels)})"
+        about += f", of {len(levels)} classes ({_shown([*map(self.about, levels)])})"
         enum = None if alike else levels
-      return schema_lib.Field(self._name, "string", enum=enum), f"{about}{alike}"
+      return schema_lib.Field(self.name, "string", enum=enum), f"{about}{alike}"
     num_texts, others = len(self._of_text) + len(self._of_others), self.others(decimal)
     if not num_texts:
       return None, "left out, since it is empty"
@@ -255,28 +277,73 @@ class _Column:
     if num_texts == 1 and self.has_empty:
       hints = "; it is constant, as its empty cells become the mean: write what they mean into them"
     mark = "," if decimal == "." else "."
-    if 2 * min(len(others), len(self.others(mark))) <= num_texts:
+    if self._is_number(decimal):
       about = f"a number{self._odd_hint(others.to_pylist(), mark)}{self._number_hint(decimal)}"
       return self._number(decimal, is_public), f"{about}{hints}"
     levels = self._levels()
+    num_rows = sum(self._rows_with("", wanted=False).values())
     if _BOOLEANS.issuperset(levels):
-      return schema_lib.Field(self._name, "boolean"), f"true or false{hints}"
+      return schema_lib.Field(self.name, "boolean"), f"true or false{hints}"
     if len(levels) <= _MOST_LEVELS:
-      self._check_alike(levels)
+      if len(levels) > _MANY_LEVELS and num_rows < 2 * len(levels):
+        hints += "; these may be free text, of one row each: exclude it"
       return (
-          schema_lib.Field(self._name, "string", enum=levels),
-          f"levels ({_shown(levels)}){hints}",
+          schema_lib.Field(self.name, "string", enum=levels),
+          f"levels ({_shown([*map(self.about, levels)])}){hints}",
       )
-    return None, f"left out, since {min(others.to_pylist())!r} is not a number{hints}"
+    kind = "levels" if num_rows >= _LEAST_ROWS * len(levels) else "free text"
+    about = f"{kind}, of {len(levels):,} different texts in {num_rows:,} rows"
+    return None, f"left out: {about}, such as {reprlib.repr(min(others.to_pylist()))}{hints}"
+
+  def _is_number(self, decimal: str) -> bool:
+    """Returns whether half of the different cells or more are numbers, with either mark."""
+    num_others = min(len(self.others(mark)) for mark in (".", ","))
+    return 2 * num_others <= len(self._of_text) + len(self._of_others)
 
   def _levels(self) -> tuple[str, ...]:
     return encode.in_order({*self._of_text.to_pylist(), *self._of_others.to_pylist()})
 
-  def _check_alike(self, levels: Sequence[str]) -> None:
-    """Raises a BadTable if two levels look alike."""
-    if alike := bad_table.look_alikes(levels):
-      columns = ((path, self._name, one.to_pylist()) for path, one in self._columns.items())
-      raise bad_table.cells_alike(alike, columns, "mend one of them, or exclude the column")
+  def _rows_with(self, text: str, wanted: bool = True) -> dict[str, int]:
+    """Returns how many rows of each file have a text, or have another one, if there are any."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    is_wanted = compute.equal if wanted else compute.not_equal
+    found = {
+        path: compute.sum(is_wanted(column, text)).as_py() or 0
+        for path, column in self._columns.items()
+    }
+    return {path: count for path, count in found.items() if count}
+
+  def about(self, text: str, show: Callable[[str], str] = repr) -> str:
+    """Returns a cell's text, how many rows have it, and in which files if not in all."""
+    counts = self._rows_with(text)
+    num_rows = sum(counts.values())
+    shown = f"{num_rows:,} rows" if num_rows > 1 else "1 row"
+    if len(counts) < len(self._columns):
+      folder = os.path.commonpath([*self._columns])
+      names = [os.path.relpath(path, folder) for path in counts]
+      rest = len(names) - _MOST_FILES
+      shown += f", only in {', '.join(names[:_MOST_FILES])}" + (f" and {rest} more" * (rest > 0))
+    return f"{show(text)} ({shown})"
+
+  def first(self, text: str) -> tuple[str, int]:
+    """Returns the file and the row, from 0, of the first cell with a text."""
+    from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+    path = next(iter(self._rows_with(text)))
+    return path, compute.index(self._columns[path], text).as_py()
+
+  def alike_levels(self, decimal: str) -> list[list[str]]:
+    """Returns the levels that look alike, each group with the most frequent one first."""
+    if self._is_number(decimal):
+      return []
+    levels = self._levels()
+    if len(levels) > _MOST_LEVELS or _BOOLEANS.issuperset(levels):
+      return []
+    groups: dict[Any, list[str]] = {}
+    for text in sorted(levels, key=lambda text: -sum(self._rows_with(text).values())):
+      groups.setdefault(bad_table.spelling(text), []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
 
   def _of_thousands(self, mark: str) -> str | None:
     """Returns a cell of text files if in all that have a mark it may be one of thousands."""
@@ -290,20 +357,19 @@ class _Column:
     """Returns what is said of the cells of a number that are none; "" if there are none."""
     if not others:
       return ""
-    # Digits come before letters, so that these show both kinds.
-    first, *last = sorted({min(others), max(others)})
-    path, row = next(
-        (path, row) for path, column in self._columns.items()
-        for row, cell in enumerate(column.to_pylist()) if cell == first
-    )
-    shown = f"{reprlib.repr(first)} ({bad_table.place(path, row)})"
+    shown = []
+    for text in sorted(others)[:_MOST_ODD]:
+      num_rows = sum(self._rows_with(text).values())
+      more = f" and {num_rows - 1:,} more" if num_rows > 1 else ""
+      shown.append(f"{reprlib.repr(text)} ({bad_table.place(*self.first(text))}{more})")
+    if len(others) > _MOST_ODD:
+      shown.append(f"{len(others) - _MOST_ODD:,} other texts")
     why = "mend them, name them in missingValues, list all texts in an enum, or exclude it"
     if self.of_thousands(mark):
       why += f"; {mark!r} may be a mark of thousands in it, to be removed"
     elif any(re.fullmatch(read_lib.PATTERNS["number"], one.replace(mark, ".")) for one in others):
       why += f"; some are numbers with {mark!r} as the decimal mark"
-    shown = " and ".join([shown, *map(reprlib.repr, last)])
-    return f", but for cells such as {shown}; a run refuses these: {why}"
+    return f", but for {', '.join(shown)}; a run refuses these: {why}"
 
   def _key_hint(self, is_text: bool) -> str:
     """Returns a hint if every file has different integers, or texts, in this column."""
@@ -333,10 +399,10 @@ class _Column:
         for cell in itertools.chain(*(c.to_pylist() for c in columns)) if cell not in left_out
     ])
     if not len(values):
-      return schema_lib.Field(self._name)
+      return schema_lib.Field(self.name)
     deviation = float(values.std())
     return schema_lib.Field(
-        self._name, center=float(values.mean()),
+        self.name, center=float(values.mean()),
         # What rounding leaves of a constant column.
         scale=deviation if deviation > 1e-12 * abs(values.mean()) else 1.0,
     )

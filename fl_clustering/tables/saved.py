@@ -135,6 +135,11 @@ class SavedViews:
     )
 
   @property
+  def field_widths(self) -> tuple[int, ...]:
+    """The number of features of every field of all views."""
+    return tuple(w for one in self.views.values() for w in one.schema.field_widths)
+
+  @property
   def widths(self) -> tuple[int, ...]:
     """The number of every view's features."""
     return tuple(len(one.schema.feature_names) for one in self.views.values())

@@ -116,9 +116,13 @@ class Field:
 
   @property
   def public_scaling(self) -> tuple[float, float] | None:
-    """Public center and scale, which `minimum` and `maximum` give in place of own ones."""
+    """Public center and scale, which `minimum` and `maximum` give in place of own ones.
+
+    Equally likely levels have a total variance of one with it (see `grid_scaling`).
+    """
     if not self.is_numeric:
-      return 0.0, 1.0
+      num_levels = len(self.feature_names)
+      return 0.0, math.sqrt(1 - 1 / num_levels) if num_levels > 1 else 1.0
     if self.center is not None and self.scale is not None:
       return self.center, self.scale
     if self.minimum is None or self.maximum is None:
@@ -252,6 +256,19 @@ class Schema:
   def feature_names(self) -> tuple[str, ...]:
     """The names of the features, each level being one."""
     return tuple(name for field in self.features for name in field.feature_names)
+
+  @property
+  def field_of_levels(self) -> dict[str, str]:
+    """The names of the fields of features that are levels."""
+    return {
+        name: field.name for field in self.features if field.enum is not None
+        for name in field.feature_names
+    }
+
+  @property
+  def field_widths(self) -> tuple[int, ...]:
+    """How many features each of the columns that are features becomes."""
+    return tuple(len(field.feature_names) for field in self.features)
 
   @property
   def feature_shape(self) -> tuple[int, ...]:

@@ -146,9 +146,29 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("b.csv", text)
     self._refused(where, "--label_column=ill")
 
-  def test_refuses_levels_that_look_alike(self):
-    self._write("a.csv", "x;sex\n" + "1;gr\u00f6\n2;gro\u0308\n" * 9)
-    self._refused("a.csv, line 3, column 'sex'")
+  def test_refuses_levels_that_look_alike_and_names_all(self):
+    self._write("a.csv", "x;sex;ward;ok\n" + "1;gr\u00f6;A1;true\n2;gro\u0308;A1 ;True\n" * 9)
+    self._write("b.csv", "x;sex;ward;ok\n3;gr\u00f6;a1;TRUE\n")
+    shown = ["column 'sex'", r"gr\xf6' (10 rows)", r"'gro\u0308' (9 rows, only in a.csv)",
+             "'A1 ' (9 rows, only in a.csv)", "'a1' (1 row, only in b.csv)"]
+    self._refused(".*".join(["a.csv, line 3", *map(re.escape, shown)]))
+
+  def test_says_how_many_rows_have_a_level_and_which_files(self):
+    for name in "bcdef":
+      self._write(f"{name}.csv", f"id;age;sex;ill;city\n7;40,5;f;0;\n8;4;{name};1;\n")
+    _, lines = self._run("--label_column=ill")
+    for shown in ("'f' (8 rows)", "'b' (1 row, only in b.csv)", "'m' (1 row, only in a.csv)"):
+      self.assertIn(shown, lines["sex"])
+    self.assertIn("'1' (6 rows)", lines["ill"])
+    self.assertIn("'0' (6 rows)", lines["ill"])
+    self._write("f.csv", "id;age;sex;ill;city\n7;40,5;m;0;\n8;4;n;1;\n")
+    self.assertIn("'f' (6 rows, only in a.csv, b.csv, c.csv and 2 more)", self._run()[1]["sex"])
+
+  @parameterized.parameters((9, "free text"), (11, "levels"))
+  def test_free_text_has_few_rows_each(self, num_rows, kind):
+    rows = "".join(f"{place};{place % 30} note\n" for place in range(30 * num_rows))
+    self._write("a.csv", f"x;text\n{rows}")
+    self.assertStartsWith(self._run()[1]["text"], f" left out: {kind}, of 30 ")
 
   def test_a_column_without_cells_is_no_feature(self):
     self._write("a.csv", "ill;age;city\n1;2;\n;3;\n")
@@ -174,6 +194,8 @@ class DraftSchemaTest(parameterized.TestCase):
     self._write("a.csv", f"x;y;z\n{numbers}1;{cells[0]};0\n2;{cells[1]};0\n")
     schema, lines = self._run("--label_column=x")
     self.assertRegex(lines["y"], r"a number, but .*'\?' \(.*a.csv, line 32")
+    for cell in cells:
+      self.assertIn(repr(cell), lines["y"])
     self.assertEqual(schema.feature_names, ("y", "z"))
     with self.assertRaisesRegex(ValueError, "a.csv, line 32, column 'y'.*missingValues"):
       self._opened(schema)

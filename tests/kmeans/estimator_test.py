@@ -7,7 +7,10 @@ from absl import logging
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from sklearn import exceptions
 
+from clustering_basics import agreement
+from clustering_basics import callers_line
 from clustering_basics import single_thread_kmeans
 from fl_clustering import runtime
 from fl_clustering.kmeans import algorithms
@@ -204,6 +207,25 @@ class FederatedKMeansTest(_InProcessTest):
     np.testing.assert_array_equal(model.predict([[1e100, 0]]), model.predict([[1e10, 0]]))
 
 
+class FieldsTest(_InProcessTest):
+
+  def test_levels_without_a_bearing_hide_no_kinds(self):
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(3), 200)
+    numbers = np.array([[0, 0], [4, 0], [2, 4]])[kinds] + rng.normal(scale=0.5, size=(600, 2))
+    rows = np.append(numbers, np.eye(2)[rng.integers(2, size=600)], axis=1)
+    for algorithm in ("sums", "lloyd"):
+      model = FederatedKMeans(3, algorithm, standardize=True, field_widths=(1, 1, 2)).fit(rows)
+      self.assertEqual(agreement.adjusted_rand_index(kinds, model.labels_), 1)
+      # Both levels are divided by the root of the sum of their variances.
+      units = np.append(numbers.std(axis=0), [np.sqrt(rows[:, 2:].var(axis=0).sum())] * 2)
+      distances = np.linalg.norm(
+          (rows[:, np.newaxis] - model.cluster_centers_) / units, axis=2
+      )
+      np.testing.assert_allclose(model.transform(rows), distances, rtol=1e-5)
+      np.testing.assert_allclose(model.inertia_, (distances.min(axis=1) ** 2).sum(), rtol=1e-4)
+
+
 class SmallDataTest(_InProcessTest):
 
   @parameterized.parameters(*kmeans_config.ALGORITHMS)
@@ -265,6 +287,32 @@ class SmallDataTest(_InProcessTest):
     with mock.patch.object(logging, "warning") as warning:
       FederatedKMeans(num_clusters, standardize=standardize).fit([points[:4], points[4:]])
     warning.assert_not_called()
+
+  @parameterized.product(
+      num_different=[1, 2, 4], num_clusters=[4, 6], standardize=[False, True]
+  )
+  def test_there_are_no_more_centers_than_different_points(
+      self, num_different, num_clusters, standardize
+  ):
+    different = np.array([[26.0, 110.0], [26.0, 110.1], [1086.0, 348.7], [1190.0, 244.0]])
+    points = np.repeat(different[:num_different], 7 + np.arange(num_different), axis=0)
+    with mock.patch.object(logging, "warning") as warning, mock.patch.object(
+        callers_line, "warn"
+    ) as told:
+      model = FederatedKMeans(num_clusters, standardize=standardize).fit([points[:4], points[4:]])
+    warning.assert_not_called()  # No distance is too small to be told.
+    self.assertEqual(told.called, num_different < num_clusters)
+    for text, _ in (call.args for call in told.call_args_list):
+      self.assertRegex(text, f"{num_different} different.*{num_clusters}")
+    centers = model.cluster_centers_[np.lexsort(model.cluster_centers_.T[::-1])]
+    np.testing.assert_allclose(centers, different[:num_different], rtol=1e-12)
+    self.assertEqual((model.inertia_, model.num_centers_on_few_points_), (0, 0))
+    self.assertEqual(model.silhouette_, num_different > 1)
+
+  def test_other_algorithms_say_so_too(self):
+    points = np.repeat([[0.0, 0.0], [9.0, 9.0]], 5, axis=0)
+    with self.assertWarnsRegex(exceptions.ConvergenceWarning, "2 .* 3"):
+      FederatedKMeans(3, "lloyd").fit(points)
 
   def test_one_cluster_is_the_mean(self):
     clients = numpy_reference.sample_clients()

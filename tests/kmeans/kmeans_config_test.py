@@ -52,6 +52,7 @@ class KMeansConfigTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("n_clusters", 0), ("n_clusters", 1.5), ("algorithm", "lloyds"), ("standardize", "yes"),
+      ("field_widths", (1, 2)),
       ("seed", -1), ("num_rounds", 5), ("n_init", 0, "fkm"), ("num_rounds", 0, "lloyd"),
       ("tol", -1.0, "lloyd"), ("min_count", 1, "fkm"), ("server_init", "cold", "fkm"),
       ("local_iterations", 0, "fkm"), ("local_clusters", 9, "kfed"), ("shuffle", 1, "child_parent"),

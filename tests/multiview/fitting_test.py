@@ -78,8 +78,8 @@ def _points(num_points=200, seed=0):
 
 class ViewGridTest(parameterized.TestCase):
 
-  def _find(self, clients, standardize=True):
-    config = multiview_config.MultiViewConfig(1, standardize=standardize)
+  def _find(self, clients, standardize=True, **settings):
+    config = multiview_config.MultiViewConfig(1, standardize=standardize, **settings)
     return fitting.find_view_grid(config, secure_sums.hold(clients), _GRID_WIDTHS)
 
   @parameterized.named_parameters(("standardised", True), ("own_units", False))
@@ -98,6 +98,16 @@ class ViewGridTest(parameterized.TestCase):
       )
     self.assertLess(np.linalg.norm(scaled, axis=1).max(), point_grid.POINT_STEPS)
     np.testing.assert_allclose(grid.clients.scaling.undo(scaled), points, rtol=1e-5, atol=1e-4)
+
+  def test_fields_of_a_view_count_alike_and_are_of_one_view(self):
+    points = _points()
+    grid, rates = self._find({"a": points}, field_widths=(1, 2, 1, 2))
+    variances = np.rint(grid.clients.scaling.apply(points)).var(axis=0) * rates[0]
+    fields = np.add.reduceat(variances, [0, 1, 3, 4])
+    np.testing.assert_allclose(fields, [1 / 2, 1 / 2, 1, 1], rtol=1e-5)
+    for field_widths in ((1, 1, 2, 2), (1, 2, 1)):
+      with self.assertRaisesRegex(ValueError, "`field_widths`"):
+        self._find({"a": points}, field_widths=field_widths)
 
   def test_all_of_the_spread_in_one_point_stays_in_the_ball(self):
     points = np.zeros((300, 6))

@@ -25,6 +25,7 @@ class MultiViewConfigTest(parameterized.TestCase):
       ("n_clusters", 0), ("view_weights", "best"), ("alpha", 0.0),
       ("alpha", 1.0, {"view_weights": "mvkm"}), ("alpha", 0.5, {"view_weights": "regret"}),
       ("n_init", 0), ("num_rounds", 0), ("tol", -1e-9), ("standardize", "yes"), ("seed", -1),
+      ("field_widths", (2, 0)), ("field_widths", (1,), {"standardize": False}),
       ("privacy", 0.9), ("standardize", True, _PRIVATE), ("n_init", 2, _PRIVATE),
       ("tol", 1e-6, _PRIVATE), ("view_weights", "regret", _PRIVATE),
   )

@@ -9,6 +9,7 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 from sklearn import config_context
+from sklearn import exceptions
 from sklearn.utils import estimator_checks
 
 from fl_clustering import kmeans
@@ -228,6 +229,13 @@ class ColumnNamesTest(parameterized.TestCase):
     self.assertEqual(told.filename, __file__)
     with self.assertWarnsRegex(UserWarning, "`X`"):
       model.fit(_points()).predict(_frame())
+
+  @parameterized.named_parameters(*_BOTH)
+  def test_fewer_different_rows_than_clusters_are_a_warning_at_the_caller_s_line(self, name):
+    with self.assertWarnsRegex(exceptions.ConvergenceWarning, "2 .* 3") as told:
+      model = _estimator(name).fit({"a": [[0.0, 0.0]] * 5, "b": [[9.0, 9.0]] * 5})
+    self.assertEqual(told.filename, __file__)
+    self.assertLen({*model.labels_["a"], *model.labels_["b"]}, 2)
 
   def test_views_have_names_of_their_own(self):
     clients = {c: [_frame(c, ("a", "b")), _points(c), _frame(c, ("a", "c"))] for c in (1, 2)}

@@ -30,6 +30,18 @@ def _samples():
   }
 
 
+# A number, four levels of which the last one is nowhere, and a number.
+_LEVEL_WIDTHS = (1, 4, 1)
+
+
+def _levels():
+  """Returns the three levels that occur as zeros and ones, and all columns of these fields."""
+  rng = np.random.default_rng(0)
+  levels = np.eye(3)[rng.choice(3, 200, p=[0.7, 0.2, 0.1])]
+  numbers = rng.standard_normal((2, 200, 1)) * 50
+  return levels, np.concatenate([numbers[0], levels, np.zeros((200, 1)), numbers[1]], axis=1)
+
+
 class FindGridTest(parameterized.TestCase):
 
   def _grid(self, parts, standardize):
@@ -92,6 +104,17 @@ class FindGridTest(parameterized.TestCase):
     grid = self._grid(np.split(points, [50]), standardize=True)
     lengths = grid.clients.scaling.apply(points) * grid.step
     np.testing.assert_allclose(lengths.std(axis=0), 1, rtol=1e-4)
+
+  def test_levels_count_as_much_as_a_number(self):
+    levels, columns = _levels()
+    rows = secure_sums.hold({"a": columns[:30], "b": columns[30:]})
+    scaling = grid_scaling.find_grid(rows, True, _LEVEL_WIDTHS)
+    lengths = scaling.clients.scaling.apply(columns) * scaling.step
+    expected = (levels - levels.mean(axis=0)) / np.sqrt(1 - (levels.mean(axis=0) ** 2).sum())
+    np.testing.assert_allclose(lengths[:, 1:4], expected, atol=1e-6)
+    np.testing.assert_allclose(lengths[:, [0, 5]].std(axis=0), 1, rtol=1e-6)
+    with self.assertRaisesRegex(ValueError, "`field_widths`"):
+      grid_scaling.find_grid(rows, True, (1, 3, 1))
 
   @parameterized.product(value=[7.0, 1e20 / 3], standardize=[False, True])
   def test_a_constant_column_is_dropped(self, value, standardize):
@@ -204,6 +227,13 @@ class UnitScalingTest(parameterized.TestCase):
     chosen = _chosen(points, True)
     self.assertEqual(chosen.factor[3], 1)
     np.testing.assert_allclose(chosen.apply(points)[:, 3], 0, atol=1e-6)
+
+  def test_levels_count_as_much_as_a_number(self):
+    levels, columns = _levels()
+    scaling = grid_scaling.unit_scaling(*_moments(columns), True, _LEVEL_WIDTHS)
+    expected = np.sqrt(1 - (levels.mean(axis=0) ** 2).sum())
+    np.testing.assert_allclose(1 / scaling.factor[1:5], expected)
+    np.testing.assert_allclose(1 / scaling.factor[[0, 5]], columns[:, [0, 5]].std(axis=0))
 
   @parameterized.parameters(True, False)
   def test_all_points_the_same(self, standardize):

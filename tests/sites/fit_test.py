@@ -37,10 +37,16 @@ _ADDRESS = "192.0.2.7"
 _BOUNDS = 60, 140
 
 
-def _sites(folder, privacy, num_sites=3, widths=(5,)):
-  """Returns the sites of a folder, with the files of their federation; they may be there."""
-  _, schema = sample_sites.write_schema(folder, widths, *_BOUNDS)
+def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0):
+  """Returns the sites of a folder, with the files of their federation; they may be there.
+
+  The last so many columns are those of levels.
+  """
+  _, schema = sample_sites.write_schema(folder, widths, *_BOUNDS, num_levels=num_levels)
   rows = sample_sites.rows_of(num_sites)
+  if num_levels:
+    for own in rows.values():
+      own[:, -num_levels:] = np.eye(num_levels)[np.arange(len(own)) % num_levels // 2]
   if privacy is not None:  # In the schema's units.
     rows = {name: own / 40 for name, own in rows.items()}
   sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
@@ -95,9 +101,10 @@ def _fit_until_killed(folder, num_exchanges):
 
 class FitTest(parameterized.TestCase):
 
-  def _run(self, privacy, num_sites=3, widths=(5,), **settings):
+  def _run(self, privacy, num_sites=3, widths=(5,), num_levels=0, **settings):
     """Returns the sites, the finished run, its model and what is printed of it."""
-    sites = _sites(self.create_tempdir().full_path, privacy, num_sites, widths)
+    folder = self.create_tempdir().full_path
+    sites = _sites(folder, privacy, num_sites, widths, num_levels)
     finished = _fit(sites, **settings)
     text = tidy_report.text(fit_lib.EXPERIMENT, finished)
     return sites, finished, load_model.load_model(finished.path), text
@@ -112,6 +119,12 @@ class FitTest(parameterized.TestCase):
     )
     for what in ("EXACT", "hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
+
+  def test_levels_count_at_sites_as_in_one_process(self):
+    sites, _, model, _ = self._run(None, num_levels=3, standardize=True, seed=3)
+    one = FederatedKMeans(4, standardize=True, field_widths=(1, 1, 3), random_state=3)
+
+    np.testing.assert_array_equal(model.centroids, one.fit(sites.rows).cluster_centers_)
 
   def test_an_exact_fit_of_views_has_the_bits_of_one_process_and_its_model_predicts(self):
     widths = sample_sites.WIDTHS

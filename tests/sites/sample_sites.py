@@ -144,8 +144,11 @@ def ending(function, *arguments):
   return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def schema_of(widths=(5,), low=-40, high=40):
-  """Returns the document of a schema with bounds: of tables, or of several views."""
+def schema_of(widths=(5,), low=-40, high=40, num_levels=0):
+  """Returns the document of a schema with bounds: of tables, or of several views.
+
+  The last columns of tables may be those of a field with levels.
+  """
   names, bounds = iter("abcdefgh"), {"minimum": low, "maximum": high}
   schemas = [
       {"fields": [
@@ -154,6 +157,9 @@ def schema_of(widths=(5,), low=-40, high=40):
       ]} for width in widths
   ]
   if len(schemas) == 1:
+    if num_levels:
+      levels = {"type": "string", "constraints": {"enum": list("uvwxyz"[:num_levels])}}
+      schemas[0]["fields"][-num_levels:] = [{"name": "level", **levels}]
     return schemas[0]
   return {"resources": [
       {"name": f"view{place}", "schema": one} for place, one in enumerate(schemas)

@@ -47,7 +47,9 @@ class SchemaTest(parameterized.TestCase):
     self.assertEqual(schema.roles, {"label": "diagnosis", "key": "patient"})
     self.assertEqual((schema.delimiter, schema.decimal, schema.missing), (";", ",", "mean"))
     scalings = [field.public_scaling for field in schema.features]
-    self.assertEqual(scalings, [(60, 60), (10, 5), (0, 1), (0, 1)])
+    # Each of two levels that are equally likely has a variance of a quarter.
+    self.assertEqual(scalings, [(60, 60), (10, 5), (0, 0.5**0.5), (0, 1)])
+    self.assertEqual(schema.field_widths, (1, 1, 2, 1))
     schema.check_private()
     self.assertEqual(schema_lib.Schema.from_json(schema.to_json()), schema)
 

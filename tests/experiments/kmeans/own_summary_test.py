@@ -13,14 +13,27 @@ from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
 
 _SCHEMA = schema_lib.Schema(tuple(schema_lib.Field(name, minimum=0, maximum=9) for name in "ab"))
+_MIXED = schema_lib.Schema((
+    schema_lib.Field("x"), schema_lib.Field("constant"),
+    schema_lib.Field("level", "string", enum=("u", "v")),
+))
 
 
-def _exact(scores, num_rows=(4, 2), **settings):
-  """Returns the frames of a run with silhouettes by numbers of clusters."""
+def _exact(scores, num_rows=(4, 2), different=9, inertia=5.0, numbers=(), **settings):
+  """Returns the frames of a run with silhouettes by numbers of clusters.
+
+  No more clusters than there are `different` rows are found.
+  """
   measured = [
       {"num_clusters": number, "metric": metric, "value": value}
       for number, silhouette in scores.items()
-      for metric, value in (("simplified_silhouette", silhouette), ("inertia", 5.0), ("rounds", 3))
+      for metric, value in (
+          ("simplified_silhouette", silhouette), ("inertia", inertia), ("rounds", 3),
+          ("clusters_found", min(number, different)),
+      )
+  ] + [
+      {"num_clusters": number, "metric": "simplified_silhouette_of_numbers", "value": value}
+      for number, value in zip(scores, numbers)
   ]
   sizes = [
       {"client": client, "cluster": cluster, "rows": rows // 2}
@@ -29,12 +42,16 @@ def _exact(scores, num_rows=(4, 2), **settings):
   profiles = [
       {"cluster": cluster, "num_rows": sum(num_rows) // 2, "feature": feature, "mean": mean,
        "standard_deviation": 0.0, "share_explained": 1.0}
-      for cluster in range(2) for feature, mean in (("x", 2.0 * cluster), ("constant", 7.0))
+      for cluster in range(2)
+      for feature, mean in (
+          ("x", 2.0 * cluster), ("constant", 7.0), ("level=u", cluster), ("level=v", 1 - cluster)
+      )
   ]
   tidy = {"results": measured, "cluster_sizes": sizes, "profiles": profiles}
   document = {
-      "config": config.OwnDataConfig(_SCHEMA, **settings).to_json(),
+      "config": config.OwnDataConfig(_MIXED, **settings).to_json(),
       "inputs": {"rows": dict(zip(("<north>", "south"), num_rows))},
+      "about": {"missing": {"x": 3}},
   }
   return own_summary.summarise({name: pd.DataFrame(rows) for name, rows in tidy.items()}, document)
 
@@ -56,14 +73,45 @@ class ExactTest(parameterized.TestCase):
     self.assertIn(f"Clusters: {row['clusters']},", own_summary.HEADLINES[verdict].format(**row))
 
   @parameterized.named_parameters(
-      # Three rows at 0 and three at 2: a variance of one, in one column.
-      ("in_the_datas_units", False), ("standardized", True),
+      # Three rows at 0 and three at 2: a variance of one.  Each level's is a quarter.
+      ("in_the_datas_units", False, 1 / 2), ("standardized", True, 1),
   )
-  def test_the_share_explained_is_of_the_columns_that_vary(self, standardize):
-    (row,) = _exact({2: 0.7}, standardize=standardize)["fit"].to_dict("records")
+  def test_what_is_explained_is_of_the_fields_that_vary(self, standardize, of_level):
+    frames = _exact({2: 0.7}, standardize=standardize)
+    (row,) = frames["fit"].to_dict("records")
 
     self.assertEqual((row["clients"], row["rows"], row["clusters"]), (2, 6, 2))
-    self.assertAlmostEqual(row["explained"], 1 - 5 / 6)
+    self.assertAlmostEqual(row["explained"], 1 - 5 / (6 * (1 + of_level)))
+    self.assertEqual(
+        frames["filled_in"].to_dict("records"), [{"column": "x", "cells": 3, "share": 0.5}]
+    )
+    self.assertEqual(frames["fields"].to_dict("list"), {
+        "field": ["x", "level"], "share_explained": [1, 1],
+        "part_of_explained": [1 / (1 + of_level), of_level / (1 + of_level)],
+    })
+
+  @parameterized.named_parameters(
+      ("asked_for", {6: 0.9}, 0.0, "different", 4),
+      ("tried", {5: 0.9, 6: 0.9}, 0.0, "different", 4),
+      ("the_best", {3: 0.8, 4: 0.9, 5: 0.9}, 0.0, "best", 4),
+      ("the_most", {3: 0.8, 4: 0.9}, 0.0, "best", 4), ("no_inertia", {6: 0.9}, 5.0, "with_rows", 4),
+  )
+  def test_there_are_no_more_clusters_than_different_rows(self, scores, inertia, verdict, clusters):
+    frames = _exact(scores, (4, 40), different=4, inertia=inertia)
+    (row,) = frames["headline"].to_dict("records")
+    self.assertEqual((row["verdict"], row["clusters"]), (verdict, clusters))
+    self.assertIn(f"Clusters: {clusters}", own_summary.HEADLINES[verdict].format(**row))
+    self.assertEqual(frames["fit"]["clusters"].tolist(), [clusters])
+    self.assertNotIn("nearly the best", list(frames["selection"].get("verdict", ())))
+
+  def test_says_what_the_numbers_alone_would_choose(self):
+    scores = {2: 0.5, 3: 0.6, 6: 0.7, 7: 0.6}
+    for numbers, verdict in (((0.5, 0.9, 0.4, 0.3), "levels"), ((0.5, 0.6, 0.9, 0.3), "best")):
+      frames = _exact(scores, (4, 40), numbers=numbers)
+      (row,) = frames["headline"].to_dict("records")
+      self.assertEqual((row["verdict"], row["clusters"]), (verdict, 6))
+      self.assertEqual(row.get("numbers", 6), 3 if verdict == "levels" else 6)
+      self.assertEqual(tuple(frames["selection"]["of numbers alone"]), numbers)
 
 
 class PrivateTest(absltest.TestCase):
@@ -121,10 +169,12 @@ class OwnDataConfigTest(parameterized.TestCase):
     self.assertEqual(_own(k_range=(3, 4)).candidates, (3, 4))
     self.assertEqual(_own(num_clusters=7).candidates, (7,))
     self.assertEqual(_own(num_clusters=3).kmeans(3), kmeans_config.KMeansConfig(3))
+    settings = {"algorithm": "fkm", "n_init": 3, "min_count": 4, "standardize": True, "seed": 5}
     self.assertEqual(
-        _own(algorithm="fkm", n_init=3, min_count=4, standardize=True, seed=5).kmeans(6),
+        _own(**settings, schema=_MIXED).kmeans(6),
         kmeans_config.KMeansConfig(
-            6, kmeans_config.Fkm(n_init=3, min_count=4), standardize=True, seed=5
+            6, kmeans_config.Fkm(n_init=3, min_count=4), standardize=True, field_widths=(1, 1, 2),
+            seed=5,
         ),
     )
 

@@ -164,6 +164,55 @@ class OwnDataTest(_ProgramTest):
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(frame[["income"]])
 
+  def test_distances_and_rows_that_are_far_from_all(self):
+    rows = run_folder.rows(self.folder, "clusters.csv")
+    self.assertEqual({row["far_from_all"] for row in rows}, {"False"})
+    farthest = max(float(row["distance"]) for row in rows)
+    points = np.concatenate(list(self.points.values()))
+    centers = _numbers(run_folder.rows(self.folder, "centroids.csv"), "age", "income")
+    later = centers[0] + points.std(axis=0) * [[0, 0], [0, 0.9 * farthest], [0, -50 * farthest]]
+    _write(self.data, a="age,income\n" + "".join(f"{age},{income}\n" for age, income in later))
+    path = os.path.join(self.temporary, "found.csv")
+    printed = in_process.run_predict(
+        f"--run={self.folder}", f"--data_dir={self.data}", f"--output={path}"
+    )
+    self.assertStartsWith(printed, "note: far from all centers: 1 ")
+    found = run_folder.rows(self.temporary, "found.csv")
+    self.assertEqual([row["far_from_all"] for row in found], ["False", "False", "True"])
+    offsets = (later[:, np.newaxis] - centers) / points.std(axis=0)
+    expected = np.linalg.norm(offsets, axis=2).min(axis=1)
+    np.testing.assert_allclose(_numbers(found, "distance")[:, 0], expected, rtol=1e-4, atol=1e-4)
+    # One row's number is not in the model.
+    kept = json.loads(run_folder.read(self.folder, "model/model.json"))["farthest"]
+    self.assertAlmostEqual(2 * np.log2(kept) % 1, 0)
+    self.assertBetween(kept, farthest, 1.42 * farthest)
+
+  def test_says_what_the_numbers_alone_would_choose_and_what_is_filled_in(self):
+    rng = np.random.default_rng(0)
+    for name in ("north", "south"):
+      groups = rng.integers(3, size=90)
+      frame = pd.DataFrame(_GROUPS[groups] + [2, 5e3] * rng.standard_normal((90, 2)))
+      frame.columns = ["age", "income"]
+      frame["sex"] = np.array(["f", "m"])[rng.integers(2, size=90)]
+      # The mean of all ages is that of this group.
+      frame.loc[np.flatnonzero(groups == 1)[:5], "age"] = np.nan
+      _write(self.data, **{name: frame.to_csv(index=False)})
+    schema = self._schema(
+        schema_lib.Field("age"), schema_lib.Field("income"),
+        schema_lib.Field("sex", "string", enum=("f", "m")), missing="mean",
+    )
+    _run(f"--data_dir={self.data}", "--k_range=3:6", "--standardize", schema,
+         f"--output_dir={self.out}")
+    (headline,) = run_folder.rows(self.out, "tables/headline.csv")
+    self.assertEqual(
+        [headline[name] for name in ("verdict", "clusters", "numbers")], ["levels", "6", "3"]
+    )
+    fields = run_folder.rows(self.out, "tables/fields.csv")
+    self.assertCountEqual([row["field"] for row in fields], ["age", "income", "sex"])
+    self.assertAlmostEqual(sum(float(row["part_of_explained"]) for row in fields), 1)
+    (filled_in,) = run_folder.rows(self.out, "tables/filled_in.csv")
+    self.assertEqual((filled_in["column"], filled_in["cells"]), ("age", "10"))
+
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
              self._bounded(), "--trust=none", "--min_clients=2",
@@ -212,6 +261,8 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual((far, lacking), (near, middle))
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(pd.DataFrame({"age": ["old"], "income": [1e5]}))
+    ((_, _, predicted), *_) = model.predict_tables(model.open_folder(self.hospitals))
+    self.assertEqual(list(predicted), ["cluster", "distance"])
     before = run_folder.files(self.out)
     in_process.run_main(report.main, f"--run={self.out}")
     self.assertIn("finished", _run(*flags, "--resume"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from unittest import mock
@@ -93,6 +94,7 @@ class SitesTest(absltest.TestCase):
     self.assertRegex(
         self.printed, r"equal weights +federated +1\.000 ± 0\.000 +1\.000 ± 0\.000"
     )
+    self.assertRegex(self.printed, r"\nClusters: 3, as many as .* 50 rows at 2 sites")
     self.assertEndsWith(self.printed, f"\nreport: {self.output}/report.html\n")
     self.assertCountEqual(
         os.listdir(self.output),
@@ -197,6 +199,25 @@ class ProgramTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, message):
       _run(self.output, *flags)
     self.assertFalse(os.path.exists(self.output))
+
+  def test_the_report_of_sites_without_classes_is_of_their_clusters(self):
+    _write_sites(self.sites, labelled=False)
+    printed = _run(
+        self.output, f"--data_dir={self.sites}", "--row_key=key", "--num_clusters=3", "--seeds=1",
+        "--n_init=1", "--num_rounds=3",
+    )
+    self.assertRegex(printed, "\nClusters: 3, .* 50 rows at 2 sites in 2 views")
+    page = run_folder.read(self.output, "report.html")
+    first, *_ = re.findall('alt="([^"]*)"', page)
+    self.assertEqual(first, "Means of the clusters by column")
+    text = re.sub("<style>.*</style>|<[^>]*>", " ", page, flags=re.DOTALL)
+    self.assertNotRegex(text, "(?i)class|tutorial|simulated|NMI|Dirichlet|known")
+    # Each view has a total variance of one, and one of its two fields is constant in y.
+    fields = {row["field"]: row for row in run_folder.rows(self.output, "tables/fields.csv")}
+    self.assertCountEqual(fields, ["x: u", "x: v", "x: w", "y: pay"])
+    parts = {name: float(row["part_of_explained"]) for name, row in fields.items()}
+    self.assertAlmostEqual(sum(parts.values()), 1)
+    self.assertBetween(parts["y: pay"], 0.45, 0.55)
 
   @parameterized.parameters(
       ("`client_column`", "--client_column=u"), ("exclude", "--exclude=t"),
