@@ -165,15 +165,16 @@ def _load(
   kept = _kept(config, clients)
   fit = _fitter(config, _Features(clients, kept), stack)
   fit_numbers = _fitter_of_numbers(config, clients, kept, stack)
-  lines = [f"data: {data_dir}, clients: {len(clients)}"]
+  lines, warnings = [f"data: {data_dir}, clients: {len(clients)}"], list[str]()
   if config.privacy is not None:
-    lines += privacy_lib.planning_lines(
-        config.privacy, config.candidates[0], len(config.schema.feature_names), len(clients)
-    )
-    warnings = encode.radius_warnings(config.schema, config.privacy.radius)
-    lines += [f"warning: {text}" for text in warnings]
-  rows = Rows(clients, kept, fit, fit_numbers)
-  return tidy_experiment.Inputs(rows, identity, about, lines=tuple(lines))
+    planned = (config.privacy, config.candidates[0], len(kept.feature_names), len(clients))
+    lines.append(privacy_lib.rows_needed(*planned))
+    warnings += privacy_lib.planning_warnings(*planned)
+    warnings += encode.radius_warnings(config.schema, config.privacy.radius)
+  return tidy_experiment.Inputs(
+      Rows(clients, kept, fit, fit_numbers), identity, about, warnings=tuple(warnings),
+      lines=(*lines, *(f"warning: {text}" for text in warnings)),
+  )
 
 
 def cells(config: config_lib.OwnDataConfig, unused_rows: Any = None) -> list[dict[str, Any]]:

@@ -158,9 +158,9 @@ def _load(
   nvflare_kit.check_operator(kit)
   needed = []
   if privacy is not None:
-    needed = privacy_lib.planning_lines(
+    needed = [privacy_lib.rows_needed(
         privacy, config.num_clusters, agreed.num_columns, len(agreed.sites)
-    )
+    )]
   return tidy_experiment.Inputs(
       Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},

@@ -237,17 +237,13 @@ def planning_warnings(
   return refine.planning_warnings(num_clusters, noise)
 
 
-def planning_lines(
+def rows_needed(
     privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
-) -> list[str]:
-  """Returns what to know of the noise before anything is asked, in lines; public."""
+) -> str:
+  """Returns what to know of the noise before anything is asked, in a line; public."""
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   least = refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
-  warnings = planning_warnings(privacy, num_clusters, num_columns, num_clients)
-  return [
-      f"rows needed: about {least:,}; with fewer, the centers of {num_clusters} clusters are noise",
-      *(f"warning: {text}" for text in warnings),
-  ]
+  return f"rows needed: about {least:,}; with fewer, the centers of {num_clusters} clusters are noise"
 
 
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:
