@@ -243,7 +243,7 @@ def rows_needed(
   """Returns what to know of the noise before anything is asked, in a line; public."""
   mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   least = refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
-  return f"rows needed: about {least:,}; with fewer, the centers of {num_clusters} clusters are noise"
+  return f"rows needed: about {least:,}; with fewer, {num_clusters} clusters have centers of noise"
 
 
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:
