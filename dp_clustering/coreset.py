@@ -143,9 +143,11 @@ def _of_leaves(coreset: Coreset, centers: np.ndarray) -> private_centers.Private
   nearest = point_grid.nearest(np, coreset.points, centers)
   num_leaves = np.bincount(nearest, minlength=len(centers))
   counts = np.bincount(nearest, coreset.weights, minlength=len(centers))
-  roots = np.sqrt(num_leaves)
-  return private_centers.from_sums(
-      centers, roots * coreset.sum_std, counts, roots * coreset.count_std
+  noise_sd = private_centers.merged_sd(
+      coreset.sum_std / coreset.weights, coreset.weights, nearest, len(centers)
+  )
+  return private_centers.of_counts(
+      centers, noise_sd, counts, np.sqrt(num_leaves) * coreset.count_std
   )
 
 

@@ -1,8 +1,8 @@
 """Private centers with what is known of their noise.
 
 All of it follows from noisy releases and their public settings, so it costs no privacy.  The noise
-is that of the last release, in which a center becomes the noisy sum of its points over their noisy
-number: what remains of earlier releases, and which points a center has, is not in it.
+is that of a noisy sum of points over their noisy number, given which points a center has: that
+these depend on the noise of earlier releases is not in it.
 """
 
 from __future__ import annotations
@@ -62,18 +62,30 @@ def are_enough(noisy_counts: np.ndarray, count_sd: np.ndarray | float) -> np.nda
   return noisy_counts >= np.maximum(LEAST_COUNT * count_sd, 1)
 
 
-def from_sums(
-    centers: np.ndarray, sum_sd: np.ndarray | float, noisy_counts: np.ndarray,
+def of_counts(
+    centers: np.ndarray, noise_sd: np.ndarray, noisy_counts: np.ndarray,
     count_sd: np.ndarray | float,
 ) -> PrivateCenters:
-  """Returns centers that are noisy sums over noisy counts.
+  """Returns centers, of which those of too few points are unknown.
 
   Args:
-    sum_sd: Standard deviation of the noise on a coordinate of the sums, of shape (k,) or one.
+    noise_sd: Standard deviation of the noise on every coordinate of a center, of shape (k,).
   """
   count_sd = np.broadcast_to(count_sd, noisy_counts.shape)
-  enough = are_enough(noisy_counts, count_sd)
-  noise_sd = np.where(enough, sum_sd / np.where(enough, noisy_counts, 1.0), np.inf)
+  noise_sd = np.where(are_enough(noisy_counts, count_sd), noise_sd, np.inf)
   return PrivateCenters(
       centers, np.tile(noise_sd[:, np.newaxis], centers.shape[1]), noisy_counts, count_sd
   )
+
+
+def merged_sd(
+    noise_sd: np.ndarray, weights: np.ndarray, groups: np.ndarray, num_groups: int
+) -> np.ndarray:
+  """Returns the noise of the weighted means of groups of noisy vectors, of shape (num_groups,).
+
+  Args:
+    noise_sd: Standard deviation of the noise on a coordinate of every vector, of shape (n,).
+    groups: In which group every vector is, of shape (n,).
+  """
+  squares = np.bincount(groups, (weights * noise_sd) ** 2, minlength=num_groups)
+  return np.sqrt(squares) / np.bincount(groups, weights, minlength=num_groups)

@@ -14,8 +14,8 @@ counts and squared errors of the points nearest to each center (`PrivateSums`):
 Four properties make it useful at small epsilon.  Centers are split at private means and
 not at hyperplanes through the origin.  Residuals are clipped to a radius that follows the
 private spread of the clusters, so the noise shrinks with the clusters.  A move that could
-be noise alone is shrunk (James, Stein 1961), but for the last one, so that the noise of a center
-is known.  A center is not split if the noise on its
+be noise alone is shrunk (James, Stein 1961), but for the last one where the noise is small, so that
+it is known.  A center is not split if the noise on its
 children's means would be too large.  Residual clipping to a private radius follows Lu,
 Shen (2020) and the idea of FastLloyd (Diaa, Humphries, Kerschbaum 2024,
 https://arxiv.org/abs/2405.02437).
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Sequence, TYPE_CHECKING
+from typing import NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +56,11 @@ LARGE_NOISE = 0.5
 # of the clip radius.
 _LARGEST_CHILD_NOISE = 0.5
 _CHILD_OFFSET = 0.05  # In clip radii.
+# If the noise of a center of a cluster of mean size is at most this part of the clip radius, the
+# clip radius is that of the merged centers, and the last moves are whole: then what is left of the
+# noise of earlier steps is small, too, and the noise of a center is known.  Otherwise a smaller clip
+# radius and shrinking are worth more.
+_LARGEST_CLEAR_NOISE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,34 +179,60 @@ def _schedule(k: int, mu: float, plan: _Plan) -> _Schedule:
   )
 
 
-def _moved(
-    centers: np.ndarray, statistics: cluster_statistics.ClusterStatistics, radius: float,
-    shrinks: bool = True,
-) -> tuple[np.ndarray, np.ndarray]:
-  """Moves the centers towards their noisy means, less the expected noise.
+class _Moves(NamedTuple):
+  """How centers move in a step.
+
+  Attributes:
+    moves: From each to its noisy mean, of shape (num_centers, dim).
+    noise_sd: Standard deviation of the noise on a coordinate of a move, of shape (num_centers,).
+    kept: The share of each move that is kept, likewise.
+  """
+
+  moves: np.ndarray
+  noise_sd: np.ndarray
+  kept: np.ndarray
+
+  def moved(self, centers: np.ndarray, radius: float) -> np.ndarray:
+    """Returns the centers after the step, in the ball."""
+    return coreset.clip_to_ball(centers + self.kept[:, np.newaxis] * self.moves, radius)
+
+  def next_sd(self, noise_sd: np.ndarray) -> np.ndarray:
+    """Returns the noise of the centers after the step from that before, standard deviations.
+
+    The part of a move that is kept takes the place of as large a part of what was there.
+    """
+    return np.hypot(self.kept * self.noise_sd, (1 - self.kept) * noise_sd)
+
+  @property
+  def squares(self) -> np.ndarray:
+    """The squared lengths of the steps, of shape (num_centers,)."""
+    return self.kept**2 * (self.moves**2).sum(axis=1)
+
+
+def _moves(
+    statistics: cluster_statistics.ClusterStatistics, shrinks: bool = True
+) -> _Moves:
+  """Returns how centers move towards their noisy means, less the expected noise.
 
   The move of a center is the noisy mean of its points' residuals.  The expected
   square of its noise is known.  The move is shrunk by the ratio of that to its own
   square, as in the positive-part James-Stein estimator.  A center that may have no points stays.
 
   Args:
-    shrinks: False for the whole move, noise included.
-
-  Returns:
-    A pair of the new centers and their squared moves, shape (num_centers,).
+    shrinks: False for whole moves, noise included.
   """
   counts = np.maximum(statistics.counts, 1)
   moves = statistics.residual_sums / counts[:, np.newaxis]
   squares = (moves**2).sum(axis=1)
   # The limits of what is dropped and split are for the noise that was asked for: with more of it,
   # they would leave too few centers.
-  std = statistics.noise_factor * statistics.residual_sum_std
-  noise = centers.shape[1] * (std / counts) ** 2
+  noise_sd = statistics.noise_factor * statistics.residual_sum_std / counts
   kept = np.ones_like(squares)
   if shrinks:
+    noise = moves.shape[1] * noise_sd**2
     kept -= np.divide(noise, squares, out=np.ones_like(squares), where=squares > noise)
   kept[statistics.counts < _STARVED * statistics.count_std] = 0
-  return coreset.clip_to_ball(centers + kept[:, np.newaxis] * moves, radius), kept**2 * squares
+  return _Moves(moves, noise_sd, kept)
 
 
 def _remaining_errors(
@@ -254,18 +285,63 @@ def _not_starved(statistics: cluster_statistics.ClusterStatistics) -> np.ndarray
   return keep if keep.any() else np.ones_like(keep)
 
 
+class _Split(NamedTuple):
+  """Centers after the split stage.
+
+  Attributes:
+    centers: Of shape (num_centers, dim).
+    counts: Their noisy counts, of shape (num_centers,).
+    errors: Their squared errors, likewise.
+    noise_sd: Standard deviation of the noise on a coordinate of each, likewise.
+    unit_noise: That of the noise on a residual sum, in clip radii, if a step's mu is one.
+    clip_radius: The next one.
+  """
+
+  centers: np.ndarray
+  counts: np.ndarray
+  errors: np.ndarray
+  noise_sd: np.ndarray
+  unit_noise: float
+  clip_radius: float
+
+
+def _merged(
+    split: _Split, k: int, is_clear: bool, radius: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, float]:
+  """Returns k of the centers, their noise, and the clip radius for their residuals.
+
+  Args:
+    is_clear: See `_LARGEST_CLEAR_NOISE`.
+  """
+  if len(split.centers) <= k:
+    return split.centers, split.noise_sd, split.clip_radius
+  weights = np.maximum(split.counts, 1)
+  centers = coreset.fit_coreset(split.centers, weights, k, rng)
+  nearest = point_grid.nearest(np, split.centers, centers)
+  noise_sd = private_centers_lib.merged_sd(split.noise_sd, weights, nearest, k)
+  if not is_clear:
+    return centers, noise_sd, split.clip_radius
+  # Fewer centers are farther from their points.
+  squares = ((split.centers - centers[nearest]) ** 2).sum(axis=1)
+  return centers, noise_sd, _clip_radius(
+      split.counts, split.errors + split.counts * squares, radius
+  )
+
+
 def _split_stage(
     sums: private_sums.PrivateSums, mus: Sequence[float], max_centers: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Returns up to `max_centers` centers, their counts and their squared errors."""
+) -> _Split:
+  """Returns up to `max_centers` centers, and what is known of them."""
   centers = np.zeros((1, sums.dim))
   clip_radius = sums.radius
   for step, mu in enumerate(mus):
     statistics = sums.private_cluster_statistics(
         centers, clip_radius, mu, name=f"split step {step}", **_SPLIT_WEIGHTS
     )
-    centers, squared_moves = _moved(centers, statistics, sums.radius)
-    errors = _remaining_errors(statistics, squared_moves)
+    moves = _moves(statistics)
+    centers = moves.moved(centers, sums.radius)
+    errors = _remaining_errors(statistics, moves.squares)
+    # For a budget of one, in clip radii.
     noise = statistics.residual_sum_std / clip_radius * mu
     clip_radius = _clip_radius(statistics.counts, errors, sums.radius)
     if step + 1 < len(mus):
@@ -275,7 +351,7 @@ def _split_stage(
           centers, statistics.counts, errors, least_count, _not_starved(statistics),
           max_centers, _CHILD_OFFSET * clip_radius, rng,
       )
-  return centers, statistics.counts, errors
+  return _Split(centers, statistics.counts, errors, moves.noise_sd, noise, clip_radius)
 
 
 def private_centers(
@@ -295,22 +371,23 @@ def private_centers(
     Private centers, finite, of shape (k, dim), each within `sums.radius`.
   """
   schedule = _schedule(k, mu, _plan(k, mu, sums.dim, public_num_points))
-  centers, counts, errors = _split_stage(sums, schedule.split_mus, schedule.max_centers, rng)
-  if len(centers) > k:
-    split, centers = centers, coreset.fit_coreset(centers, np.maximum(counts, 1), k, rng)
-    # Fewer centers are farther from their points.
-    moves = split - centers[point_grid.nearest(np, split, centers)]
-    errors = errors + counts * (moves**2).sum(axis=1)
-  clip_radius = _clip_radius(counts, errors, sums.radius)
-  last = len(schedule.refine_mus) - 1
-  for step, step_mu in enumerate(schedule.refine_mus):
+  split = _split_stage(sums, schedule.split_mus, schedule.max_centers, rng)
+  *_, last_mu = schedule.refine_mus
+  mean_count = max(split.counts.sum(), 1) / k
+  is_clear = (
+      mu == math.inf or
+      split.unit_noise / last_mu * math.sqrt(sums.dim) <= _LARGEST_CLEAR_NOISE * mean_count
+  )
+  centers, noise_sd, clip_radius = _merged(split, k, is_clear, sums.radius, rng)
+  for step, step_mu in enumerate(schedule.refine_mus, start=1):
     statistics = sums.private_cluster_statistics(
-        centers, clip_radius, step_mu, name=f"refine step {step}", **_REFINE_WEIGHTS
+        centers, clip_radius, step_mu, name=f"refine step {step - 1}", **_REFINE_WEIGHTS
     )
-    centers, _ = _moved(centers, statistics, sums.radius, shrinks=step < last)
-  found = private_centers_lib.from_sums(
-      centers, statistics.noise_factor * statistics.residual_sum_std, statistics.counts,
-      statistics.noise_factor * statistics.count_std,
+    is_last = step == len(schedule.refine_mus)
+    moves = _moves(statistics, shrinks=not (is_last and is_clear))
+    centers, noise_sd = moves.moved(centers, sums.radius), moves.next_sd(noise_sd)
+  found = private_centers_lib.of_counts(
+      centers, noise_sd, statistics.counts, statistics.noise_factor * statistics.count_std
   )
   return found.filled(
       coreset.fill_centers(centers, k, clip_radius / _CLIP_FACTOR, sums.radius, rng)

@@ -31,7 +31,9 @@ class NoiseTest(parameterized.TestCase):
     np.testing.assert_array_equal(found.noise_sd, found.noise_sd[0, 0])
 
   def test_a_count_that_may_be_noise_alone_makes_a_center_unknown(self):
-    counts = private_centers.from_sums(np.zeros((3, 2)), 6.0, np.array([60.0, 6.0, 3.9]), 1.0)
+    counts = private_centers.of_counts(
+        np.zeros((3, 2)), np.array([0.1, 1.0, 2.0]), np.array([60.0, 6.0, 3.9]), 1.0
+    )
     np.testing.assert_array_equal(counts.noise_sd, [[0.1] * 2, [1.0] * 2, [math.inf] * 2])
     np.testing.assert_array_equal(counts.are_known([0.4, 0.3]), [[1, 0], [0, 0], [0, 0]])
 

@@ -136,11 +136,28 @@ class SplitStageTest(parameterized.TestCase):
 
     sums = mock.Mock(dim=4, radius=1.0, private_cluster_statistics=statistics)
     # On the mean of n points, the next noise is 10 / 2 * sqrt(4) / n clip radii; half of one at 20.
-    centers, *_ = refine._split_stage(sums, (1.0, 2.0), 2, np.random.default_rng(0))
-    self.assertLen(centers, num_centers)
+    split = refine._split_stage(sums, (1.0, 2.0), 2, np.random.default_rng(0))
+    self.assertLen(split.centers, num_centers)
+    self.assertAlmostEqual(split.unit_noise, 10)
 
 
-class MovedTest(absltest.TestCase):
+class MergedTest(absltest.TestCase):
+
+  def test_residuals_of_merged_centers_are_longer_but_where_noise_hides_them(self):
+    split = refine._Split(
+        np.array([[-0.3, 0.0], [0.3, 0.0]]), np.full(2, 50.0), np.full(2, 0.5), np.full(2, 0.02),
+        1.0, 0.125,
+    )
+    for is_clear, mean_square in ((True, 0.01 + 0.09), (False, (0.125 / refine._CLIP_FACTOR) ** 2)):
+      center, noise_sd, clip_radius = refine._merged(
+          split, 1, is_clear, 1.0, np.random.default_rng(0)
+      )
+      np.testing.assert_allclose(center, [[0, 0]], atol=1e-12)
+      np.testing.assert_allclose(noise_sd, [0.02 / np.sqrt(2)])
+      self.assertAlmostEqual(clip_radius, refine._CLIP_FACTOR * np.sqrt(mean_square))
+
+
+class MovesTest(absltest.TestCase):
 
   def _statistics(self, residual_sums, counts, residual_sum_std, count_std=1.0):
     return cluster_statistics.ClusterStatistics(
@@ -153,33 +170,35 @@ class MovedTest(absltest.TestCase):
 
   def test_without_noise_goes_to_the_mean(self):
     statistics = self._statistics([[10.0, 0.0]], [100.0], 0.0, count_std=0.0)
-    centers, squares = refine._moved(np.array([[0.2, 0.3]]), statistics, 1.0)
-    np.testing.assert_allclose(centers, [[0.3, 0.3]])
-    np.testing.assert_allclose(squares, [0.01])
+    moves = refine._moves(statistics)
+    np.testing.assert_allclose(moves.moved(np.array([[0.2, 0.3]]), 1.0), [[0.3, 0.3]])
+    np.testing.assert_allclose(moves.squares, [0.01])
 
   def test_is_shrunk_by_the_expected_noise(self):
     # Square of the move: 0.05^2 + 0.05^2 = 0.005; its noise: 2 * (2 / 100)^2 = 0.0008.
     statistics = self._statistics([[5.0, 5.0]], [100.0], 2.0)
-    centers, _ = refine._moved(np.zeros((1, 2)), statistics, 1.0)
-    np.testing.assert_allclose(centers, [[0.05 * 0.84, 0.05 * 0.84]])
-    whole, _ = refine._moved(np.zeros((1, 2)), statistics, 1.0, shrinks=False)
-    np.testing.assert_allclose(whole, [[0.05, 0.05]])
+    for shrinks, kept in ((True, 0.84), (False, 1)):
+      moves = refine._moves(statistics, shrinks)
+      np.testing.assert_allclose(moves.moved(np.zeros((1, 2)), 1.0), [[0.05 * kept, 0.05 * kept]])
+      # What is left of the noise before adds to that of what is kept.
+      np.testing.assert_allclose(
+          moves.next_sd(np.array([0.5])) ** 2, (kept * 0.02) ** 2 + ((1 - kept) * 0.5) ** 2
+      )
 
   def test_does_not_follow_what_may_be_noise(self):
     statistics = self._statistics([[5.0, 5.0], [0.9, 0.0]], [100.0, 1.5], 5.1)
-    centers, squares = refine._moved(np.zeros((2, 2)), statistics, 1.0)
-    np.testing.assert_array_equal(centers, np.zeros((2, 2)))
-    np.testing.assert_array_equal(squares, [0, 0])
+    moves = refine._moves(statistics)
+    np.testing.assert_array_equal(moves.moved(np.zeros((2, 2)), 1.0), np.zeros((2, 2)))
+    np.testing.assert_array_equal(moves.squares, [0, 0])
 
   def test_stays_where_it_is_starved_or_without_an_answer_and_without_a_warning(self):
     # Sums that are all zeros are those of an answer that was lost.
     for sums, counts, std in (([[0.0, 0.0]], [0.0], 5.1), ([[1.0, 0.0]], [1.9], 0.0)):
       with np.errstate(all="raise"):
-        centers, squares = refine._moved(
-            np.array([[0.2, 0.3]]), self._statistics(sums, counts, std), 1.0
-        )
+        moves = refine._moves(self._statistics(sums, counts, std))
+        centers = moves.moved(np.array([[0.2, 0.3]]), 1.0)
       np.testing.assert_array_equal(centers, [[0.2, 0.3]])
-      np.testing.assert_array_equal(squares, [0])
+      np.testing.assert_array_equal(moves.squares, [0])
 
 
 class ChildrenTest(absltest.TestCase):

@@ -114,9 +114,7 @@ class PooledTest(_PrivateTest):
     self.assertAlmostEqual(told.residual_sums.std() / expected, 1, delta=0.05)
     # A center whose move could be that noise alone stays.
     counted = dataclasses.replace(told, counts=np.array([1e5]))
-    _, (squared_move,) = refine._moved(  # pylint: disable=protected-access
-        np.zeros((1, 2000)), counted, 12.0
-    )
+    (squared_move,) = refine._moves(counted).squares  # pylint: disable=protected-access
     self.assertLess(squared_move, 0.01 * ((told.residual_sums / 1e5) ** 2).sum())
 
 
