@@ -41,7 +41,7 @@ class CommandLineTest(parameterized.TestCase):
     self.assertEqual(command_line.arguments(given), given)
 
   def test_no_before_what_is_no_switch_is_an_unknown_flag(self):
-    given = ["--nodozens", "--dozens=3", "--nofruits", "--fruits=a"]
+    given = ["--dozens=3", "--nodozens", "--fruits=a"]
     self.assertEqual(command_line.arguments(given), given)
     with self.assertRaisesRegex(flags.UnrecognizedFlagError, "nodozens"):
       self._parsed(*given)
