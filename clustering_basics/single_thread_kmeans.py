@@ -34,7 +34,7 @@ def fit(
 
   Returns:
     The fitted `sklearn.cluster.KMeans`.  Where there are fewer different points than
-    clusters, some of its centers coincide, without a warning.
+    clusters, these are its centers, of which some coincide, without a warning.
   """
   # Here, since scikit-learn takes a second to import.
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
@@ -44,4 +44,13 @@ def fit(
   kmeans = cluster.KMeans(num_clusters, **settings)
   with _thread_pools().limit(limits=1), warnings.catch_warnings():
     warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-    return kmeans.fit(points, sample_weight=weights)
+    kmeans.fit(points, sample_weight=weights)
+    # Into an empty cluster scikit-learn moves a point, but may leave its label and the inertia as
+    # they were (https://github.com/scikit-learn/scikit-learn/issues/34074).
+    if len(np.unique(kmeans.labels_)) < num_clusters:
+      different = np.unique(points, axis=0)
+      if len(different) <= num_clusters:
+        kmeans.cluster_centers_ = np.resize(different, kmeans.cluster_centers_.shape)
+      kmeans.labels_ = kmeans.predict(points)
+      kmeans.inertia_ = -kmeans.score(points, sample_weight=weights)
+    return kmeans

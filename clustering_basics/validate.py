@@ -7,7 +7,6 @@ the argument's name in the message:
   # ValueError: `num_clusters` must be an integer >= 1, got 0.
 """
 
-import math
 import numbers
 import os
 import sys
@@ -15,6 +14,8 @@ from typing import Any, Collection
 
 # Characters of a value; a file that others sent may hold a long one.
 _MOST_SHOWN = 1000
+# Integers may be larger, which are of no use: floats are computed with.
+_LARGEST = sys.float_info.max
 
 
 def _only(argument: Any) -> tuple[str, Any]:
@@ -28,13 +29,16 @@ def error(name: str, rule: str, value: Any) -> ValueError:
   Args:
     rule: What follows "must", such as "be a number > 0".
   """
-  shown = f"{value!r}"
+  try:
+    shown = f"{value!r}"
+  except ValueError:  # Python makes no text of an integer of more than 4300 digits.
+    shown = f"{type(value).__name__} too long to print"
   if len(shown) > _MOST_SHOWN:
     shown = f"{shown[:_MOST_SHOWN]}..."
   return ValueError(f"`{name}` must {rule}, got {shown}.")
 
 
-def _range(minimum: int, maximum: int | None) -> str:
+def _range(minimum: int, maximum: float | None) -> str:
   if maximum is None:
     return f">= {minimum}"
   return f"in [{minimum}, {maximum}]"
@@ -65,11 +69,14 @@ def integer(minimum: int, maximum: int | None = None, **argument: Any) -> None:
   """Checks for an integer (not a bool) in [minimum, maximum].
 
   Args:
-    maximum: The largest value allowed; None for no limit.
+    maximum: The largest value allowed; None for that of floats.
   """
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Integral)
-  if wrong_type or value < minimum or (maximum is not None and value > maximum):
+  limit = _LARGEST if maximum is None else maximum
+  if not wrong_type and value > limit:
+    raise error(name, f"be an integer {_range(minimum, limit)}", value)
+  if wrong_type or value < minimum:
     raise error(name, f"be an integer {_range(minimum, maximum)}", value)
 
 
@@ -77,7 +84,7 @@ def positive(**argument: Any) -> None:
   """Checks for a finite number above zero."""
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not math.isfinite(value) or value <= 0:
+  if wrong_type or not 0 < value <= _LARGEST:
     raise error(name, "be a finite number > 0", value)
 
 
@@ -85,7 +92,7 @@ def not_negative(**argument: Any) -> None:
   """Checks for a finite number of at least zero."""
   name, value = _only(argument)
   wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not math.isfinite(value) or value < 0:
+  if wrong_type or not 0 <= value <= _LARGEST:
     raise error(name, "be a finite number >= 0", value)
 
 

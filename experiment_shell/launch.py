@@ -4,7 +4,7 @@ It is `absl.app.run`, with these differences:
 
 * Bad input ends the program with one line and code 2, without a usage text or traceback.
 * A failure while running ends it with one line and code 1.
-* Ctrl-C and SIGTERM end it with one line, and with code 130 or 143.
+* Ctrl-C, SIGTERM and SIGHUP end it with one line, and with code 130, 143 or 129.
 * It leaves no temporary files, unless it is killed.
 * What standard output's encoding lacks is printed as escapes.
 * Where nobody looks at the progress bars, such as in a pipe, they print every 30 seconds at most.
@@ -176,12 +176,15 @@ def run(main: Callable[[], None], help_flags: Sequence[str] = ()) -> None:
     sys.stdout = open(os.devnull, "w", encoding="utf-8")
   # TensorFlow and its worker print much that the user does not need.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  # Figures are files, of one style.  Jupyter sets a backend, which may not be installed here.
+  os.environ |= {"MPLBACKEND": "agg", "MATPLOTLIBRC": os.devnull}
   if isinstance(sys.stdout, io.TextIOWrapper):
     sys.stdout.reconfigure(errors="backslashreplace")
   logging.use_absl_handler()
   logging.get_absl_handler().setFormatter(std_logging.Formatter("warning: %(message)s"))
-  for number in (signal.SIGINT, signal.SIGTERM):
-    if signal.getsignal(number) is not signal.SIG_IGN:  # As of a program in the background.
+  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    # As of a program in the background, or of `nohup`.
+    if signal.getsignal(number) is not signal.SIG_IGN:
       signal.signal(number, _interrupt)
 
   def in_own_folder(unused_argv: list[str]) -> None:

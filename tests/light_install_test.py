@@ -185,6 +185,15 @@ class LightInstallTest(parameterized.TestCase):
     self.assertTrue((self.folder / "out" / "report.html").exists())
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
 
+  @parameterized.named_parameters(
+      ("algorithm", ("--data_dir=data", "--num_clusters=2", "--algorithm=kfed")), ("papers", ()),
+  )
+  def test_kmeans_that_needs_tff_is_one_line_and_no_folder(self, flags):
+    self._write_clients("data", "{}.csv")
+    error = self._run("experiments.federated_kmeans", *flags, "--output_dir=out", code=2)[1]
+    self.assertRegex(error, r"\Aerror: .*`federated`.*\n\Z")
+    self.assertFalse((self.folder / "out").exists())
+
   @_is_elsewhere
   def test_benchmark_of_private_methods(self):
     self._run(

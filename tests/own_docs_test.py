@@ -12,11 +12,13 @@ import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import tensorflow  # pylint: disable=unused-import  # Imported by a script, Keras builds no model.
 
+from clustering_basics import extras
 from tests import nightly
 
 
@@ -89,6 +91,15 @@ class OwnDocsTest(parameterized.TestCase):
     for name, accuracy in _accuracies(stated).items():
       # Another processor rounds otherwise.
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
+
+  @parameterized.parameters("own_model", "simple_ditto", "three_phases_in_one_file")
+  def test_a_script_without_tff_ends_with_one_line(self, name):
+    with (
+        mock.patch.object(extras, "has_tff", return_value=False),
+        mock.patch.dict(sys.modules, {"tensorflow": None}),
+        self.assertRaisesRegex(SystemExit, r"\Aerror: .*[Tt]ensor.*\Z"),
+    ):
+      _in_this_process(_read(f"examples/{name}.py"))
 
   def test_pages_show_what_stands_in_the_scripts(self):
     for page, paths in _SCRIPTS.items():

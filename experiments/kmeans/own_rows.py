@@ -17,6 +17,8 @@ from absl import logging
 import numpy as np
 
 from clustering_basics import atomic_file
+from clustering_basics import extras
+from clustering_basics import validate
 from dp_clustering import clustering_params
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -152,6 +154,9 @@ def _load(
     data_dir: Their folder.
     advice: Adds to the errors of its files what the user can do.
   """
+  if config.kmeans(num_clusters=1).needs_tff and not extras.has_tff():
+    rule = f"be sums where TensorFlow Federated isn't installed ({extras.advice()})"
+    raise validate.error("algorithm", rule, config.algorithm)
   is_private = config.privacy is not None
   with advice:
     clients = clients_lib.open_folder(data_dir, config.schema, private=is_private)

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn import metrics
 
 from clustering_basics import agreement
+from clustering_basics import extras
+from clustering_basics import validate
 from experiment_shell import tidy_experiment
 from experiments.kmeans import config as config_lib
 from experiments.kmeans import data as data_lib
@@ -35,6 +37,9 @@ def _load(
     config: config_lib.PaperConfig, stack: contextlib.ExitStack, *, cache_dir: str | None = None
 ) -> tidy_experiment.Inputs:
   """Finds the data; `cache_dir` is TFF's cache folder, or None."""
+  if not extras.has_tff():
+    rule = f"be given where TensorFlow Federated isn't installed ({extras.advice()})"
+    raise validate.error("data_dir", rule, None)
   described = data_lib.describe(config, cache_dir)
 
   @functools.cache

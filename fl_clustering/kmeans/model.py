@@ -10,6 +10,9 @@ from clustering_basics import core_count
 from dp_clustering import clustering_params
 from fl_clustering.points import secure_sums
 
+# No scaled coordinate of a fit's points is beyond it.
+_FAR = 2.0**26
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RoundRecord:
@@ -32,6 +35,22 @@ class RoundRecord:
   inertia: float | None
   bytes_down: int
   bytes_up: int
+
+
+def _nearest_to_far(
+    points: np.ndarray, centroids: np.ndarray, factor: np.ndarray
+) -> np.ndarray:
+  """Returns the nearest centroids of points (n, d) that are far from all of them.
+
+  Two centroids are compared at a time.  A coordinate in which they agree then cancels, however far
+  the point is, where its square would hide all other coordinates.
+  """
+  nearest = np.zeros(len(points), np.intp)
+  for index, other in enumerate(centroids):
+    best = centroids[nearest]
+    sides = ((points - best) + (points - other)) * factor
+    nearest[((other - best) * factor * sides).sum(axis=1) > 0] = index
+  return nearest
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,9 +86,12 @@ class KMeansModel:
 
     points = self._as_fitted(points)
     core_count.count_quietly()
-    far = secure_sums.FARTHEST
-    scaled = (np.clip(self.scaling.apply(x), -far, far) for x in (points, self.centroids))
-    return metrics.pairwise_distances_argmin(*scaled)
+    scaled = self.scaling.apply(points)
+    far = np.abs(scaled).max(axis=1) > _FAR
+    scaled[far] = 0.0
+    nearest = metrics.pairwise_distances_argmin(scaled, self.scaling.apply(self.centroids))
+    nearest[far] = _nearest_to_far(points[far], self.centroids, self.scaling.factor)
+    return nearest
 
   def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Returns the distance of every point to the centroid of its cluster, of shape (n,)."""

@@ -126,17 +126,16 @@ def parse_threshold(distance_threshold: str | float | None) -> Callable[[np.ndar
   )
   if distance_threshold == "mean":
     return np.mean
+  is_quantile, number = False, distance_threshold
   if isinstance(distance_threshold, str):
     is_quantile = distance_threshold.startswith("q")
-    text = distance_threshold[1:] if is_quantile else distance_threshold
-    try:
-      number = float(text)
-    except ValueError:
-      raise error from None
-  elif isinstance(distance_threshold, numbers.Real) and not isinstance(distance_threshold, bool):
-    is_quantile, number = False, float(distance_threshold)
-  else:
+    number = distance_threshold[1:] if is_quantile else distance_threshold
+  elif not isinstance(distance_threshold, numbers.Real) or isinstance(distance_threshold, bool):
     raise error
+  try:
+    number = float(number)
+  except (ValueError, OverflowError):  # The latter of an integer that no float holds.
+    raise error from None
   if not math.isfinite(number) or number < 0 or (is_quantile and number > 1):
     raise error
   if is_quantile:

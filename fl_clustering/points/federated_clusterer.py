@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import functools
-import importlib.util
 import sys
 import tempfile
 from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
@@ -34,7 +33,7 @@ def _has_tff_context() -> bool:
 
 def _check_tff() -> None:
   """Raises an error unless TFF is installed."""
-  if importlib.util.find_spec("tensorflow_federated") is None:
+  if not extras.has_tff():
     raise ModuleNotFoundError(
         f"TensorFlow Federated must be installed for this algorithm, and isn't; {extras.advice()}. "
         "The default algorithm needs no extra."

@@ -213,13 +213,15 @@ def _checked_points(table: Any, label: str) -> np.ndarray:
   """Returns a table as float64 of shape (n, d), n > 0; scikit-learn's errors get the label."""
   # Programs that read files import this module, and need neither to answer at once.
   from scipy import sparse  # pylint: disable=g-import-not-at-top
+  import sklearn  # pylint: disable=g-import-not-at-top
   from sklearn.utils import validation  # pylint: disable=g-import-not-at-top
 
   try:
     # scikit-learn would use what is masked, and refuses sparse tables by itself.
     array = table if sparse.issparse(table) else clustering_params.unmasked(table)
-    array = validation.check_array(array).astype(np.float64)
-  except (TypeError, ValueError) as e:
+    with sklearn.config_context(assume_finite=False):
+      array = validation.check_array(array).astype(np.float64)
+  except (TypeError, ValueError, OverflowError) as e:  # The last: no float holds an integer.
     kind = TypeError if isinstance(e, TypeError) else ValueError
     raise kind(
         f"{label} must be a table of finite numbers (several clients are a list or a dict of "

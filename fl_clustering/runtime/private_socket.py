@@ -111,7 +111,9 @@ def _listen(folder: str) -> socket.socket:
 
 def _serve(parent: str, folder: str) -> None:
   """What the process does: passes on connections until it is told to end, or its parent ends."""
-  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of Ctrl-C, which the parent handles.
+  # Of Ctrl-C and of the terminal's end, which the parent handles.
+  for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
   signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
   try:
     isolation.isolate()

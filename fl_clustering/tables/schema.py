@@ -458,8 +458,8 @@ def _texts(values: Any, key: str) -> tuple[str, ...]:
   if not isinstance(values, list):
     raise validate.error(key, "be a list", values)
   for value in values:
-    is_text = isinstance(value, str)
-    if not is_text and not (isinstance(value, (int, float)) and math.isfinite(value)):
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if not isinstance(value, (str, int)) and not is_finite:
       raise validate.error(key, "hold texts or numbers", value)
   return tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
 

@@ -106,8 +106,9 @@ def _drawn_in_turn(
 
 
 def _begin() -> None:
-  # Ctrl-C is for the program, which ends its processes.
-  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  # Ctrl-C and the terminal's end are for the program, which ends its processes.
+  for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
   if sys.platform == "linux":  # Of a program that is killed, they would stay.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -18,8 +18,10 @@ class ValidateTest(parameterized.TestCase):
       ("integer", functools.partial(validate.integer, 1, 3), [1, 3, np.int64(3)],
        [0, 4, 2.0, True, None], r"an integer in \[1, 3\]"),
       ("integer_without_maximum", functools.partial(validate.integer, 1), [1, 10**9], [0], ">= 1"),
-      ("positive", validate.positive, [1e-9, 2], [0.0, -1, _NAN, _INF, "1", True], "> 0"),
-      ("not_negative", validate.not_negative, [0], [-1e-9, _NAN, _INF, "1", True], ">= 0"),
+      ("integer_beyond_floats", functools.partial(validate.integer, 1), [10**300],
+       [10**309], r"\[1, .*\]"),
+      ("positive", validate.positive, [1e-9, 2], [0.0, -1, _NAN, _INF, "1", True, 10**309], "> 0"),
+      ("not_negative", validate.not_negative, [0], [-1e-9, _NAN, _INF, "1", True, 10**309], ">= 0"),
       ("between", functools.partial(validate.between, 0, 1), [0.5], [0.0, 1, _NAN, "0.5"],
        r"\(0, 1\)"),
       ("up_to", functools.partial(validate.up_to, 1), [1e-9, 0.5, 1, 1.0],
@@ -48,6 +50,8 @@ class ValidateTest(parameterized.TestCase):
     message = f"{validate.error('name', 'be short', 'x' * 10**5)}"
     self.assertStartsWith(message, "`name` must be short, got 'xxx")
     self.assertLess(len(message), 1100)
+    # Python makes no text of it.
+    self.assertStartsWith(f"{validate.error('name', 'be short', 10**5000)}", "`name` must be short")
 
   def test_regular_files(self):
     folder = self.create_tempdir()

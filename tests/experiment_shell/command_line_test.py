@@ -40,6 +40,12 @@ class CommandLineTest(parameterized.TestCase):
     given = ["--fruits", "--dozens", "--dozens=3", "--other=1", "--other=2", "x", "--dozens=4"]
     self.assertEqual(command_line.arguments(given), given)
 
+  def test_no_before_what_is_no_switch_is_an_unknown_flag(self):
+    given = ["--dozens=3", "--nodozens", "--fruits=a"]
+    self.assertEqual(command_line.arguments(given), given)
+    with self.assertRaisesRegex(flags.UnrecognizedFlagError, "nodozens"):
+      self._parsed(*given)
+
   @parameterized.parameters(
       (["--flagfile={file}", "--fruits=mine"], ["mine"]),
       (["--fruits=mine", "--flagfile", "{file}"], ["mine"]),

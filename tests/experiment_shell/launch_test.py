@@ -125,16 +125,18 @@ class LaunchTest(parameterized.TestCase):
     found = self._run(body, "--number=3", environment={"BUILD_WORKING_DIRECTORY": folder})
     self.assertEqual(found[:2], (0, f"3 {folder}\n"))
 
-  def test_an_ignored_interrupt_stays_ignored(self):
-    # As in a shell script that puts the program into the background.
-    ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    process = self._start(ignored + _program(_WITH_FILES))
-    process.send_signal(signal.SIGINT)
+  def test_an_ignored_signal_stays_ignored(self):
+    # As in a shell script that puts the program into the background, and by `nohup`.
+    numbers = signal.SIGINT, signal.SIGHUP
+    ignored = "".join(f"signal.signal({int(one)}, signal.SIG_IGN)\n" for one in numbers)
+    process = self._start("import signal\n" + ignored + _program(_WITH_FILES))
+    for number in numbers:
+      process.send_signal(number)
     with self.assertRaises(subprocess.TimeoutExpired):
       process.wait(0.5)
     process.kill()
 
-  @parameterized.parameters((signal.SIGINT, 130), (signal.SIGTERM, 143))
+  @parameterized.parameters((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129))
   def test_ends_with_one_line_by_a_signal_and_leaves_no_temporary_file(self, number, code):
     with mock.patch.dict(os.environ, {"TMPDIR": self.folder}):
       process = self._start(_program(_WITH_FILES))
@@ -156,6 +158,16 @@ class LaunchTest(parameterized.TestCase):
     code, _, errors = self._run("pass", environment={"TMPDIR": folder}, **options)
     self.assertEqual(code, 2, errors)
     self.assertRegex(errors, "^error: `TMPDIR` .*\n$")
+
+  def test_figures_are_drawn_whatever_matplotlib_is_told(self):
+    settings = os.path.join(self.folder, "matplotlibrc")
+    with open(settings, "wb") as file:
+      file.write(b"font.family: \xff")
+    environment = {"MPLBACKEND": "not_installed_here", "MATPLOTLIBRC": settings}
+    code, _, errors = self._run(
+        "from experiment_shell import figure_style", environment=environment
+    )
+    self.assertEqual(code, 0, errors)
 
   def test_any_letters_can_be_printed(self):
     code, _, errors = self._run(

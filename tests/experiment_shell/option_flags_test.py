@@ -1,4 +1,7 @@
 import dataclasses
+import os
+import time
+from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -62,8 +65,23 @@ class OptionFlagsTest(absltest.TestCase):
 
 class RunFlagsTest(parameterized.TestCase):
 
-  def test_a_new_folder_by_default(self):
-    self.assertRegex(run_flags.output_dir("dp_benchmark"), r"^results/dp_benchmark-\d{8}-\d{6}$")
+  def setUp(self):
+    super().setUp()
+    self.addCleanup(os.chdir, os.getcwd())
+
+  def test_new_folders_of_one_second_by_default(self):
+    os.chdir(self.create_tempdir())
+    with mock.patch.object(time, "strftime", return_value="20250102-030405"):
+      found = [run_flags.output_dir("dp_benchmark") for _ in range(3)]
+    first = "results/dp_benchmark-20250102-030405"
+    self.assertEqual(found, [first, f"{first}-2", f"{first}-3"])
+
+  def test_no_folder_can_be_made(self):
+    folder = self.create_tempdir()
+    folder.create_file("results")
+    os.chdir(folder)
+    with self.assertRaisesRegex(ValueError, "`output_dir`"):
+      run_flags.output_dir("dp_benchmark")
 
   @parameterized.parameters("resume", "overwrite")
   def test_an_earlier_run_must_be_named(self, flag):

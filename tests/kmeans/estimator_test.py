@@ -1,5 +1,6 @@
 """Tests for fl_clustering.kmeans.FederatedKMeans."""
 
+import fractions
 import functools
 from unittest import mock
 
@@ -202,9 +203,24 @@ class FederatedKMeansTest(_InProcessTest):
     np.testing.assert_allclose(refined.cluster_centers_, expected, atol=1e-4)
     self.assertEqual([r.stage for r in refined.history_], ["gather", "lloyd", "lloyd"])
 
-  def test_a_row_however_far_has_a_cluster(self):
-    model = _sample_fit("fkm_lloyd")
-    np.testing.assert_array_equal(model.predict([[1e100, 0]]), model.predict([[1e10, 0]]))
+  @parameterized.product(algorithm=["sums", "lloyd"], standardize=[False, True])
+  def test_a_row_however_far_belongs_to_the_nearest_center(self, algorithm, standardize):
+    rng = np.random.default_rng(0)
+    points = np.repeat([[0, 1e5], [3, 1e5], [0, 2e5], [3, 2e5]], 50, axis=0)
+    model = FederatedKMeans(4, algorithm, standardize=standardize).fit(points)
+    rows = rng.standard_normal((200, 2)) * 10 ** rng.uniform(0, 99, (200, 2))
+    rows[:100, 0] *= rows[:100, 1] / rows[:100, 0]  # As far in the one direction as in the other.
+    rows = [*rows, [1e100, 1.4e5], [-1e40, 1.6e5], [1.4, 1e60]]  # Two centers are as far in it.
+    units = points.std(axis=0) if standardize else np.ones(2)
+    centers = [list(map(fractions.Fraction, center)) for center in model.cluster_centers_]
+    for row, cluster, losses in zip(rows, model.predict(rows), model.transform(rows) ** 2):
+      exact = [
+          sum(((fractions.Fraction(x) - c) / fractions.Fraction(u)) ** 2
+              for x, c, u in zip(row, center, units))
+          for center in centers
+      ]
+      self.assertEqual(exact[cluster], min(exact), row)
+      np.testing.assert_allclose(losses, list(map(float, exact)), rtol=1e-6)
 
 
 class FieldsTest(_InProcessTest):

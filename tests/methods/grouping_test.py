@@ -23,7 +23,7 @@ class DistanceThresholdTest(parameterized.TestCase):
 
   @parameterized.parameters(
       "median", "", "q", "q1.1", "q-0.1", "qmean", "-1", "nan", "inf", "1,5",
-      -1, float("nan"), True, None, ((1,),), b"mean",
+      -1, 10**309, float("nan"), True, None, ((1,),), b"mean",
   )  # pyformat: disable
   def test_refuses(self, value):
     with self.assertRaisesRegex(ValueError, "`distance_threshold`"):

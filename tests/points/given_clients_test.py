@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 from scipy import sparse
+import sklearn
 
 from fl_clustering.points import given_clients
 
@@ -129,12 +130,15 @@ class CheckedClientsTest(parameterized.TestCase):
       ("ragged", [[1, 2], [3]]), ("a_row", [1, 2]), ("other_columns", np.ones((3, 5))),
       ("nan", [[1, 2], [3, np.nan]]), ("nan_in_a_frame", pd.DataFrame({0: [1.0], 1: [pd.NA]})),
       ("infinity", [[-np.inf, 2]]), ("squares_that_overflow", [[1, 2], [-3e160, 2]]),
-      ("text", [["1", "2"]]), ("complex_numbers", [[1j, 1]]), ("sparse", sparse.csr_matrix(_ARRAY)),
+      ("integers_beyond_floats", [[10**309, 2]]), ("text", [["1", "2"]]),
+      ("complex_numbers", [[1j, 1]]), ("sparse", sparse.csr_matrix(_ARRAY)),
   )
   def test_bad_points(self, points):
-    with self.assertRaisesRegex((TypeError, ValueError), r"`clients`\['b'\]") as raised:
-      _checked({"a": _GOOD, "b": points})
-    self.assertNotIn("\n", str(raised.exception))
+    for assume_finite in (False, True):
+      with self.assertRaisesRegex((TypeError, ValueError), r"`clients`\['b'\]") as raised:
+        with sklearn.config_context(assume_finite=assume_finite):
+          _checked({"a": _GOOD, "b": points})
+      self.assertNotIn("\n", str(raised.exception))
 
   @parameterized.named_parameters(*_MASKED)
   def test_masked_numbers_are_refused(self, points):

@@ -53,6 +53,11 @@ class SchemaTest(parameterized.TestCase):
     schema.check_private()
     self.assertEqual(schema_lib.Schema.from_json(schema.to_json()), schema)
 
+  def test_levels_may_be_integers_of_any_size(self):
+    document = _changed("fields", 3, "constraints", "enum", value=[10**400, 2])
+    smoker = schema_lib.Schema.from_json(document).features[2]
+    self.assertEqual(smoker.enum, (f"1{'0' * 400}", "2"))
+
   def test_files(self):
     schema = schema_lib.Schema.from_json(_DOCUMENT)
     path = os.path.join(self.create_tempdir(), "schema.json")
