@@ -60,7 +60,7 @@ _CHILD_OFFSET = 0.05  # In clip radii.
 # clip radius is that of the merged centers, and the last moves are whole: then what is left of the
 # noise of earlier steps is small, too, and the noise of a center is known.  Otherwise a smaller clip
 # radius and shrinking are worth more.
-_LARGEST_CLEAR_NOISE = 0.5
+_LARGEST_CLEAR_NOISE = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
