@@ -1,7 +1,8 @@
 """Measures cells: in this process, each in one of several others, or by the workers of a cluster.
 
 A cluster is one of Dask, whose own configuration says how it is reached, mutual TLS included.  Its
-workers have the project installed, and share the folders of the data and of the run.
+scheduler and workers have the project installed, and the same versions of what it needs as this
+process.  The workers share the folders of the data and of the run.
 """
 
 from concurrent import futures
@@ -10,6 +11,7 @@ import dataclasses
 import functools
 import gc
 import importlib
+import logging
 import os
 import pickle
 import queue
@@ -17,13 +19,20 @@ import signal
 import threading
 import time
 from typing import Any, Callable, Generator, Mapping, Sequence
+import warnings
 
 import tqdm
 
 from clustering_basics import validate
 from experiment_shell import child_process
+from experiment_shell import output_folder
 
 _SECONDS_TO_CONNECT = 10
+# What carries the cells, or computes their numbers.
+_PACKAGES = (
+    "cloudpickle", "dask", "distributed", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow",
+    "tensorflow-federated", "jax", "jaxlib",
+)
 Outcome = tuple[Mapping[str, Any], Any]
 
 
@@ -64,6 +73,36 @@ def _measured(
     return e
 
 
+def _versions() -> dict[str, str]:
+  """Returns the versions that all processes of a cluster must have, by name."""
+  found = output_folder.versions(_PACKAGES)
+  return {**found, "python": found["python"].rpartition(".")[0]}
+
+
+def _check_workers(client: Any, cluster: str) -> None:
+  """Raises a ValueError unless the workers of a cluster can measure what this process would."""
+  threads = client.nthreads().values()
+  # TensorFlow Federated's context is that of a process.
+  if max(threads, default=0) != 1:
+    raise validate.error(
+        "cluster", "have workers, of one thread each (--nthreads=1)", [*threads]
+    )
+  try:
+    found = [client.run_on_scheduler(_versions), *client.run(_versions).values()]
+  except Exception as e:  # pylint: disable=broad-exception-caught
+    # What a worker raises may come as a plain Exception.
+    rule = f"have a scheduler and workers on which this project is installed, as here ({e})"
+    raise validate.error("cluster", rule, cluster) from e
+  here = _versions()
+  for there in found:
+    if there != here:
+      changes = output_folder.version_changes(here, there)
+      raise validate.error(
+          "cluster", f"have a scheduler and workers with the versions of here, not {changes}",
+          cluster,
+      )
+
+
 def connected(cluster: str) -> Any:
   """Returns a `distributed.Client` of a cluster; ValueError if it can't measure.
 
@@ -76,21 +115,22 @@ def connected(cluster: str) -> Any:
     raise validate.error(
         "cluster", "be left out where the extra `cluster` is not installed", cluster
     ) from e
+  for name in ("distributed", "distributed.client"):
+    logging.getLogger(name).setLevel(logging.CRITICAL)  # What fails is told in one line.
   client = None
-  with contextlib.suppress(OSError, ValueError, TypeError, RuntimeError):
-    client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
+  with contextlib.suppress(OSError, ValueError, TypeError, RuntimeError, ImportError):
+    with warnings.catch_warnings():
+      warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
+      client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
   if client is None:
     # One that has not connected closes itself when it is collected, for which it takes a lock; if
     # the next one, which has that lock, were the one to collect it, both would wait for ever.
     gc.collect()
     raise validate.error("cluster", "be the address of a Dask scheduler that answers", cluster)
-  threads = client.nthreads().values()
-  # TensorFlow Federated's context is that of a process.
-  if max(threads, default=0) != 1:
-    client.close()
-    raise validate.error(
-        "cluster", "have workers, of one thread each (--nthreads=1)", [*threads]
-    )
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(client)
+    _check_workers(client, cluster)
+    stack.pop_all()
   return client
 
 
@@ -115,21 +155,25 @@ def _outcomes_of_cluster(
   import cloudpickle
   import distributed
 
-  cell_of = {
-      client.submit(
-          _measured_there, processes, cloudpickle.dumps((measure, run, cell, failures)), pure=False
-      ): cell
-      for cell in cells
-  }
+  closed = distributed.client.ClosedClientError
+  cell_of: dict[Any, Mapping[str, Any]] = {}
   try:
+    for cell in cells:
+      pickled = cloudpickle.dumps((measure, run, cell, failures))
+      cell_of[client.submit(_measured_there, processes, pickled, pure=False)] = cell
     for done in distributed.as_completed(cell_of):
       error = done.exception()
+      if isinstance(error, ImportError):
+        raise ConnectionError(f"a worker of the cluster can't import what it needs ({error})")
       # It has ended several workers.
       if error is not None and not isinstance(error, distributed.KilledWorker):
         raise error
       yield cell_of[done], done.result() if error is None else error
+  except (futures.CancelledError, closed) as e:
+    raise ConnectionError("the scheduler of the cluster has ended, or can't be reached") from e
   finally:
-    client.cancel(list(cell_of))
+    with contextlib.suppress(closed):
+      client.cancel(list(cell_of))
 
 
 def call(work: Callable[..., Any], *arguments: Any) -> Any:

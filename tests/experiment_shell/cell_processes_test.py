@@ -7,10 +7,12 @@ import threading
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import sklearn.cluster  # It loads OpenMP.  pylint: disable=unused-import
 import threadpoolctl
 
 from experiment_shell import cell_processes
+from experiment_shell import output_folder
 
 
 def _measure(run, name):
@@ -78,7 +80,7 @@ class CellProcessesTest(absltest.TestCase):
 
 
 @absltest.skipUnless(importlib.util.find_spec("distributed"), "Dask is an extra")
-class ClusterTest(absltest.TestCase):
+class ClusterTest(parameterized.TestCase):
 
   @contextlib.contextmanager
   def _cluster(self, num_threads, num_workers=1):
@@ -113,6 +115,33 @@ class ClusterTest(absltest.TestCase):
       )
     self.assertEqual(found["results"][0]["variable"], "2")
     self.assertEqual(found["results"][0]["threads"], [1])
+
+  def test_ends_where_a_worker_lacks_a_module_or_the_scheduler_is_lost(self):
+    import distributed
+
+    def measured(client, modules=()):
+      processes = cell_processes.Processes(modules=modules)
+      return list(cell_processes.outcomes(dict, (), [{}], (), 1, processes, client))
+
+    with self._cluster(1) as address, cell_processes.connected(address) as client:
+      with self.assertRaisesRegex(ConnectionError, "not_there"):
+        measured(client, ["not_there"])
+    with self._cluster(1, num_workers=0) as address:
+      client = self.enter_context(distributed.Client(address, timeout=1))
+    for _ in range(2):  # At first it tries again, then it gives up.
+      with self.assertRaisesRegex(ConnectionError, "scheduler"):
+        measured(client)
+
+  @parameterized.parameters(
+      ({"python": "3.11.4", "numpy": "1.2"}, "numpy 1.2"), ({"python": "3.9.1"}, r"python 3\.9 "),
+      (ModuleNotFoundError("No module named 'project'"), "'project'"),
+  )
+  def test_refuses_workers_that_have_something_else_installed(self, found, words):
+    here = {"python": "3.11.3"}
+    with self._cluster(1) as address:
+      with mock.patch.object(output_folder, "versions", side_effect=[here, found, here]):
+        with self.assertRaisesRegex(ValueError, f"^`cluster`.*{words}"):
+          cell_processes.connected(address)
 
   def test_refuses_what_does_not_answer_and_workers_of_several_threads(self):
     import distributed
