@@ -80,8 +80,7 @@ def main() -> int:
   env, lock = map(os.path.abspath, sys.argv[1:])
   pip = [f"{env}/bin/python3", "-I", "-m", "pip", "--disable-pip-version-check"]
   install = [*pip, "install", "--no-deps", "--require-hashes", "--progress-bar=off"]
-  make = [sys.executable, "-I", "-m", "venv", "--clear", env]
-  subprocess.run(make, check=True)
+  subprocess.run([sys.executable, "-I", "-m", "venv", env], check=True)
   try:
     _install_by_uv(env, lock, pip, install)
     return 0
@@ -90,9 +89,9 @@ def main() -> int:
   except (OSError, subprocess.CalledProcessError) as e:
     ended = isinstance(e, subprocess.CalledProcessError)
     reason = f"{os.path.basename(e.cmd[0])} ended with code {e.returncode}" if ended else f"{e}"
-    subprocess.run(make, check=True)  # What uv left may be half a package.
   print(f"locked_env.py: pip installs {lock}, as uv can't: {reason}", file=sys.stderr, flush=True)
-  return subprocess.run([*install, "-r", lock]).returncode
+  # What uv left may be half a package, which pip could not remove.
+  return subprocess.run([*install, "--ignore-installed", "-r", lock]).returncode
 
 
 if __name__ == "__main__":
