@@ -23,7 +23,7 @@ except ModuleNotFoundError as e:
   sys.exit(f"error: {e.name} must be installed for this, and isn't; docs/install.md says how.")
 
 NUM_CLIENTS, NUM_GROUPS, ALPHA = 20, 4, 0.5
-PRETRAIN_ROUNDS, CLUSTER_ROUNDS = 10, 8
+PRETRAIN_ROUNDS, CLUSTER_ROUNDS = 10, 4
 EPOCHS, BATCH_SIZE, LEARNING_RATE = 2, 20, 0.05
 SHAPES = ((3, 3, 1, 16), (16,), (3, 3, 16, 32), (32,), (800, 64), (64,), (64, 10), (10,))
 SIZES = [int(np.prod(shape)) for shape in SHAPES]

@@ -29,9 +29,7 @@ print_installed() {
 }
 
 install_by_uv() {
-  python3 -m venv "$work/env" &&
-    "$work/env/bin/pip" --disable-pip-version-check install --no-deps --require-hashes \
-      -r "$root/requirements/uv.txt" &&
+  python3 "$root/tools/locked_env.py" "$work/env" "$root/requirements/uv.txt" &&
     UV_PYTHON_INSTALL_DIR=$cache/python "$work/env/bin/uv" --no-cache python install \
       --no-bin --managed-python 3.11 &&
     print_installed

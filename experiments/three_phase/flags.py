@@ -38,7 +38,7 @@ OF_DIGITS = {
     "dirichlet_alpha": 0.5,
     "num_clients": 20,
     "pretrain_rounds": 10,
-    "cluster_rounds": 8,
+    "cluster_rounds": 4,
     "client_epochs_per_round": 2,
     "learning_rate": 0.05,
     "num_clusters": 4,

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from experiments import reports
+from fl_clustering.tasks import registry
 from tests.docs import pages
 from tools import reference
 
@@ -146,6 +147,11 @@ class ReferenceTest(absltest.TestCase):
     self.assertIn("```text\n", text)
     (picture,) = re.findall(r"!\[.*\]\((.*)\)", text)
     self.assertTrue(os.path.exists(f"docs/{picture}"), picture)
+
+  def test_every_data_set_and_partition_has_its_row(self):
+    rows = re.findall(r"^\| `(\w+)`", pages.read("docs/data.md"), re.M)
+    names = {*registry.DATASETS, *registry.PARTITION_NAMES} - {registry.NATURAL}
+    self.assertContainsSubset(names, rows)
 
   def test_classes_and_modules_of_the_api_exist(self):
     names = re.findall("^::: (.*)$", pages.read("docs/api.md"), re.M)
