@@ -58,8 +58,8 @@ _LARGEST_CHILD_NOISE = 0.5
 _CHILD_OFFSET = 0.05  # In clip radii.
 # If the noise of a center of a cluster of mean size is at most this part of the clip radius, the
 # clip radius is that of the merged centers, and the last moves are whole: then what is left of the
-# noise of earlier steps is small, too, and the noise of a center is known.  Otherwise a smaller clip
-# radius and shrinking are worth more.
+# noise of earlier steps is small, too, and the noise of a center is known.  Otherwise a smaller
+# clip radius and shrinking are worth more.
 _LARGEST_CLEAR_NOISE = 0.15
 
 

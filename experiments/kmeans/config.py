@@ -113,8 +113,8 @@ class OwnDataConfig:
   )
   public_num_points: int | None = options.option(
       int,
-      "About how many rows all clients have, if that is public: the fit plans with it, and warns if "
-      "they are too few.",
+      "About how many rows all clients have, if that is public: the fit plans with it, and warns "
+      "if they are too few.",
       None, rule=_AT_LEAST_ONE, default_text="secret",
   )
   trust: str | None = options.option(

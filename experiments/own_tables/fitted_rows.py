@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CLUSTERS, CENTROIDS, SIZES = "clusters", "centroids", "cluster_sizes"
 FILES = {
     tidy_tables.file_name(CLUSTERS): "the cluster of every row, as experiments:predict writes it",
-    tidy_tables.file_name(CENTROIDS): "centroids in the data's units; private ones with their noise",
+    tidy_tables.file_name(CENTROIDS): "centroids in the data's units, private ones with noise",
     tidy_tables.file_name(cluster_profiles.NAME): "mean and spread of the clusters by column",
     tidy_tables.file_name(SIZES): "how many rows of every client are in every cluster",
 }

@@ -3,8 +3,8 @@
 The journal is written ahead: a release is on disk before anything is asked, and its answer when it
 is there.  A run that is resumed takes the answers from the journal and asks on from there.  A
 release without an answer that can be read was perhaps made, so it is charged, never asked again,
-and counts as lost; the run goes on without it.  Where nothing was released, the journal says so: one
-whose entries are gone is no new one.
+and counts as lost; the run goes on without it.  Where nothing was released, the journal says so:
+one whose entries are gone is no new one.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
   if radius <= largest * (1 + 1e-9):
     return []
   return [
-      f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes the "
-      f"noise {radius / largest:.3g} times as large, and nothing better."
+      f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes "
+      f"the noise {radius / largest:.3g} times as large, and nothing better."
   ]
 
 

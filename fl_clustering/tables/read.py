@@ -10,12 +10,12 @@ In private reading no row is an error, and none changes how another row is read:
 is missing, a number outside of the schema's bounds is moved to the nearest, and a bad line is a row
 of missing cells.
 
-There, a record is one row even if a quoted cell goes on in the next line.  Neighbouring files differ
-in one record, and their rows in exactly that one, whatever is in its cells, if all records are
-written as CSV writers do (RFC 4180): a cell with a quote, a delimiter or a line's end in it is in
-quotes, and its own quotes are doubled.  Lines of any other bytes may stand among them, each a row,
-as long as they leave no quoted cell open.  One that does is a bad line, too, unless a later line
-closes the cell: if both are a record by those rules, nobody can tell them from one.
+There, a record is one row even if a quoted cell goes on in the next line.  Neighbouring files
+differ in one record, and their rows in exactly that one, whatever is in its cells, if all records
+are written as CSV writers do (RFC 4180): a cell with a quote, a delimiter or a line's end in it is
+in quotes, and its own quotes are doubled.  Lines of any other bytes may stand among them, each a
+row, as long as they leave no quoted cell open.  One that does is a bad line, too, unless a later
+line closes the cell: if both are a record by those rules, nobody can tell them from one.
 """
 
 from __future__ import annotations
