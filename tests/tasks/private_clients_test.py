@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import gzip
 import io
+import math
 import os
 import warnings
 
@@ -88,12 +89,17 @@ class _TestCase(parameterized.TestCase):
     return clients
 
 
+def _scaled(rows):
+  """Returns rows in which a level is one, as features: of two levels, each has half a variance."""
+  return np.float32(np.reshape(rows, (-1, 4)) * [1, math.sqrt(2), math.sqrt(2), 1])
+
+
 class LoadTest(_TestCase):
 
   def assert_client(self, content, train, labels, ending="csv", schema=_SCHEMA):
     clients = self.load({f"a.{ending}": content}, schema)
     self.assertEqual(clients.client_ids, ("a",))
-    np.testing.assert_array_equal(clients.train["a"].features, np.reshape(train, (-1, 4)))
+    np.testing.assert_array_equal(clients.train["a"].features, _scaled(train))
     np.testing.assert_array_equal(clients.train["a"].labels, labels)
     return clients
 
@@ -129,7 +135,7 @@ class LoadTest(_TestCase):
         _table(*_ROWS, row + "\n"), [[-1, 1, 0, 0], [2, 1, 0, 2], [0, 0, 1, 0], *rows],
         [0, 2, 0, *[0] * len(rows)],
     )
-    np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
+    np.testing.assert_array_equal(clients.test["a"].features, _scaled([1, 0, 1, 1]))
     np.testing.assert_array_equal(clients.test["a"].labels, [1])
 
   def test_images(self):
@@ -169,7 +175,7 @@ class LoadTest(_TestCase):
   )
   def test_kinds_of_files(self, content, ending):
     clients = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
-    np.testing.assert_array_equal(clients.test["a"].features, [[1, 0, 1, 1]])
+    np.testing.assert_array_equal(clients.test["a"].features, _scaled([1, 0, 1, 1]))
 
 
 class SplitTest(_TestCase):
@@ -299,7 +305,7 @@ class FolderTest(_TestCase):
         "2.parquet": _parquet({**_columns(), "who": [10, 10]}),
     }, _WITH_CLIENTS)
     self.assertEqual(clients.client_ids, ("2", "10"))
-    np.testing.assert_array_equal(clients.train["10"].features, [[-1, 1, 0, 0]] * 2)
+    np.testing.assert_array_equal(clients.train["10"].features, _scaled([[-1, 1, 0, 0]] * 2))
     np.testing.assert_array_equal(clients.test["10"].labels, [1])
     self.assertLen(clients.train["2"], 1)
     self.assertEmpty(clients.test["2"])
