@@ -75,9 +75,8 @@ class LockedEnvTest(parameterized.TestCase):
 
   def test_uv_installs_with_pip_s_settings(self):
     self._add_uv(self._real_uv())
-    constraints = self.folder / "constraints.txt"
-    constraints.write_text("small<2\n", encoding="utf-8")
-    self.assertEqual(self._run(PIP_CONSTRAINT=str(constraints)), (0, ["uv"], []))
+    (self.folder / "ranges.txt").write_text("small<2\n", encoding="utf-8")
+    self.assertEqual(self._run(PIP_CONSTRAINT="ranges.txt"), (0, ["uv"], []))
 
   @parameterized.named_parameters(
       ("it_fails", {}, "code 7"),
