@@ -35,10 +35,10 @@ _ROWS = {
 }
 _NORTH = _ROWS["north"]
 
-# From the kind of the tables to all rows of one client that differ.  By day: an odd row, a file
-# without rows, a row removed.
+# From the kind of the tables to all rows of one client that differ.  By day: a record of two lines
+# and an odd row, a file without rows, a row removed.
 _BY_DAY = (
-    (_TEXT, "north", (b'"nan,\xff,', *_NORTH)),
+    (_TEXT, "north", (b'7,"u\n""v,1",0', *_NORTH, b'"nan,\xff,')),
     (_TEXT, "west", ()),
     (_SHARED, "north", _NORTH[1:]),
 )
