@@ -88,4 +88,7 @@ def merged_sd(
     groups: In which group every vector is, of shape (n,).
   """
   squares = np.bincount(groups, (weights * noise_sd) ** 2, minlength=num_groups)
-  return np.sqrt(squares) / np.bincount(groups, weights, minlength=num_groups)
+  totals = np.bincount(groups, weights, minlength=num_groups)
+  return np.divide(
+      np.sqrt(squares), totals, out=np.full(num_groups, np.inf), where=totals > 0
+  )

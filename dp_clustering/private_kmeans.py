@@ -18,9 +18,6 @@ from dp_clustering import metrics
 from dp_clustering import private_methods
 
 
-_LARGEST_CLIPPED_SHARE = 0.01
-
-
 class PrivateKMeans(
     base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, base.ClusterMixin,
     base.BaseEstimator,
@@ -44,8 +41,8 @@ class PrivateKMeans(
 
   Attributes:
     cluster_centers_: The centers, of shape (n_clusters, n_features_in_).  Private.
-    noise_sd_: Standard deviation of the noise on each coordinate of them, of the same shape; of
-      the last release alone, and infinite where nothing is known (`private_centers`).  Private.
+    noise_sd_: Standard deviation of the noise on each coordinate of them, of the same shape;
+      infinite where nothing is known (`private_centers`).  Private.
     noisy_counts_: Noisy numbers of points of the centers, of shape (n_clusters,); NaN where no
       release is about one.  Private.
     count_sd_: Standard deviation of the noise on these, likewise.

@@ -203,7 +203,8 @@ def private_clustering(
   mu = privacy_calculator.gaussian_mu(privacy_param.epsilon, privacy_param.delta)
   sums, ledger, rng = _open(data, privacy_param, random_state)
   if data.public_num_points is not None:
-    planned = refine.planning_number(k, mu, data.dim, data.public_num_points)
+    number = data.public_num_points
+    planned = refine.planning_number(k, mu, data.dim, number, public_num_points=number)
     for text in refine.planning_warnings(k, planned):
       callers_line.warn(text)
   with clustering_params.content_raises_nothing():

@@ -106,20 +106,24 @@ def largest_num_centers(k: int) -> int:
   return _PLAN.centers_per_cluster * k
 
 
-def planning_number(k: int, mu: float, dim: int, num_points: float, growth: float = 1.0) -> float:
+def planning_number(
+    k: int, mu: float, dim: int, num_points: float, growth: float = 1.0,
+    public_num_points: int | None = None,
+) -> float:
   """Returns the planning number: how large the noise is beside what it hides; public.
 
-  In the last split there are three centers for each cluster.  The noise on the mean of one of mean
+  In the last split there are some centers for each cluster.  The noise on the mean of one of mean
   size, in clip radii, is as long as this number in the directions in which it hides a move (see
   `_signal`).
 
   Args:
     mu: Of the budget of all releases.
     num_points: How many points there are, about; must not be taken from the points.
+    public_num_points: As of `private_centers`.
     growth: How many times as large the noise is as that of the budget for one point, for example
       where the unit is a client, or all clients add shares of which few count.
   """
-  schedule = _schedule(k, mu, _PLAN)
+  schedule = _schedule(k, mu, _plan(k, mu, dim, public_num_points))
   weights = _SPLIT_WEIGHTS
   sensitivity = math.hypot(1, weights["count_weight"], weights["squared_error_weight"] / 2)
   noise = growth * sensitivity / schedule.split_mus[-1]
@@ -201,7 +205,8 @@ class _Moves(NamedTuple):
 
     The part of a move that is kept takes the place of as large a part of what was there.
     """
-    return np.hypot(self.kept * self.noise_sd, (1 - self.kept) * noise_sd)
+    before = np.where(self.kept < 1, (1 - self.kept) * noise_sd, 0)  # It may be infinite.
+    return np.hypot(self.kept * self.noise_sd, before)
 
   @property
   def squares(self) -> np.ndarray:
@@ -293,7 +298,7 @@ class _Split(NamedTuple):
     counts: Their noisy counts, of shape (num_centers,).
     errors: Their squared errors, likewise.
     noise_sd: Standard deviation of the noise on a coordinate of each, likewise.
-    unit_noise: That of the noise on a residual sum, in clip radii, if a step's mu is one.
+    unit_noise: That of all noise on a residual sum, in clip radii, if a step's mu is one.
     clip_radius: The next one.
   """
 
@@ -343,6 +348,7 @@ def _split_stage(
     errors = _remaining_errors(statistics, moves.squares)
     # For a budget of one, in clip radii.
     noise = statistics.residual_sum_std / clip_radius * mu
+    all_noise = noise * statistics.noise_factor
     clip_radius = _clip_radius(statistics.counts, errors, sums.radius)
     if step + 1 < len(mus):
       next_noise = noise / mus[step + 1] if mu < math.inf else 0.0
@@ -351,7 +357,7 @@ def _split_stage(
           centers, statistics.counts, errors, least_count, _not_starved(statistics),
           max_centers, _CHILD_OFFSET * clip_radius, rng,
       )
-  return _Split(centers, statistics.counts, errors, moves.noise_sd, noise, clip_radius)
+  return _Split(centers, statistics.counts, errors, moves.noise_sd, all_noise, clip_radius)
 
 
 def private_centers(

@@ -93,12 +93,17 @@ def _privacy(schemas: Mapping[str, schema_lib.Schema], has_views: bool) -> dict[
   settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
   if not has_views:
     (schema,) = schemas.values()
-    settings["radius"] = encode.checked_radius(schema, given.radius)
-    for text in encode.radius_warnings(schema, settings["radius"]):
-      print(f"warning: {text}")
+    settings["radius"] = _radius(schema, given.radius, "radius")
   else:
     settings["view_norms"] = _view_norms(schemas)
   return {"privacy": {"min_sites": _MIN_SITES, **settings}}
+
+
+def _radius(schema: schema_lib.Schema, radius: float | None, name: str) -> float:
+  found = encode.checked_radius(schema, radius, name)
+  for text in encode.radius_warnings(schema, found):
+    print(f"warning: {text}")
+  return found
 
 
 def _view_norms(schemas: Mapping[str, schema_lib.Schema]) -> list[float]:
@@ -112,8 +117,7 @@ def _view_norms(schemas: Mapping[str, schema_lib.Schema]) -> list[float]:
     if len(norms) != len(schemas):
       raise validate.error("view_norms", f"be {len(schemas)} numbers", ",".join(texts))
   return [
-      encode.checked_radius(schema, norm, "view_norms")
-      for schema, norm in zip(schemas.values(), norms)
+      _radius(schema, norm, "view_norms") for schema, norm in zip(schemas.values(), norms)
   ]
 
 

@@ -86,9 +86,10 @@ def main() -> int:
     return 0
   except KeyError as e:
     reason = f"it has nothing like pip's setting {e}"
-  except (OSError, subprocess.CalledProcessError) as e:
-    ended = isinstance(e, subprocess.CalledProcessError)
-    reason = f"{os.path.basename(e.cmd[0])} ended with code {e.returncode}" if ended else f"{e}"
+  except OSError as e:
+    reason = f"{e}"
+  except subprocess.CalledProcessError as e:
+    reason = f"{os.path.basename(e.cmd[0])} ended with code {e.returncode}"
   print(f"locked_env.py: pip installs {lock}, as uv can't: {reason}", file=sys.stderr, flush=True)
   # What uv left may be half a package, which pip could not remove.
   return subprocess.run([*install, "--ignore-installed", "-r", lock]).returncode

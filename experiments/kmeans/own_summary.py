@@ -224,7 +224,7 @@ TABLES = (
     cluster_profiles.FIELDS,
     tidy_experiment.Table(
         GUARANTEE, "What is guaranteed",
-        "Of all rounds together. The radius, which is among the settings, must have been known "
+        "Of all rounds together. The radius, in the schema's units, must have been known "
         "beforehand. Noise that clients add hides rows as long as min_clients of them add their "
         "share in every round and keep it secret.",
         is_text=True,

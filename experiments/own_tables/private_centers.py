@@ -55,8 +55,8 @@ def frame(
 
 TABLE = tidy_experiment.Table(
     "centroids", "Private centers in the data's units",
-    "A column for every cluster. Behind ± is the standard deviation of the noise of the last "
-    "release: it is no confidence interval, as which rows there are is not in it. Unknown: that "
+    "A column for every cluster. Behind ± is the standard deviation of the noise that was added: "
+    "it is no confidence interval, as which rows there are is not in it. Unknown: that "
     f"exceeds {private_centers.LARGEST_NOISE:g} of the range of the column, or the noisy number of "
     f"rows is below {private_centers.LEAST_COUNT:g} of its standard deviations. At most "
     f"{_MOST_COLUMNS} columns of the data and {_MOST_CLUSTERS} clusters; `centroids.csv` has all.",

@@ -130,6 +130,7 @@ def fit(
       history,
       num_rounds=len(releases),
       noise=found,
-      privacy_spent=privacy_lib.guarantee(privacy, ledger, clients.num_clients),
+      privacy_spent=privacy_lib.guarantee(privacy, ledger, clients.num_clients)
+      | {"radius": privacy.radius},
       ledger=ledger,
   )

@@ -59,6 +59,10 @@ class PointPrivacy(privacy_lib.Privacy):
     object.__setattr__(self, "radius", math.sqrt(len(self.view_norms)))
     super().__post_init__()
 
+  @property
+  def share_of_centers(self) -> float:
+    return 0.8
+
   def check_views(self, num_views: int) -> None:
     """Raises a ValueError unless there is one norm per view."""
     if len(self.view_norms) != num_views:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
   from dp_clustering import noise
   from fl_clustering.multiview import multiview_config
 
-# Share of the budget (of mu squared) for the first centers.
-_START_SHARE = 0.8
 # Precision of the counts relative to that of the other sums.
 _COUNT_WEIGHT = 0.5
 
@@ -94,7 +92,7 @@ def next_model(
     std: The standard deviation of the noise on `residual_sums`, of that which was asked for.
     noise_factor: By how much more it is.
     noise_sd: The standard deviation of the noise on every coordinate of the model's centers, in
-      grid steps, of shape (K, D); infinite where it is not known.
+      grid steps, of shape (K, D).
   """
   # A quotient of noise by noise would be anywhere.
   moves = server_step.moves(model, sums, widths, least_kernel_weight=max(1.0, 2 * std))
@@ -108,7 +106,7 @@ def next_model(
     moves[:, place] *= kept[:, np.newaxis]
     # The part of a move that is kept takes the place of as large a part of what was there.
     kept, variance = kept[:, np.newaxis], variance[:, np.newaxis]
-    before = np.where(kept < 1, ((1 - kept) * noise_sd[:, place]) ** 2, 0)
+    before = ((1 - kept) * noise_sd[:, place]) ** 2
     next_sd[:, place] = np.sqrt(before + kept**2 * variance)
   found = dataclasses.replace(
       model,
@@ -132,7 +130,7 @@ def fit(
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   first_sums = kmeans_fit.FederatedSums(clients, k, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private first centers")
-  first = first_sums.private_centers(k, mu * math.sqrt(_START_SHARE), rng)
+  first = first_sums.private_centers(k, mu * math.sqrt(privacy.share_of_centers), rng)
   num_views = len(widths)
   model = server_step.MultiViewModel(
       centers=point_grid.on_point_grid(first.centers, privacy.radius),
@@ -145,9 +143,10 @@ def fit(
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
   noise_factor = privacy_lib.noise_factor(privacy, num_clients)
   weigh = lambda view_costs: config.rule.weigh(view_costs, None, config.alpha)
-  round_mu = mu * math.sqrt((1 - _START_SHARE) / config.num_rounds)
+  round_mu = mu * math.sqrt((1 - privacy.share_of_centers) / config.num_rounds)
   history = []
-  noise_sd = first.noise_sd * (point_grid.POINT_STEPS / privacy.radius)
+  # A center is in the ball, whatever is known of it.
+  noise_sd = np.minimum(first.noise_sd / privacy.radius, 1) * point_grid.POINT_STEPS
   for step in range(config.num_rounds):
     sums, std = noisy_statistics(
         noisy_totals, ledger, model, widths, round_mu, f"kernel round {step}"
@@ -167,6 +166,6 @@ def fit(
           centroids, noise_sd, counts, np.full(k, count_sd)
       ),
       privacy_spent=privacy_lib.guarantee(privacy, ledger.freeze(), num_clients)
-      | {"covers": _COVERS},
+      | {"covers": _COVERS, "view_norms": privacy.view_norms},
       ledger=ledger,
   )

@@ -98,6 +98,11 @@ class Privacy:
     return None
 
   @property
+  def share_of_centers(self) -> float:
+    """The share of the budget (of mu squared) for the first centers, those of `refine`."""
+    return 1.0
+
+  @property
   def neighboring_relation(self) -> str:
     """How neighbouring data sets differ, in a word."""
     return "add_or_remove_one" if self.points_per_client is None else "zero_out_one_client"
@@ -218,6 +223,11 @@ def _growth(privacy: Privacy, num_clients: int) -> float:
   return privacy.unit_norm * noise_factor(privacy, num_clients)
 
 
+def _mu_of_centers(privacy: Privacy) -> float:
+  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+  return mu * math.sqrt(privacy.share_of_centers)
+
+
 def planning_warnings(
     privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
 ) -> list[str]:
@@ -230,9 +240,9 @@ def planning_warnings(
     num_points = num_clients * privacy.points_per_client
   if num_points is None:
     return []
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   noise = refine.planning_number(
-      num_clusters, mu, num_columns, num_points, _growth(privacy, num_clients)
+      num_clusters, _mu_of_centers(privacy), num_columns, num_points,
+      _growth(privacy, num_clients), privacy.public_num_points,
   )
   return refine.planning_warnings(num_clusters, noise)
 
@@ -241,8 +251,9 @@ def rows_needed(
     privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
 ) -> str:
   """Returns what to know of the noise before anything is asked, in a line; public."""
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  least = refine.least_num_points(num_clusters, mu, num_columns, _growth(privacy, num_clients))
+  least = refine.least_num_points(
+      num_clusters, _mu_of_centers(privacy), num_columns, _growth(privacy, num_clients)
+  )
   return f"rows needed: about {least:,}; with fewer, {num_clusters} clusters have centers of noise"
 
 

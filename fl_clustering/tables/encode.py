@@ -152,6 +152,7 @@ def checked_radius(schema: schema_lib.Schema, radius: float | None, name: str = 
     if math.isinf(largest):
       raise validate.error(name, "be given for a schema with a number without bounds", None)
     return largest
+  validate.positive(**{name: radius})
   if radius < least:
     rule = f"be in the schema's units, in which rows are {least:.3g} to {largest:.6g} long"
     raise validate.error(name, rule, radius)

@@ -118,8 +118,11 @@ class Field:
   def public_scaling(self) -> tuple[float, float] | None:
     """Public center and scale, which `minimum` and `maximum` give in place of own ones.
 
-    Equally likely levels have a total variance of one with it (see `grid_scaling`).
+    Equally likely levels, and true and false, have a total variance of one with it (see
+    `grid_scaling`).
     """
+    if self.type == "boolean":
+      return 0.5, 0.5
     if not self.is_numeric:
       num_levels = len(self.feature_names)
       return 0.0, math.sqrt(1 - 1 / num_levels) if num_levels > 1 else 1.0

@@ -48,7 +48,7 @@ class SchemaTest(parameterized.TestCase):
     self.assertEqual((schema.delimiter, schema.decimal, schema.missing), (";", ",", "mean"))
     scalings = [field.public_scaling for field in schema.features]
     # Each of two levels that are equally likely has a variance of a quarter.
-    self.assertEqual(scalings, [(60, 60), (10, 5), (0, 0.5**0.5), (0, 1)])
+    self.assertEqual(scalings, [(60, 60), (10, 5), (0, 0.5**0.5), (0.5, 0.5)])
     self.assertEqual(schema.field_widths, (1, 1, 2, 1))
     schema.check_private()
     self.assertEqual(schema_lib.Schema.from_json(schema.to_json()), schema)
