@@ -77,6 +77,17 @@ class ClippedResiduals:
     return nearest, xp.concatenate(parts, axis=1)
 
 
+def point_sensitivity(count_weight: float, squared_error_weight: float) -> float:
+  """Returns the most by which a point changes weighted statistics, in clip radii, in L2 norm.
+
+  A point changes one cluster only, by (y, 1, |y|^2 - 1/2) as in `ClippedResiduals`.
+  Subtracting 1/2 from the squared error halves its cost; the noisy count then restores it.
+  With the weights a and b, the squared norm of (y, a, b (|y|^2 - 1/2)) is convex in |y|^2.
+  It is therefore at most 1 + a^2 + b^2 / 4.
+  """
+  return math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
+
+
 def private_cluster_statistics(
     noisy_totals: Callable[[sum_query.SumQuery, dict[str, float]], np.ndarray],
     ledger: ledger_lib.Ledger, radius: float, centers: np.ndarray, residual_radius: float,
@@ -84,11 +95,6 @@ def private_cluster_statistics(
     noise_factor: float = 1.0,
 ) -> ClusterStatistics:
   """Returns the noisy `ClusterStatistics` of the points nearest to each center.
-
-  A point changes one cluster only, by (y, 1, |y|^2 - 1/2) as in `ClippedResiduals`.
-  Subtracting 1/2 from the squared error halves its cost; the noisy count then restores it.
-  With the weights a and b, the squared norm of (y, a, b (|y|^2 - 1/2)) is convex in |y|^2.
-  It is therefore at most 1 + a^2 + b^2 / 4.
 
   Args:
     noisy_totals: A function of a `SumQuery` and a dict of the standard deviation of the
@@ -103,7 +109,7 @@ def private_cluster_statistics(
       point.
     noise_factor: As in the `ClusterStatistics`.
   """
-  sensitivity = unit_norm * math.sqrt(1 + count_weight**2 + squared_error_weight**2 / 4)
+  sensitivity = unit_norm * point_sensitivity(count_weight, squared_error_weight)
   std = sensitivity / mu
   ledger.record(name, mu, sensitivity, std)
   with_errors = squared_error_weight > 0

@@ -33,12 +33,12 @@ from typing import NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from dp_clustering import cluster_statistics
 from dp_clustering import coreset
 from dp_clustering import point_grid
 from dp_clustering import private_centers as private_centers_lib
 
 if TYPE_CHECKING:
-  from dp_clustering import cluster_statistics
   from dp_clustering import private_sums
 
 # Weights of counts and squared errors relative to the residual sums in a release.
@@ -49,7 +49,9 @@ _CLIP_FACTOR = 1.15
 _SMALLEST_CLIP = 0.02  # In radii.  Noise alone must not make the clip radius vanish.
 # Centers with counts below this many standard deviations of the count are dropped.
 _STARVED = 2.0
-# Planning numbers from which some clusters are missed, and from which next to none is found.
+# Planning numbers up to which separated clusters are found, and above which many are missed: of 3
+# to 30 Gaussians in 2 to 40 dimensions, at most 1% of what tells them apart was lost at the first,
+# 4% to 56% at the second, and 43% or more at 2.
 SMALL_NOISE = 0.1
 LARGE_NOISE = 0.5
 # A center is split only if the noise of its children's means would be at most this part
@@ -123,33 +125,29 @@ def planning_number(
     growth: How many times as large the noise is as that of the budget for one point, for example
       where the unit is a client, or all clients add shares of which few count.
   """
-  schedule = _schedule(k, mu, _plan(k, mu, dim, public_num_points))
-  weights = _SPLIT_WEIGHTS
-  sensitivity = math.hypot(1, weights["count_weight"], weights["squared_error_weight"] / 2)
-  noise = growth * sensitivity / schedule.split_mus[-1]
-  return noise * schedule.max_centers * dim**0.25 / num_points
+  plan = _plan(k, mu, dim, public_num_points)
+  noise = growth * cluster_statistics.point_sensitivity(**_SPLIT_WEIGHTS)
+  *_, last_mu = _schedule(k, mu, plan).split_mus
+  return plan.centers_per_cluster * noise / last_mu / _signal(k, 1.0, dim, num_points)
 
 
 def least_num_points(k: int, mu: float, dim: int, growth: float = 1.0) -> int:
-  """Returns the number of points below which the planning number exceeds `LARGE_NOISE`."""
-  return math.ceil(planning_number(k, mu, dim, LARGE_NOISE, growth))
+  """Returns the number of points below which the planning number exceeds `SMALL_NOISE`."""
+  return math.ceil(planning_number(k, mu, dim, SMALL_NOISE, growth))
 
 
 def planning_warnings(k: int, noise: float) -> list[str]:
   """Returns what a planning number that is too large means, in words; public."""
   if noise <= SMALL_NOISE:
     return []
-  meaning = (
-      "some clusters will be missed" if noise <= LARGE_NOISE else
-      "the centers will be noise rather than clusters"
-  )
+  meaning = "some may" if noise <= LARGE_NOISE else "many will"
   return [
-      f"the noise is {noise:.2g} of what it hides, for {k} clusters: {meaning}; more points, fewer "
-      "clusters, fewer columns or a larger `epsilon` make it less."
+      f"the noise is {noise:.2g} of what it hides, for {k} clusters: {meaning} be missed; more "
+      "points, fewer clusters, fewer columns or a larger `epsilon` make it less."
   ]
 
 
-def _signal(k: int, mu: float, dim: int, num_points: int) -> float:
+def _signal(k: int, mu: float, dim: int, num_points: float) -> float:
   """Returns how clearly the move of a cluster of mean size would show in a single release.
 
   The noise on the mean of a cluster of m points has a standard deviation s in proportion to

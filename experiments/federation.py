@@ -86,16 +86,15 @@ def _privacy(schemas: Mapping[str, schema_lib.Schema], has_views: bool) -> dict[
     return {"exact": True}
   if has_views:
     option_flags.check_left_out(("radius", "max_points"), "with a schema of views")
-    option_flags.check_given("epsilon", "delta")
   else:
     option_flags.check_left_out(("view_norms",), "without a schema of views")
-    option_flags.check_given("epsilon", "delta")
+  option_flags.check_given("epsilon", "delta")
   settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
-  if not has_views:
+  if has_views:
+    settings["view_norms"] = _view_norms(schemas)
+  else:
     (schema,) = schemas.values()
     settings["radius"] = _radius(schema, given.radius, "radius")
-  else:
-    settings["view_norms"] = _view_norms(schemas)
   return {"privacy": {"min_sites": _MIN_SITES, **settings}}
 
 

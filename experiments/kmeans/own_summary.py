@@ -143,7 +143,7 @@ def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> d
           "delta": float(stated["delta"]), "unit": stated["unit"],
       }],
       "warnings": [{"warning": text} for text in warnings],
-      private_centers.TABLE.name: fitted_rows.private_frame(centroids),
+      private_centers.TABLE.name: private_centers.frame(centroids),
       "leaves": [{
           "trust": stated["trust"], "what leaves a client": privacy_box.TRUST[stated["trust"]],
       }],

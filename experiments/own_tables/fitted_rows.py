@@ -20,7 +20,6 @@ from fl_clustering.points import privacy
 if TYPE_CHECKING:
   import pandas as pd
 
-  from dp_clustering import private_centers as private_centers_lib
   from fl_clustering import load_model
 
 CLUSTERS, CENTROIDS, SIZES = "clusters", "centroids", "cluster_sizes"
@@ -72,41 +71,15 @@ def write_model(
     sizes: The clusters' numbers of rows, of shape (K,); None if they are secret.
   """
   columns = {} if sizes is None else {"num_points": sizes}
-  header = ("cluster", *columns, *model.tables.feature_names)
+  header: Iterable[str] = ("cluster", *columns, *model.tables.feature_names)
   rows: Iterable[Iterable[Any]] = (
       (k, *(column[k] for column in columns.values()), *map(float, centroid))
       for k, centroid in enumerate(model.centroids if centroids is None else centroids)
   )
   if model.noise is not None:
-    header, rows = _private_centroids(model, model.noise)
+    header, rows = private_centers.rows(model, model.noise)
   _write(folder, CENTROIDS, header, rows)
   model.save(os.path.join(folder, model_folder.MODEL))
-
-
-def _private_centroids(
-    model: load_model.SavedModel, noise: private_centers_lib.PrivateCenters
-) -> tuple[tuple[str, ...], list[list[Any]]]:
-  """Returns the header and the rows of private centroids, each with its noise."""
-  names = model.tables.feature_names
-  header = (
-      "cluster", "noisy_count", "count_sd", *names, *(f"noise_sd of {name}" for name in names)
-  )
-  texts = np.where(model.are_known, noise.centers.astype(object), private_centers.UNKNOWN)
-  return header, [
-      [k, *own] for k, own in enumerate(zip(
-          noise.noisy_counts, noise.count_sd, *texts.T, *noise.noise_sd.T
-      ))
-  ]
-
-
-def private_frame(centroids: pd.DataFrame) -> pd.DataFrame:
-  """Returns the frame of `private_centers.TABLE`, from the file of centroids of a private run."""
-  # By place, because the user's columns may have our names.
-  cells = centroids.iloc[:, 1:].replace(private_centers.UNKNOWN, "nan").to_numpy(float)
-  num_columns = (cells.shape[1] - 2) // 2
-  values, noise_sd = np.split(cells[:, 2:], 2, axis=1)
-  names = list(centroids.columns[3 : 3 + num_columns])
-  return private_centers.frame(names, values, noise_sd, cells[:, 0], cells[:, 1])
 
 
 def write(

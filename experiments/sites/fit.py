@@ -252,7 +252,7 @@ def _summarise(
       "scores": scores.reset_index(),
       "exact_centroids": pd.DataFrame() if is_private else centroids,
       private_centers.TABLE.name: (
-          fitted_rows.private_frame(centroids) if is_private else pd.DataFrame()
+          private_centers.frame(centroids) if is_private else pd.DataFrame()
       ),
   }
 

@@ -254,7 +254,11 @@ def rows_needed(
   least = refine.least_num_points(
       num_clusters, _mu_of_centers(privacy), num_columns, _growth(privacy, num_clients)
   )
-  return f"rows needed: about {least:,}; with fewer, {num_clusters} clusters have centers of noise"
+  share = refine.SMALL_NOISE / refine.LARGE_NOISE
+  return (
+      f"rows needed for {num_clusters} clusters: about {least:,}; with less than {share:g} of "
+      "them, many clusters are missed"
+  )
 
 
 def least_shares(privacy: Privacy, num_clients: int) -> int | None:

@@ -1,5 +1,6 @@
 """Tests for dp_clustering.private_centers, and for the noise that both methods state."""
 
+import copy
 import math
 
 from absl.testing import absltest
@@ -7,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import clustering_params
+from dp_clustering import privacy_calculator
 from dp_clustering import private_centers
 from dp_clustering import private_kmeans
 from dp_clustering import private_methods
@@ -49,6 +51,13 @@ class NoiseTest(parameterized.TestCase):
     np.testing.assert_array_equal(found.noisy_counts, [200, 200])
 
 
+def _at(model, centers):
+  """Returns a fitted model with other centers."""
+  other = copy.copy(model)
+  other.cluster_centers_ = centers
+  return other
+
+
 class PlanningTest(parameterized.TestCase):
 
   def test_the_planning_number_is_of_the_noise_and_of_what_it_hides(self):
@@ -57,12 +66,35 @@ class PlanningTest(parameterized.TestCase):
     self.assertAlmostEqual(refine.planning_number(10, 0.2, 1, 1000), few / 2)
     self.assertAlmostEqual(refine.planning_number(10, 0.1, 16, 1000), 2 * few)
     least = refine.least_num_points(10, 0.2, 16)
-    self.assertAlmostEqual(refine.planning_number(10, 0.2, 16, least), 0.5, delta=0.001)
+    self.assertAlmostEqual(refine.planning_number(10, 0.2, 16, least), 0.1, delta=0.001)
+
+  def _lost(self, k, dim, number):
+    """Returns how much of what tells Gaussians apart eight fits lose, at a planning number."""
+    mu, lost = privacy_calculator.gaussian_mu(1.0, 1e-6), []
+    for seed in range(8):
+      rng = np.random.default_rng(seed)
+      kinds = rng.uniform(-0.7, 0.7, (k, dim))
+      num_points = round(refine.planning_number(k, mu, dim, number))
+      points = rng.normal(kinds[np.arange(num_points) % k], 0.05)
+      found = private_kmeans.PrivateKMeans(
+          k, 1.0, 1e-6, math.sqrt(dim), random_state=seed, compute_labels=False
+      ).fit(points)
+      mean = points.mean(axis=0, keepdims=True)
+      best, none = (_at(found, centers).score(points) for centers in (kinds, mean))
+      lost.append((best - found.score(points)) / (best - none))
+    return np.mean(lost)
+
+  # Seeded: at .1, .008 and less; at 2, 1.5 and .44.
+  @parameterized.parameters((3, 3), (16, 2))
+  def test_clusters_are_found_at_a_small_one_and_missed_at_a_large_one(self, k, dim):
+    self.assertLess(self._lost(k, dim, 0.1), 0.03)
+    self.assertGreater(self._lost(k, dim, 2.0), 0.3)
 
   @parameterized.parameters((6000, 200, 0.3, 1), (20_000, 3, 1.0, 0))
   def test_too_many_clusters_are_told_before_anything_is_released(self, number, k, epsilon, told):
-    mu_of = private_methods.privacy_calculator.gaussian_mu
-    noise = refine.planning_number(k, mu_of(epsilon, 1e-6), 3, number)
+    noise = refine.planning_number(
+        k, privacy_calculator.gaussian_mu(epsilon, 1e-6), 3, number
+    )
     self.assertLen(refine.planning_warnings(k, noise), told)
 
 
@@ -83,6 +115,18 @@ class PrivateKMeansTest(absltest.TestCase):
     self.assertLess(errors.max(), 10)
     self.assertLess(np.abs((model.noisy_counts_ - 7000) / model.count_sd_).max(), 7)
     self.assertFalse({"labels_", "clipped_share_"} & set(vars(model)))
+
+  # Seeded: the ratio is 1.07.
+  def test_whole_fits_vary_by_the_noise_that_they_state(self):
+    points, centers, noise_sd = self._blobs(), [], []
+    means = points.reshape(3, -1, 2).mean(axis=1)
+    for seed in range(60):
+      model = private_kmeans.PrivateKMeans(3, 1.0, 1e-6, 1.0, random_state=seed)
+      nearest = model.set_params(compute_labels=False).fit(points).predict(means)
+      centers.append(model.cluster_centers_[nearest])
+      noise_sd.append(model.noise_sd_[nearest])
+    ratio = np.std(centers, axis=0).mean() / np.mean(noise_sd)
+    self.assertBetween(ratio, 0.85, 1.2)
 
   def test_rows_that_are_cut_are_told_beside_what_is_not_private_alone(self):
     points = self._blobs(scale=100.0)

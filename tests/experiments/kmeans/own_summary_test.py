@@ -137,7 +137,7 @@ class PrivateTest(absltest.TestCase):
     shown = {name for name, frame in frames.items() if len(frame)}
     self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
     self.assertEqual(frames["centroids"].to_numpy().tolist(), [
-        ["rows", "90.4 ± 8", "20 ± 8"], ["cluster", "71.52 ± 0.25", "82.5 ± 0.5"],
+        ["noisy_count", "90.4 ± 8", "20 ± 8"], ["cluster", "71.52 ± 0.25", "82.5 ± 0.5"],
         ["b", "unknown", "50 ± 3"],
     ])
     (row,) = frames["headline"].to_dict("records")
