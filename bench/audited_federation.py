@@ -72,7 +72,7 @@ class FederatedFit:
 
   Attributes:
     build_privacy: Function of epsilon and delta that returns the fit's privacy, such as a
-      `PointPrivacy`.
+      `ViewPrivacy`.
     num_without_share: How many of the first two clients leave out their share of the noise.
     hold: Function of a mapping from client id to points, the privacy and a `secure_sums.Hold`,
       such as `private_fit.hold`.
@@ -121,7 +121,7 @@ def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -
   """Returns a fit of multi-view k-means.
 
   Args:
-    build_privacy: Function of epsilon and delta that returns a multi-view `PointPrivacy`.
+    build_privacy: Function of epsilon and delta that returns a `ViewPrivacy`.
     widths: The views' numbers of columns.
   """
 

@@ -255,7 +255,7 @@ _FIT_OF_CLIENTS = audited_federation.FederatedFit(functools.partial(
 _WIDTHS = (2, 3)
 _FIT_OF_VIEWS = audited_federation.multi_view_fit(
     functools.partial(
-        multiview_config.PointPrivacy,
+        multiview_config.ViewPrivacy,
         view_norms=tuple(_RADIUS * math.sqrt(width / _DIM) for width in _WIDTHS),
     ),
     _WIDTHS,

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import intervals
-from experiments.grouping_study import cells
-from experiments.grouping_study import config as config_lib
-from experiments.grouping_study import summary
-from experiments.three_phase import method_names
+from experiments.study import cells
+from experiments.study import config as config_lib
+from experiments.study import summary
+from experiments.three_phase_emnist import method_names
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import config as run_config
 

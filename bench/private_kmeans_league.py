@@ -33,10 +33,10 @@ from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiment_shell import text_table
-from experiments.private import data as data_lib
-from experiments.private import diffprivlib_process
-from experiments.private import methods as methods_lib
-from experiments.private import uci
+from experiments.dp_benchmark import data as data_lib
+from experiments.dp_benchmark import diffprivlib_process
+from experiments.dp_benchmark import methods as methods_lib
+from experiments.dp_benchmark import uci
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 METHODS = ("sklearn", "diffprivlib", "lsh", "refine")

@@ -46,6 +46,6 @@ def last_layer(settings, engine):
 registry.METHODS["last_layer"] = registry.MethodEntry(LastLayer, last_layer)
 
 if __name__ == "__main__":
-  from experiments import three_phase_emnist
+  from experiments.three_phase_emnist import __main__ as three_phase_emnist
 
   three_phase_emnist.start()

@@ -9,16 +9,16 @@ from experiment_shell import finished_run
 # with `FILES` and `write_report`.
 MODULES = {
     "clustering_demo": "dp_clustering.demo.sweeps",
-    "dp_benchmark": "experiments.private.benchmark",
-    "federated_kmeans": "experiments.kmeans.papers",
-    "federated_kmeans_own_data": "experiments.kmeans.own_rows",
-    "multi_view": "experiments.multiview.comparison",
-    "multi_view_own_data": "experiments.multiview.own_sites",
-    "private_clusters": "experiments.private_training.release",
-    "private_clusters_simulation": "experiments.private_training.simulation",
-    "site_kmeans": "experiments.sites.fit",
-    "study": "experiments.grouping_study.cells",
-    "three_phase_emnist": "experiments.three_phase.experiment",
+    "dp_benchmark": "experiments.dp_benchmark.benchmark",
+    "federated_kmeans": "experiments.federated_kmeans.papers",
+    "federated_kmeans_own_data": "experiments.federated_kmeans.own_rows",
+    "multi_view": "experiments.multi_view.comparison",
+    "multi_view_own_data": "experiments.multi_view.own_sites",
+    "private_clusters": "experiments.private_clusters.release",
+    "private_clusters_simulation": "experiments.private_clusters.simulation",
+    "site_kmeans": "experiments.site_kmeans.fit",
+    "study": "experiments.study.cells",
+    "three_phase_emnist": "experiments.three_phase_emnist.experiment",
 }
 
 

@@ -20,7 +20,7 @@ from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import views as views_lib
-from fl_clustering.three_phase import saved_clusters
+from fl_clustering import saved_clusters
 
 if TYPE_CHECKING:
   import pandas as pd

@@ -28,7 +28,7 @@ def _model():
           secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
       ),
       saved.SavedTables(
-          schema.strict(features), encode.Scaling(np.zeros(2), np.zeros(2), np.ones(2))
+          schema.strict(features), encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
       ),
   )
 
@@ -68,7 +68,7 @@ class LoadModelTest(parameterized.TestCase):
   def test_centroids_of_scaled_features_are_in_the_datas_units(self):
     own = _model()
     tables = saved.SavedTables(
-        own.tables.schema, encode.Scaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]]))
+        own.tables.schema, encode.FeatureScaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]]))
     )
     model = load_model.SavedKMeans(own.model, tables)
     model.save(self.folder)

@@ -19,7 +19,7 @@ from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
-from fl_clustering.three_phase import saved_clusters
+from fl_clustering import saved_clusters
 
 
 def _confusions(*num_right):

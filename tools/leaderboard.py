@@ -10,9 +10,9 @@ import os
 from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import intervals
-from experiments.grouping_study import settings as settings_lib
-from experiments.three_phase import cost_text
-from experiments.three_phase import method_names
+from experiments.study import settings as settings_lib
+from experiments.three_phase_emnist import cost_text
+from experiments.three_phase_emnist import method_names
 from fl_clustering.methods import registry as method_registry
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _gain_text(gain: Mapping[str, Any]) -> str:
 
 def rows(cells: pd.DataFrame, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
   """Yields every setting with a row of its table, the most accurate method first."""
-  from experiments.grouping_study import summary  # It takes long to import.
+  from experiments.study import summary  # It takes long to import.
 
   gains = {
       (gain["setting"], gain["method"], gain["reference"]): _gain_text(gain)

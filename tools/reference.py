@@ -4,6 +4,7 @@ A page of `docs/` has a line `<!-- generated: NAME -->` where the text of `GENER
 """
 
 import glob
+import importlib.util
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from tools import leaderboard
 # Those of a user; what compares the project with others says in its page what it does.
 PROGRAMS = (
     "experiments:dp_benchmark", "experiments:draft_schema", "experiments:federated_kmeans",
-    "experiments:federation", "experiments:get_clients", "experiments:multi_view",
+    "experiments:federation", "experiments:example_data", "experiments:multi_view",
     "experiments:predict", "experiments:private_clusters", "experiments:report",
     "experiments:site", "experiments:site_kmeans", "experiments:study",
     "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo",
@@ -30,7 +31,7 @@ import sys
 from absl import flags
 
 importlib.import_module(sys.argv[1])
-print(flags.FLAGS.module_help(sys.argv[1]).strip())
+print(flags.FLAGS.module_help(sys.argv[1]).strip().partition("\\n")[2])
 """
 
 # From how presets' names begin to their program; the first that fits.
@@ -48,10 +49,17 @@ def _cell(text: str) -> str:
   return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
+def module_of(program: str) -> str:
+  """Returns the module that `python -m PROGRAM` runs."""
+  spec = importlib.util.find_spec(program)
+  is_folder = spec is not None and spec.submodule_search_locations is not None
+  return f"{program}.__main__" if is_folder else program
+
+
 def flags_of(program: str) -> str:
   """Returns what absl prints of a program's flags, given its label."""
   return subprocess.run(
-      [sys.executable, "-c", _PRINT_FLAGS, re.sub("[:/]", ".", program)],
+      [sys.executable, "-c", _PRINT_FLAGS, module_of(re.sub("[:/]", ".", program))],
       text=True, stdout=subprocess.PIPE, check=True,
       env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
   ).stdout

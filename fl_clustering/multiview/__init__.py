@@ -1,4 +1,4 @@
-"""Federated multi-view k-means: `FederatedMultiViewKMeans`, and its `PointPrivacy`."""
+"""Federated multi-view k-means: `FederatedMultiViewKMeans`, and its `ViewPrivacy`."""
 
 import importlib
 
@@ -6,7 +6,7 @@ import importlib
 # do without.
 _MODULES = {
     "FederatedMultiViewKMeans": "fl_clustering.multiview.estimator",
-    "PointPrivacy": "fl_clustering.multiview.multiview_config",
+    "ViewPrivacy": "fl_clustering.multiview.multiview_config",
 }
 
 

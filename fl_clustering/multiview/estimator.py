@@ -81,7 +81,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       tol: float | None = None,
       standardize: bool = True,
       field_widths: Sequence[int] | None = None,
-      privacy: multiview_config.PointPrivacy | None = None,
+      privacy: multiview_config.ViewPrivacy | None = None,
       compute_labels: bool | None = None,
       random_state: int = 0,
   ) -> None:
@@ -106,7 +106,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       standardize: Whether every column is brought to mean zero and variance one over all
         clients; False only centers the columns.  Must be False with `privacy`.
       field_widths: As of `FederatedKMeans`, of all views' columns; no field is in two views.
-      privacy: A `PointPrivacy`, which adds noise to the sums of every round; None for
+      privacy: A `ViewPrivacy`, which adds noise to the sums of every round; None for
         exact sums.
       compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
         `privacy`, False with it.

@@ -24,12 +24,11 @@ from fl_clustering.points import privacy as privacy_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class PointPrivacy(privacy_lib.Privacy):
+class ViewPrivacy(privacy_lib.Privacy):
   """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
 
-  This one is for `FederatedMultiViewKMeans`, with a norm for every view; `FederatedKMeans`
-  has a `PointPrivacy` of its own, with one radius for a whole point.  That one's
-  text explains the other settings.
+  It is for `FederatedMultiViewKMeans`, with a norm for every view.  `points.privacy.PointPrivacy`
+  explains the other settings.
 
   Neighbouring data sets differ in one point, added or removed with all of its views.
 
@@ -145,7 +144,7 @@ class MultiViewConfig:
   tol: float = 1e-6
   standardize: bool = True
   field_widths: Sequence[int] | None = None
-  privacy: PointPrivacy | None = None
+  privacy: ViewPrivacy | None = None
   seed: int = 0
 
   # Its sums are of integers alone.
@@ -168,7 +167,7 @@ class MultiViewConfig:
 
   def _check_private(self) -> None:
     """Refuses settings that look at the data outside the accounted rounds."""
-    validate.instance(PointPrivacy, privacy=self.privacy)
+    validate.instance(ViewPrivacy, privacy=self.privacy)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if self.tol:

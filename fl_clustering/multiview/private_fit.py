@@ -41,7 +41,7 @@ _COVERS = (
 
 def hold(
     clients: Mapping[Any, np.ndarray], widths: Sequence[int],
-    privacy: multiview_config.PointPrivacy, hold_points: secure_sums.Hold,
+    privacy: multiview_config.ViewPrivacy, hold_points: secure_sums.Hold,
 ) -> secure_sums.ClientPoints:
   """Returns private clients, in grid steps: every row of the points (n, D) is in the balls.
 

@@ -264,7 +264,7 @@ def with_privacy(
   kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
   key, privacy = "radius", federation.privacy
   if isinstance(config, multiview_config.MultiViewConfig):
-    kinds, key = multiview_config.PointPrivacy, "view_norms"
+    kinds, key = multiview_config.ViewPrivacy, "view_norms"
   if config.needs_tff:
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:

@@ -10,9 +10,8 @@ Nothing that is sent later changes it, and its hash is part of every key.  It is
 *   `limits`, which may be left out: the most `centers` of a question, `rounds` of a session and
     `sessions` of a site.
 *   Either `privacy` or `"exact": true`.  Privacy has the settings of `PointPrivacy`, of
-    `ClientPrivacy` (with `max_points`) or of the `PointPrivacy` of views (with `view_norms`), and
-    `min_sites`, the sites whose shares of the noise count, in the place of `trust` and
-    `min_clients`.
+    `ClientPrivacy` (with `max_points`) or of `ViewPrivacy` (with `view_norms`), and `min_sites`,
+    the sites whose shares of the noise count, in the place of `trust` and `min_clients`.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class Federation:
       raise validate.error("privacy.view_norms", "be given with several views", None)
     kind: Any = privacy_lib.PointPrivacy
     if of_views or "max_points" in settings:
-      kind = multiview_config.PointPrivacy if of_views else privacy_lib.ClientPrivacy
+      kind = multiview_config.ViewPrivacy if of_views else privacy_lib.ClientPrivacy
     try:
       privacy = kind(**settings, trust=privacy_lib.NONE, min_clients=min_sites)
     except TypeError as e:

@@ -76,7 +76,7 @@ def held(
       raise validate.error("rows", f"be finite numbers up to {given_clients.LARGEST:g}", "others")
     return secure_sums.hold(clients)
   with clustering_params.content_raises_nothing():
-    if isinstance(privacy, multiview_config.PointPrivacy):
+    if isinstance(privacy, multiview_config.ViewPrivacy):
       return private_view_fit.hold(clients, federation.widths, privacy, secure_sums.hold)
     return private_fit.hold(clients, privacy, secure_sums.hold)
 

@@ -53,7 +53,7 @@ def _by_number(text: str) -> tuple[float, str]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scaling:
+class FeatureScaling:
   """What is done to features; every array has the shape (d,).
 
   Attributes:
@@ -84,12 +84,12 @@ class Scaling:
     return {name: array.tolist() for name, array in vars(self).items()}
 
   @classmethod
-  def from_json(cls, document: Mapping[str, list[float]]) -> Scaling:
+  def from_json(cls, document: Mapping[str, list[float]]) -> FeatureScaling:
     """Returns the scaling of a dict from `to_json`."""
     return cls(**{name: np.array(numbers, float) for name, numbers in document.items()})
 
 
-def public_scaling(schema: schema_lib.Schema) -> Scaling:
+def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
   """Returns the scaling that the schema says; ValueError if it does not say it of all features.
 
   A missing number becomes the center, and so zero.  A row without a level has none.
@@ -98,7 +98,7 @@ def public_scaling(schema: schema_lib.Schema) -> Scaling:
   centers, scales = np.array([
       field.public_scaling for field in schema.features for _ in field.feature_names
   ], float).T
-  return Scaling(centers, centers, 1 / scales)
+  return FeatureScaling(centers, centers, 1 / scales)
 
 
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +178,7 @@ def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarr
 
 def scaling_over(
     blocks: Callable[[], Iterable[np.ndarray]], schema: schema_lib.Schema, *, standardize: bool
-) -> Scaling:
+) -> FeatureScaling:
   """Returns the scaling of features whose means and variances come from sums over all clients.
 
   Args:
@@ -197,7 +197,7 @@ def scaling_over(
   if not counts.all():
     name = schema.feature_names[int(np.argmin(counts > 0))]
     raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
-  scaling = Scaling(sums / counts, np.zeros(len(counts)), np.ones(len(counts)))
+  scaling = FeatureScaling(sums / counts, np.zeros(len(counts)), np.ones(len(counts)))
   if not standardize:
     return scaling
   if (counts < num_rows).any():
@@ -214,4 +214,4 @@ def scaling_over(
       shift[place], scale = field.public_scaling
       factor[place] = 1 / scale
     place += len(field.feature_names)
-  return Scaling(scaling.fill, shift, factor)
+  return FeatureScaling(scaling.fill, shift, factor)

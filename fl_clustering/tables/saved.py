@@ -30,7 +30,7 @@ class SavedTables:
   """
 
   schema: schema_lib.Schema
-  scaling: encode.Scaling
+  scaling: encode.FeatureScaling
   is_private: bool = False
 
   @property
@@ -100,7 +100,7 @@ class SavedTables:
     """Returns what `to_json` made a dict of."""
     return cls(
         schema_lib.Schema.from_json(document["schema"]),
-        encode.Scaling.from_json(document["scaling"]), document["is_private"],
+        encode.FeatureScaling.from_json(document["scaling"]), document["is_private"],
     )
 
 
@@ -145,10 +145,10 @@ class SavedViews:
     return tuple(len(one.schema.feature_names) for one in self.views.values())
 
   @property
-  def scaling(self) -> encode.Scaling:
+  def scaling(self) -> encode.FeatureScaling:
     """What was done to the features of all views."""
     arrays = zip(*(vars(one.scaling).values() for one in self.views.values()))
-    return encode.Scaling(*map(np.concatenate, arrays))
+    return encode.FeatureScaling(*map(np.concatenate, arrays))
 
   @property
   def bounds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import tempfile
 from absl.testing import absltest
 
 from tests.docs import pages
+from tools import reference
 
 # Of other programs: Docker.
 _FOREIGN = {"network"}
@@ -100,7 +101,10 @@ for arguments in json.load(sys.stdin):
 
 def _parsed(commands: dict[str, list[list[str]]]) -> list[tuple[list[str], list[str]]]:
   """Returns, for each program, its flags, and what is wrong with its commands."""
-  programs = [(module, _EXPERIMENTS.get(module), own) for module, own in commands.items()]
+  programs = [
+      (reference.module_of(module), _EXPERIMENTS.get(module), own)
+      for module, own in commands.items()
+  ]
   with tempfile.NamedTemporaryFile("r", encoding="utf-8") as answers:
     subprocess.run(
         [sys.executable, "-c", _PARSE, answers.name], check=True, text=True,

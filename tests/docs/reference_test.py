@@ -38,6 +38,7 @@ class ReferenceTest(absltest.TestCase):
     modules = [
         path for path in glob.glob("experiments/*.py") if "\nif __name__ ==" in pages.read(path)
     ]
+    modules += [os.path.dirname(path) + ".py" for path in glob.glob("experiments/*/__main__.py")]
     named = [program for program in reference.PROGRAMS if program.startswith("experiments:")]
     self.assertCountEqual(named, [path[:-len(".py")].replace("/", ":") for path in modules])
 

@@ -11,7 +11,7 @@ from experiments import report
 from experiments import reports
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
-from tests.experiments.private import sample_benchmark
+from tests.experiments.dp_benchmark import sample_benchmark
 
 
 class ReportProgramTest(parameterized.TestCase):

@@ -16,19 +16,19 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import tidy_experiment
-from experiments.grouping_study import cells as study
-from experiments.grouping_study import config as study_config
-from experiments.kmeans import config as kmeans_config
-from experiments.kmeans import own_rows
-from experiments.kmeans import papers
-from experiments.multiview import comparison
-from experiments.multiview import config as multiview_config
-from experiments.private import benchmark
-from experiments.private import config as private_config
-from experiments.private_training import config as clusters_config
-from experiments.private_training import simulation
-from experiments.three_phase import experiment as three_phase
-from experiments.three_phase import flags as three_phase_flags
+from experiments.dp_benchmark import benchmark
+from experiments.dp_benchmark import config as private_config
+from experiments.federated_kmeans import config as kmeans_config
+from experiments.federated_kmeans import own_rows
+from experiments.federated_kmeans import papers
+from experiments.multi_view import comparison
+from experiments.multi_view import config as multiview_config
+from experiments.private_clusters import config as clusters_config
+from experiments.private_clusters import simulation
+from experiments.study import cells as study
+from experiments.study import config as study_config
+from experiments.three_phase_emnist import experiment as three_phase
+from experiments.three_phase_emnist import flags as three_phase_flags
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.three_phase import config as config_lib
 

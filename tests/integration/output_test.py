@@ -7,7 +7,7 @@ from absl.testing import absltest
 
 from experiment_shell import finished_run
 from experiments import reports
-from experiments.three_phase import experiment
+from experiments.three_phase_emnist import experiment
 from tests import nightly
 from tests.integration import three_phase_program as program
 

@@ -17,7 +17,7 @@ import psutil
 from clustering_basics import core_count
 from experiment_shell import finished_run
 from experiment_shell import launch
-from experiments import study
+from experiments.study import __main__ as study
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder

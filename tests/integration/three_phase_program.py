@@ -12,7 +12,7 @@ from unittest import mock
 
 import pandas as pd
 
-from experiments import three_phase_emnist
+from experiments.three_phase_emnist import __main__ as three_phase_emnist
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -34,7 +34,7 @@ def run(*flags):
 @contextlib.contextmanager
 def after(stage, round_num, act):
   """Calls `act()` after a round of a stage, as soon as it is saved."""
-  from experiments.three_phase import measure  # pylint: disable=g-import-not-at-top
+  from experiments.three_phase_emnist import measure  # pylint: disable=g-import-not-at-top
 
   round_finished = measure.Recorder.round_finished
 
@@ -64,7 +64,7 @@ def run_in_a_process(*flags):
 @contextlib.contextmanager
 def without_figures():
   """Leaves out the figures, which take much of the time."""
-  from experiments.three_phase import experiment  # pylint: disable=g-import-not-at-top
+  from experiments.three_phase_emnist import experiment  # pylint: disable=g-import-not-at-top
 
   without = dataclasses.replace(experiment.EXPERIMENT, figures=())
   with mock.patch.object(experiment, "EXPERIMENT", without):

@@ -8,7 +8,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import single_thread_kmeans
-from experiments.kmeans import data
+from experiments.federated_kmeans import data
 from fl_clustering.kmeans import FederatedKMeans
 from tests import nightly
 

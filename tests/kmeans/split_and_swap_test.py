@@ -11,7 +11,7 @@ from sklearn import preprocessing
 from clustering_basics import single_thread_kmeans
 from dp_clustering import point_grid
 from dp_clustering import private_sums
-from experiments.kmeans import data
+from experiments.federated_kmeans import data
 from fl_clustering.kmeans import split_and_swap
 
 _STEPS = point_grid.POINT_STEPS

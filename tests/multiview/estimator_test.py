@@ -11,7 +11,7 @@ from sklearn import metrics
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import PointPrivacy
+from fl_clustering.multiview import ViewPrivacy
 from fl_clustering.points import secure_sums
 from tests.multiview import central_reference
 from tests.multiview import sample_views
@@ -199,7 +199,7 @@ class PrivateFitTest(parameterized.TestCase):
         for width in (3, 4)
     ]
     clients = {f"site {i}": [view[i::4] for view in views] for i in range(4)}
-    privacy = PointPrivacy(3.0, 1e-6, (7.0, 7.0), trust)
+    privacy = ViewPrivacy(3.0, 1e-6, (7.0, 7.0), trust)
     model = _build(standardize=False, privacy=privacy).fit(clients)
     return model, metrics.adjusted_rand_score(clusters, model.predict(views))
 
@@ -232,7 +232,7 @@ class PrivateFitTest(parameterized.TestCase):
     self.assertAlmostEqual(model.score(far), model.score(clipped), delta=1e-4)
 
   def test_nothing_but_the_noisy_totals_looks_at_the_data(self):
-    privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
+    privacy = ViewPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
     with mock.patch.object(
         secure_sums.FederatedPoints, "totals", autospec=True,
         side_effect=lambda self, query, *unused: np.zeros(query.shape, np.int64),
@@ -244,7 +244,7 @@ class PrivateFitTest(parameterized.TestCase):
 
   def test_no_message_tells_how_many_points_there_are(self):
     clients, _ = sample_views.sample_views()
-    privacy = PointPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
+    privacy = ViewPrivacy(1.0, 1e-6, (20.0, 1500.0, 0.2))
     model = FederatedMultiViewKMeans(100, standardize=False, privacy=privacy).fit(clients)
     self.assertEqual(model.cluster_centers_[0].shape, (100, 4))
     clients["b"][1] = clients["b"][1][:-1]

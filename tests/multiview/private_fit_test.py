@@ -43,7 +43,7 @@ def _config(epsilon=1.0, rule="equal", num_rounds=3, **privacy):
   return multiview_config.MultiViewConfig(
       _NUM_CLUSTERS, view_weights=rule, n_init=1, num_rounds=num_rounds, tol=0.0,
       standardize=False,
-      privacy=multiview_config.PointPrivacy(epsilon, 1e-6, _NORMS, **privacy),
+      privacy=multiview_config.ViewPrivacy(epsilon, 1e-6, _NORMS, **privacy),
   )
 
 
@@ -78,7 +78,7 @@ class _Case(parameterized.TestCase):
   def _held(self, clients):
     tables = given_clients.tables_of(clients, has_views=True)
     points, widths = given_clients.points_of(tables, is_private=True)
-    privacy = multiview_config.PointPrivacy(1.0, 1e-6, _NORMS)
+    privacy = multiview_config.ViewPrivacy(1.0, 1e-6, _NORMS)
     return widths, private_fit.hold(points.by_id, widths, privacy, secure_sums.hold)
 
   def _fit(self, clients, config=None, noise=None):
@@ -144,7 +144,7 @@ class PrivateFitTest(_Case):
         )
 
   def test_one_norm_per_view_is_needed(self):
-    privacy = multiview_config.PointPrivacy(1.0, 1e-6, _NORMS[:1])
+    privacy = multiview_config.ViewPrivacy(1.0, 1e-6, _NORMS[:1])
     points = np.concatenate(_views(), axis=1)
     with self.assertRaisesRegex(ValueError, "`view_norms`"):
       private_fit.hold({"a": points}, _WIDTHS, privacy, secure_sums.hold)

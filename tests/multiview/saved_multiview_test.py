@@ -24,7 +24,7 @@ def _frames(views):
 def _unscaled(names):
   nothing = np.zeros(len(names))
   return saved.SavedTables(
-      schema_lib.strict(tuple(names)), encode.Scaling(nothing, nothing, nothing + 1)
+      schema_lib.strict(tuple(names)), encode.FeatureScaling(nothing, nothing, nothing + 1)
   )
 
 

@@ -28,7 +28,7 @@ _CANNOT_HOLD = {
 _BOTH = (("kmeans", "kmeans"), ("multiview", "multiview"))
 _PRIVACY = {
     "kmeans": kmeans.PointPrivacy(1e4, 1e-6, 10.0),
-    "multiview": multiview.PointPrivacy(1e4, 1e-6, (10.0,)),
+    "multiview": multiview.ViewPrivacy(1e4, 1e-6, (10.0,)),
 }
 
 
@@ -254,8 +254,8 @@ class BudgetTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("points_and_epsilon", "kmeans", kmeans.PointPrivacy(21.0, 1e-6, 1.0), "`epsilon`"),
       ("points_and_delta", "kmeans", kmeans.PointPrivacy(1.0, 1e-3, 1.0), "`delta`"),
-      ("views_and_epsilon", "multiview", multiview.PointPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
-      ("views_and_delta", "multiview", multiview.PointPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
+      ("views_and_epsilon", "multiview", multiview.ViewPrivacy(21.0, 1e-6, (1.0,)), "`epsilon`"),
+      ("views_and_delta", "multiview", multiview.ViewPrivacy(1.0, 1e-3, (1.0,)), "`delta`"),
       ("public_points_and_delta", "kmeans",
        kmeans.PointPrivacy(1.0, 1e-4, 1.0, public_num_points=20_000), "`delta`.*20000"),
       ("clients_and_delta", "kmeans", kmeans.ClientPrivacy(1.0, 0.5, 1.0, max_points=2),
@@ -276,7 +276,7 @@ class BudgetTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("kmeans", "kmeans", kmeans.PointPrivacy(20.0, 1e-4, 1.0)),
-      ("multiview", "multiview", multiview.PointPrivacy(20.0, 1e-4, (1.0,))),
+      ("multiview", "multiview", multiview.ViewPrivacy(20.0, 1e-4, (1.0,))),
       ("clients", "kmeans", kmeans.ClientPrivacy(20.0, 0.4, 1.0, max_points=2)),
   )
   def test_a_better_one_is_not(self, name, privacy):
@@ -305,7 +305,7 @@ class BudgetTest(parameterized.TestCase):
     for estimator in (
         kmeans.FederatedKMeans(2, privacy=kmeans.PointPrivacy(4.0, 1e-6, 50.0)),
         multiview.FederatedMultiViewKMeans(
-            2, standardize=False, privacy=multiview.PointPrivacy(4.0, 1e-6, (50.0, 50.0))
+            2, standardize=False, privacy=multiview.ViewPrivacy(4.0, 1e-6, (50.0, 50.0))
         ),
     ):
       views = [rows[:, :2], rows[:, 2:]] if estimator._has_views else rows

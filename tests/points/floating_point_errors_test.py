@@ -70,7 +70,7 @@ def _views(rows):
 
 
 def _multi_view():
-  privacy = multiview.PointPrivacy(1.0, 1e-6, (1.0, 0.7))
+  privacy = multiview.ViewPrivacy(1.0, 1e-6, (1.0, 0.7))
   model = multiview.FederatedMultiViewKMeans(
       3, standardize=False, privacy=privacy, compute_labels=True
   )

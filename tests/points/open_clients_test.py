@@ -41,7 +41,7 @@ _FITS = {
     },
     **{
         f"views_trust_{trust}": multiview.FederatedMultiViewKMeans(
-            3, standardize=False, privacy=multiview.PointPrivacy(1.0, 1e-3, _VIEW_NORMS, trust)
+            3, standardize=False, privacy=multiview.ViewPrivacy(1.0, 1e-3, _VIEW_NORMS, trust)
         )
         for trust in ("server", "none")
     },
@@ -137,7 +137,7 @@ for settings in ({}, {"trust": "none"}):
   kmeans.FederatedKMeans(3, privacy=privacy).fit(np.split(points, 3))
   privacy = kmeans.ClientPrivacy(1.0, 1e-3, 4.0, 50, **settings)
   kmeans.FederatedKMeans(3, privacy=privacy).fit(np.split(points, 3))
-  privacy = multiview.PointPrivacy(1.0, 1e-3, (4.0,), **settings)
+  privacy = multiview.ViewPrivacy(1.0, 1e-3, (4.0,), **settings)
   multiview.FederatedMultiViewKMeans(3, standardize=False, privacy=privacy).fit(points)
 tell("private")
 multiview.FederatedMultiViewKMeans(3, n_init=1).fit(points).predict(points)

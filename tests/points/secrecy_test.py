@@ -106,8 +106,8 @@ class SecrecyTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("exact", None),
-      ("noise_of_the_server", multiview.PointPrivacy(1.0, 1e-3, _VIEW_NORMS)),
-      ("noise_of_the_clients", multiview.PointPrivacy(1.0, 1e-3, _VIEW_NORMS, trust="none")),
+      ("noise_of_the_server", multiview.ViewPrivacy(1.0, 1e-3, _VIEW_NORMS)),
+      ("noise_of_the_clients", multiview.ViewPrivacy(1.0, 1e-3, _VIEW_NORMS, trust="none")),
   )
   def test_multi_view_k_means(self, privacy):
     nightly.skip_by_day(self, getattr(privacy, "trust", "") != "none")

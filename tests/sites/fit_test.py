@@ -1,4 +1,4 @@
-"""Tests for experiments.sites.fit, with sites of this process in the place of the network."""
+"""Tests for experiments.site_kmeans.fit, with sites of this process in the place of the network."""
 
 import contextlib
 import os
@@ -17,8 +17,8 @@ from experiment_shell import launch
 from experiment_shell import program
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
-from experiments import site_kmeans
-from experiments.sites import fit as fit_lib
+from experiments.site_kmeans import __main__ as site_kmeans
+from experiments.site_kmeans import fit as fit_lib
 from fl_clustering import load_model
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans

@@ -9,7 +9,7 @@ import traceback
 
 # They define no flags, of which every program has its own.
 _IMPORTED = (
-    "cryptography.x509", "experiment_shell.tidy_report", "experiments.sites.fit",
+    "cryptography.x509", "experiment_shell.tidy_report", "experiments.site_kmeans.fit",
     "fl_clustering.sites.coordinator", "fl_clustering.tables.read", "pandas",
 )
 

@@ -13,8 +13,8 @@ from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
-from experiments.three_phase import data
-from experiments.three_phase import flags as experiment_flags
+from experiments.three_phase_emnist import data
+from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering import runtime
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry

@@ -40,6 +40,19 @@ def programs(names, deps = {}):
             deps = [library_of_folder] + deps.get(name, []),
         )
 
+def program_of_folder(deps = []):
+    """Declares a py_binary `program` of a folder's `__main__.py`, beside the folder's library.
+
+    Args:
+      deps: Labels that the program alone needs, such as another environment.
+    """
+    native.py_binary(
+        name = "program",
+        srcs = ["__main__.py"],
+        main = "__main__.py",
+        deps = [":" + native.package_name().split("/")[-1]] + deps,
+    )
+
 # Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
 # Federated's computations are built once per process and model, which takes longer than most tests,
 # and a process takes seconds to start.  But the longest process may start last, and then one core
@@ -47,20 +60,20 @@ def programs(names, deps = {}):
 # can't be in one process.
 _JOINED_TESTS = {
     "of_basics": [
-        "tests.clustering_basics", "tests.dp_clustering", "tests.experiments.clients",
-        "tests.experiments.multiview", "tests.experiments.own_tables", "tests.tables",
+        "tests.clustering_basics", "tests.dp_clustering", "tests.experiments.example_data",
+        "tests.experiments.multi_view", "tests.experiments.own_tables", "tests.tables",
     ],
     "of_contracts": ["tests.contracts"],
     "of_engine": ["tests.engine.tff", "tests.tasks"],
     "of_fits": ["tests.kmeans", "tests.multiview"],
     "of_methods": ["tests.methods", "tests.private_clusters"],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],
-    "of_points": ["tests.experiments.kmeans", "tests.points"],
-    "of_programs": ["tests.experiment_shell", "tests.experiments.private"],
+    "of_points": ["tests.experiments.federated_kmeans", "tests.points"],
+    "of_programs": ["tests.experiment_shell", "tests.experiments.dp_benchmark"],
     "of_runs": ["tests", "tests.bench"],
-    "of_statistics": ["tests.experiments.three_phase", "tests.statistical"],
+    "of_statistics": ["tests.experiments.three_phase_emnist", "tests.statistical"],
     "of_three_phases": ["tests.golden", "tests.integration"],
-    "of_training": ["tests.experiments.grouping_study", "tests.experiments.private_training"],
+    "of_training": ["tests.experiments.study", "tests.experiments.private_clusters"],
 }
 
 def _run(name, modules, deps, size, tags = [], waits = False):

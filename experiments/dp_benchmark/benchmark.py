@@ -1,0 +1,128 @@
+"""The benchmark of private clustering: losses of all methods over k and over epsilon."""
+
+import contextlib
+import dataclasses
+import math
+from typing import Any, Callable, Iterable, Mapping
+
+from clustering_basics import randomness
+from clustering_basics import validate
+from dp_clustering import metrics
+from experiment_shell import tidy_experiment
+from experiments.dp_benchmark import config as config_lib
+from experiments.dp_benchmark import data as data_lib
+from experiments.dp_benchmark import diffprivlib_process
+from experiments.dp_benchmark import figures
+from experiments.dp_benchmark import methods as methods_lib
+from experiments.dp_benchmark import summary
+
+_KEYS = {"dataset": str, "method": str, "k": int, "epsilon": float, "run": int}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Benchmark:
+  """The data sets and methods that are available on this machine."""
+
+  datasets: Mapping[str, data_lib.BenchmarkDataset]
+  methods: Mapping[str, Callable[..., methods_lib.Found]]
+
+
+def _check_num_clusters(
+    config: config_lib.BenchmarkConfig, datasets: Iterable[data_lib.BenchmarkDataset]
+) -> None:
+  for name, values in (("k_to_try", config.k_to_try), ("fixed_k", (config.fixed_k,))):
+    for dataset in datasets:
+      if max(values) > len(dataset.points):
+        raise validate.error(
+            name, f"be at most {len(dataset.points)}, the number of points of {dataset.name}",
+            max(values),
+        )
+
+
+def _load(
+    config: config_lib.BenchmarkConfig, stack: contextlib.ExitStack, *,
+    data_dir: str | None = None, diffprivlib_python: str | None = None,
+) -> tidy_experiment.Inputs:
+  """Loads the data sets and starts diffprivlib.
+
+  Args:
+    data_dir: Folder with UCI's files, or None.
+    diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
+
+  Raises:
+    ValueError: If the settings don't fit the data, or nothing is left to run.
+  """
+  methods = methods_lib.load(config.methods, diffprivlib_python, stack)
+  datasets, unavailable = data_lib.load_datasets(config.datasets, config.seed, data_dir)
+  _check_num_clusters(config, datasets)
+  return tidy_experiment.Inputs(
+      Benchmark({one.name: one for one in datasets}, methods.by_name),
+      identity={
+          "datasets": {one.name: one.describe() for one in datasets},
+          "diffprivlib": methods.diffprivlib_versions,
+      },
+      skipped={**unavailable, **methods.skipped},
+      lines=tuple(
+          f"data: {one.name}, {len(one.points):,} x {one.points.shape[1]}: {one.source}"
+          for one in datasets
+      ),
+  )
+
+
+def _settings(config: config_lib.BenchmarkConfig) -> list[tuple[int, float]]:
+  """Returns (k, epsilon) of all measurements of a private method, each once."""
+  over_k = [(k, config.fixed_epsilon) for k in config.k_to_try]
+  over_epsilon = [(config.fixed_k, epsilon) for epsilon in config.epsilon_to_try]
+  return list(dict.fromkeys(over_k + over_epsilon))
+
+
+def cells(config: config_lib.BenchmarkConfig, benchmark: Benchmark) -> list[dict[str, Any]]:
+  """Returns what is measured, in this order."""
+  found: list[dict[str, Any]] = []
+  for dataset in benchmark.datasets:
+    for method in benchmark.methods:
+      settings = _settings(config)
+      if method == methods_lib.NOT_PRIVATE:
+        settings = list(dict.fromkeys((k, math.inf) for k, _ in settings))
+      found += [
+          dict(zip(_KEYS, (dataset, method, k, epsilon, run)))
+          for k, epsilon in settings
+          for run in range(config.runs)
+      ]
+  return found
+
+
+def cell_seed(seed: int, dataset: str, method: str, k: int, epsilon: float, run: int) -> int:
+  purpose = f"private benchmark: {dataset}, {method}, {k}, {epsilon!r}"
+  return int(randomness.generator(seed, purpose, run).integers(2**31))
+
+
+def _measure(
+    whole: tidy_experiment.Run, dataset: str, method: str, k: int, epsilon: float, run: int
+) -> dict[str, list[dict[str, Any]]]:
+  """Returns the mean squared distance of the points to the nearest center, which is not private."""
+  config, benchmark = whole.config, whole.data
+  data = benchmark.datasets[dataset]
+  seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
+  centers = benchmark.methods[method](data, k, epsilon, config.delta, seed).centers
+  _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
+  return {
+      tidy_experiment.RESULTS: [{"metric": "loss", "value": loss / len(data.points)}],
+  }
+
+
+EXPERIMENT = tidy_experiment.Experiment(
+    name="dp_benchmark",
+    title="Differentially private k-means: how much loss for how much privacy",
+    keys=_KEYS,
+    load=_load,
+    cells=cells,
+    measure=_measure,
+    summarise=summary.summarise,
+    headlines=summary.HEADLINES,
+    tables=summary.TABLES,
+    figures=figures.FIGURES,
+    reading=summary.READING,
+    versions_of=("numpy", "scikit-learn", "scipy", "dp-accounting"),
+    failures=(diffprivlib_process.ProcessEnded,),
+)

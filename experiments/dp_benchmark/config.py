@@ -1,0 +1,76 @@
+"""The settings of the benchmark of private clustering: everything that changes its numbers."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from clustering_basics import options
+from clustering_basics import validate
+from dp_clustering import clustering_params
+from experiments.dp_benchmark import data
+from experiments.dp_benchmark import methods
+
+_AT_LEAST_ONE = functools.partial(validate.integer, 1)
+_BUDGET = functools.partial(
+    validate.within, clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchmarkConfig:
+  """The settings of a benchmark, checked when made."""
+
+  datasets: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(data.DATASETS) + ". The constants of refine were never "
+      "tuned on " + ", ".join(data.NEW) + ".",
+      tuple(data.KNOWN), several=True, values=data.DATASETS,
+  )
+  methods: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(methods.LABELS) + ". The last two are refine on sums "
+      "over clients; the server adds the noise, or every client a share. Data without "
+      f"clients are split into {data.NUM_CLIENTS}.",
+      methods.CENTRAL, several=True, values=methods.LABELS,
+  )
+  k_to_try: tuple[int, ...] = options.option(
+      int, "Comma-separated numbers of clusters, at --fixed_epsilon.", (2, 4, 8, 16, 32, 64),
+      several=True, rule=_AT_LEAST_ONE,
+  )
+  fixed_epsilon: float = options.option(
+      float, "The epsilon of the private methods for --k_to_try.", 1.0, rule=_BUDGET
+  )
+  epsilon_to_try: tuple[float, ...] = options.option(
+      float, "Comma-separated values of epsilon, with --fixed_k clusters; may be empty.",
+      (0.25, 0.5, 1.0, 2.0, 4.0), several=True, rule=_BUDGET,
+  )
+  fixed_k: int = options.option(
+      int, "Number of clusters for --epsilon_to_try.", 16, rule=_AT_LEAST_ONE
+  )
+  delta: float = options.option(
+      float, "The delta of the private methods.", 1e-6,
+      rule=functools.partial(validate.between, 0, 1),
+  )
+  runs: int = options.option(
+      int, "Runs of each method for each data set, k and epsilon; Google's benchmarks had 20.", 3,
+      rule=_AT_LEAST_ONE,
+  )
+  seed: int = options.option(
+      int,
+      "Seed of all randomness: data and clustering. The noise is repeatable, so nothing here is "
+      "private.",
+      0, rule=functools.partial(validate.integer, 0),
+  )
+
+  def __post_init__(self) -> None:
+    for name, option in options.of(self).items():
+      if option.several:
+        values = getattr(self, name)
+        if len(set(values)) != len(values):
+          raise validate.error(name, "name nothing twice", list(values))
+        if not values and name != "epsilon_to_try":
+          raise validate.error(name, "have at least one value", [])
+    options.check(self)
+
+  def to_json(self) -> dict[str, Any]:
+    return options.to_json(self)

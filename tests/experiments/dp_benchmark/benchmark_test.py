@@ -1,0 +1,126 @@
+import contextlib
+import math
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from experiment_shell import tidy_experiment
+from experiments.dp_benchmark import benchmark
+from experiments.dp_benchmark import config as config_lib
+from experiments.dp_benchmark import data
+from experiments.dp_benchmark import diffprivlib_process
+from experiments.dp_benchmark import methods
+from experiments.dp_benchmark import uci
+
+_EXPERIMENT = benchmark.EXPERIMENT
+
+
+def _config(**changes):
+  values = {"k_to_try": (2, 16), "fixed_k": 16, "epsilon_to_try": (0.5, 1.0), "runs": 2}
+  return config_lib.BenchmarkConfig(**{**values, **changes})
+
+
+def _cells(datasets, names, **changes):
+  return benchmark.cells(_config(**changes), benchmark.Benchmark(datasets, names))
+
+
+class LoadTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    # Stands for UCI's files: a few points.
+    letter = lambda folder: (np.random.default_rng(0).random((300, 3)), f"letters of {folder}")
+    self.enter_context(mock.patch.object(uci, "load_letter", letter))
+    self.python = self.enter_context(
+        mock.patch.object(diffprivlib_process, "default_python", return_value=None)
+    )
+
+  def _load(self, python=None, **changes):
+    config = _config(**{"datasets": ("letter",), "methods": ("sklearn", "refine"), **changes})
+    stack = self.enter_context(contextlib.ExitStack())
+    return _EXPERIMENT.load(config, stack, data_dir="uci", diffprivlib_python=python)
+
+  @parameterized.parameters(None, "/bin/false")
+  def test_leaves_out_diffprivlib_where_it_is_missing_or_broken(self, python):
+    self.python.return_value = python
+    inputs = self._load(methods=("diffprivlib", "lsh"))
+
+    self.assertEqual((list(inputs.data.methods), list(inputs.skipped)), (["lsh"], ["diffprivlib"]))
+    self.assertEmpty(inputs.identity["diffprivlib"])
+
+  def test_names_missing_data_sets(self):
+    with mock.patch.object(uci, "load_gas_emissions", side_effect=uci.Unavailable("why")):
+      inputs = self._load(datasets=("letter", "gas_emissions"))
+
+    self.assertEqual(inputs.skipped, {"gas_emissions": "why"})
+    self.assertEqual(list(inputs.data.datasets), ["letter"])
+
+  @parameterized.parameters(
+      ("methods", {"methods": ("diffprivlib",)}), ("k_to_try", {"k_to_try": (301,)}),
+      ("diffprivlib_python", {"methods": ("diffprivlib",), "python": "/bin/false"}),
+      ("fixed_k", {"fixed_k": 301}),
+  )
+  def test_refuses(self, name, changes):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      self._load(**changes)
+
+
+class CellsTest(absltest.TestCase):
+
+  def test_every_setting_once_for_every_run(self):
+    cells = _cells(["letter"], ["refine"])
+
+    # k = 16 at epsilon 1 belongs to both sweeps.
+    expected = {(2, 1.0), (16, 1.0), (16, 0.5)}
+    self.assertEqual({(cell["k"], cell["epsilon"]) for cell in cells}, expected)
+    self.assertLen(cells, 2 * len(expected))
+    self.assertLen({tuple(cell.values()) for cell in cells}, len(cells))
+    # Without epsilons, no fixed number of clusters.
+    cells = _cells(["letter"], ["lsh"], k_to_try=(2,), epsilon_to_try=())
+    self.assertEqual({cell["k"] for cell in cells}, {2})
+
+  def test_what_is_not_private_has_no_epsilon(self):
+    settings = {(cell["k"], cell["epsilon"]) for cell in _cells(["letter"], ["sklearn"])}
+    self.assertEqual(settings, {(2, math.inf), (16, math.inf)})
+
+  def test_every_cell_has_its_own_seed(self):
+    cells = _cells(["letter", "synthetic"], ["lsh", "refine"])
+    seeds = {benchmark.cell_seed(seed, **cell) for cell in cells for seed in (0, 1)}
+
+    self.assertLen(seeds, 2 * len(cells))
+    self.assertBetween(min(seeds), 0, 2**32 - 1)
+
+  def test_measures_the_mean_squared_distance_to_the_nearest_center(self):
+    method = mock.Mock(return_value=methods.Found(np.array([[0.0, 0.0], [0.5, 0.0]])))
+    points = np.array([[0.1, 0.0], [0.5, 0.2], [0.0, -0.3]])
+    dataset = data.BenchmarkDataset("letter", points, "three points")
+    cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}
+
+    whole = benchmark.Benchmark({"letter": dataset}, {"lsh": method})
+    found = _EXPERIMENT.measure(tidy_experiment.Run(_config(seed=5), whole, ""), **cell)
+
+    (row,) = found["results"]
+    self.assertEqual(row["metric"], "loss")
+    self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
+    method.assert_called_once_with(dataset, 2, 0.5, 1e-6, benchmark.cell_seed(5, **cell))
+
+
+class BenchmarkConfigTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("datasets", ("iris",)), ("datasets", ()), ("datasets", ("letter", "letter")),
+      ("methods", ("sklearn", "spectral")), ("methods", ()), ("k_to_try", (2, 0)),
+      ("k_to_try", (2, 4, 2)), ("k_to_try", ()), ("fixed_epsilon", 0.0),
+      ("fixed_epsilon", float("inf")), ("fixed_epsilon", 1e300), ("epsilon_to_try", (1.0, 1e-9)),
+      ("epsilon_to_try", (1.0, float("nan"))), ("epsilon_to_try", (1.0, 1.0)), ("fixed_k", 0),
+      ("delta", 1.0), ("runs", 0), ("seed", -1),
+  )
+  def test_refuses(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"`{name}`"):
+      config_lib.BenchmarkConfig(**{name: value})
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,147 @@
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from experiment_shell import launch
+from experiments.dp_benchmark import __main__ as dp_benchmark
+from experiments.dp_benchmark import uci
+from tests import nightly
+from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
+from tests.experiments.dp_benchmark import fake_diffprivlib
+
+_SMALL = (
+    "--datasets=sklearn_digits", "--methods=sklearn,lsh,refine", "--k_to_try=2",
+    "--epsilon_to_try=0.5,1", "--fixed_k=2", "--runs=2",
+)
+_NUM_CELLS = 2 * (1 + 2 + 2)
+
+
+def _run(folder, *arguments):
+  return in_process.run_main(dp_benchmark.main, f"--output_dir={folder}", *arguments)
+
+
+def _losses(folder):
+  rows = pd.read_csv(os.path.join(folder, "results.csv"))
+  return rows[rows["metric"] == "loss"]["value"]
+
+
+class RunTest(parameterized.TestCase):
+  """One small run; its files are read, and another one is killed and resumed."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    temporary = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(temporary.cleanup)
+    cls.base = temporary.name
+    cls.folder = os.path.join(cls.base, "run")
+    cls.printed = _run(cls.folder, *_SMALL)
+
+  def test_what_it_leaves_and_prints(self):
+    self.assertIn("data: sklearn_digits, 1,797 x 64: digits", self.printed)
+    self.assertRegex(self.printed, r"split and refine +0\.\d+\n")
+    self.assertEndsWith(self.printed, f"report: {self.folder}/report.html\n")
+    self.assertCountEqual(os.listdir(self.folder), [
+        "config.json", "figures", "report.html", "results.csv", "summary.json", "tables",
+    ])
+    # One cluster for all would have 0.54; two centers with noise stay near that.
+    losses = _losses(self.folder)
+    self.assertLen(losses, _NUM_CELLS)
+    self.assertTrue(losses.between(0.4, 0.7).all())
+    document = json.loads(run_folder.files(self.folder)["config.json"])
+    self.assertEqual(document["experiment"], "dp_benchmark")
+    self.assertEqual(document["config"]["epsilon_to_try"], [0.5, 1])
+    self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
+    self.assertIn("dp-accounting", document["versions"])
+
+  @nightly.only  # By day, `tidy_experiment_test` goes on after half of a cell.
+  def test_a_killed_run_gives_the_same_files(self):
+    folder = os.path.join(self.base, "killed")
+    journal = pathlib.Path(folder, "cells.jsonl")
+    with run_folder.started(
+        "-m", "experiments.dp_benchmark", *_SMALL, f"--output_dir={folder}",
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:
+      while not (journal.exists() and "lsh" in journal.read_text()):
+        self.assertIsNone(process.poll(), "The run ended before it could be killed.")
+        time.sleep(0.01)
+      process.send_signal(signal.SIGKILL)
+    self.assertNotIn("summary.json", os.listdir(folder))
+
+    _run(folder, *_SMALL, "--resume")
+
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
+
+  def test_a_finished_run_stays_as_it_is(self):
+    before = os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns
+    self.assertIn("finished", _run(self.folder, *_SMALL, "--resume"))
+    self.assertEqual(os.stat(os.path.join(self.folder, "report.html")).st_mtime_ns, before)
+    with self.assertRaisesRegex(launch.InputError, "^`seed`"):
+      _run(self.folder, *_SMALL, "--resume", "--seed=1")
+
+  @parameterized.parameters(
+      "datasets=iris", "k_to_try=2,many", "k_to_try=2,1798", "data_dir=uci",
+      "diffprivlib_python=py", "clusters=2",
+  )
+  def test_bad_flags_are_refused(self, flag):
+    folder = os.path.join(self.base, "refused")
+    with self.assertRaisesRegex(launch.InputError, f"[`']{flag.split('=')[0]}[`']"):
+      _run(folder, *_SMALL, f"--{flag}")
+    self.assertFalse(os.path.exists(folder))
+
+
+class OtherRunsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.base = self.create_tempdir().full_path
+    self.folder = os.path.join(self.base, "run")
+
+  def test_other_data_are_refused(self):
+    letter = lambda folder: (np.random.default_rng(len(folder)).random((300, 3)), folder)
+    self.enter_context(mock.patch.object(uci, "load_letter", letter))
+    flags = ("--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--runs=1")
+    _run(self.folder, *flags, "--data_dir=uci")
+    os.remove(os.path.join(self.folder, "report.html"))
+
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` .*letter"):
+      _run(self.folder, *flags, "--data_dir=elsewhere", "--resume")
+    _run(self.folder, *flags, "--data_dir=uci", "--resume")
+
+  def test_a_cell_whose_process_dies_fails_and_is_tried_again(self):
+    flags = (
+        "--datasets=sklearn_digits", "--methods=lsh,diffprivlib", "--epsilon_to_try=", "--runs=1",
+        f"--diffprivlib_python={fake_diffprivlib.write_python(self.base)}", "--k_to_try=2,13,4",
+    )
+    for again in ((), ("--resume",)):
+      with self.assertRaisesRegex(launch.RunFailed, "failures.csv"):
+        _run(self.folder, *flags, *again)
+
+      (failure,) = pd.read_csv(os.path.join(self.folder, "failures.csv")).to_dict("records")
+      self.assertEqual((failure["method"], failure["k"]), ("diffprivlib", 13))
+      self.assertIn("ArithmeticError: thirteen clusters", failure["last words"])
+      self.assertLen(_losses(self.folder), 5)
+    document = json.loads(run_folder.files(self.folder)["config.json"])
+    self.assertEqual(document["inputs"]["diffprivlib"]["diffprivlib"], "0.0-invented")
+    with self.assertRaisesRegex(launch.InputError, "`output_dir` .*diffprivlib"):
+      _run(self.folder, *flags, "--resume", "--diffprivlib_python=")
+
+    with self.subTest("without any number there is no report"):
+      with self.assertRaisesRegex(launch.RunFailed, "all cells failed"):
+        _run(f"{self.folder}_2", *flags, "--methods=diffprivlib", "--k_to_try=13")
+      self.assertNotIn("report.html", os.listdir(f"{self.folder}_2"))
+
+
+if __name__ == "__main__":
+  absltest.main()

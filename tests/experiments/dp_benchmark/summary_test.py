@@ -1,0 +1,87 @@
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.dp_benchmark import benchmark
+from experiments.dp_benchmark import methods
+from tests.experiments.dp_benchmark import sample_benchmark
+
+_OURS = methods.LABELS["refine"]
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def _frames(self, **changes):
+    run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+    tidy = tidy_experiment.tidy(benchmark.EXPERIMENT, run)
+    return benchmark.EXPERIMENT.summarise(tidy, run.document)
+
+  def test_comparisons_have_gains_with_intervals_and_verdicts(self):
+    frames = self._frames()
+    rows = frames["comparisons"].set_index(["method", "dataset", "k", "epsilon"])
+
+    self.assertLen(rows, 2 * 2 * 4)  # Methods, data sets, settings.
+    row = rows.loc[(methods.LABELS["lsh"], "letter", 2, 1.0)]
+    self.assertAlmostEqual(row["gain"], 25.0)
+    other, ours = (
+        [sample_benchmark.invented_loss(factor, 2, 1.0, run) for run in range(4)]
+        for factor in (1.0, 0.75)
+    )
+    np.testing.assert_allclose(
+        np.array([row["low"], row["high"]]) * np.mean(other) / 100,
+        intervals.of_means(other, ours, len(rows)),
+    )
+    self.assertEqual(set(rows["verdict"]), {"better"})
+    (of_lsh,) = frames["opponents"].query("method == 'LSH tree'").to_dict("records")
+    self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller mean"]), (8, 8, 8))
+
+  @parameterized.named_parameters(
+      ("better", {}, [16, 16, 0, 0]),
+      ("worse", {"factors": {"lsh": 0.5, "refine": 0.75}}, [8, 0, 0, 8]),
+      ("both", {"factors": {"lsh": 0.5, "diffprivlib": 1.0, "refine": 0.75}}, [16, 8, 0, 8]),
+      ("equal", {"factors": {"lsh": 0.751, "refine": 0.75}}, [8, 0, 8, 0]),
+      ("two_runs", {"runs": 2}, [16, 0, 16, 0]),
+      ("federated_only", {"factors": {"refine": 0.75, "refine_none": 0.5}}, []),
+      ("only_without_privacy", {"factors": {"sklearn": 0.5}}, []),
+  )
+  def test_headline(self, changes, counts):
+    headline = self._frames(**changes)["headline"]
+
+    columns = ["cases", "better", "unclear", "worse"]
+    self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
+
+  def test_published_losses_of_the_same_data_and_privacy(self):
+    (row,) = self._frames()["published"].to_dict("records")
+
+    self.assertEqual((row["dataset"], row["k"], row["published"]), ("letter", 16, 0.0985))
+    ours = sample_benchmark.invented_loss(0.75, 16, 1.0)
+    self.assertAlmostEqual(row["ratio"], ours / 0.0985)
+    self.assertEqual(row["reached"], "yes")
+    self.assertEmpty(self._frames(fixed_epsilon=2.0)["published"])
+
+  def test_losses_beside_the_optimum(self):
+    optimum = {"k": 16, "loss": 0.01, "paper_epsilon": 2.0}
+    letter = {**sample_benchmark.DATASETS["letter"], "optimum": optimum, "unit_points": 50}
+    rows = self._frames(datasets={"letter": letter})["optimum"]
+
+    row = rows[(rows["method"] == _OURS) & (rows["paper"] == "yes")].iloc[0]
+    self.assertEqual((row["epsilon"], row["unit points"]), (2.0, 50))
+    self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
+
+  def test_report_is_drawn_with_all_figures_or_none(self):
+    for changes, figures in (
+        ({}, ["loss_over_epsilon.png", "loss_over_k.png"]),
+        ({"epsilon_to_try": (), "factors": {"sklearn": 0.5}}, ["loss_over_k.png"]),
+    ):
+      run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
+      tidy_report.report(benchmark.EXPERIMENT, run)
+      self.assertCountEqual(os.listdir(run.join("figures")), figures)
+
+
+if __name__ == "__main__":
+  absltest.main()

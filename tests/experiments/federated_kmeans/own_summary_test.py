@@ -1,0 +1,231 @@
+import dataclasses
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pandas as pd
+
+from experiments.federated_kmeans import config
+from experiments.federated_kmeans import own_rows
+from experiments.federated_kmeans import own_summary
+from experiments.federated_kmeans import privacy_box
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.points import privacy
+from fl_clustering.tables import schema as schema_lib
+
+_SCHEMA = schema_lib.Schema(tuple(schema_lib.Field(name, minimum=0, maximum=9) for name in "ab"))
+_MIXED = schema_lib.Schema((
+    schema_lib.Field("x"), schema_lib.Field("constant"),
+    schema_lib.Field("level", "string", enum=("u", "v")),
+))
+
+
+def _exact(scores, num_rows=(4, 2), different=9, inertia=5.0, numbers=(), **settings):
+  """Returns the frames of a run with silhouettes by numbers of clusters.
+
+  No more clusters than there are `different` rows are found.
+  """
+  measured = [
+      {"num_clusters": number, "metric": metric, "value": value}
+      for number, silhouette in scores.items()
+      for metric, value in (
+          ("simplified_silhouette", silhouette), ("inertia", inertia), ("rounds", 3),
+          ("clusters_found", min(number, different)),
+      )
+  ] + [
+      {"num_clusters": number, "metric": "simplified_silhouette_of_numbers", "value": value}
+      for number, value in zip(scores, numbers)
+  ]
+  sizes = [
+      {"client": client, "cluster": cluster, "rows": rows // 2}
+      for client, rows in zip(("<north>", "south"), num_rows) for cluster in range(2)
+  ]
+  profiles = [
+      {"cluster": cluster, "num_rows": sum(num_rows) // 2, "feature": feature, "mean": mean,
+       "standard_deviation": 0.0, "share_explained": 1.0}
+      for cluster in range(2)
+      for feature, mean in (
+          ("x", 2.0 * cluster), ("constant", 7.0), ("level=u", cluster), ("level=v", 1 - cluster)
+      )
+  ]
+  tidy = {"results": measured, "cluster_sizes": sizes, "profiles": profiles}
+  document = {
+      "config": config.OwnDataConfig(_MIXED, **settings).to_json(),
+      "inputs": {"rows": dict(zip(("<north>", "south"), num_rows))},
+      "about": {"missing": {"x": 3}},
+  }
+  return own_summary.summarise({name: pd.DataFrame(rows) for name, rows in tidy.items()}, document)
+
+
+class ExactTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ("the_most", {2: 0.5, 3: 0.75}, (4, 4), "most"),
+      ("as_many_as_rows", {5: 0.5, 6: 0.75}, (4, 2), "best"),
+      ("the_fewest", {3: 0.75, 4: 0.5}, (4, 2), "fewest"),
+      ("none_below_two", {2: 0.75, 3: 0.5}, (4, 2), "best"),
+      ("nearly_tied", {2: 0.745, 3: 0.75, 4: 0.5}, (4, 2), "tied"),
+      ("the_only_one", {2: 0.75}, (4, 2), "given"),
+  )
+  def test_how_sure_the_number_of_clusters_is(self, scores, num_rows, verdict):
+    (row,) = _exact(scores, num_rows)["headline"].to_dict("records")
+
+    self.assertEqual(row, {"verdict": verdict, "clusters": max(scores, key=scores.get)})
+    self.assertIn(f"Clusters: {row['clusters']},", own_summary.HEADLINES[verdict].format(**row))
+
+  @parameterized.named_parameters(
+      # Three rows at 0 and three at 2: a variance of one.  Each level's is a quarter.
+      ("in_the_datas_units", False, 1 / 2), ("standardized", True, 1),
+  )
+  def test_what_is_explained_is_of_the_fields_that_vary(self, standardize, of_level):
+    frames = _exact({2: 0.7}, standardize=standardize)
+    (row,) = frames["fit"].to_dict("records")
+
+    self.assertEqual((row["clients"], row["rows"], row["clusters"]), (2, 6, 2))
+    self.assertAlmostEqual(row["explained"], 1 - 5 / (6 * (1 + of_level)))
+    self.assertEqual(
+        frames["filled_in"].to_dict("records"), [{"column": "x", "cells": 3, "share": 0.5}]
+    )
+    self.assertEqual(frames["fields"].to_dict("list"), {
+        "field": ["x", "level"], "share_explained": [1, 1],
+        "part_of_explained": [1 / (1 + of_level), of_level / (1 + of_level)],
+    })
+
+  @parameterized.named_parameters(
+      ("asked_for", {6: 0.9}, 0.0, "different", 4),
+      ("tried", {5: 0.9, 6: 0.9}, 0.0, "different", 4),
+      ("the_best", {3: 0.8, 4: 0.9, 5: 0.9}, 0.0, "best", 4),
+      ("the_most", {3: 0.8, 4: 0.9}, 0.0, "best", 4), ("no_inertia", {6: 0.9}, 5.0, "with_rows", 4),
+  )
+  def test_there_are_no_more_clusters_than_different_rows(self, scores, inertia, verdict, clusters):
+    frames = _exact(scores, (4, 40), different=4, inertia=inertia)
+    (row,) = frames["headline"].to_dict("records")
+    self.assertEqual((row["verdict"], row["clusters"]), (verdict, clusters))
+    self.assertIn(f"Clusters: {clusters}", own_summary.HEADLINES[verdict].format(**row))
+    self.assertEqual(frames["fit"]["clusters"].tolist(), [clusters])
+    self.assertNotIn("nearly the best", list(frames["selection"].get("verdict", ())))
+
+  def test_says_what_the_numbers_alone_would_choose(self):
+    scores = {2: 0.5, 3: 0.6, 6: 0.7, 7: 0.6}
+    for numbers, verdict in (((0.5, 0.9, 0.4, 0.3), "levels"), ((0.5, 0.6, 0.9, 0.3), "best")):
+      frames = _exact(scores, (4, 40), numbers=numbers)
+      (row,) = frames["headline"].to_dict("records")
+      self.assertEqual((row["verdict"], row["clusters"]), (verdict, 6))
+      self.assertEqual(row.get("numbers", 6), 3 if verdict == "levels" else 6)
+      self.assertEqual(tuple(frames["selection"]["of numbers alone"]), numbers)
+
+
+class PrivateTest(absltest.TestCase):
+
+  def _frames(self, **settings):
+    settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
+    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": "none"}
+    # A column of the user's is called as one of ours.
+    rows = [[0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0]]
+    names = ["cluster", "noisy_count", "count_sd", "cluster", "b", "noise_sd of cluster", "of b"]
+    centroids = pd.DataFrame(rows, columns=names).astype(str)
+    empty = {name: pd.DataFrame() for name in own_rows.EXPERIMENT.tidy}
+    return own_summary.summarise(
+        {**empty, "centroids": centroids,
+         "guarantee": pd.DataFrame(stated.items(), columns=["name", "value"])},
+        {"config": config.OwnDataConfig(_SCHEMA, 2, radius=1.0, **settings).to_json(),
+         "inputs": {"clients": {"<north>": 0, "south": 1}}},
+    )
+
+  def test_nothing_exact_is_shown(self):
+    frames = self._frames()
+
+    shown = {name for name, frame in frames.items() if len(frame)}
+    self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
+    self.assertEqual(frames["centroids"].to_numpy().tolist(), [
+        ["noisy_count", "90.4 ± 8", "20 ± 8"], ["cluster", "71.52 ± 0.25", "82.5 ± 0.5"],
+        ["b", "unknown", "50 ± 3"],
+    ])
+    (row,) = frames["headline"].to_dict("records")
+    self.assertIn("2, (0.5, 1e-05)-", own_summary.HEADLINES[row["verdict"]].format(**row))
+
+  def test_a_budget_that_protects_little_is_warned_of(self):
+    for settings, name in (
+        ({"epsilon": 25.0}, "epsilon"), ({"delta": 0.5}, "delta"),
+        ({"delta": 0.001, "max_points": None}, "delta"),
+    ):
+      (text,) = self._frames(**settings)["warnings"]["warning"]
+      self.assertIn(f"`{name}`", text)
+
+
+_PRIVATE = {"num_clusters": 4, "epsilon": 1.0, "delta": 1e-6, "radius": 3.0}
+_SCHEMA = schema_lib.Schema((
+    schema_lib.Field("x", minimum=0, maximum=9), schema_lib.Field("who", "string"),
+), key="who")
+
+
+def _own(**settings):
+  return config.OwnDataConfig(**{"schema": _SCHEMA, **settings})
+
+
+class OwnDataConfigTest(parameterized.TestCase):
+
+  def test_settings_reach_the_algorithm(self):
+    self.assertEqual(_own().candidates, tuple(range(2, 11)))
+    self.assertEqual(_own(k_range=(3, 4)).candidates, (3, 4))
+    self.assertEqual(_own(num_clusters=7).candidates, (7,))
+    self.assertEqual(_own(num_clusters=3).kmeans(3), kmeans_config.KMeansConfig(3))
+    settings = {"algorithm": "fkm", "n_init": 3, "min_count": 4, "standardize": True, "seed": 5}
+    self.assertEqual(
+        _own(**settings, schema=_MIXED).kmeans(6),
+        kmeans_config.KMeansConfig(
+            6, kmeans_config.Fkm(n_init=3, min_count=4), standardize=True, field_widths=(1, 1, 2),
+            seed=5,
+        ),
+    )
+
+  @parameterized.parameters(
+      ({}, privacy.PointPrivacy(1.0, 1e-6, 3.0)),
+      ({"trust": "none"}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none")),
+      ({"max_points": 9}, privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9)),
+      ({"trust": "none", "min_clients": 4}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none", 4)),
+      ({"max_points": 9, "trust": "none", "min_clients": 4},
+       privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none", 4)),
+  )
+  def test_privacy_reaches_the_algorithm(self, settings, expected):
+    self.assertEqual(_own(**_PRIVATE, **settings).kmeans(4).privacy, expected)
+
+  def test_a_private_run_does_not_tell_that_there_are_few_points(self):
+    _own(**_PRIVATE).check_enough_points(0)
+    with self.assertRaisesRegex(ValueError, "`num_clusters`"):
+      _own(num_clusters=4).check_enough_points(0)
+
+  @parameterized.parameters(
+      ("k_range", {"num_clusters": 3, "k_range": (2, 4)}), ("k_range", {"k_range": (1, 4)}),
+      ("k_range", {"k_range": (5, 4)}), ("num_clusters", {"num_clusters": 0}),
+      ("min_count", {"algorithm": "fkm", "min_count": 1}),  # Raw rows.
+      ("min_count", {"algorithm": "lloyd", "min_count": 3}), ("min_count", {"min_count": 2}),
+      ("n_init", {"n_init": 3}),
+      *((name, {name: value}) for name, value in {
+          "radius": 3.0, "trust": "none", "delta": 1e-6, "max_points": 5, "min_clients": 5,
+      }.items()),
+      ("min_clients", {**_PRIVATE, "min_clients": 5}),
+      ("min_clients", {**_PRIVATE, "trust": "none", "min_clients": 0}),
+      *((name, {**_PRIVATE, name: None}) for name in ("delta", "num_clusters")),
+      ("k_range", {**_PRIVATE, "num_clusters": None, "k_range": (2, 4)}),
+      ("standardize", {**_PRIVATE, "standardize": True}),
+      ("epsilon", {**_PRIVATE, "algorithm": "fkm"}), ("n_init", {**_PRIVATE, "n_init": 2}),
+      ("epsilon", {**_PRIVATE, "epsilon": -1.0}), ("epsilon", {**_PRIVATE, "epsilon": 0.0}),
+      ("delta", {**_PRIVATE, "delta": 1.0}), ("max_points", {**_PRIVATE, "max_points": 0}),
+      (r"fields\[z\]", {**_PRIVATE, "schema": schema_lib.strict(("z",))}),
+      # Rows that say which clients there are.
+      ("client", {**_PRIVATE, "schema": dataclasses.replace(_SCHEMA, key=None, client="who")}),
+  )
+  def test_refuses(self, name, settings):
+    with self.assertRaisesRegex(ValueError, f"^`{name}`"):
+      _own(**settings)
+
+
+class PrivacyBoxTest(absltest.TestCase):
+
+  def test_every_algorithm_and_trust_has_a_text(self):
+    self.assertCountEqual(privacy_box.LEAVES, kmeans_config.ALGORITHMS)
+    self.assertCountEqual(privacy_box.TRUST, privacy.TRUST)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,130 @@
+import os
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from clustering_basics import intervals
+from experiment_shell import figure_style
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.multi_view import comparison
+from experiments.multi_view import summary
+from tests.experiments.multi_view import sample_run
+
+
+def _read(run):
+  return tidy_experiment.tidy(comparison.EXPERIMENT, run)
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def _frames(self, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    return summary.summarise(_read(run), run.document)
+
+  def _scores(self, dataset="sample", **changes):
+    scores = self._frames(**changes)["scores"]
+    return scores[scores["dataset"] == dataset].dropna(axis="columns", how="all")
+
+  def test_scores_have_a_row_for_every_method(self):
+    scores = self._scores()
+
+    self.assertEqual(
+        list(scores),
+        ["dataset", "method", "points", "NMI, IID", "ARI, IID", "NMI, Dirichlet", "ARI, Dirichlet"],
+    )
+    self.assertEqual(
+        scores[["method", "points"]].iloc[[0, 1, 3, -1]].to_numpy().tolist(),
+        [["best single view (pixels)", "central"], ["concatenated k-means", "central"],
+         ["concatenated k-means", "local"], ["equal weights", "federated"]],
+    )
+    self.assertEqual(
+        scores.iloc[-1].tolist()[3:], ["0.800 ± 0.010", "0.700 ± 0.010"] * 2
+    )
+    self.assertEqual(scores["ARI, IID"].iloc[0], "0.500 ± 0.005")
+    # The same at every partition.
+    self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
+    self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
+
+  def test_gains_have_intervals_and_verdicts(self):
+    for names in (("sample",), ("sample", "other")):
+      gains = self._frames(names=names)["gains"]
+      self.assertLen(gains, 5 * len(names))
+      row = gains.iloc[1]
+      self.assertEqual((row["dataset"], row["method"]), ("sample", "concatenated k-means"))
+      self.assertAlmostEqual(row["gain"], 0.1)
+      expected = intervals.of_pairs((0.69, 0.7, 0.71), (0.595, 0.6, 0.605), 5 * len(names))
+      self.assertAlmostEqual(row["low"], expected[0])
+      self.assertAlmostEqual(row["high"], expected[1])
+      self.assertEqual(row["verdict"], "better")
+      self.assertAlmostEqual(gains["gain"].iloc[2], 0.3)  # Of `local_only`, with label skew.
+
+  @parameterized.named_parameters(
+      ("better", {}, [5, 5, 0, 0]),
+      ("worse", {"ari": {"equal": 0.1}}, [5, 0, 0, 5]),
+      ("both", {"ari": {"equal": 0.55}}, [5, 3, 0, 2]),
+      ("two_seeds", {"num_seeds": 2}, [5, 0, 5, 0]),
+      ("no_classes", {"labelled": False}, []),
+      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
+  )
+  def test_headline(self, changes, counts):
+    headline = self._frames(**changes)["headline"]
+
+    columns = ["cases", "better", "unclear", "worse"]
+    self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
+
+  def test_views_have_their_scores_alone_and_weights(self):
+    frames = self._frames()
+
+    views = frames["views"].set_index("view")
+    self.assertEqual(views.loc["<shape>", "NMI alone"], "0.300 ± 0.005")
+    self.assertEqual(views.loc["<shape>", "the paper's weights, IID"], "0.800 ± 0.000")
+    drawn = frames["weights"].set_index(["weighed", "method"])
+    self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
+    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
+
+  def test_objectives_are_those_above_the_last_of_a_fit(self):
+    rows = self._frames()["objectives"]
+
+    self.assertLen(rows, 2 * 3 * 2)  # Rules, seeds and rounds.
+    for _, fit in rows.groupby(["method", "seed"]):
+      self.assertEqual(fit["round"].tolist(), [0, 1])
+      np.testing.assert_allclose(fit["excess"], [5 / 3, 1 / 3])
+
+  def test_clusters_are_in_the_order_of_the_diagonal(self):
+    for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):
+      rows = self._frames(classes=classes)["confusion"]
+      own = rows[rows["panel"] == "sample\nequal weights"]
+      self.assertEqual(list(own["class"].unique()), names)
+      self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
+      self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
+
+  def test_fields_of_the_confusion_are_percent_of_a_class(self):
+    rows = self._frames()["confusion"]
+    (figure,) = (one for one in comparison.EXPERIMENT.figures if one.name == "confusion")
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figure.draw(rows[rows["panel"] == "sample\nequal weights"], axes)
+    drawn = axes.images[0].get_array()
+    np.testing.assert_allclose(drawn, [[100, 0, 0], [0, 75, 25], [25, 0, 75]])
+
+  @parameterized.named_parameters(
+      ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
+      ("no_classes", {"labelled": False}, ["objectives.png", "weights.png"]),
+      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
+  )
+  def test_report_is_drawn_with_all_figures_or_none(self, changes, figures):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+
+    tidy_report.report(comparison.EXPERIMENT, run)
+
+    self.assertCountEqual(os.listdir(run.join("figures")), figures)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    self.assertIn("not &lt;here&gt;", page)
+    self.assertNotIn("<shape>", page)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,137 @@
+import functools
+import os
+import pathlib
+import statistics
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from clustering_basics import intervals
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.private_clusters import simulation
+from tests.experiments.private_clusters import sample_runs
+
+
+def _tidy(**changes):
+  with tempfile.TemporaryDirectory() as folder:
+    run = sample_runs.write_simulation(folder, **changes)
+    return tidy_experiment.tidy(simulation.EXPERIMENT, run), run.document
+
+
+def _frames(**changes):
+  return simulation.EXPERIMENT.summarise(*_tidy(**changes))
+
+
+_usual = functools.cache(_frames)
+_FINETUNED = "DP-FedAvg: fine-tuned accuracy"
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def test_methods_have_means_over_seeds(self):
+    rows = _usual()["methods"].set_index("method")
+
+    ours = rows.loc["private clusters"].set_index("epsilon").loc[2.0]
+    self.assertEqual(ours["planning number"], 0.41)
+    self.assertAlmostEqual(ours["accuracy"], 0.8635 - 0.4 * 0.41**2)
+    other = rows.loc["FedAvg, no privacy"]
+    self.assertEqual(other[["epsilon", "planning number", "adjusted Rand index"]].isna().sum(), 3)
+
+  def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
+    rows = _usual()["comparisons"].set_index(["against", "epsilon"])
+
+    row = rows.loc[(_FINETUNED, 2.0)]
+    ours, other = (
+        np.array([sample_runs.score(mean, method, 2.0, seed) for seed in range(3)])
+        for mean, method in ((0.8865, "private_ifca"), (0.8305, "dp_fedavg"))
+    )
+    gains = (100 * (ours - other)).tolist()
+    self.assertAlmostEqual(row["gain"], statistics.fmean(gains))
+    interval = intervals.interval(
+        statistics.fmean(gains), [(statistics.variance(gains) / 3, 2)], num_comparisons=4
+    )
+    np.testing.assert_allclose(list(row[["low", "high"]]), interval)
+    self.assertEqual((row["seeds"], row["lost"]), (3, 3))
+    self.assertEqual(rows["verdict"].to_dict(), {
+        (_FINETUNED, 8.0): "better", (_FINETUNED, 2.0): "unclear",
+        ("IFCA, no privacy: accuracy", 8.0): "unclear",
+        ("IFCA, no privacy: accuracy", 2.0): "worse",
+    })
+
+  def test_clusters_and_rounds_are_of_the_least_epsilon_and_its_first_seed(self):
+    tidy, document = _tidy()
+    for name in ("clusters", "rounds"):  # As if a cell had failed.
+      rows = tidy[name]
+      tidy[name] = rows[(rows["epsilon"] != 2) | (rows["seed"] != 0)]
+    frames = simulation.EXPERIMENT.summarise(tidy, document)
+
+    keys = frames["rounds"][["method", "epsilon", "seed"]].drop_duplicates()
+    self.assertEqual(keys.to_numpy().tolist(), [["private_ifca", 2.0, 1]])
+    self.assertLen(frames["clusters"], 1)
+
+  def test_a_seed_without_a_partner_is_not_compared(self):
+    tidy, document = _tidy()
+    results = tidy["results"]
+    tidy["results"] = results[(results["method"] != "ifca") | (results["seed"] != 1)]
+    rows = simulation.EXPERIMENT.summarise(tidy, document)["comparisons"]
+
+    self.assertEqual(
+        rows.groupby("against")["seeds"].unique().map(list).to_dict(),
+        {_FINETUNED: [3], "IFCA, no privacy: accuracy": [2]},
+    )
+    self.assertTrue(rows[rows["seeds"] < 3][["low", "high"]].isna().all(axis=None))
+
+  @parameterized.named_parameters(
+      ("better", {}, [2, 1, 1, 0]),
+      ("worse", {"changes": {
+          ("private_ifca", 8.0, seed, "finetuned_accuracy"): 0.5 + 0.001 * seed
+          for seed in range(3)
+      }}, [2, 0, 1, 1]),
+      ("two_seeds", {"num_seeds": 2}, [2, 0, 2, 0]), ("one_cluster", {"num_clusters": 1}, []),
+      ("only_ours", {"methods": ("private_ifca",)}, []),
+      ("only_without_noise", {"methods": ("ifca", "fedavg")}, []),
+  )
+  def test_headline(self, changes, counts):
+    headline = _frames(**changes)["headline"]
+    columns = ["cases", "better", "unclear", "worse"]
+    self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
+
+  @parameterized.parameters(((1.0, 0.5), [0.5, 1.0]), ((2.0, 1.0), [1.0]), ((2.0,), []))
+  def test_too_much_noise_is_warned_of_and_the_headline_where_all_have_it(self, tried, expected):
+    run = sample_runs.write_simulation(self.create_tempdir().full_path, epsilon=tried)
+    tidy_report.report(simulation.EXPERIMENT, run)
+    warned = _frames(epsilon=tried)["warnings"].to_dict("list")
+    # The planning number is .82 / epsilon.
+    self.assertEqual(warned.get("epsilon", []), expected)
+    for epsilon, text in zip(expected, warned.get("warning", [])):
+      self.assertIn(f"{0.82 / epsilon:.2f}", text)
+    page = pathlib.Path(run.join("report.html")).read_text()
+    self.assertEqual("too much to learn clusters" in page, bool(expected))
+    headline = run.summary["headline"]
+    is_noise = len(expected) == len(tried)
+    self.assertEqual("too much to learn clusters" in headline, is_noise)
+    self.assertEqual("0.82" in headline, is_noise)  # That of the largest epsilon.
+
+  @parameterized.named_parameters(
+      ("whole", {}, ["rounds.png", "scores.png"]),
+      ("one_epsilon_and_cluster", {"num_clusters": 1, "epsilon": (8.0,), "num_seeds": 1},
+       ["rounds.png", "scores.png"]),
+      ("only_without_noise", {"methods": ("ifca", "fedavg")}, []),
+  )
+  def test_report_is_drawn(self, changes, figures):
+    run = sample_runs.write_simulation(self.create_tempdir().full_path, **changes)
+
+    tidy_report.report(simulation.EXPERIMENT, run)
+
+    self.assertCountEqual(os.listdir(run.join("figures")), figures)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    self.assertIn("<h1>NOT private", page)
+    self.assertNotIn("differentially private:", page)
+
+
+if __name__ == "__main__":
+  absltest.main()

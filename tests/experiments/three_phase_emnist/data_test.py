@@ -1,0 +1,185 @@
+import dataclasses
+import hashlib
+import importlib.util
+import json
+import sys
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from clustering_basics import file_format
+from experiment_shell import tidy_experiment
+from experiments.three_phase_emnist import data
+from experiments.three_phase_emnist import flags
+from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import emnist
+from fl_clustering.tasks import registry
+from fl_clustering.three_phase import client_privacy
+from fl_clustering.three_phase import config as config_lib
+from tests.tasks import data_files
+
+_CONFIG = config_lib.ThreePhaseConfig(
+    dataset="idx", num_clients=4, partition="rotated", num_groups=2
+)
+_OWN_METHOD = """
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  pass
+
+
+def build(settings, engine):
+  raise NotImplementedError
+"""
+
+
+class DescriptionTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
+    self.task = data.load(_CONFIG, self.folder, None)
+    self.identity = data.identity(_CONFIG, self.task)
+
+  def _described(self, **changes):
+    return data.describe(_CONFIG, dataclasses.replace(self.task, **changes))["dataset"]
+
+  def test_document_describes_the_data(self):
+    document = data.describe(_CONFIG, self.task)
+    dataset = document["dataset"]
+    self.assertEqual(dataset["name"], "idx")
+    self.assertEqual((dataset["num_clients"], dataset["num_groups"]), (4, 2))
+    self.assertIsNone(dataset["dirichlet_alpha"])
+    self.assertIsNone(dataset["class_names"])
+    self.assertEqual(document["model"]["name"], "cnn_small")
+    named = self._described(class_names=tuple("abcdefghij"))
+    self.assertEqual(named["class_names"], [*"abcdefghij"])
+
+  def test_privacy_is_of_phase_1_alone_and_warned_of(self):
+    config = dataclasses.replace(_CONFIG, aggregator="dp")
+    task = dataclasses.replace(self.task, warnings=("few",))
+
+    self.assertIsNone(data.describe(_CONFIG, task)["privacy"])
+    self.assertEqual(data.describe(config, task)["privacy"], client_privacy.spent(config))
+    self.assertEqual(data.warnings(_CONFIG, task), ("few",))
+    self.assertLen(data.warnings(config, task), 2)
+
+  def _check(self, before, now):
+    tidy_experiment.check_same_inputs(None, {"inputs": before}, now)
+
+  def test_the_same_data_can_be_resumed_from_elsewhere_and_no_others(self):
+    elsewhere = self.create_tempdir().full_path
+    for seed in (0, 1):
+      data_files.write_idx_files(elsewhere, data_files.idx_arrays(num_train=60, seed=seed))
+      now = data.identity(_CONFIG, data.load(_CONFIG, elsewhere, None))
+      if not seed:
+        self._check(self.identity, now)
+    with self.assertRaisesRegex(ValueError, "dataset .* fingerprint"):
+      self._check(self.identity, now)
+
+  def test_another_file_of_an_own_method_is_refused(self):
+    path = self.create_tempfile("mine.py", _OWN_METHOD).full_path
+    spec = importlib.util.spec_from_file_location("mine", path)
+    mine = importlib.util.module_from_spec(spec)
+    self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
+    spec.loader.exec_module(mine)
+    row = method_registry.MethodEntry(mine.Settings, mine.build)
+    self.enter_context(mock.patch.dict(method_registry.METHODS, {"mine": row}))
+    config = config_lib.ThreePhaseConfig(
+        dataset="idx", num_clients=4, partition="rotated", methods=("mine", "kmeans")
+    )
+
+    before = data.identity(config, self.task)
+    self.assertEqual(
+        before["own_methods"], {"mine": hashlib.sha256(_OWN_METHOD.encode()).hexdigest()}
+    )
+    self._check(before, data.identity(config, self.task))
+    self.assertNotIn("own_methods", self.identity)
+    with open(path, "a", encoding="utf-8") as file:
+      file.write("# Changed.\n")
+    with self.assertRaisesRegex(ValueError, "own_methods .* mine"):
+      self._check(before, data.identity(config, self.task))
+
+  def test_personal_models_of_other_options_are_no_stage_in_common(self):
+    recorded = dataclasses.replace(_CONFIG, personal=("ditto", "apfl"))
+    other = dataclasses.replace(recorded, apfl_alpha=0.5)
+    common = data.stages_in_common(recorded.to_json(), other)
+    self.assertEqual(common[-2:], ["local", "ditto"])
+
+  @parameterized.parameters(
+      (["tensorflow_federated", "jax"], "tff"), (["tensorflow_federated"], "tff"),
+      (["tensorflow", "jax"], "jax"), (["tensorflow"], None),
+  )
+  def test_the_engine_is_one_that_is_installed(self, installed, engine):
+    modules = {"tff": "tensorflow_federated", "jax": "jax"}
+    with mock.patch.object(importlib.util, "find_spec", dict.fromkeys(installed, "it").get):
+      for asked in (None, "tff", "jax"):
+        if modules.get(asked or engine) in installed:
+          found = data.with_engine({"seed": 1, "engine": asked})
+          self.assertEqual(found, {"seed": 1, "engine": asked or engine})
+        else:
+          with self.assertRaisesRegex(ValueError, f"^`engine` {asked or ''}"):
+            data.with_engine({"seed": 1, "engine": asked})
+
+
+class CompletedTest(parameterized.TestCase):
+
+  def _completed(self, chosen=None, **settings):
+    settings = {"dataset": "auto", "schema": None, "num_clusters": None, **settings}
+    folder = self.create_tempdir().full_path
+    return data.completed(settings, flags.OF_DIGITS, folder, chosen)
+
+  def _config(self, **settings):
+    return data.config_of(self._completed(**settings), None)
+
+  # The digits don't take the folder of EMNIST's cache.
+  @parameterized.parameters(("digits", "digits", None), ("emnist", "emnist", "cache"),
+                            (None, "auto", "cache"))
+  def test_resume_takes_the_data_set_that_auto_chose(self, chosen, dataset, data_dir):
+    with mock.patch.object(registry, "load_task", side_effect=KeyboardInterrupt) as load_task:
+      with self.assertRaises(KeyboardInterrupt):
+        data.load(config_lib.ThreePhaseConfig(), "cache", chosen)
+
+    options = load_task.call_args.kwargs
+    self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
+
+  def test_no_more_clusters_than_clients_where_neither_is_given(self):
+    settings = {"partition": "iid", "num_clients": 5, "num_new_clients": 2}
+    self.assertEqual(self._config(**settings).num_clusters, 3)
+    with self.assertRaisesRegex(ValueError, "`num_clusters`"):
+      self._config(**settings, num_clusters=4)
+
+  @parameterized.parameters("auto", "digits")
+  def test_digits_without_a_partition_differ_in_kind_and_in_labels(self, dataset):
+    self.assertEqual(
+        self._completed(dataset=dataset), {"dataset": dataset, "schema": None, **flags.OF_DIGITS}
+    )
+    config = self._config(dataset=dataset)
+    self.assertEqual((config.partition, config.num_clusters), ("rotated", 4))
+    found = self._config(dataset=dataset, num_clients=40, num_clusters=3)
+    self.assertEqual(found, dataclasses.replace(config, num_clients=40, num_clusters=3))
+
+  @parameterized.parameters(
+      ("pacfl", {}, {"representation"}), ("ifca", {"ifca_start": "random"}, {"representation"}),
+      ("hierarchical", {"distance_threshold": "mean"}, {"num_clusters"}),
+  )
+  def test_no_option_that_no_method_uses(self, method, options, left_out):
+    config = self._config(methods=(method,), **options)
+    self.assertEqual({name for name in flags.OF_DIGITS if getattr(config, name) is None}, left_out)
+
+  @parameterized.parameters(("digits", "rotated", None), ("emnist", None, "cache/emnist.sqlite"))
+  def test_a_resumed_run_stays_with_the_data_that_it_chose(self, name, partition, missing):
+    folder = self.create_tempdir()
+    document = file_format.stamped({"config": {}, "inputs": {"dataset": {"name": name}}})
+    folder.create_file("config.json", json.dumps(document))
+    with mock.patch.object(emnist, "missing_path", return_value=missing):
+      found = self._completed(data.chosen_dataset(folder.full_path))
+    self.assertEqual(found.get("partition"), partition)
+
+
+if __name__ == "__main__":
+  absltest.main()

@@ -1,0 +1,274 @@
+import functools
+import math
+import tempfile
+import types
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pandas as pd
+
+from clustering_basics import intervals
+from experiment_shell import figure_style
+from experiment_shell import tidy_experiment
+from experiment_shell import tidy_report
+from experiments.own_tables import cluster_profiles
+from experiments.three_phase_emnist import cost_text
+from experiments.three_phase_emnist import experiment
+from experiments.three_phase_emnist import method_looks
+from experiments.three_phase_emnist import method_names
+from experiments.three_phase_emnist import summary
+from fl_clustering.methods import registry
+from fl_clustering.three_phase import summary as run_summary
+from tests import nightly
+from tests.experiments.three_phase_emnist import sample_run
+
+
+def _frames(**changes):
+  with tempfile.TemporaryDirectory() as folder:
+    run = sample_run.write(folder, **changes)
+    return summary.summarise(tidy_experiment.tidy(experiment.EXPERIMENT, run), run.document)
+
+
+_usual = functools.cache(_frames)
+
+
+def _headline(**changes):
+  row = _frames(**changes)["headline"].iloc[0]
+  return row["verdict"], experiment.EXPERIMENT.headlines[row["verdict"]].format(**row)
+
+
+class SummaryTest(parameterized.TestCase):
+
+  def test_methods_stand_before_controls_with_groups_and_cost(self):
+    found = _usual()["methods"].set_index("method")
+
+    self.assertEqual(list(found.index), [
+        "phase 1", "K-means", "dynamic distance", "local (control)", "fine-tuned (control)",
+        "FedAvg (control)",
+    ])
+    row = found.loc["K-means", ["mean", "clusters", "ARI", "steps", "bytes"]]
+    self.assertEqual([round(row["mean"], 9), *row[1:]], [0.8, 2, 1, "60", "8 MB"])
+    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "ARI"]))
+    self.assertTrue(found[["balanced", "new"]].isna().all(axis=None))
+
+  def test_gains_in_points_over_both_controls(self):
+    gains = _usual()["all_gains"].set_index(["over", "method"])
+
+    row = gains.loc["over FedAvg", "K-means"]
+    self.assertAlmostEqual(row["gain"], 20)
+    self.assertBetween(row["low"], 10, 20)
+    self.assertBetween(row["high"], 20, 30)
+    self.assertGreater(row["detectable"], 0)
+    self.assertEqual(row["verdict"], "better")
+    self.assertEqual(gains.loc["over FedAvg", "local (control)"]["verdict"], "unclear")
+    row = gains.loc["over fine-tuning", "dynamic distance"]
+    self.assertEqual((round(row["gain"], 9), row["verdict"]), (0, "unclear"))
+    self.assertNotIn(("over fine-tuning", "local (control)"), gains.index)
+    found = _usual()["accuracies"].set_index("method")
+    self.assertEqual(found.loc["K-means", ["higher", "lower"]].tolist(), [6, 0])
+    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "higher"]))
+
+  @parameterized.named_parameters(
+      ("better", {}, "better, unclear", "+20.0 points ("),
+      ("worse", {"kmeans": 5, "dynamic_distance": 4}, "worse, worse", "-35.0 points ("),
+      ("neither", {"kmeans": 12, "dynamic_distance": 11, "finetuned": 12}, "unclear, unclear", ""),
+      ("controls_alone", {"kmeans": None, "dynamic_distance": None}, "none", ""),
+  )
+  def test_headline(self, means, verdict, text):
+    found, headline = _headline(means=means, spread=3.0)
+    self.assertEqual(found, verdict)
+    self.assertIn(text, headline)
+
+  @parameterized.named_parameters(
+      ("phase_1", "pretrain", 3, 1, 3, 30),
+      ("builds_on_phase_1", "kmeans", 2, 3, 5, 60),
+      ("from_the_start", "local", 5, 0, 5, 60),
+      ("goes_on", "fedavg_matched", 4, 5, 9, 60),
+  )
+  def test_curves_count_rounds_and_costs_from_the_start(self, method, rounds, first, last, steps):
+    run = sample_run.write(
+        self.create_tempdir().full_path, matched_rounds=rounds, means={"fedavg_matched": 13}
+    )
+    tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
+    found = summary.curves(tidy["curves"], summary._wide(tidy["results"]), run.settings)
+
+    own = found[found["method"] == method]
+    self.assertEqual([own["round"].iloc[0], own["round"].iloc[-1]], [first, last])
+    self.assertEqual(own["steps"].iloc[-1], steps)
+    self.assertTrue(own["steps"].is_monotonic_increasing)
+
+  def test_no_figure_shows_a_model_that_nobody_trained(self):
+    frames = _usual()
+    self.assertEqual(frames["learning_curves"]["round"].min(), 1)
+    costs = frames["accuracy_by_cost"].groupby("panel")["cost"].min()
+    self.assertGreater(costs.filter(like="steps").item(), 0)
+
+  def test_distances_are_of_every_two_clients_and_symmetric(self):
+    frame = _usual()["distance_matrix"]
+    self.assertEqual(
+        list(frame["panel"].unique()), ["K-means", "dynamic distance", "true groups"]
+    )
+    own = frame[frame["panel"] == "K-means"]
+    own = own.pivot(index="client", columns="other", values="distance")
+    self.assertEqual(own.shape, (6, 6))
+    np.testing.assert_array_equal(own, own.T)
+    self.assertTrue(np.isnan(np.diag(own)).all())
+
+  def test_new_clients(self):
+    found = _frames(on=sample_run.task(num_new=2))["new_clients"].set_index("method")
+    self.assertAlmostEqual(found.loc["K-means", "mean"], 0.8)
+
+  def test_a_client_is_where_its_largest_cluster_is(self):
+    members = pd.DataFrame(
+        [("a", "x", 0), ("a", "y", 0), ("a", "z", 0), ("a", "z", 1), ("b", "y", 1), ("b", "x", 0)],
+        columns=["panel", "client", "cluster"],
+    )
+    found = summary.main_clusters(members)
+    self.assertEqual(found.to_numpy().tolist(), [
+        ["a", "x", 0, 1], ["a", "y", 0, 1], ["a", "z", 0, 2], ["b", "x", 0, 1], ["b", "y", 1, 1],
+    ])
+
+
+
+class NoGainTest(absltest.TestCase):
+
+  def _verdicts(self, rng, sd_training, num_repeats):
+    """Returns the verdicts of a run whose methods differ from fine-tuning and FedAvg by chance."""
+    expected = rng.beta(16, 4, 40)  # Of a client, under every method.
+
+    def trained(num_tests=20):
+      right = rng.binomial(num_tests, np.clip(expected + rng.normal(0, sd_training), 0, 1))
+      rows = np.stack([right, num_tests - right], axis=-1)
+      return np.stack([rows, np.zeros_like(rows)], axis=1)
+
+    groupings = ("kmeans", "dynamic_distance", "hierarchical", "ifca", "cfl")
+    result = types.SimpleNamespace(
+        methods={
+            name: types.SimpleNamespace(clients=trained())
+            for name in (*groupings, "local", "finetuned", "fedavg")
+        },
+        repeats={
+            name: [trained()[:, 0, 0] / 20 for _ in range(num_repeats)]
+            for name in (*groupings, "fedavg")
+        },
+        metric="accuracy",
+    )
+    compared = run_summary._comparisons(result)
+    self.assertLen(compared, 7 + 5)
+    return {
+        run_summary._gain(result, name, control, len(compared))["verdict"]
+        for name, _, control in compared
+    }
+
+  def test_few_runs_call_any_method_better_or_worse(self):
+    rng = np.random.default_rng(0)
+    for sd_training, num_repeats in ((0.0, 0), (0.02, 3)):
+      wrong = sum(
+          self._verdicts(rng, sd_training, num_repeats) != {intervals.UNCLEAR} for _ in range(60)
+      )
+      # Of 60 with 5% each, nine or more have a probability of .4%.  By intervals that hold one at a
+      # time, half of the runs without repeats would call one so.
+      self.assertLess(wrong, 9)
+
+
+class FiguresTest(absltest.TestCase):
+
+  def test_very_many_clients_are_a_histogram(self):
+    accuracies = np.append(np.full(400, 0.5), np.linspace(0, 1, 201))
+    frame = pd.DataFrame({"method": "kmeans", "accuracy": accuracies, "target": 0.9})
+    (figure,) = (one for one in experiment.EXPERIMENT.figures if one.name == "client_accuracy")
+    with figure_style.style():
+      axes = figure_style.new_figure(3).add_subplot()
+      figure.draw(frame, axes)
+    highest = max(axes.patches, key=lambda bar: bar.get_height())
+    self.assertAlmostEqual(highest.get_x() + highest.get_width() / 2, 0.5)
+    self.assertAlmostEqual(highest.get_y() + highest.get_height() / 2, 0)
+
+
+class ReportTest(parameterized.TestCase):
+  """Every kind of run has its page and its figures."""
+
+  def _report(self, profiles=None, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    if profiles is not None:
+      profiles.to_csv(run.join("profiles.csv"), index=False)
+    tidy_report.report(experiment.EXPERIMENT, run)
+    with open(run.join("report.html"), encoding="utf-8") as file:
+      page = file.read()
+    return page, tidy_report.text(experiment.EXPERIMENT, run), run
+
+  def test_the_page_and_what_is_printed(self):
+    rows = [(cluster, 5, "age", 3.0 * cluster, 1.0, 0.5) for cluster in range(2)]
+    page, text, run = self._report(
+        profiles=pd.DataFrame(rows, columns=list(cluster_profiles.COLUMNS)),
+        on=sample_run.task(num_new=2), choice=sample_run.choice(), warnings=["<twice>"],
+        saved="kmeans", means={"fedavg_matched": 13, "ditto": 14, "my_method": 13},
+    )
+
+    for expected in ("&lt;twice&gt;", "too many cliques", "made-up &lt;points&gt;", "my method",
+                     "The method whose models are saved"):
+      self.assertIn(expected, page)
+    for name in (
+        "gains", "gains_over_finetuned", "learning_curves", "accuracy_by_cost", "client_accuracy",
+        "group_recovery", "distance_matrix", "label_mix", "profiles",
+    ):
+      self.assertTrue(run.has(f"figures/{name}.png"), name)
+    self.assertLess(len(page), 1_300_000)
+    # Of the method whose models are saved.
+    self.assertEqual(set(pd.read_csv(run.join("tables/profiles.csv"))["method"]), {"K-means"})
+    self.assertContainsInOrder(
+        ["The highest mean", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
+         "\nover fine-tuning"], text,
+    )
+    self.assertNotIn("privacy", text)
+
+  @parameterized.named_parameters(
+      ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
+                         "settings": {"num_clusters": 1, "methods": ("kmeans",)}}),
+      ("of_many_with_names_and_privacy", {
+          "on": sample_run.task(110, num_classes=12, class_names=("$x$ & <b>", "y" * 90, *map(
+              str, range(10)))),
+          "privacy": {
+              "epsilon": 2.5, "delta": 1e-5, "neighboring_relation": "add_or_remove_one",
+              "covers": "the global models",
+          },
+      }),
+  )
+  @nightly.only
+  def test_the_report(self, changes):
+    page, text, run = self._report(**changes)
+
+    self.assertIn("<html", page)
+    self.assertNotIn("nan", text)
+    self.assertTrue(run.has("figures/client_accuracy.png"))
+    for one in (page, text) if "privacy" in changes else ():
+      self.assertContainsInOrder(["epsilon", "2.5", "1e-05", "phase 1 alone"], one)
+
+
+class MethodNamesTest(parameterized.TestCase):
+
+  def test_all_methods_look_different(self):
+    methods = ["pretrain", *registry.METHODS, *method_names.CONTROLS, "first_unknown", "second"]
+
+    looks = [tuple(look.values()) for look in method_looks.method_looks(methods).values()]
+
+    self.assertLen(set(looks), len(methods))
+    # Two methods may share a colour, if their lines or markers differ.
+    self.assertGreaterEqual(len({color for color, *_ in looks}), 10)
+    first, second = (method_looks.method_looks([name])[name] for name in ("local", "finetuned"))
+    self.assertNotEqual(first["color"], second["color"])
+
+  @parameterized.parameters(
+      (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
+  )
+  def test_steps(self, number, text):
+    self.assertEqual(cost_text.steps_text(number), text)
+
+  @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
+  def test_bytes(self, number, text):
+    self.assertEqual(cost_text.bytes_text(number), text)
+
+
+if __name__ == "__main__":
+  absltest.main()
