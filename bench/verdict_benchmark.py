@@ -85,7 +85,7 @@ def _accuracies(
     pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
     for name in _METHODS.value:
       method = (
-          method_registry.CONTROLS[name](config, engine) if name in method_registry.CONTROLS else
+          method_registry.CONTROLS[name].build(config, engine) if name in method_registry.CONTROLS else
           method_registry.entry(name).build(config.method_settings(name), engine)
       )
       start_of = functools.partial(

@@ -68,7 +68,8 @@ class Table:
   Attributes:
     name: Of the frame that `summarise` returned.  Without rows, there is no table.
     title: With the names of settings in braces.
-    columns: The columns that are shown, with the formats of numbers; all by default.
+    columns: The columns that are shown, with the formats of numbers, or functions that make their
+      texts; all by default.
     form: The format of numbers where all columns are shown.
     by: The column for whose values there is a table each.
     is_text: Whether cells are aligned to the left.
@@ -79,7 +80,7 @@ class Table:
   name: str
   title: str
   caption: str
-  columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  columns: Mapping[str, str | Callable[[Any], str]] = dataclasses.field(default_factory=dict)
   form: str = "{}"
   by: str | None = None
   is_text: bool = False

@@ -8,7 +8,7 @@ import json
 import os
 import struct
 import textwrap
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -24,12 +24,12 @@ _ABSENT = "–"
 _LETTERS = 58  # Of a title as wide as a figure.
 
 
-def _formatted(value: Any, form: str) -> str:
+def _formatted(value: Any, form: str | Callable[[Any], str]) -> str:
   if value is None or value != value:
     return _ABSENT
   if isinstance(value, str):
     return value
-  text = form.format(value)
+  text = form(value) if callable(form) else form.format(value)
   return text if text.strip("-0.") else text.lstrip("-")  # Zero has no sign.
 
 

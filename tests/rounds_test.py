@@ -256,7 +256,7 @@ class RoundsTest(absltest.TestCase):
   def test_every_round_states_its_cost_and_the_outcome_all_of_them(self):
     recorder = run_recorder.Recorder()
     outcome = _run(recorder)
-    found = [(row.round, row.value) for row in recorder.rows if row.metric == "client_steps"]
+    found = [(row.round, row.value) for row in recorder.rows if row.metric == "steps"]
     self.assertEqual(found, [(0, 1), (1, 10), (2, 10), (3, 10)])
     bytes_up = [row.value for row in recorder.rows if row.metric == "bytes_up"]
     self.assertEqual(bytes_up, [3, 30, 30, 30])
@@ -407,7 +407,7 @@ class BlocksTest(absltest.TestCase):
     )
     self.assertEqual(recorder.values("alone", 0, "train_loss"), list(range(6, 19)))
     self.assertEmpty(recorder.values("alone", 1, "train_loss"))
-    self.assertEqual(recorder.values("alone", "", "client_steps"), [1] + [10] * 13)
+    self.assertEqual(recorder.values("alone", "", "steps"), [1] + [10] * 13)
     rounds = [row.round for row in recorder.rows]
     self.assertEqual(rounds, sorted(rounds))
 

@@ -175,7 +175,7 @@ class ThreePhaseTest(parameterized.TestCase):
     # The plain mean, as a cluster starts.
     mean = result.client_weights.vectors.mean(axis=0, dtype=np.float64)
     confusions = np.stack([_confusion(mean, client.test) for client in _task.clients])
-    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 0)
+    (accuracy,) = recorder.values("fedavg", "", "accuracy", 0)
     self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
   def test_fedavg_control_is_fedavg_from_its_start(self):
@@ -198,10 +198,10 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_who_trains_alone_starts_before_or_after_phase_1(self):
     result, recorder = _recorded_run(_FOUR_CLUSTERS)
-    (finetuned,) = recorder.values("finetuned", "", "clients_accuracy_mean", 0)
+    (finetuned,) = recorder.values("finetuned", "", "accuracy", 0)
     self.assertEqual(finetuned, metrics.accuracy(result.pretrain.clients).mean())
     # Nobody has trained before round 1, and all models are the same.
-    (local,) = recorder.values("local", "", "clients_accuracy_mean", 0)
+    (local,) = recorder.values("local", "", "accuracy", 0)
     self.assertLess(local, 0.3)
     rounds = {row.round for row in recorder.rows if row.method == "local"}
     self.assertEqual(rounds, {0, 1, 2, 3, 4})
@@ -271,14 +271,14 @@ class ThreePhaseTest(parameterized.TestCase):
         "distance_threshold": "q0.4", "cluster_rounds": 4,
     })
     matched, fedavg = result.methods["fedavg_matched"], result.methods["fedavg"]
-    most = result.methods["dynamic_distance"].cost.client_steps
-    self.assertGreater(most, 1.05 * fedavg.cost.client_steps)
-    self.assertGreaterEqual(matched.cost.client_steps, most)
+    most = result.methods["dynamic_distance"].cost.steps
+    self.assertGreater(most, 1.05 * fedavg.cost.steps)
+    self.assertGreaterEqual(matched.cost.steps, most)
     # Not a round more than that takes.
-    per_round = (matched.cost.client_steps - fedavg.cost.client_steps) / max(
+    per_round = (matched.cost.steps - fedavg.cost.steps) / max(
         row.round for row in recorder.rows if row.method == "fedavg_matched"
     )
-    self.assertLess(matched.cost.client_steps - per_round, most)
+    self.assertLess(matched.cost.steps - per_round, most)
     self.assertNotIn("fedavg_matched", _recorded_run(_THREE_CLUSTERS)[0].methods)
 
   def test_costs_are_those_of_the_clients_steps_and_models(self):
@@ -289,7 +289,7 @@ class ThreePhaseTest(parameterized.TestCase):
     for name, rounds_sent in (("fedavg", 4), ("finetuned", 2), ("local", 0)):
       num_bytes = rounds_sent * 5 * model
       self.assertEqual(result.methods[name].cost, cost.Cost(4 * steps, num_bytes, num_bytes), name)
-    self.assertEqual(result.pretrain.cost.client_steps, 2 * steps)
+    self.assertEqual(result.pretrain.cost.steps, 2 * steps)
 
   def test_the_weights_of_who_did_not_train_last_cost_a_training(self):
     result, _ = _recorded_run({"methods": (), "clients_per_round": 2, "cluster_rounds": 1})
@@ -468,7 +468,7 @@ class ThreePhaseTest(parameterized.TestCase):
         _confusion(fedavg.vectors[0], _task.clients[client].test) for client in result.evaluated
     ]
     np.testing.assert_array_equal(fedavg.clients, expected)
-    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 2)
+    (accuracy,) = recorder.values("fedavg", "", "accuracy", 2)
     self.assertAlmostEqual(accuracy, metrics.accuracy(fedavg.clients).mean())
     self.assertEqual(result.repeats["fedavg"].shape, (2, 3))
     found = summary.summarize(_config(**settings), _task, result)
