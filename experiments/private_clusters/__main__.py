@@ -26,8 +26,8 @@ flags.adopt_module_key_flags(run_flags)
 option_flags.define(config_lib.PrivateClustersConfig)
 path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 flags.adopt_module_key_flags(schema_flag)
 
 HELP = (

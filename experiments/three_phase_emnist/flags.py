@@ -17,13 +17,9 @@ from fl_clustering.three_phase import config as config_lib
 flags.adopt_module_key_flags(run_flags)
 
 path_flag.define(
-    "reuse", None,
-    "Folder of another run of this program: stages that started from the same there, such as "
-    "phase 1 with the same settings, are copied and not trained again.")
-path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 flags.DEFINE_integer(
     "clients_per_block", None,
     "How many clients the engine jax trains side by side: fewer need less memory of the device. "
@@ -50,7 +46,7 @@ option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
 
 HELP = (
     "dataset", "data_dir", "num_clients", "partition", "schema", "label_column", "model",
-    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "aggregator",
+    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters",
     "output_dir", "resume",
 )
 

@@ -141,8 +141,6 @@ def client_rows(
     clusters = [clusters_of[client] for client in result.evaluated]
     yield from rows(summary.CLUSTER, method, evaluated, found.clients, clusters)
     yield from rows(summary.EVALUATE, method, evaluated, found.clients_blended)
-  baseline = rows_lib.BASELINE
-  yield from rows(baseline, baseline, evaluated, result.baseline)
   yield from rows(summary.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
   for method, found in result.methods.items():
     yield from rows(
@@ -306,18 +304,14 @@ def tidy_rows(
 
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
-    reuse: str | None = None, clients_per_block: int | None = None,
+    checkpoints: checkpoint.Checkpoints, clients_per_block: int | None = None,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
-    reuse: The folder of another run whose stages are used where they fit.
     clients_per_block: As of `run.run`.
   """
-  checkpoints = checkpoint.Checkpoints(
-      os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
-  )
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)

@@ -11,8 +11,6 @@ from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import report
 from fl_clustering.methods import registry
-from fl_clustering.three_phase import judging
-from fl_clustering.three_phase import rows
 
 # The tables of a run beside the results, and its files.
 CURVES, CLIENTS, EXAMPLES, WARNINGS = "curves", "clients", "examples", "warnings"
@@ -77,17 +75,14 @@ def _gains(wide: pd.DataFrame) -> pd.DataFrame:
   return found.assign(verdict=list(map(intervals.verdict, found["low"], found["high"])))
 
 
-def _headline(wide: pd.DataFrame, gains: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _headline(wide: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
   """Returns the best of the methods that group, with its gains."""
-  groupings = [name for name in wide.index if registry.groups(name) and name != rows.BASELINE]
+  groupings = list(filter(registry.groups, wide.index))
   if not groupings:
     return pd.DataFrame([{"verdict": "none"}])
-  scores = wide.loc[groupings, judging.METRICS[metric]]
+  scores = wide.loc[groupings, "accuracy"]
   best = scores.idxmax()
-  row = {
-      "method": registry.label(best), "metric": metric.replace("_", " "),
-      "score": scores[best],
-  }
+  row = {"method": registry.label(best), "score": scores[best]}
   verdicts = []
   for over, name in zip(_OVER.values(), (registry.FEDAVG, registry.FINETUNED)):
     of_best = gains[(gains["method"] == best) & (gains["over"] == over)]
@@ -277,8 +272,7 @@ def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
   """Returns the frames of the report."""
-  settings, about = document["config"], document["about"]
-  dataset = about["dataset"]
+  settings, dataset = document["config"], document["about"]["dataset"]
   names = dataset["class_names"] or list(map(str, range(dataset["num_classes"])))
   results, examples = tidy[tidy_experiment.RESULTS], tidy[EXAMPLES]
   clients = tidy[CLIENTS]
@@ -289,18 +283,13 @@ def summarise(
   all_members = members(clients, examples)
   main = main_clusters(all_members)
   saved = results[results["metric"] == SAVED][["method"]]
-  privacy = [] if about["privacy"] is None else [{
-      **about["privacy"], "covers": "phase 1 alone",
-      "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
-  }]
   has_weights = (clients["method"] == OWN_WEIGHTS).any()
   entries = {**registry.METHODS, **registry.PERSONAL}
   seen = {_ALL: _SEEN_WEIGHTS if has_weights else _SEEN_SKETCHES} | {
       name: entries[name].sees for name in wide.index if name in entries and entries[name].sees
   }
   frames = {
-      "headline": _headline(wide, gains, dataset["metric"]),
-      "privacy": pd.DataFrame(privacy),
+      "headline": _headline(wide, gains),
       "warnings": tidy[WARNINGS],
       "all_gains": gains,
       "gains": gains[gains["over"] == _OVER[""]],
@@ -323,8 +312,6 @@ def summarise(
   }
   # The columns of all other tables are metrics of the methods.
   frames |= {one.name: _shown(wide, one) for one in report.TABLES if one.name not in frames}
-  if dataset["metric"] == judging.ACCURACY:
-    del frames["methods"]["recall"]
   for frame in frames.values():
     if "panel" in frame and "method" not in frame:
       frame["panel"] = frame["panel"].map(_label)

@@ -33,7 +33,6 @@ from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import gains
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import result as result_lib
 
 Row = dict[str, Any]
-BASELINE = "baseline"  # See `baseline.py`.
 
 
 def _of_models(part: str, confusions: np.ndarray) -> dict[str, float]:
@@ -106,8 +104,6 @@ def of_methods(result: result_lib.ThreePhaseResult, target_accuracy: float) -> I
   }, method=registry.PRETRAIN)
   for name, found in result.methods.items():
     yield from _rows(_of_method(found, target_accuracy), method=name)
-  if result.baseline is not None:
-    yield from _rows(_of_clients(result.baseline, target_accuracy), method=BASELINE)
 
 
 def compared(result: result_lib.ThreePhaseResult) -> Iterator[tuple[str, str, gains.Gain]]:
@@ -121,7 +117,7 @@ def compared(result: result_lib.ThreePhaseResult) -> Iterator[tuple[str, str, ga
   ]
 
   def scores(name: str) -> np.ndarray:
-    return judging.client_scores(result.metric, result.methods[name].clients)
+    return metrics_lib.accuracy(result.methods[name].clients)
 
   def trained(name: str) -> list[float]:
     return [float(np.mean(one)) for one in (scores(name), *result.repeats.get(name, ()))]

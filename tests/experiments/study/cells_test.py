@@ -197,7 +197,6 @@ class StudyConfigTest(parameterized.TestCase):
       ("no_seeds", {"num_seeds": 0}, "num_seeds"),
       ("one_fold", {"num_folds": 1}, "num_folds"),
       ("decided", {"partition": "iid"}, "partition"),
-      ("unnamed", {"dataset": "auto"}, "dataset"),
       ("repeats", {"control_repeats": 1}, "control_repeats"),
       ("own_clients", {"settings": ("natural",)}, "partition"),
       ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),
