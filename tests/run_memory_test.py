@@ -16,7 +16,7 @@ from fl_clustering.tasks import models
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
-from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import rows
 
 _NUM_GROUPS = 4
 
@@ -85,7 +85,7 @@ class RunMemoryTest(absltest.TestCase):
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(run_lib, "_engine", _Engine):
       tracemalloc.start()
       result = run_lib.run(config, task, folder, checkpoint.Checkpoints(folder))
-      summary.summarize(config, task, result)
+      list(rows.of_result(config, result))
       _, peak = tracemalloc.get_traced_memory()
       tracemalloc.stop()
     self.assertEqual(result.methods["kmeans"].ari, 1)

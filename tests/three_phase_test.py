@@ -22,7 +22,7 @@ from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import rows as rows_lib
 from tests import letters
 from tests import local_runtime
 from tests import nightly
@@ -183,8 +183,9 @@ class ThreePhaseTest(parameterized.TestCase):
     }
     result, recorder = _recorded_run(settings)
     one_by_one = {
-        name: lambda *arguments, build=build: build(*arguments)._replace(next_rounds=None)
-        for name, build in methods_registry.CONTROLS.items()
+        name: row._replace(
+            build=lambda *arguments, build=row.build: build(*arguments)._replace(next_rounds=None)
+        ) for name, row in methods_registry.CONTROLS.items()
     }
     observer = run_recorder.Recorder()
     with mock.patch.dict(methods_registry.CONTROLS, one_by_one):
@@ -276,9 +277,8 @@ class ThreePhaseTest(parameterized.TestCase):
     choice = result.num_clusters_choice
     self.assertEqual(choice.criterion, "silhouette")
     self.assertLen(result.methods["kmeans"].assignment.clusters, choice.num_clusters)
-    found = summary.summarize(config, _task, result)["num_clusters_choice"]
-    self.assertEqual(found["silhouette"], choice.num_clusters)
-    self.assertCountEqual(found, ("silhouette", "eigengap"))
+    self.assertEqual(choice.choices["silhouette"], choice.num_clusters)
+    self.assertCountEqual(choice.choices, ("silhouette", "eigengap"))
 
   @parameterized.parameters(
       (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
@@ -347,7 +347,10 @@ class ThreePhaseTest(parameterized.TestCase):
       return controls.fedavg(settings, engine)._replace(next=fails)
 
     with (
-        mock.patch.dict(methods_registry.CONTROLS, {"fedavg": build}),
+        mock.patch.dict(
+            methods_registry.CONTROLS,
+            {"fedavg": methods_registry.CONTROLS["fedavg"]._replace(build=build)},
+        ),
         tempfile.TemporaryDirectory() as folder,
     ):
       result = run_lib.run(config, _task, folder, tolerated=(MemoryError,))
@@ -387,9 +390,6 @@ class ThreePhaseTest(parameterized.TestCase):
       (k,) = clusters
       np.testing.assert_array_equal(confusion, _confusion(found.vectors[k], client.test))
     self.assertEqual(result.methods["finetuned"].new_client_clusters, ((), ()))
-    summarized = summary.summarize(config, task, result)
-    self.assertIn("new_clients", summarized["methods"]["kmeans"])
-    self.assertEqual(summarized["num_test_examples"]["new_clients"], sum(sizes))
 
   @parameterized.named_parameters(("kmeans", "kmeans"), ("overlapping", "dynamic_distance"))
   def test_phase_3(self, name):
@@ -442,9 +442,6 @@ class ThreePhaseTest(parameterized.TestCase):
     (accuracy,) = recorder.values("fedavg", "", "accuracy", 2)
     self.assertAlmostEqual(accuracy, metrics.accuracy(fedavg.clients).mean())
     self.assertEqual(result.repeats["fedavg"].shape, (2, 3))
-    found = summary.summarize(_config(**settings), _task, result)
-    sizes = [len(_task.clients[client].test) for client in result.evaluated]
-    self.assertEqual(found["num_test_examples"]["clients"], sum(sizes))
 
   @parameterized.parameters(
       ("methods", {}), ("controls", {"representation": "sketch"}),
@@ -464,14 +461,14 @@ class ThreePhaseTest(parameterized.TestCase):
     }
     config = _config(**settings)
     result, expected = _recorded_run(settings)
-    expected_summary = summary.summarize(config, _task, result)
+    expected_rows = list(rows_lib.of_result(config, result))
     folder = self.create_tempdir().full_path
     for stop_at in (("pretrain", 1), ("kmeans", 0), ("fedavg", 1), ("local", 3)):
       with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
         _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
     recorder = run_recorder.Recorder()
     result = _run(config, checkpoint.Checkpoints(folder), [recorder])
-    self.assertEqual(summary.summarize(config, _task, result), expected_summary)
+    self.assertEqual(list(rows_lib.of_result(config, result)), expected_rows)
     self.assertEqual(recorder.rows, expected.rows)
 
 

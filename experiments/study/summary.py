@@ -24,7 +24,7 @@ REFERENCES = {FEDAVG: "over_fedavg", FINETUNED: "over_finetuned"}
 FOUND = 0.95
 GROUPS_FOUND, GROUPS_MISSED, NOT_SCORED = "groups found", "not found", "not scored"
 _REPETITION = ["seed", "fold"]
-_GLOBAL_MODELS = (
+GLOBAL_MODELS = (
     "global_accuracy", "global_recall", "global_weighted_accuracy", "global_weighted_recall",
     "blended_accuracy",
 )
@@ -301,7 +301,7 @@ TABLES = (
         "methods", "Global models",
         "The mean and the weighted mean of the clusters' models, on the global test set; and the "
         "clusters' models blended with their mean, on the clients' test data.",
-        {"method": "{}", **dict.fromkeys(_GLOBAL_MODELS, "{:.3f}")},
+        {"method": "{}", **dict.fromkeys(GLOBAL_MODELS, "{:.3f}")},
         by="setting", folded=True,
     ),
 )
