@@ -60,7 +60,7 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated):
     _tell_rounds(observer, name, 4)
   methods = {name: _method() for name in ("kmeans", "fedavg")}
   return result_lib.ThreePhaseResult(
-      _pretrained(), np.arange(2), None, methods, None, None, None, None,
+      _pretrained(), np.arange(2), None, methods, None, None, None,
       {"ifca": "nan,\nin round 1"},
   )
 
