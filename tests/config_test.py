@@ -110,8 +110,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_the_options_of_a_given_partition_are_completed(self):
     for partition, options in (
-        ("rotated", (4, None)), ("dirichlet", (None, 0.5)), ("natural", (None, None)),
-        (None, (None, None)),
+        ("rotated", (4, None)), ("dirichlet", (None, 0.5)), (None, (None, None)),
     ):
       config = _Config(partition=partition)
       self.assertEqual((config.num_groups, config.dirichlet_alpha), options)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from fl_clustering import saved_clusters
 from fl_clustering import load_model
 from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
@@ -19,7 +20,6 @@ from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
-from fl_clustering import saved_clusters
 
 
 def _confusions(*num_right):

@@ -139,7 +139,6 @@ class ThreePhaseTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("few_take_part", {"methods": (), "clients_per_round": 2, "cluster_rounds": 1}),
       ("grouping_epochs", _GROUPING_EPOCHS),
-      ("private", _PRIVATE),
   )
   def test_fedavg_control_starts_from_the_weights_that_are_grouped(self, settings):
     result, recorder = _recorded_run(settings)
