@@ -31,7 +31,7 @@ _COLORS = tuple(figure_style.METHOD_COLORS.get(one, one) for one in (
     "blue", "vermilion", "green", "sky blue", "black", "#882255", "#332288", "#44aa99", "#cc6677",
     "yellow", "purple", "orange", "#7a4b1e",
 ))
-_MARKERS, _MARKERS_OF_CONTROLS = "osD^vX*", "<>dhpH8"
+_MARKERS, _MARKERS_OF_CONTROLS = "os^DvX*", "<>dhpH8"
 _INK = "#1c1e21"
 # More clients are shown by a histogram: points would lie on top of each other.
 _MAX_POINTS = 500

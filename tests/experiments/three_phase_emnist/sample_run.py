@@ -78,13 +78,14 @@ def _assignment(method, clients):
   return cluster_assignment.ClusterAssignment(tuple(clusters), warning)
 
 
-def result(on, means=None, choice=None, repeats=4, spread=1.0, **changes):
+def result(on, means=None, choice=None, repeats=4, spread=1.0, validation=None, **changes):
   """Returns the `ThreePhaseResult` of a task.
 
   Args:
     means: Other than `MEANS`, by method; None for a method that is not there.
     repeats: How often FedAvg was trained again.
     spread: Of the repeats.
+    validation: The confusion matrices of all methods on validation data.
   """
   means = {name: mean for name, mean in {**MEANS, **(means or {})}.items() if mean is not None}
   ids, new_ids = on.client_ids, on.new_client_ids
@@ -120,6 +121,7 @@ def result(on, means=None, choice=None, repeats=4, spread=1.0, **changes):
         cost=cost_lib.Cost(**{name: 2 * value for name, value in costs.items()}),
         ari=assignment.adjusted_rand_index(groups) if is_known else None,
         purity=assignment.purity(groups) if is_known else None,
+        validation=validation,
     )
   of_fedavg = _right("fedavg", means["fedavg"], len(ids)) / _NUM_TEST
   groups = np.float32(np.arange(len(ids)) % 2)[:, np.newaxis]

@@ -13,6 +13,7 @@ from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.own_tables import cluster_profiles
+from experiments.study import summary as study_summary
 from experiments.three_phase_emnist import experiment
 from experiments.three_phase_emnist import figures
 from experiments.three_phase_emnist import report
@@ -37,7 +38,35 @@ def _headline(**changes):
   return row["verdict"], experiment.EXPERIMENT.headlines[row["verdict"]].format(**row)
 
 
+# Metrics that no table or figure shows: whoever wants them reads results.csv.
+_IN_RESULTS_ALONE = {
+    "global_precision", "global_weighted_precision", "global_blended_recall",
+    "global_blended_precision", "purity", "validation_accuracy",
+}
+
+
 class SummaryTest(parameterized.TestCase):
+
+  def test_every_metric_is_shown_or_in_the_results_alone(self):
+    validation = np.array([[[3, 1, 0], [0] * 3, [0] * 3]])
+    run = sample_run.write(
+        self.create_tempdir().full_path, on=sample_run.task(num_new=2), validation=validation
+    )
+    tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
+    # Every metric has a value of its own, by which it is found again.
+    values = {one: 1000.5 + i for i, one in enumerate(tidy["results"]["metric"].unique())}
+    tidy["results"]["value"] = tidy["results"]["metric"].map(values)
+    frames = summary.summarise(tidy, run.document)
+    shown = [
+        frames[one.name].reindex(columns=[*one.columns] if one.columns else None).to_csv()
+        for one in report.TABLES
+    ]
+    in_studies = {name for table in study_summary.TABLES for name in table.columns}
+    hidden = {
+        metric for metric, value in values.items()
+        if metric not in in_studies and not any(str(value) in text for text in shown)
+    }
+    self.assertEqual(hidden, _IN_RESULTS_ALONE)
 
   def test_methods_stand_before_controls_with_groups_and_cost(self):
     found = _usual()["methods"].set_index("method")
