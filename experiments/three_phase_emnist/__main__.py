@@ -71,8 +71,8 @@ def main() -> None:
     if not isinstance(e.__cause__, output_folder.OtherConfig):
       raise
     raise launch.InputError(
-        f"{e} A run in another folder with --reuse={given.output_dir} keeps what starts from the "
-        "same."
+        f"{e} A run in another folder with --reuse={given.output_dir} keeps the stages that start "
+        "from the same."
     ) from e
 
 

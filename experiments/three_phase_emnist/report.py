@@ -40,12 +40,13 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
-        "Mean and standard deviation over the clients, which all weigh alike. New: mean over clients that came after the training. ARI: "
-        "adjusted Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. "
-        "Steps: steps of SGD of all clients together; bytes: what was sent to and from them; phase "
-        "1 is included where a method builds on it.",
+        "Mean and standard deviation over the clients, which all weigh alike. New: mean over "
+        "clients that came after the training. ARI: adjusted Rand index, the agreement with the "
+        "true groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all clients together; "
+        "bytes: what was sent to and from them; phase 1 is included where a method builds on it.",
         {
-            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "sd": _SCORE, "new": _SCORE, "ARI": _SCORE, "steps": "{}", "bytes": "{}",
+            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "sd": _SCORE, "new": _SCORE,
+            "ARI": _SCORE, "steps": "{}", "bytes": "{}",
         },
         printed=True,
     ),

@@ -78,9 +78,8 @@ def _methods(wide: pd.DataFrame) -> pd.DataFrame:
   """Returns the first table: every method's accuracy, its groups and what it cost."""
   found = _columns(wide, {
       "clusters": "num_clusters", "mean": "clients_accuracy_mean", "sd": "clients_accuracy_sd",
-      "new": "new_clients_accuracy_mean",
-      "ARI": "adjusted_rand_index", "steps": "cost_client_steps",
-      "down": "cost_bytes_down", "up": "cost_bytes_up",
+      "new": "new_clients_accuracy_mean", "ARI": "adjusted_rand_index",
+      "steps": "cost_client_steps", "down": "cost_bytes_down", "up": "cost_bytes_up",
   })
   found["bytes"] = (found["down"] + found["up"]).map(cost_text.bytes_text, na_action="ignore")
   found["steps"] = found["steps"].map(cost_text.steps_text, na_action="ignore")

@@ -68,7 +68,6 @@ class BadInputTest(parameterized.TestCase):
       ("cfl_ratio", "--methods=cfl", "--cfl_ratio=0"), ("seed", "--seed=-1"),
       ("methods", "--engine=jax", "--methods=kmeans,cfl"),
       ("personal", "--engine=jax", "--personal=ditto"),
-      ("dataset", "--dataset=auto"),
       ("clients_per_block", "--clients_per_block=5"),
       ("schema", "--dataset=digits", "--schema=schema.json"),
   )

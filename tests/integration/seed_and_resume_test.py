@@ -164,7 +164,7 @@ class SeedAndResumeTest(_RunsTest):
     result = _run(_uninterrupted, *other, "--resume")
 
     self._check_ended(
-        result, 2, rf"^error: `methods` .*--reuse={_uninterrupted} keeps what "
+        result, 2, rf"^error: `methods` .*--reuse={_uninterrupted} keeps the stages "
     )
     self.assertEqual(_times(_uninterrupted), before)
 
