@@ -7,7 +7,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
-from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
