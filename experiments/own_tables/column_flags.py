@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shlex
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator
 
 from absl import flags
 
@@ -39,11 +39,6 @@ def _given() -> dict[str, Any]:
   return {argument: value for argument, value in values.items() if value}
 
 
-def _named(roles: Mapping[str, Any]) -> set[str]:
-  """Returns the columns that arguments name."""
-  return {*roles.get("exclude", ()), *(roles[r] for r in schema_lib.ROLES if r in roles)}
-
-
 def given(directory: str) -> dict[str, Any]:
   """Returns the arguments that the flags give of a folder, but for `--schema`.
 
@@ -51,7 +46,8 @@ def given(directory: str) -> dict[str, Any]:
   """
   roles, first = _given(), next(iter(clients.files(directory).values()))
   y = typed_files.LABELS
-  if first.endswith(typed_files.NPZ) and y in {*read.header(first)} - _named(roles):
+  named = [*roles.values(), *roles.get("exclude", ())]
+  if first.endswith(typed_files.NPZ) and y not in named and y in read.header(first):
     if roles.setdefault("label", y) != y:
       roles["exclude"] = [*roles.get("exclude", ()), y]
   return roles
@@ -68,14 +64,13 @@ def schema(directory: str) -> schema_lib.Schema:
     first, *others = clients.files(directory).values()
     with naming_draft(directory):
       roles = given(directory)
-      named = _named(roles)
-      names = read.header(first, named=named)
+      names = read.header(first)
       try:
         found = schema_lib.strict(names, **roles)
       except ValueError as e:
         raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
       for path in others:
-        for name in {*read.header(path, named=named)}.difference(names, roles.get("exclude", ())):
+        for name in {*read.header(path)}.difference(names):
           raise bad_table.bad_header(path, name, f"is not in {first}")
       return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")

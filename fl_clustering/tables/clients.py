@@ -10,7 +10,7 @@ import collections.abc
 import functools
 import hashlib
 import os
-from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients

@@ -61,7 +61,7 @@ def draft(
     BadTable: If a file can't be used.
   """
   roles = {"label": label, "client": client, "split": split, "key": key}
-  headers = _headers(clients_lib.files(directory).values(), {*roles.values(), *exclude})
+  headers = _headers(clients_lib.files(directory).values())
   schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
   return _draft(headers, roles, exclude, is_public)
 
@@ -71,7 +71,7 @@ def draft_views(
 ) -> tuple[dict[str, schema_lib.Schema], tuple[str, ...]]:
   """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
   by_view = views_lib.by_view(directory)
-  headers = {view: _headers(paths, {key, *exclude}) for view, paths in by_view.items()}
+  headers = {view: _headers(paths) for view, paths in by_view.items()}
   names = {name for one in headers.values() for name in itertools.chain(*one.values())}
   schema_lib.check_given(names, exclude=exclude)
   drafts = {}
@@ -91,9 +91,9 @@ def _delimiter(paths: Iterable[str]) -> str:
   return "," if path is None else read_lib.likely_delimiter(path)
 
 
-def _headers(paths: Collection[str], named: Collection[str | None]) -> _Headers:
+def _headers(paths: Collection[str]) -> _Headers:
   delimiter = _delimiter(paths)
-  return {path: dict.fromkeys(read_lib.header(path, delimiter, named)) for path in paths}
+  return {path: dict.fromkeys(read_lib.header(path, delimiter)) for path in paths}
 
 
 def _draft(

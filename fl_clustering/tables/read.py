@@ -50,17 +50,14 @@ _MARK_FOR_EXCEL = re.compile(rb'"?sep=\W*', re.IGNORECASE)
 _BLOCK = 2**20
 
 
-def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
-  """Returns the names of a file's columns, of which those without a name are none.
-
-  Args:
-    named: Those that count even if they are the index of a pandas frame, which is none else.
+def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
+  """Returns the names of a file's columns, of which the index of a pandas frame is none.
 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
   if path.endswith(typed_files.ENDINGS):
-    return typed_files.header(path, named)
+    return typed_files.opened(path)[0]
   with _opened(path) as file:
     return tuple(filter(None, _header(path, file, delimiter)))
 
@@ -401,8 +398,8 @@ class _Reader:
     if self._path.endswith(bad_table.TEXT_FILES):
       yield from self._of_text_file()
       return
-    columns, read_columns = typed_files.opened(self._path)
-    self.check_header(columns.names)
+    names, read_columns = typed_files.opened(self._path)
+    self.check_header(names)
     with typed_files.errors(self._path):
       yield from self.of_typed(read_columns([field.name for field in self._schema.fields]))
 
@@ -412,19 +409,18 @@ class _Reader:
 
   def check_header(self, names: Sequence[str]) -> None:
     """Raises a BadTable unless a schema's columns are there, and all of an array if it has one."""
-    found, wanted = set(names), [field.name for field in self._schema.fields]
+    wanted = [field.name for field in self._schema.fields]
+    found = {*names}
     for name in wanted:
       if name not in found:
         rule = f"is not among the columns {bad_table.listed(names)}"
         raise bad_table.bad_header(self._path, name, rule)
+    others = found.difference(wanted, [typed_files.LABELS])
     shape = self._schema.feature_shape
     is_array = self._schema.feature_names == schema_lib.array_names(shape)
-    if not self._path.endswith(typed_files.NPZ) or not is_array:
-      return
-    for name in names:
-      if name not in (typed_files.LABELS, *wanted):
-        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
-        raise bad_table.bad_header(self._path, name, rule)
+    if self._path.endswith(typed_files.NPZ) and is_array and others:
+      rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
+      raise bad_table.bad_header(self._path, min(others), rule)
 
   def _of_text_file(self) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     first, delimiter = 0, self._schema.delimiter

@@ -26,13 +26,6 @@ ENDINGS = (PARQUET, NPZ)
 LABELS = "y"
 
 
-def header(path: str, named: Collection[str | None] = ()) -> tuple[str, ...]:
-  """Returns the names of a file's columns; the index of a pandas frame counts if it is named."""
-  schema, _ = opened(path)
-  index = (schema.pandas_metadata or {}).get("index_columns", ())
-  return tuple(n for n in schema.names if n and (n in named or n not in index))
-
-
 def check_types(path: str, schema: pa.Schema) -> None:
   """Raises a BadTable unless the cells of all columns have a text that everybody knows."""
   shown = reprlib.Repr()
@@ -95,17 +88,20 @@ def errors(path: str) -> Iterator[None]:
     raise bad_table.BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 
-def opened(path: str) -> tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]:
-  """Returns what a file holds, and a function that reads some columns; BadTable otherwise."""
+def opened(path: str) -> tuple[tuple[str, ...], Callable[[Sequence[str]], pa.Table]]:
+  """Returns the names of a file's columns, and a function that reads some; BadTable otherwise."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   if path.endswith(NPZ):
     table = _npz(path)
-    return table.schema, table.select
+    return tuple(table.column_names), table.select
   with errors(path):
     file = parquet.ParquetFile(path)
-  bad_table.check_names(path, file.schema_arrow.names)
-  return file.schema_arrow, functools.partial(file.read, use_threads=False)
+    schema = file.schema_arrow
+  bad_table.check_names(path, schema.names)
+  index = (schema.pandas_metadata or {}).get("index_columns", ())
+  names = tuple(name for name in schema.names if name and name not in index)
+  return names, functools.partial(file.read, use_threads=False)
 
 
 def _npz(path: str) -> pa.Table:

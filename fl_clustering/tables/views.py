@@ -29,7 +29,6 @@ from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
-  import pyarrow as pa
 
 LABELS = "labels"
 
@@ -86,8 +85,7 @@ def strict(
 ) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a folder whose columns are numbers, but for the key."""
   firsts = {view: paths[0] for view, paths in by_view(directory).items()}
-  named = {key, *exclude}
-  headers = {view: read_lib.header(path, named=named) for view, path in firsts.items()}
+  headers = {view: read_lib.header(path) for view, path in firsts.items()}
   schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
   schemas = {}
   for view, names in headers.items():
@@ -222,7 +220,7 @@ class Views(collections.abc.Mapping):
 
     path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
     delimiter = next(iter(self.schemas.values())).delimiter
-    names = read_lib.header(path, delimiter, {self._key})
+    names = read_lib.header(path, delimiter)
     if self._key not in (None, *names):
       rule = f"is not among the columns {bad_table.listed(names)}"
       raise bad_table.bad_header(path, self._key, f"{rule}, and names the rows of the views")
