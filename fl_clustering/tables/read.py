@@ -28,7 +28,7 @@ import io
 import itertools
 import re
 import reprlib
-from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -108,22 +108,12 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
   return _joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
 
 
-class Counts(NamedTuple):
-  """What private reading makes of a file, for the owner alone.
-
-  Attributes:
-    num_rows: How many rows it has.
-    num_bad_lines: How many of them are bad lines.
-    num_missing: How many cells of the schema's columns are missing in the others.
-  """
-
-  num_rows: int
-  num_bad_lines: int
-  num_missing: int
-
-
-def counts(path: str, schema: schema_lib.Schema) -> Counts:
+def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
   """Returns what private reading makes of a file, for the owner alone.
+
+  Returns:
+    How many rows it has, how many of them are bad lines, and how many cells of the schema's columns
+    are missing in the others.
 
   Raises:
     BadTable: If `read` raises it.
@@ -131,9 +121,7 @@ def counts(path: str, schema: schema_lib.Schema) -> Counts:
   reader = _Reader(path, schema, private=True)
   table = reader.table()
   num_missing = int(table.isna().to_numpy().sum())
-  return Counts(
-      len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
-  )
+  return len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -199,13 +187,13 @@ def numbers(cells: pa.Array | pa.ChunkedArray, decimal: str, kind: str = "number
 
   values = _all_numbers(cells, kind) if decimal == "." else None  # Few have blanks around them.
   if values is None:
-    texts = _plain(cells, decimal)
-    values = _all_numbers(texts, kind)
+    plain = _plain(cells, decimal)
+    values = _all_numbers(plain, kind)
   if values is None:
-    is_number = compute.match_substring_regex(texts, _PATTERNS[kind]).fill_null(False)
-    values = np.full(len(texts), np.nan)
+    is_number = compute.match_substring_regex(plain, _PATTERNS[kind]).fill_null(False)
+    values = np.full(len(plain), np.nan)
     are_numbers = is_number.to_numpy(zero_copy_only=False)
-    values[are_numbers] = [float(text) for text in texts.filter(is_number).to_pylist()]
+    values[are_numbers] = [float(text) for text in plain.filter(is_number).to_pylist()]
   return values
 
 

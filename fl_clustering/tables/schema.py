@@ -1,21 +1,9 @@
 """What clients' tables hold: a Table Schema, of which a part is understood.
 
 The format is that of the Frictionless standard (https://specs.frictionlessdata.io/table-schema/),
-so other tools check the same file.  Every key that is not listed here is refused by its name.
-
-*   `fields`: the columns that are used, in the order of the features.  A field has a `name`, a
-    `type`, which is `number`, `integer`, `boolean` or `string`, and may have `constraints`:
-    `minimum` and `maximum` of numbers, and `enum`, the levels of a string.  `center` and `scale`
-    (not in the standard) are public ones of a number.
-*   `primaryKey` names the column whose cells name the rows.  `label`, `client` and `split` (not in
-    the standard) name the columns of the class, of whose row it is, and of `train` or `test`.
-    None of these is a feature, and all are strings.  All other fields are features.
-*   `missingValues`: cells that are missing, by default those that are empty.  `missing` (not in the
-    standard) is what becomes of them: `error`, the default, or `mean`, that over all clients.
-*   `dialect`: `delimiter` (in the standard, of a resource), by default a comma, and `decimalChar`
-    (in the standard, of a field), by default a point.
-
-`title` and `description`, and `$schema`, are for readers.
+so other tools check the same file.  docs/own_data.md says what the keys mean, of which `label`,
+`client`, `split` and `missing`, and a field's `center` and `scale`, are not in the standard.  There,
+`delimiter` is a resource's and `decimalChar` a field's.  Every other key is refused by its name.
 """
 
 from __future__ import annotations
