@@ -105,17 +105,9 @@ def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[st
 
 
 def are_in(directory: str) -> bool:
-  """Returns whether a folder has folders, as those of clients with views.
-
-  Raises:
-    ValueError: If it can't be read, or has files, too.
-  """
-  paths = [os.path.join(directory, entry) for entry in clients_lib.entries(directory)]
-  folders = [path for path in paths if os.path.isdir(path)]
-  if folders and len(folders) < len(paths):
-    rule = "hold files of clients, or folders of clients with views, and not both"
-    raise validate.error("data_dir", rule, [folders[0], next(p for p in paths if p not in folders)])
-  return bool(folders)
+  """Returns whether a folder has folders, as those of clients with views."""
+  entries = clients_lib.entries(directory)
+  return any(os.path.isdir(os.path.join(directory, entry)) for entry in entries)
 
 
 def client_files(directory: str) -> dict[str, dict[str, str]]:
