@@ -70,7 +70,7 @@ def schema(directory: str) -> schema_lib.Schema:
       except ValueError as e:
         raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
       for path in others:
-        for name in {*read.header(path)}.difference(names):
+        for name in sorted({*read.header(path)}.difference(names)):
           raise bad_table.bad_header(path, name, f"is not in {first}")
       return found
   option_flags.check_left_out(NAMES, "with `schema`", form="{}")

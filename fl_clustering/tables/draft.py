@@ -102,8 +102,9 @@ def _draft(
   names = [n for n in dict.fromkeys(itertools.chain(*headers.values())) if n not in exclude]
   lacking = {name: path for path, own in headers.items() for name in names if name not in own}
   schema_lib.check_given(names, **roles)
-  for name in {*roles.values()}.intersection(lacking):
-    raise bad_table.bad_header(lacking[name], name, "is not there, but in other files")
+  for name in roles.values():
+    if name in lacking:
+      raise bad_table.bad_header(lacking[name], name, "is not there, but in other files")
   delimiter, names = _delimiter(headers), [name for name in names if name not in lacking]
   tables = {path: read_lib.texts(path, delimiter, names) for path in headers}
   columns = {name: {path: table[name] for path, table in tables.items()} for name in names}
@@ -169,7 +170,8 @@ def _field(
     return None, "left out, since it is empty"
   numbers = np.concatenate([_numbers(path, own, decimal) for path, own in files.items()])
   # Numbers with fractions are different by nature.
-  is_key = (len(others) == num_different or not (numbers % 1).any()) and all(
+  is_whole = (np.floor(numbers) == numbers).all()
+  is_key = (is_whole or len(others) == num_different) and all(
       len(own.unique()) == len(own) > 1 for own in files.values()
   )
   hint = ", or a key (--row_key), as no cell occurs twice in a file" if is_key else ""
