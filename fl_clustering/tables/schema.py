@@ -1,9 +1,9 @@
 """What clients' tables hold: a Table Schema, of which a part is understood.
 
 The format is that of the Frictionless standard (https://specs.frictionlessdata.io/table-schema/),
-so other tools check the same file.  docs/own_data.md says what the keys mean, of which `label`,
-`client`, `split` and `missing`, and a field's `center` and `scale`, are not in the standard.  There,
-`delimiter` is a resource's and `decimalChar` a field's.  Every other key is refused by its name.
+so other tools check the same file.  Every key that docs/own_data.md does not list is refused by its
+name.  Not in the standard are `label`, `client`, `split` and `missing`, and a field's `center` and
+`scale`; there, `delimiter` is a resource's and `decimalChar` a field's.
 """
 
 from __future__ import annotations
