@@ -90,5 +90,5 @@ SCORES = tidy_experiment.Figure(
     "privacy is what private clusters could reach without noise. Compare like with like: "
     "fine-tuned with fine-tuned. An adjusted Rand index of 1 means that every client is with those "
     "of its true group, 0 that the clusters are no better than chance.",
-    _draw_scores, panels="score", height=2.4,
+    _draw_scores, panels="metric", height=2.4,
 )

@@ -38,7 +38,7 @@ class SummaryTest(parameterized.TestCase):
     )
     self.assertEqual(set(rows["verdict"]), {"better"})
     (of_lsh,) = frames["opponents"].query("method == 'LSH tree'").to_dict("records")
-    self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller mean"]), (8, 8, 8))
+    self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller_mean"]), (8, 8, 8))
 
   @parameterized.named_parameters(
       ("better", {}, [16, 16, 0, 0]),
@@ -70,7 +70,7 @@ class SummaryTest(parameterized.TestCase):
     rows = self._frames(datasets={"letter": letter})["optimum"]
 
     row = rows[(rows["method"] == _OURS) & (rows["paper"] == "yes")].iloc[0]
-    self.assertEqual((row["epsilon"], row["unit points"]), (2.0, 50))
+    self.assertEqual((row["epsilon"], row["unit_points"]), (2.0, 50))
     self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
 
   def test_report_is_drawn_with_all_figures_or_none(self):

@@ -26,7 +26,7 @@ def _frames(**changes):
 
 
 _usual = functools.cache(_frames)
-_FINETUNED = "DP-FedAvg: fine-tuned accuracy"
+_FINETUNED = "DP-FedAvg: finetuned accuracy"
 
 
 class SummaryTest(parameterized.TestCase):
@@ -35,10 +35,10 @@ class SummaryTest(parameterized.TestCase):
     rows = _usual()["methods"].set_index("method")
 
     ours = rows.loc["private clusters"].set_index("epsilon").loc[2.0]
-    self.assertEqual(ours["planning number"], 0.41)
+    self.assertEqual(ours["planning_number"], 0.41)
     self.assertAlmostEqual(ours["accuracy"], 0.8635 - 0.4 * 0.41**2)
     other = rows.loc["FedAvg, no privacy"]
-    self.assertEqual(other[["epsilon", "planning number", "adjusted Rand index"]].isna().sum(), 3)
+    self.assertEqual(other[["epsilon", "planning_number", "adjusted_rand_index"]].isna().sum(), 3)
 
   def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
     rows = _usual()["comparisons"].set_index(["against", "epsilon"])
@@ -69,7 +69,7 @@ class SummaryTest(parameterized.TestCase):
     frames = simulation.EXPERIMENT.summarise(tidy, document)
 
     keys = frames["rounds"][["method", "epsilon", "seed"]].drop_duplicates()
-    self.assertEqual(keys.to_numpy().tolist(), [["private_ifca", 2.0, 1]])
+    self.assertEqual(keys.to_numpy().tolist(), [["private clusters", 2.0, 1]])
     self.assertLen(frames["clusters"], 1)
 
   def test_a_seed_without_a_partner_is_not_compared(self):
