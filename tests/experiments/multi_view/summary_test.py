@@ -32,7 +32,7 @@ class SummaryTest(parameterized.TestCase):
 
     self.assertEqual(
         list(scores),
-        ["dataset", "method", "points", "NMI, IID", "ARI, IID", "NMI, Dirichlet", "ARI, Dirichlet"],
+        ["dataset", "method", "points", "nmi, IID", "ari, IID", "nmi, Dirichlet", "ari, Dirichlet"],
     )
     self.assertEqual(
         scores[["method", "points"]].iloc[[0, 1, 3, -1]].to_numpy().tolist(),
@@ -42,7 +42,7 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(
         scores.iloc[-1].tolist()[3:], ["0.800 ± 0.010", "0.700 ± 0.010"] * 2
     )
-    self.assertEqual(scores["ARI, IID"].iloc[0], "0.500 ± 0.005")
+    self.assertEqual(scores["ari, IID"].iloc[0], "0.500 ± 0.005")
     # The same at every partition.
     self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
     self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
@@ -78,11 +78,11 @@ class SummaryTest(parameterized.TestCase):
     frames = self._frames()
 
     views = frames["views"].set_index("view")
-    self.assertEqual(views.loc["<shape>", "NMI alone"], "0.300 ± 0.005")
+    self.assertEqual(views.loc["<shape>", "nmi alone"], "0.300 ± 0.005")
     self.assertEqual(views.loc["<shape>", "the paper's weights, IID"], "0.800 ± 0.000")
     drawn = frames["weights"].set_index(["weighed", "method"])
     self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
-    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
+    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "nmi alone"], 0.6)
 
   def test_objectives_are_those_above_the_last_of_a_fit(self):
     rows = self._frames()["objectives"]
