@@ -84,7 +84,7 @@ def _summarise(
   found = {"headline": pd.DataFrame(), "noise": wide[["noise"]].drop_duplicates()}
   for varies in ("k", "epsilon"):
     rows = wide[wide["varies"] == varies].sort_values(varies)
-    found[f"over_{varies}"] = rows.drop(columns=({*_KEYS, "noise"} - {varies}))
+    found[f"over_{varies}"] = rows.drop(columns={*_KEYS, "noise"} - {varies})
     found[f"loss_over_{varies}"] = pd.concat([
         pd.DataFrame({"panel": panel, "line": name, "x": rows[varies], "y": rows[name]})
         for panel, names in sweep_figures.PANELS.items() for name in names
