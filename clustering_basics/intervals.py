@@ -21,7 +21,6 @@ References:
   Comparing Learning Algorithms. PAKDD 2004, section 3 (the same for repeated k folds).
 """
 
-import collections
 import math
 import statistics
 from typing import Iterable, Sequence
@@ -125,9 +124,3 @@ def of_pairs(
 def verdict(low: float, high: float) -> str:
   """Returns what the interval of a gain says: whether it leaves out zero, and on which side."""
   return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-
-
-def counts(verdicts: Iterable[str]) -> dict[str, int]:
-  """Returns how many gains have each verdict."""
-  found = collections.Counter(verdicts)
-  return {one: found[one] for one in VERDICTS}

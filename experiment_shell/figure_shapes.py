@@ -26,17 +26,29 @@ def lines(
   Args:
     table: With the columns `x`, `line` and `mean`.
     line: The column that tells lines apart.
-    looks: For each value of that column, in the order of drawing: keywords of `axes.plot`, with
-      a `color`.
+    looks: For values of that column, in the order of drawing: keywords of `axes.plot`, with a
+      `color`; lines are labelled by these values, and those that the table lacks left out.
   """
   for name, look in looks.items():
     points = table[table[line] == name]
+    if points.empty:
+      continue
     if "low" in points:
       axes.fill_between(
           points[x], points["low"], points["high"], color=look["color"], alpha=_BAND_ALPHA,
           linewidth=0,
       )
-    axes.plot(points[x], points["mean"], **look)
+    axes.plot(points[x], points["mean"], **{"label": name, **look})
+
+
+def set_powers_of_two(axes: Axes, column: pd.Series) -> None:
+  """Makes the x axis one of powers of two, with ticks at the values of a column, its label."""
+  values = sorted(set(column))
+  axes.set_xscale("log", base=2)
+  axes.set_xticks(values, [f"{value:g}" for value in values])
+  axes.set_xticks([], minor=True)
+  axes.set_xlabel(str(column.name))
+  axes.grid(True)
 
 
 def dots(
