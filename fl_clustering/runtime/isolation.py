@@ -9,18 +9,13 @@ See unshare(2), user_namespaces(7) and network_namespaces(7) of the Linux manual
 import ctypes
 import fcntl
 import os
-import pathlib
 import socket
 import struct
-
-# Where the packages are, for processes that know only Python's own.
-ROOT = str(pathlib.Path(__file__).absolute().parents[2])
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
-
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
