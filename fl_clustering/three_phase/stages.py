@@ -125,14 +125,6 @@ class RunObserver:
     Every method begins twice: all make their first clusters before any of them trains.
     """
 
-  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
-    """The rounds of a stage start or go on.
-
-    Args:
-      num_rounds: The number of its last round.
-      rounds_done: How many rounds its checkpoint holds.
-    """
-
   def round_finished(self, stage: str, round_num: int, rows: list[Row]) -> None:
     """A round of a stage ended; round 0 is before the first."""
 
@@ -163,8 +155,6 @@ class StageRunner:
     """
     self.tell_begins(stage.name)
     done, state, history = self._load(stage)
-    for observer in self._observers:
-      observer.stage_started(stage.name, stage.num_rounds, done)
     for round_num in range(stage.first_round, done + 1):
       self._tell(stage.name, round_num, [row for row in history if row.round == round_num])
     rounds_per_block = 1
