@@ -79,7 +79,7 @@ class DifferentialPrivacyParam:
 def budget_warnings(
     epsilon: float, delta: float, unit: str = "point", num_units: int | None = None
 ) -> list[str]:
-  """Returns what says that a budget protects hardly anyone, in words; public.
+  """Returns warnings, in words, that a budget protects hardly anyone; public.
 
   Args:
     unit: What is protected.

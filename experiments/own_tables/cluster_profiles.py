@@ -180,10 +180,10 @@ def field_variances(
 
 
 def explained(variances: pd.DataFrame) -> pd.DataFrame:
-  """Returns each field's part of all that the clusters explain, and how much of its own they do.
+  """Returns each field's part of all that the clusters explain, and the explained share of itself.
 
-  The fields with the largest part come first; those of which nothing is explained are left out,
-  and the last of many.
+  The fields with the largest part come first.  Fields of which nothing is explained are left out,
+  and so are the last of many.
 
   Args:
     variances: From `field_variances`.

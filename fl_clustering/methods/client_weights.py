@@ -120,7 +120,7 @@ class ClientWeights:
       raise validate.error("global_vector", "be finite", self.global_vector)
 
   def represented(self, kind: str, clients: np.ndarray | None = None) -> Represented:
-    """Returns what of the weights is grouped, without a copy.
+    """Returns the representation of the weights that is grouped, without a copy.
 
     Args:
       kind: One of `REPRESENTATIONS`: `weights` as they are, the `update` since the global

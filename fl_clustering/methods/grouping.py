@@ -88,7 +88,7 @@ def representation_option() -> Any:
 
 
 def check_is_of_weights(representation: str) -> None:
-  """Checks that it is weights that are grouped, for what compares all pairs of clients."""
+  """Raises a ValueError unless weights are grouped, as methods that compare all pairs need."""
   known = client_weights_lib.REPRESENTATIONS
   if representation not in known:
     raise validate.error(

@@ -64,7 +64,7 @@ def isolate() -> None:
 
 
 def join(pid: int) -> None:
-  """Moves this process, likewise, into the network namespace of one that has isolated itself.
+  """Moves this process, without other threads, into the namespace of an isolated process.
 
   Raises:
     OSError: If this machine does not allow it, or the other process has ended.

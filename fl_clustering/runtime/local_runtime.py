@@ -63,7 +63,7 @@ def _warn_once(port: int, reason: OSError) -> None:
 def _start(
     num_cores: int,
 ) -> tuple[private_socket.PrivateSocket | None, subprocess.Popen, grpc.Channel]:
-  """Starts a worker; returns the socket that leads to it, if there is one, and its channel."""
+  """Starts a worker; returns its socket (None if it has a port), its process and its channel."""
   try:
     opened = private_socket.PrivateSocket()
   except private_socket.NotAllowed as e:

@@ -39,7 +39,7 @@ class NotAllowed(OSError):
 
 
 class PrivateSocket:
-  """The socket, in a folder of its own that ends with it.
+  """The socket, in a folder of its own, which is removed with it.
 
   Attributes:
     path: Where it is.

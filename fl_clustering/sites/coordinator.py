@@ -84,7 +84,7 @@ def _no_rows(which: str) -> SiteRefused:
 
 @contextlib.contextmanager
 def _of_rows() -> Iterator[None]:
-  """Says whose fault it is if a fit fails, whose numbers are all of the sites' answers."""
+  """Blames the sites' answers if arithmetic fails: a fit has no other numbers."""
   try:
     yield
   except (ArithmeticError, IndexError) as e:
@@ -166,10 +166,10 @@ class Coordinator:
     return answers
 
   def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
-    """Returns what every site answers to one message.
+    """Returns every site's answer to one message, by the site's name.
 
     Args:
-      read: Makes that of an answer's header and arrays, or raises a `wire.Refused`.
+      read: Returns the answer, given its header and arrays, or raises a `wire.Refused`.
     """
     start = time.perf_counter()
     answers = self._answers(message)

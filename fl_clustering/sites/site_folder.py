@@ -163,15 +163,15 @@ class SiteFolder:
     return cls(path)
 
   def lock(self) -> None:
-    """Keeps the folder for this program, until it ends; ValueError if another one has it."""
+    """Locks the folder until this program ends; ValueError if another program has it."""
     site_ledger.lock(self._join("lock"), site_dir=self.path)
 
   def agree(self, federation: federation_lib.Federation) -> None:
-    """Keeps a federation file, the one by which the site answers from now on."""
+    """Writes the federation file by which the site answers from now on."""
     federation.write(self._join(_FEDERATION))
 
   def _check_bound(self, ledger: site_ledger.SiteLedger) -> None:
-    """Refuses a ledger that is not the one that counts the rows, such as a copy of it."""
+    """Raises a ValueError unless the ledger counts the rows: a copy of that ledger doesn't."""
     found = _ledgers(self.data_dir)
     there = found.get(ledger.id)
     if not found:  # The tables are in a new folder.

@@ -115,7 +115,7 @@ def _drawn(
     drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
     seed: int,
 ) -> list[np.ndarray]:
-  """Returns what `_drawn_in_turn` does; of many clients, on all cores."""
+  """Returns the rows of `_drawn_in_turn`; many clients draw theirs on all cores."""
   of_part = functools.partial(
       _drawn_in_turn, drawings, num_classes=num_classes, alpha=alpha, seed=seed
   )
@@ -165,7 +165,7 @@ def _of_groups(
     examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
     rows: np.ndarray, groups: np.ndarray,
 ) -> pooled_examples.PooledExamples:
-  """Returns clients' examples, of a pool that has all of them as each group has them.
+  """Returns the clients' examples, transformed as the client's group transforms them.
 
   Args:
     rows: Every client's rows of the examples, of shape (num_clients, n).

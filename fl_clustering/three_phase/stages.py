@@ -83,10 +83,11 @@ class Stage:
     save_all: Whether every round is saved before it is reported: for rounds that can't be
       repeated.
     in_blocks: Whether a block may have more than one round.
-    alike: Stages of the same text have the same rounds, so that only the first of them is run;
-      `None` where no other can.
-    to_alike: Returns what others that are alike need of the last state.
-    of_alike: Returns the last state from that of another.
+    alike: Two methods that find the same clusters, for example, train the same models: their
+      stages have the same text here, and only the first is run.  None if no other stage can have
+      the same rounds.
+    to_alike: Returns the part of the last state that is the same after every stage with this text.
+    of_alike: Returns this stage's last state, given that part.
   """
 
   name: str
@@ -142,13 +143,13 @@ class StageRunner:
     """Keeps what a stage needs; without checkpoints, nothing is saved."""
     self._checkpoints = checkpoints
     self._observers = observers
-    # What others need of the stages that have run, and all rows of these, by `Stage.alike`.
+    # By `Stage.alike`, of the stage that was run: what its `to_alike` returned, and its rows.
     self._finished: dict[str | None, tuple[Any, list[Row]]] = {}
 
   def run(self, stage: Stage) -> Any:
     """Runs a stage from its checkpoint or its start; returns its last state.
 
-    A stage that is alike one that has run is not run again.
+    After a stage with the same `alike`, nothing is run: the last state is made from that stage's.
 
     Raises:
       checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
