@@ -151,7 +151,6 @@ def _load(
   """Opens the clients' files.
 
   Args:
-    data_dir: Their folder.
     advice: Adds to the errors of its files what the user can do.
   """
   if config.kmeans(num_clusters=1).needs_tff and not extras.has_tff():

@@ -42,8 +42,7 @@ class Profiles:
     counts: Numbers of rows, of shape (K,).
     means: Of shape (K, d); NaN for a cluster without rows.
     deviations: Standard deviations, of shape (K, d), likewise.
-    overall_mean: Of all rows, of shape (d,).
-    overall_deviation: Likewise.
+    overall_mean, overall_deviation: Of all rows, of shape (d,).
   """
 
   counts: np.ndarray

@@ -87,9 +87,6 @@ class LocalRuntime:
 
   Use it as a context manager, from the main thread: the worker ends with the
   thread that started it.
-
-  Attributes:
-    context: The context that computes there.
   """
 
   def __init__(self, num_cores: int | None = None):

@@ -60,7 +60,6 @@ def start(port: int, num_cores: int, network: int | None = None) -> subprocess.P
   """Starts TFF's worker process, which ends with the thread that starts it.
 
   Args:
-    port: The port at which it answers.
     num_cores: How many clients it computes at a time.
     network: A process, by its id, whose network namespace it joins; it stays in this process's
       own by default.

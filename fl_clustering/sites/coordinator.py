@@ -117,8 +117,6 @@ class Coordinator:
   """A session with all sites of a federation.
 
   Attributes:
-    federation: The federation file.
-    log: All exchanges.
     noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
   """
 
@@ -134,11 +132,7 @@ class Coordinator:
     self._paid: list[tuple[bytes, np.ndarray, float]] = []
 
   def start(self, config: Any = None) -> None:
-    """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them.
-
-    Args:
-      config: The fit's.
-    """
+    """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
     if config != self._config:
       self._config, self._paid = config, []
     session = os.urandom(site_lib.SESSION_BYTES).hex()
@@ -256,7 +250,6 @@ def with_privacy(
 
   Args:
     config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
-    epsilon: As in `fit_kmeans`.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.

@@ -82,12 +82,7 @@ def held(
 
 
 class Site:
-  """Answers requests, one at a time.
-
-  Attributes:
-    name: The site's.
-    num_rows: How many rows it has.
-  """
+  """Answers requests, one at a time."""
 
   def __init__(
       self, identity: identity_lib.Identity, federation: federation_lib.Federation,

@@ -92,11 +92,8 @@ class SiteFolder:
   """A folder of a site.
 
   Attributes:
-    path: The folder.
     workspace: A folder in it for the carrier's files.
-    identity: Its name and key.
-    data_dir: The folder of its tables.
-    schema_path: The file of their schema.
+    data_dir: The folder of the site's tables.
   """
 
   def __init__(self, path: str) -> None:
@@ -124,7 +121,6 @@ class SiteFolder:
 
     Args:
       data_dir: The folder of the site's tables, which gets a file.
-      schema: The file of their schema.
       another_ledger: Whether a ledger counts the rows already, so that they have a second budget.
 
     Raises:
