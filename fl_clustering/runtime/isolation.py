@@ -50,7 +50,7 @@ def _start_loopback() -> None:
 
 
 def isolate() -> None:
-  """Moves this process, which has no other threads, into a namespace with a loopback alone.
+  """Moves this process, without other threads, into a namespace with a loopback alone.
 
   Raises:
     OSError: If this machine does not allow it.  The process may then be halfway, and can only end.
