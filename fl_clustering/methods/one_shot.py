@@ -45,9 +45,8 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
     assignment = grouping(grouped, rng)
     cluster_assignment.check_covers(assignment.clusters, grouped.clients)
     means = np.stack([grouped.mean_of(members) for members in assignment.clusters])
-    vectors, memory = means, {}
-    if is_of_sketches:
-      vectors, memory = np.tile(pretrained.vector, (len(means), 1)), {"centers": means}
+    vectors = np.tile(pretrained.vector, (len(means), 1)) if is_of_sketches else means
+    memory = {"centers": means} if is_of_sketches else {}
     return method.ClusterState(vectors, assignment.clusters, memory, assignment.warning)
 
   place = (
