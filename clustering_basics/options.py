@@ -33,8 +33,8 @@ class Option:
     rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
     flag: Its name as a flag and in messages, where that is another one.
     word: A word that can stand for a number which only the run finds.
-    selects: For each of its values, the usual one first, the options that are used with it.  For
-      example, with `angle` for `pacfl_cut`, `pacfl_angle` is used and `num_clusters` is not.
+    selects: For an option that decides which others are in use: from each of its values
+      to the names of the options that come with it, the usual value first.
     choices: For a setting of a `WithChoices`: from the names of choices to their dataclasses, or to
       rows that have one as `settings`.
   """

@@ -93,7 +93,7 @@ def train(
     vectors: np.ndarray,
     rounds: Sequence[participation.Round],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Trains clients alone for some rounds (`Engine.train_alone`); row i is the model of client i.
+  """Does what `Engine.train_alone` does; a client's row is its place.
 
   Returns:
     The models; the losses, of shape (len(rounds), N), NaN for who does not take part; and the

@@ -47,7 +47,7 @@ class ClusterTraining:
   def train(
       self, vectors: np.ndarray, clusters: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Trains each cluster's model for a round (`Engine.train`)."""
+    """Does what `Engine.train` does; a cluster without members that take part keeps its model."""
     heads = heads_lib.plan_heads(clusters, self._files.num_examples)
     jobs, members_of_job = self._jobs(heads, round_)
     results = model_jobs.results(
@@ -63,7 +63,7 @@ class ClusterTraining:
   def train_members(
       self, vectors: np.ndarray, clusters: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Trains as `train` does, and returns the members' models too (`Engine.train_members`)."""
+    """Does what `Engine.train_members` does."""
     heads = heads_lib.plan_heads(clusters, self._files.num_examples)
     _, members_of_head = self._jobs(heads, round_)
     sizes = np.zeros(len(vectors), int)
@@ -96,7 +96,7 @@ class ClusterTraining:
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
-    """Trains a model of its own for each client, for a round (`Engine.train_each`)."""
+    """Does what `Engine.train_each` does."""
     is_one_model = vectors.strides[0] == 0
     clusters = clients[None] if is_one_model else clients[:, None]
     heads = heads_lib.plan_heads(clusters, self._files.num_examples)

@@ -129,7 +129,7 @@ def train(
     how: personalization.Personalization,
     shares: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
-  """Trains clients' own models for a round beside a common model (`Engine.train_own`)."""
+  """Does what `Engine.train_own` does."""
   row = np.empty(len(files.train), int)
   row[clients] = np.arange(len(clients))
   heads = heads_lib.plan_heads((clients,), files.num_examples)
