@@ -69,7 +69,7 @@ def interval(
 
 
 def detectable(parts: Iterable[tuple[float, int]], num_comparisons: int = 1) -> float:
-  """Returns the least true mean that such an interval leaves out zero for in four of five runs."""
+  """Returns the least true mean whose interval leaves out zero in four of five runs."""
   return _half_width_and_detectable(parts, num_comparisons)[1]
 
 
@@ -89,7 +89,7 @@ def of_means(
 def _of_values(
     values: Sequence[float], largest: float, num_comparisons: int, num_folds: int | None
 ) -> tuple[float, float]:
-  """Returns the interval of a mean of values that come from others, of which one is the largest."""
+  """Returns the interval of the mean of values computed from numbers up to `largest`."""
   if len(values) < LEAST_COUNT or max(values) - min(values) <= _ROUNDING * largest:
     return math.nan, math.nan
   variance = statistics.variance(values)

@@ -69,7 +69,7 @@ class Option:
     return self.default_text or ("none" if value in (None, "") else f"{value}")
 
   def described(self) -> str:
-    """Returns what it is and what its default is, in sentences."""
+    """Returns the option's meaning and its default, in sentences."""
     return f"{self.about} Default: {self.stated_default()}."
 
   def check(self, value: Any) -> None:

@@ -153,7 +153,7 @@ def one_of(choices: Collection[str], **argument: Any) -> None:
 
 
 def regular_files(**argument: str) -> None:
-  """Checks a folder, and those in it, for what a reader may wait for: named pipes, devices."""
+  """Raises a ValueError if a folder holds what a reader may wait for, such as a named pipe."""
   name, folder = _only(argument)
   for parent, _, files in os.walk(folder):
     for path in (os.path.join(parent, file) for file in files):

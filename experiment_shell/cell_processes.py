@@ -23,8 +23,8 @@ import warnings
 
 import tqdm
 
+from clustering_basics import child_process
 from clustering_basics import validate
-from experiment_shell import child_process
 from experiment_shell import output_folder
 
 _SECONDS_TO_CONNECT = 10

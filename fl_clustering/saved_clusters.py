@@ -189,7 +189,7 @@ class SavedClusters:
     return dataclasses.replace(self, clusters={**self.clusters, **placed}), tuple(notes)
 
   def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
-    """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
+    """Returns the cluster whose mean features, scaled, are nearest to the table's."""
     own = self.tables.features(table).mean(axis=0)
 
     def distance(cluster: int) -> float:
@@ -202,7 +202,7 @@ class SavedClusters:
   def predict_tables(
       self, clients: clients_lib.Clients
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[str]]]]:
-    """Yields every client's id, what names its rows, and columns of what is predicted for them."""
+    """Yields the id, the names of the rows and the columns of predictions of every client."""
     for client_id, table in clients.items():
       features, own = self.tables.features(table), self.clusters.get(client_id)
       name = f"`data_dir`, client {client_id!r},"
@@ -284,7 +284,7 @@ def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) ->
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
-  """Returns what model clients that were not in the run have, in words."""
+  """Returns a sentence on which model clients have that were not in the run."""
   one = len(client_ids) == 1
   return (
       f"{', '.join(client_ids)}: {'a client that was' if one else 'clients that were'} not in "

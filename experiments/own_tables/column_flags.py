@@ -78,7 +78,7 @@ def schema(directory: str) -> schema_lib.Schema:
 
 
 def given_of_views() -> dict[str, Any]:
-  """Returns the arguments that the flags give of views; ValueError for those that have no use."""
+  """Returns the flags' arguments for views; ValueError if a flag has no use for views."""
   names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
   option_flags.check_left_out(names, "of views", form="{}")
   return _given()

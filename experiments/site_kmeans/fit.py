@@ -105,8 +105,7 @@ class Sites:
 
   Attributes:
     tables: How rows become points, as sites do it (`sites.rows`).
-    settings: Of `sites.coordinator.fit_kmeans` or `fit_views`.
-    epsilon: Likewise.
+    settings, epsilon: Of `sites.coordinator.fit_kmeans` or `fit_views`.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
     seconds_to_join: How long sites may take to connect.
