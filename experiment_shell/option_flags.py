@@ -7,9 +7,6 @@ from absl import flags
 from clustering_basics import options
 from clustering_basics import validate
 
-# The flags belong to the modules that call `define`, for `--help`.
-flags.disclaim_key_flags()
-
 _DEFINE = {
     bool: flags.DEFINE_bool, float: flags.DEFINE_float, int: flags.DEFINE_integer,
     str: flags.DEFINE_string,
@@ -39,33 +36,38 @@ def _text(value: Any) -> str:
   return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def define_one(option: options.Option, default: Any, about: str) -> None:
-  """Defines the flag of an option."""
+def _define(option: options.Option, default: Any, about: str, **where: Any) -> None:
   name = option.flag_name
   if option.several:
-    flags.DEFINE_list(name, default and ",".join(map(_text, default)), about)
+    flags.DEFINE_list(name, default and ",".join(map(_text, default)), about, **where)
   elif option.values is not None:
-    flags.DEFINE_enum(name, default, list(option.values), about)
+    flags.DEFINE_enum(name, default, list(option.values), about, **where)
   elif option.word is not None:
-    flags.DEFINE(_NumberOrWord(option.word), name, default, f"{about} Or `{option.word}`.")
+    about = f"{about} Or `{option.word}`."
+    flags.DEFINE(_NumberOrWord(option.word), name, default, about, **where)
   else:
-    _DEFINE[option.kind](name, default, about)
+    _DEFINE[option.kind](name, default, about, **where)
 
 
 def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> None:
   """Defines a flag for every option of a configuration, a dataclass.
 
+  The number of rounds, whose default is 10, is a flag with the value 10.  Where `special` says that
+  20 rounds are the default on the digits, the flag has no value unless it is given: the default is
+  known only with the data.  So it is with options whose default is stated in words.
+
   Args:
-    special: The defaults of another kind of run, by name.  As flags, such options have no value
-      unless it is given.
+    special: The defaults of another kind of run, by name.
     where: What kind of run that is, in words.
   """
   for name, option in options.of(settings).items():
-    if option.default_text is None and name not in special:
-      define_one(option, option.default, option.about)
-    else:
-      of_special = f" {where}: {_text(special[name])}." if name in special else ""
-      define_one(option, None, option.described() + of_special)
+    default, about = option.default, option.about
+    if option.default_text is not None or name in special:
+      default, about = None, option.described()
+    if name in special:
+      about += f" {where}: {_text(special[name])}."
+    # The flag belongs to the module of the configuration: `--helpfull` goes by modules.
+    _define(option, default, about, module_name=settings.__module__)
 
 
 def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:
@@ -98,7 +100,7 @@ def check_left_out(names: Iterable[str], rule: str, form: str = "{!r}") -> None:
     form: How the message shows a value.
   """
   for name in names:
-    if flags.FLAGS[name].present:
+    if not flags.FLAGS[name].using_default_value:
       value = getattr(flags.FLAGS, name)
       shown = form.format(",".join(value) if isinstance(value, list) else value)
       raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")

@@ -12,16 +12,12 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
 from experiments.own_tables import column_flags
 
-flags.adopt_module_key_flags(run_flags)
-# Those that apply to views; the others are refused, and not in the help.
+# Those that apply to views; the others are refused.
 _TABLE_FLAGS = ("schema", "row_key", "exclude")
-for _name in _TABLE_FLAGS:
-  flags.declare_key_flag(_name)
 
 option_flags.define(config_lib.MultiViewStudyConfig)
 path_flag.define(
@@ -33,11 +29,6 @@ path_flag.define(
     "Your own data instead of --datasets: a folder with a folder per site, which has a file per "
     "view (.csv, .csv.gz, .parquet or .npz). A file `labels` with classes, if there is one, is "
     "used for scores only.")
-
-HELP = (
-    "data_dir", "datasets", "num_clients", "seeds", "schema", "row_key", "n_init", "num_rounds",
-    "num_clusters", "alpha", "output_dir", "resume",
-)
 
 
 def _check_left_out(names: Iterable[str], rule: str) -> None:
@@ -77,4 +68,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)
