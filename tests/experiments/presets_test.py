@@ -26,7 +26,7 @@ from absl.testing import flagsaver
 from experiment_shell import command_line
 
 _, program, name, *presets = sys.argv
-experiment = getattr(importlib.import_module(f"experiments.{program}"), name)
+experiment = getattr(importlib.import_module(f"experiments.{program}.__main__"), name)
 config = experiment().config if isinstance(experiment, type) else experiment
 for preset in presets:
   with flagsaver.flagsaver():
