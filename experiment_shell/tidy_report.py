@@ -17,7 +17,6 @@ from experiment_shell import figure_style
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiment_shell import report_page
-from experiment_shell import text_table
 from experiment_shell import tidy_experiment
 
 _ABSENT = "–"
@@ -239,8 +238,10 @@ def text_of(
     if table.printed and len(frames[table.name]):
       found.append(table.title.format_map(settings))
       for of, part in _parts(table, frames[table.name]):
-        header = [of or part.columns[0], *part.columns[1:]]
-        found.append(text_table.text_table(header, part.to_numpy().tolist()))
+        first, *others = part = part.rename(columns={part.columns[0]: of or part.columns[0]})
+        if others:  # The first one is aligned to the left.
+          part = part.set_index(first).rename_axis(index=None, columns=first)
+        found.append(part.to_string(index=bool(others)))
   return "\n\n".join(filter(None, found))
 
 
