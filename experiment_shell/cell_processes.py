@@ -133,7 +133,7 @@ def connected(cluster: str) -> Any:
 
 
 def _measured_there(processes: Processes, pickled: bytes) -> Any:
-  """Measures with what `_measured` takes, whose classes may need the modules."""
+  """Returns what `_measured` makes of its pickled arguments, whose classes may need the modules."""
   import threadpoolctl
 
   os.environ.update(processes.variables)
@@ -149,7 +149,7 @@ def _outcomes_of_cluster(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], client: Any, processes: Processes,
 ) -> Generator[Outcome, None, None]:
-  """Yields as `outcomes`; a cell whose worker dies is measured again by another."""
+  """Yields every cell and its outcome; a cell whose worker dies is measured again by another."""
   import cloudpickle
   import distributed
 
@@ -201,7 +201,7 @@ def outcomes(
       measures a cell fails that cell.
     jobs: How many cells are measured at once.  With 1, they are measured in their order.
     processes: If given, also a single job has a process of its own.
-    client: If given, the cluster whose workers measure, as of `connected`.
+    client: If given, what `connected` returned; the workers of its cluster measure.
   """
   if client is not None:
     yield from _outcomes_of_cluster(

@@ -26,7 +26,6 @@ from PIL import Image
 from clustering_basics import atomic_file
 
 if TYPE_CHECKING:
-  from matplotlib.axes import Axes
   from matplotlib.axis import Axis
 
 _T = TypeVar("_T")
@@ -85,15 +84,6 @@ def new_figure(height: float) -> Figure:
   figure = Figure(figsize=(WIDTH, height), layout=layout)
   backend_agg.FigureCanvasAgg(figure)
   return figure
-
-
-def panel_grid(figure: Figure, num_panels: int, columns: int = 2) -> list[Axes]:
-  """Returns a list of `num_panels` axes, so many per row; a single one takes the whole row."""
-  columns = min(num_panels, columns)
-  grid = figure.add_gridspec(-(-num_panels // columns), columns)
-  return [
-      figure.add_subplot(grid[index // columns, index % columns]) for index in range(num_panels)
-  ]
 
 
 def shortened(text: str, length: int) -> str:

@@ -57,8 +57,8 @@ def _parsed(text: str) -> Any:
 class FinishedRun:
   """The files of one output folder.
 
-  What reads a file raises a `DamagedFile` if its content can't be read, and so does what
-  looks up something in a JSON object or in a row that is not there.
+  Reading a file raises a `DamagedFile` if its content can't be read.  So does looking up what a JSON
+  object or a row lacks.
   """
 
   path: str

@@ -92,18 +92,17 @@ def given(settings: type) -> dict[str, Any]:
   return values
 
 
-def check_left_out(names: Iterable[str], rule: str, form: str = "{!r}") -> None:
+def check_left_out(names: Iterable[str], rule: str) -> None:
   """Raises a ValueError if one of these flags is given.
 
   Args:
     rule: What follows "must be left out", such as "without --data_dir".
-    form: How the message shows a value.
   """
   for name in names:
-    if not flags.FLAGS[name].using_default_value:
-      value = getattr(flags.FLAGS, name)
-      shown = form.format(",".join(value) if isinstance(value, list) else value)
-      raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")
+    flag = flags.FLAGS[name]
+    if not flag.using_default_value:
+      value = ",".join(flag.value) if isinstance(flag.value, list) else flag.value
+      raise validate.error(name, f"be left out {rule}", value)
 
 
 def check_given(*names: str) -> None:

@@ -112,12 +112,13 @@ def _draw(
   """Writes a figure to a file; returns it for the page."""
   groups = list(frame.groupby(figure.panels, sort=False)) if figure.panels else [("", frame)]
   columns = min(figure.columns, len(groups))
+  num_rows = -(-len(groups) // columns)
   height = figure.height(frame) if callable(figure.height) else figure.height
-  height = 1.2 + height * -(-len(groups) // columns)
-  drawing = figure_style.new_figure(height)
+  drawing = figure_style.new_figure(1.2 + height * num_rows)
   looks: dict[str, Any] = {}
-  panels = figure_style.panel_grid(drawing, len(groups), columns)
-  for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
+  grid = drawing.add_gridspec(num_rows, columns)
+  for place, (of, rows) in enumerate(groups):
+    axes = drawing.add_subplot(grid[divmod(place, columns)])
     figure.draw(rows, axes)
     axes.set_title(of, loc="left", parse_math=False)
     if place % columns:

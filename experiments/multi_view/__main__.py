@@ -4,8 +4,6 @@
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
 """
 
-from typing import Iterable
-
 from absl import flags
 
 from experiment_shell import launch
@@ -31,23 +29,19 @@ path_flag.define(
     "used for scores only.")
 
 
-def _check_left_out(names: Iterable[str], rule: str) -> None:
-  option_flags.check_left_out(names, rule, form="{}")
-
-
 def config() -> config_lib.MultiViewStudyConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   if flags.FLAGS.data_dir is not None:
-    _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
+    option_flags.check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
     values["datasets"] = (data.OWN,)
   else:
-    _check_left_out(_TABLE_FLAGS, "without --data_dir")
+    option_flags.check_left_out(_TABLE_FLAGS, "without --data_dir")
   if values.get("datasets") == (data.DEMONSTRATION,):  # It has its own.
     names = ("num_clients", "dirichlet_alpha", "seed")
-    _check_left_out(names, f"with {data.DEMONSTRATION} alone")
+    option_flags.check_left_out(names, f"with {data.DEMONSTRATION} alone")
   if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
-    _check_left_out(("features_dir",), "without multiple_features")
+    option_flags.check_left_out(("features_dir",), "without multiple_features")
   return config_lib.MultiViewStudyConfig(**values)
 
 
