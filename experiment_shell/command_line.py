@@ -35,7 +35,8 @@ def parse(given: Sequence[str], inside: tuple[str, ...] = ()) -> list[str]:
     ValueError: If a flag is given twice in one place, has no such value or is not there, or a flag
       file can't be used.
   """
-  known, own, others, rest = flags.FLAGS, [""], [], iter(given)
+  known, own, rest = flags.FLAGS, [""], iter(given)  # absl skips the first argument, the program.
+  others: list[str] = []
   for argument in rest:
     name, equals, value = argument.lstrip("-").partition("=")
     if name != _FILE or not argument.startswith("-"):

@@ -57,8 +57,8 @@ def _parsed(text: str) -> Any:
 class FinishedRun:
   """The files of one output folder.
 
-  Reading a file raises a `DamagedFile` if its content can't be read.  So does looking up what a JSON
-  object or a row lacks.
+  Reading a file raises a `DamagedFile` if its content can't be read.  So does looking up what a
+  JSON object or a row lacks.
   """
 
   path: str

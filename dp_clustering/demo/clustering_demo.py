@@ -5,8 +5,6 @@
 The centers are private.  Loss and quality are not: the demo computes them exactly.
 """
 
-from absl import flags
-
 from dp_clustering.demo import config
 from experiment_shell import launch
 from experiment_shell import option_flags
