@@ -13,25 +13,6 @@ _DEFINE = {
 }
 
 
-class _NumberOrWord(flags.ArgumentParser):
-  """Parses a flag whose value is an integer or a word."""
-
-  def __init__(self, word: str) -> None:
-    self.syntactic_help = f"an integer or {word}"
-    self._word = word
-
-  def parse(self, argument: int | str) -> int | str:
-    if isinstance(argument, int) or argument == self._word:
-      return argument
-    try:
-      return int(argument)
-    except ValueError as e:
-      raise ValueError(f"must be {self.syntactic_help}, got {argument!r}") from e
-
-  def flag_type(self) -> str:
-    return self.syntactic_help
-
-
 def _text(value: Any) -> str:
   return f"{value:g}" if isinstance(value, float) else f"{value}"
 
@@ -43,8 +24,7 @@ def _define(option: options.Option, default: Any, about: str, **where: Any) -> N
   elif option.values is not None:
     flags.DEFINE_enum(name, default, list(option.values), about, **where)
   elif option.word is not None:
-    about = f"{about} Or `{option.word}`."
-    flags.DEFINE(_NumberOrWord(option.word), name, default, about, **where)
+    flags.DEFINE_string(name, default, f"{about} Or `{option.word}`.", **where)
   else:
     _DEFINE[option.kind](name, default, about, **where)
 
@@ -70,11 +50,13 @@ def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> 
     _define(option, default, about, module_name=settings.__module__)
 
 
-def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:
+def _read(option: options.Option, texts: list[str]) -> tuple[Any, ...]:
   try:
-    return tuple(map(option.kind, filter(None, texts)))
+    return tuple(text if text == option.word else option.kind(text) for text in texts)
   except ValueError as e:
     rule = "be whole numbers" if option.kind is int else "be numbers"
+    if option.word is not None:
+      rule = f"be a whole number or {option.word}"
     raise validate.error(option.flag_name, rule, ",".join(texts)) from e
 
 
@@ -82,13 +64,17 @@ def given(settings: type) -> dict[str, Any]:
   """Returns the values of a configuration's options that have one as flags, by name.
 
   Raises:
-    ValueError: If a list is not one of numbers.
+    ValueError: If a number, or a list of numbers, is none.
   """
   values = {}
   for name, option in options.of(settings).items():
     value = getattr(flags.FLAGS, option.flag_name)
+    if value is not None and option.several:
+      value = _read(option, [text for text in value if text])
+    elif value is not None and option.word is not None:
+      (value,) = _read(option, [value])
     if value is not None:
-      values[name] = _several(option, value) if option.several else value
+      values[name] = value
   return values
 
 
