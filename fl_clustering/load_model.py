@@ -12,6 +12,7 @@ import numpy as np
 from clustering_basics import model_folder
 from clustering_basics import validate
 from dp_clustering import private_centers
+from fl_clustering import saved_clusters
 from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
@@ -20,7 +21,6 @@ from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import views as views_lib
-from fl_clustering import saved_clusters
 
 if TYPE_CHECKING:
   import pandas as pd

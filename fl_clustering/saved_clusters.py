@@ -26,7 +26,6 @@ from clustering_basics import validate
 from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
-from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
@@ -170,10 +169,6 @@ class SavedClusters:
         if label is not None and clients[client_id][label].notna().any()
     ]
     notes = [_of_new(labelled, "with labels", "chosen by the loss on these")] if labelled else []
-    known = {bad_table.spelling(client_id): client_id for client_id in self.clusters}
-    for client_id in others:
-      if own := known.get(bad_table.spelling(client_id)):
-        notes.append(f"{client_id!a} and {own!a} look alike, and only {own!a} was in the run")
     others = [client_id for client_id in others if client_id not in labelled]
     if not others:
       return self, tuple(notes)

@@ -19,6 +19,7 @@ from experiments.three_phase_emnist import method_names
 from experiments.three_phase_emnist import profiles
 from experiments.three_phase_emnist import tables
 from fl_clustering import runtime
+from fl_clustering import saved_clusters
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
@@ -28,7 +29,6 @@ from fl_clustering.methods import distances as distances_lib
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import run as run_lib
-from fl_clustering import saved_clusters
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import summary as summary_lib
 

@@ -15,12 +15,12 @@ from experiment_shell import launch
 from experiments.three_phase_emnist import group_recovery
 from experiments.three_phase_emnist import measure
 from experiments.three_phase_emnist import profiles
+from fl_clustering import saved_clusters
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import config as config_lib
-from fl_clustering import saved_clusters
 from fl_clustering.three_phase import stages
 from tests.experiments.three_phase_emnist import sample_run
 
