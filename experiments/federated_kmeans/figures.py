@@ -53,7 +53,7 @@ def _draw_dots(label: str, frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a row per method, with a mark for each value of the column `of`."""
   rows, series = list(frame["method"].unique()), frame["of"].unique()
   shifts = np.linspace(-0.3, 0.3, len(series) + 2)[1:-1]
-  figure_shapes.set_rows(axes, rows, margin=0.6)
+  figure_shapes.set_rows(axes, rows)
   marked = frame.assign(
       row=frame["method"], color=[_LOOKS[method]["color"] for method in frame["method"]]
   )

@@ -73,7 +73,7 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
   names = _CHARACTER * max(map(len, points.index))
   fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.WIDTH - _BESIDE - names
   figure_shapes.heat_map(
-      axes, percent, (0, 100), "Blues", texts if fit else None, dark=0.55, fontsize=7
+      axes, percent, (0, 100), "Blues", texts if fit else None, fontsize=7
   )
   if not fit:
     axes.set_xticks([])

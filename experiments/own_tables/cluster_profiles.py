@@ -252,7 +252,7 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
   limit = max(1.0, scores.abs().to_numpy().max())
   rotation = 90 if is_upright else 0
   image = figure_shapes.heat_map(
-      axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
+      axes, scores, (-limit, limit), "RdBu_r", numbers, rotation=rotation, fontsize=8
   )
   axes.set_xticks(range(len(labels)), labels, rotation=rotation)
   num_clusters = table["cluster"].nunique()

@@ -26,8 +26,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as three_phase_flags
 from fl_clustering.engine import engines
 
-flags.adopt_module_key_flags(three_phase_flags)
-
 option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
@@ -50,12 +48,6 @@ for _name, _value in {
 
 # A study has checkpoints of its own.
 _NOT_FOR_STUDIES = ("clients_per_block", "reuse")
-
-HELP = (
-    "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
-    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "num_seeds",
-    "num_folds", "aggregator", "jobs", "output_dir", "resume",
-)
 
 
 def config() -> config_lib.StudyConfig:
@@ -99,7 +91,7 @@ def main() -> None:
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":

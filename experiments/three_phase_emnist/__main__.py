@@ -17,8 +17,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 
-flags.adopt_module_key_flags(experiment_flags)
-
 
 def _chosen() -> str | None:
   return data.chosen_dataset(flags.FLAGS.output_dir if flags.FLAGS.resume else None)
@@ -67,7 +65,7 @@ def main() -> None:
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, experiment_flags.HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":
