@@ -20,8 +20,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 
-flags.adopt_module_key_flags(experiment_flags)
-
 path_flag.define(
     "reuse", None,
     "Folder of another run of this program: stages that started from the same there, such as "
@@ -78,7 +76,7 @@ def main() -> None:
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, experiment_flags.HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":
