@@ -27,7 +27,6 @@ from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
-from fl_clustering.tables import bad_table
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
@@ -170,10 +169,6 @@ class SavedClusters:
         if label is not None and clients[client_id][label].notna().any()
     ]
     notes = [_of_new(labelled, "with labels", "chosen by the loss on these")] if labelled else []
-    known = {bad_table.spelling(client_id): client_id for client_id in self.clusters}
-    for client_id in others:
-      if own := known.get(bad_table.spelling(client_id)):
-        notes.append(f"{client_id!a} and {own!a} look alike, and only {own!a} was in the run")
     others = [client_id for client_id in others if client_id not in labelled]
     if not others:
       return self, tuple(notes)
@@ -194,7 +189,7 @@ class SavedClusters:
     return dataclasses.replace(self, clusters={**self.clusters, **placed}), tuple(notes)
 
   def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
-    """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
+    """Returns the cluster whose mean features, scaled, are nearest to the table's."""
     own = self.tables.features(table).mean(axis=0)
 
     def distance(cluster: int) -> float:
@@ -207,7 +202,7 @@ class SavedClusters:
   def predict_tables(
       self, clients: clients_lib.Clients
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[str]]]]:
-    """Yields every client's id, what names its rows, and columns of what is predicted for them."""
+    """Yields the id, the names of the rows and the columns of predictions of every client."""
     for client_id, table in clients.items():
       features, own = self.tables.features(table), self.clusters.get(client_id)
       name = f"`data_dir`, client {client_id!r},"
@@ -289,7 +284,7 @@ def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) ->
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
-  """Returns what model clients that were not in the run have, in words."""
+  """Returns a sentence on which model clients have that were not in the run."""
   one = len(client_ids) == 1
   return (
       f"{', '.join(client_ids)}: {'a client that was' if one else 'clients that were'} not in "

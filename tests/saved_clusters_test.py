@@ -114,10 +114,9 @@ class SavedClustersTest(absltest.TestCase):
         "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2,
         "B": ["global"],
     })
-    with_labels, alike, without = notes
+    with_labels, without = notes
     self.assertIn("new, some: ", with_labels)
     self.assertIn("B, none: ", without)
-    self.assertIn("'b'", alike)
     folder.create_file("a.csv", "dose,sick\n1,well\n")
     with self.assertRaises(bad_table.BadTable) as caught:
       saved.open_folder(folder.full_path)

@@ -26,8 +26,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as three_phase_flags
 from fl_clustering.engine import engines
 
-flags.adopt_module_key_flags(three_phase_flags)
-
 option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
@@ -46,12 +44,6 @@ for _name, _value in {
     "control_repeats": 0,
 }.items():
   flags.FLAGS.set_default(_name, _value)
-
-HELP = (
-    "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
-    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "num_seeds",
-    "num_folds", "jobs", "output_dir", "resume",
-)
 
 
 def config() -> config_lib.StudyConfig:
@@ -95,7 +87,7 @@ def main() -> None:
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":

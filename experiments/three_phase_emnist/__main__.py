@@ -20,8 +20,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 
-flags.adopt_module_key_flags(experiment_flags)
-
 path_flag.define(
     "reuse", None,
     "Folder of another run of this program: stages that started from the same there, such as "
@@ -71,14 +69,14 @@ def main() -> None:
     if not isinstance(e.__cause__, output_folder.OtherConfig):
       raise
     raise launch.InputError(
-        f"{e} A run in another folder with --reuse={given.output_dir} keeps what starts from the "
-        "same."
+        f"{e} A run in another folder with --reuse={given.output_dir} keeps the stages that start "
+        "from the same."
     ) from e
 
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, experiment_flags.HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":

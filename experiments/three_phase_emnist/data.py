@@ -70,11 +70,14 @@ def config_of(
 def completed(
     settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None
 ) -> dict[str, Any]:
-  """Returns the settings, with those of digits where the data are digits.
+  """Returns the settings; on digits, those that are not given get the values for digits.
+
+  For example, `pretrain_rounds` does.  But an option of methods gets a value only if one of the
+  run's methods uses it.
 
   Args:
-    settings: As of `config_of`.
-    of_digits: What a run on digits has where it is not given.
+    settings: The settings by name; None, or no name, where one is not given.
+    of_digits: The values for digits, by name.
 
   Raises:
     ValueError: If the settings don't fit each other.

@@ -16,7 +16,6 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 
-
 _EMNIST = "federated EMNIST, whose clients are its writers: --dataset=emnist, a download of 170 MB"
 
 

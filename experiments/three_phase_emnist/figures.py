@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 Look = dict[str, Any]  # Keywords of a line, such as its colour.
 
-# Of methods by their places in the registry, and, from the end, of controls: no two of a run look the
-# same.  There are more methods than colours for methods.
+# Methods have them by their places in the registry, and controls from the end, so no two of a run
+# look the same.
 _COLORS = tuple(figure_style.METHOD_COLORS.get(one, one) for one in (
     "blue", "vermilion", "green", "sky blue", "black", "#882255", "#332288", "#44aa99", "#cc6677",
     "yellow", "purple", "orange", "#7a4b1e",

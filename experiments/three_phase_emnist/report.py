@@ -67,10 +67,11 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
-        "Accuracy: mean over the clients, which all weigh alike; sd: their standard deviation. New: "
-        "clients that came after the training. ARI: adjusted Rand index, the agreement with the true "
-        "groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all clients together; bytes: what "
-        "was sent to and from them; phase 1 is included where a method builds on it.",
+        "Accuracy: mean over the clients, which all weigh alike, with the standard deviation over "
+        "them. New: of clients that came after the training. Ari: adjusted Rand index, the "
+        "agreement with the true groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all "
+        "clients together; bytes: what was sent to and from them; phase 1 is included where a "
+        "method builds on it.",
         {
             "method": "{}", "clusters": "{:.0f}", "accuracy": _SCORE, "accuracy_sd": _SCORE,
             "new_accuracy": _SCORE, "ari": _SCORE, "steps": steps_text, "bytes": bytes_text,
@@ -131,12 +132,12 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "global_models", "Global models: accuracy on the global test set",
-        "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean weighted by "
-        "the accuracy of each cluster on its clients' validation data, or by the best one that it "
+        "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean weighted "
+        "by the accuracy of each cluster on its clients' validation data, or by the best one that it "
         "reached on their test data where there are no others or the weights are those of the "
-        "article; where the global test set is clients' own test data, (b) is too high then. Blended "
-        "(c): each cluster's model averaged with (a); global, the mean over the clusters, or over 100 "
-        "of them, and else at the clients. results.csv has recall and precision, too.",
+        "article; where the global test set is clients' own test data, (b) is too high then. "
+        "Blended (c): each cluster's model averaged with (a), at the clients; global blended: the "
+        "mean over the clusters, or over 100 of them. results.csv has recall and precision, too.",
         {"method": "{}", **dict.fromkeys((*_GLOBAL, "blended_accuracy"), _SCORE)}, folded=True,
     ),
     tidy_experiment.Table(
@@ -156,9 +157,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",
-        "Beside the models that it averages; what a method's row says comes on top of the first row. "
-        "Nothing in this run is differentially private. client_weights.npz holds the weights of the "
-        "first row.",
+        "Beside the models that it averages. The first row holds for all methods, the others come on "
+        "top of it. Nothing in this run is differentially private. client_weights.npz holds the "
+        "weights of the first row.",
         is_text=True, folded=True,
     ),
 )

@@ -109,8 +109,8 @@ def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_ro
 def curves(rounds: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
   """Returns every round of phase 1 and of the methods, ascending.
 
-  Columns are `method`, `round`, which counts from the first round of phase 1, and the metrics of all
-  clusters together, with costs of everything until then.
+  Columns are `method`, `round`, which counts from the first round of phase 1, and the metrics of
+  all clusters together, with costs of everything until then.
   """
   found = frames_lib.wide(rounds[rounds["cluster"].isna()], ["method", "round"])
   found["round"] = found["round"].astype(int)

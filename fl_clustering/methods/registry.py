@@ -85,8 +85,8 @@ METHODS = {
     ),
     "pacfl": MethodEntry(
         pacfl.Pacfl, pacfl.pacfl, "PACFL",
-        "Directions of every client's raw data: the first one of a label can look like the client's "
-        "average example of that label.",
+        "Directions of every client's raw data: the first one of a label can look like the "
+        "client's average example of that label.",
         groups_by_features=True, only_tff=True,
     ),
     "clove": MethodEntry(

@@ -7,7 +7,7 @@ To add a data set: one file with a function `load` that returns an `ImagePool`, 
 
 import dataclasses
 import functools
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 
 from absl import logging
 

@@ -40,7 +40,7 @@ def _damaged(path: str, error: Exception, advice: str) -> DamagedCheckpoint:
 
 
 def _read(path: str, advice: str = _ADVICE) -> tuple[str, Saved]:
-  """Returns what the stage of a file started from, and what is saved of it."""
+  """Returns the digest of what a file's stage started from, and the stage as saved."""
   try:
     state = atomic_file.read_arrays(path)
     meta = json.loads(state.pop(_META).item())

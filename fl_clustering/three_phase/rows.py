@@ -2,19 +2,21 @@
 
 A metric has one name here, in the tables that programs write and on the pages that they print:
 
-*   `accuracy`, `accuracy_sd` and `accuracy_p10` are mean, standard deviation (divided by N) and 10th
-    percentile over the clients of the accuracy on their own test data, `recall` the mean over the
-    clients of the mean recall of their classes, and `share_at_target` the share of the clients with at
-    least the target accuracy.  All clients weigh alike, but in `pooled_accuracy`, which is of all
-    their test examples together.
-*   `new_accuracy` and the like are those of the new clients, `validation_accuracy` is on validation
-    data, and `blended_accuracy` with every cluster's model blended with the mean of all.
-*   `global_accuracy`, `global_recall` and `global_precision` are of the mean of the clusters' models on
-    the global test set, of phase 1 of its model; `global_weighted_...` of their weighted mean;
-    `global_blended_...` the mean over the blended models.
-*   `clusters` is their number; `ari`, the adjusted Rand index, and `purity` compare with true groups.
-*   `steps`, `bytes_down`, `bytes_up` and `bytes` are costs, phase 1 included where the method builds on
-    it.
+*   `accuracy`, `accuracy_sd` and `accuracy_p10` are mean, standard deviation (divided by N) and
+    10th percentile over the clients of the accuracy on their own test data.  `recall` is the mean
+    over the clients of the mean recall of their classes, and `share_at_target` the share of the
+    clients with at least the target accuracy.  `pooled_accuracy` is of all their test examples
+    together; in the others, all clients weigh alike.
+*   `new_accuracy` and the like are those of the new clients, `validation_accuracy` is on
+    validation data, and `blended_accuracy` with each cluster's model blended with the mean of all.
+*   `global_accuracy`, `global_recall` and `global_precision` are of the mean of the clusters'
+    models on the global test set, and of phase 1 of its model.  `global_weighted_accuracy` and the
+    like are of their weighted mean, `global_blended_accuracy` and the like the mean over the
+    blended models.
+*   `clusters` is their number; `ari` (adjusted Rand index) and `purity` compare them with the true
+    groups.
+*   `steps`, `bytes_down`, `bytes_up` and `bytes` are costs, phase 1 included where the method
+    builds on it.
 *   `gain` is over `fedavg`, in percentage points, `gain_low` and `gain_high` are the ends of its
     interval, and `gain_detectable` is the least true gain that would be told from chance; see
     `gains.py`.  Those of a grouping over `finetuned` are called `finetuned_gain` and the like.

@@ -7,7 +7,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
-from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -68,7 +67,6 @@ class BadInputTest(parameterized.TestCase):
       ("cfl_ratio", "--methods=cfl", "--cfl_ratio=0"), ("seed", "--seed=-1"),
       ("methods", "--engine=jax", "--methods=kmeans,cfl"),
       ("personal", "--engine=jax", "--personal=ditto"),
-      ("dataset", "--dataset=auto"),
       ("clients_per_block", "--clients_per_block=5"),
       ("schema", "--dataset=digits", "--schema=schema.json"),
   )

@@ -1,5 +1,4 @@
 import functools
-import json
 import os
 import shutil
 import tempfile
@@ -10,7 +9,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
-from clustering_basics import file_format
 from fl_clustering import runtime
 from fl_clustering.runtime import worker_watch
 from fl_clustering.three_phase import checkpoint
@@ -164,7 +162,7 @@ class SeedAndResumeTest(_RunsTest):
     result = _run(_uninterrupted, *other, "--resume")
 
     self._check_ended(
-        result, 2, rf"^error: `methods` .*--reuse={_uninterrupted} keeps what "
+        result, 2, rf"^error: `methods` .*--reuse={_uninterrupted} keeps the stages "
     )
     self.assertEqual(_times(_uninterrupted), before)
 
