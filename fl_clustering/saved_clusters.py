@@ -24,13 +24,13 @@ from scipy import special
 from clustering_basics import model_folder
 from clustering_basics import validate
 from fl_clustering.engine import engines
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tasks import models
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -295,7 +295,7 @@ def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
 def most_accurate(
     config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult
 ) -> str:
-  """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
+  """Returns the name of the chosen method with the best mean accuracy over clients.
 
   It is that on their validation data, or on their test data if no client has any others.
   """
@@ -303,7 +303,7 @@ def most_accurate(
   def score(name: str) -> float:
     found = result.methods[name]
     confusions = found.clients if found.validation is None else found.validation
-    return float(np.mean(judging.client_scores(result.metric, confusions)))
+    return float(np.mean(metrics_lib.accuracy(confusions)))
 
   return max(config.chosen_methods or (registry.FEDAVG,), key=score)
 

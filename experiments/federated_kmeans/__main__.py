@@ -22,7 +22,7 @@ from experiments.own_tables import column_flags
 
 # The papers' experiments.
 option_flags.define(config_lib.PaperConfig)
-path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
+path_flag.define("cache_dir", None, "TFF's cache folder (emnist). Default: ~/.tff.")
 
 # Your own data: of --data_dir.
 option_flags.define(config_lib.OwnDataConfig)

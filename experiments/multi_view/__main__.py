@@ -37,10 +37,10 @@ def config() -> config_lib.MultiViewStudyConfig:
     values["datasets"] = (data.OWN,)
   else:
     option_flags.check_left_out(_TABLE_FLAGS, "without --data_dir")
-  if values.get("datasets") == (data.DEMONSTRATION,):  # It has its own.
+  if values["datasets"] == (data.DEMONSTRATION,):  # It has its own.
     names = ("num_clients", "dirichlet_alpha", "seed")
     option_flags.check_left_out(names, f"with {data.DEMONSTRATION} alone")
-  if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
+  if "multiple_features" not in values["datasets"]:
     option_flags.check_left_out(("features_dir",), "without multiple_features")
   return config_lib.MultiViewStudyConfig(**values)
 

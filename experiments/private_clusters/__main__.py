@@ -23,8 +23,8 @@ from fl_clustering.tables import schema as schema_lib
 option_flags.define(config_lib.PrivateClustersConfig)
 path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 
 
 def config() -> config_lib.PrivateClustersConfig:

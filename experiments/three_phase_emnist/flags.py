@@ -13,13 +13,9 @@ from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
 path_flag.define(
-    "reuse", None,
-    "Folder of another run of this program: stages that started from the same there, such as "
-    "phase 1 with the same settings, are copied and not trained again.")
-path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 flags.DEFINE_integer(
     "clients_per_block", None,
     "How many clients the engine jax trains side by side: fewer need less memory of the device. "

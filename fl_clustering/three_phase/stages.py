@@ -80,8 +80,6 @@ class Stage:
     pack: Returns a state as arrays by name.
     unpack: The inverse of `pack`.  A checkpoint that makes it raise a ValueError or
       KeyError is damaged.
-    save_all: Whether every round is saved before it is reported: for rounds that can't be
-      repeated.
     in_blocks: Whether a block may have more than one round.
     alike: Two methods that find the same clusters, for example, train the same models: their
       stages have the same text here, and only the first is run.  None if no other stage can have
@@ -98,7 +96,6 @@ class Stage:
   step: Callable[[Any, Sequence[int]], tuple[Any, list[Row]]]
   pack: Callable[[Any], dict[str, np.ndarray]]
   unpack: Callable[[dict[str, np.ndarray]], Any]
-  save_all: bool = False
   in_blocks: bool = False
   alike: str | None = None
   to_alike: Callable[[Any], Any] = lambda state: state
@@ -180,7 +177,7 @@ class StageRunner:
     if self._checkpoints is not None:
       self._checkpoints.save(
           stage.name, _started_from(stage), done, stage.pack(state), history,
-          stage.save_all or done == stage.num_rounds,
+          done == stage.num_rounds,
       )
 
   def _load(self, stage: Stage) -> tuple[int, Any, list[Row]]:
