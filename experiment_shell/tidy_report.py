@@ -240,8 +240,8 @@ def text_of(
       found.append(table.title.format_map(settings))
       for of, part in _parts(table, frames[table.name]):
         first, *others = part = part.rename(columns={part.columns[0]: of or part.columns[0]})
-        if others:  # The first one is aligned to the left.
-          part = part.set_index(first).rename_axis(index=None, columns=first)
+        if others:  # The first one is aligned to the left; names are two spaces apart.
+          part = part.set_index(first).add_prefix(" ").rename_axis(index=None, columns=first)
         found.append(part.to_string(index=bool(others)))
   return "\n\n".join(filter(None, found))
 
