@@ -219,7 +219,7 @@ def _label_mix(
   for panel, own in single.groupby("panel", sort=False):
     cluster = own.set_index("client")["cluster"].reindex(counts.index).sort_values(kind="stable")
     shares = counts.div(counts.sum(axis=1), axis=0).loc[cluster.index]
-    panels.append((f"shares of the labels, by cluster of {_label(panel)}", shares, cluster))
+    panels.append((f"shares of the labels, by cluster of {registry.title(panel)}", shares, cluster))
     break
   parts = []
   for panel, table, cluster in panels:
@@ -229,11 +229,6 @@ def _label_mix(
     keys = ["panel", "place", "cluster"]
     parts.append(table.melt(id_vars=keys, var_name="label", value_name="height"))
   return pd.concat(parts)
-
-
-def _label(method: str) -> str:
-  """Returns what readers call a method, or another name as it is."""
-  return method if method in (TRUE_GROUPS, _EVERYONE, _ALL) else registry.title(method)
 
 
 def _named(clients: pd.Series) -> str:
@@ -312,12 +307,8 @@ def summarise(
   }
   # The columns of all other tables are metrics of the methods.
   frames |= {one.name: _shown(wide, one) for one in report.TABLES if one.name not in frames}
-  for frame in frames.values():
-    if "panel" in frame and "method" not in frame:
-      frame["panel"] = frame["panel"].map(_label)
-  return {
-      name: frame if name in _DRAWN or "method" not in frame else frame.assign(
-          method=frame["method"].map(_label)
-      )
-      for name, frame in frames.items()
-  }
+  labels = {name: registry.title(name) for name in wide.index}
+  drawn = {name: frames.pop(name) for name in _DRAWN}
+  for column in ("method", "panel"):
+    frames = frames_lib.labelled(frames, labels, column)
+  return {**frames, **drawn}

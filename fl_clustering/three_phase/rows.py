@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def _of_models(part: str, confusions: np.ndarray) -> dict[str, float]:
+def _of_models(part: str, confusions: np.ndarray) -> dict[str, Any]:
   """Returns the mean over models of their metrics, from matrices (K, C, C), or of one, (C, C)."""
   found = metrics_lib.model_metrics(confusions)
   return {f"{part}_{name}": np.mean(values) for name, values in found.items()}
 
 
-def _of_clients(confusions: np.ndarray, target_accuracy: float) -> dict[str, float]:
+def _of_clients(confusions: np.ndarray, target_accuracy: float) -> dict[str, Any]:
   """Returns how metrics are distributed over clients, from matrices (N, C, C)."""
   accuracy = metrics_lib.accuracy(confusions)
   return {
@@ -63,7 +63,7 @@ def _of_clients(confusions: np.ndarray, target_accuracy: float) -> dict[str, flo
 
 def _of_tested(
     result: result_lib.MethodResult | result_lib.PretrainResult, target_accuracy: float
-) -> dict[str, float]:
+) -> dict[str, Any]:
   """Returns what phase 1 and methods have in common."""
   found = {**_of_clients(result.clients, target_accuracy), **result.cost.by_name()}
   if result.new_clients is not None:
@@ -72,7 +72,7 @@ def _of_tested(
   return found
 
 
-def _of_method(result: result_lib.MethodResult, target_accuracy: float) -> dict[str, float | None]:
+def _of_method(result: result_lib.MethodResult, target_accuracy: float) -> dict[str, Any]:
   found = {
       "clusters": len(result.assignment.clusters),
       "ari": result.ari,
@@ -88,7 +88,7 @@ def _of_method(result: result_lib.MethodResult, target_accuracy: float) -> dict[
   return found
 
 
-def _rows(metrics: Mapping[str, float | None], **columns: Any) -> Iterator[Row]:
+def _rows(metrics: Mapping[str, Any], **columns: Any) -> Iterator[Row]:
   for metric, value in metrics.items():
     if value is not None and not math.isnan(value):
       yield {**columns, "metric": metric, "value": float(value)}
@@ -173,7 +173,7 @@ class Rounds(stages.RunObserver):
     """
     told = [row for row in self._rows if row.method in (registry.PRETRAIN, *result.methods)]
     # Methods start from what they had cost before their rounds, phase 1 from nothing.
-    until = {
+    until: dict[tuple[str, str], float] = {
         (method, name): total
         for method, found in result.methods.items() for name, total in found.cost.by_name().items()
     }
