@@ -159,9 +159,12 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 def label(name: str) -> str:
   """Returns what readers call a method, also one that is not registered here, within a sentence."""
-  row = {**METHODS, **PERSONAL, **CONTROLS}.get(name)
-  found = row.label if row is not None else _OTHER_LABELS.get(name)
-  return found or name.replace("_", " ")
+  method_row, control_row = METHODS.get(name) or PERSONAL.get(name), CONTROLS.get(name)
+  if method_row is not None:
+    return method_row.label or name.replace("_", " ")
+  if control_row is not None:
+    return control_row.label
+  return _OTHER_LABELS.get(name, name.replace("_", " "))
 
 
 def title(name: str) -> str:
