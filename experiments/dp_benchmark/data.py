@@ -2,6 +2,11 @@
 
 To add one, write a function of (seed, data_dir) that returns a `BenchmarkDataset` or
 raises `uci.Unavailable`, and add a row to `DATASETS`.
+
+The mixtures are those of Scott, Lampert, Saulpic, "Differentially Private Federated k-Means
+Clustering with Server-Side Data" (ICML 2025, https://arxiv.org/abs/2506.05408): points of clients
+around ten means uniform in the unit cube, with norms clipped at 11.  There the server has points of
+its own to start from; here it has none.
 """
 
 import dataclasses
@@ -11,10 +16,9 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
+from clustering_basics import core_count
 from clustering_basics import randomness
 from clustering_basics import validate
-from experiments.dp_benchmark import bundled_data
-from experiments.dp_benchmark import client_mixtures
 from experiments.dp_benchmark import digits_embeddings
 from experiments.dp_benchmark import uci
 
@@ -28,6 +32,14 @@ _SYNTHETIC_CLUSTERS = 64
 # Ratio of the distances between clusters to those inside: it gives a standard deviation
 # of 0.0125 per coordinate, and centers within 0.875.
 _SYNTHETIC_CLUSTER_RATIO = 8.0
+
+_MIXTURE_CLUSTERS = 10
+_MIXTURE_DIM = 100
+_MIXTURE_VARIANCE = 0.5
+_MIXTURE_RADIUS = 11.0
+
+_PATCH_SIDE = 4
+_WINDOW = 36
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,20 +157,113 @@ def _sklearn_digits(unused_seed: int, unused_data_dir: str | None) -> tuple[np.n
   return datasets.load_digits().data, source
 
 
-def _mixture(name: str, seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
-  size = client_mixtures.SIZES[name]
+def _standardized(points: np.ndarray) -> np.ndarray:
+  """Returns points with mean zero and variance one in every column; none may be constant."""
+  points = np.asarray(points, np.float64)
+  return (points - points.mean(axis=0)) / points.std(axis=0)
+
+
+def _sample_image(name: str) -> np.ndarray:
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import datasets
+
+  return datasets.load_sample_image(name)
+
+
+def _photo_colors(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns the colors of a quarter of the pixels of a photograph; 68,480 x 3."""
+  pixels = _sample_image("china.jpg")[::2, ::2].reshape(-1, 3)
+  return pixels, "red, green and blue of every second pixel, both ways, of scikit-learn's china.jpg"
+
+
+def _photo_patches(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns squares of 4 x 4 pixels of another photograph; 16,960 x 48."""
+  image = _sample_image("flower.jpg")
+  rows, columns = (length // _PATCH_SIDE for length in image.shape[:2])
+  cut = image[: rows * _PATCH_SIDE, : columns * _PATCH_SIDE]
+  patches = cut.reshape(rows, _PATCH_SIDE, columns, _PATCH_SIDE, 3).swapaxes(1, 2)
+  return (
+      patches.reshape(rows * columns, -1),
+      "squares of 4 x 4 pixels, in colors, of scikit-learn's flower.jpg",
+  )
+
+
+def _ecg_windows(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns tenths of seconds of an electrocardiogram of five minutes; 3,000 x 36."""
+  from scipy import misc
+
+  signal = misc.electrocardiogram()
+  return (
+      signal.reshape(-1, _WINDOW),
+      "tenths of seconds of SciPy's electrocardiogram (MIT-BIH record 208, 360 Hz)",
+  )
+
+
+def _terrain(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns places and heights of a piece of land, standardized; 34,744 x 3."""
+  from matplotlib import cbook
+
+  sample: Any = cbook.get_sample_data("jacksboro_fault_dem.npz")
+  with sample as file:
+    heights = file["elevation"][::2, ::2]
+  places = np.indices(heights.shape).reshape(2, -1)
+  return (
+      _standardized(np.column_stack([*places, heights.ravel()])),
+      "row, column and height of every second place, both ways, of Matplotlib's "
+      "jacksboro_fault_dem.npz, standardized",
+  )
+
+
+def _breast_cancer(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns measurements of cell nuclei, standardized; 569 x 30."""
+  from sklearn import datasets
+
+  points = _standardized(datasets.load_breast_cancer().data)
+  return points, "cell nuclei, from scikit-learn, standardized"
+
+
+def _diabetes(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns measurements of patients, standardized; 442 x 10."""
+  from sklearn import datasets
+
+  return _standardized(datasets.load_diabetes().data), "patients, from scikit-learn, standardized"
+
+
+def _optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
+  """Returns the loss per point of k-means without privacy that starts from the true means."""
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import cluster
+
+  core_count.count_quietly()
+  found = cluster.KMeans(len(means), init=means, n_init=1).fit(points)
+  # The last digits depend on the number of threads.
+  return round(found.inertia_ / len(points), 9)
+
+
+def _mixture(
+    name: str, num_clients: int, points_per_client: int, protects_clients: bool,
+    paper_epsilon: float, seed: int, unused_data_dir: str | None,
+) -> BenchmarkDataset:
+  """Returns a mixture, one client's points after the other's.
+
+  Args:
+    protects_clients: Whether privacy protects a client with all of its points, or one point.
+    paper_epsilon: The epsilon at which the paper's setting is compared, with delta 1e-6.
+  """
   rng = randomness.generator(seed, f"private benchmark: {name}")
-  points, means = client_mixtures.draw(size, rng)
-  points /= client_mixtures.RADIUS
-  k = client_mixtures.NUM_CLUSTERS
-  loss = client_mixtures.optimal_loss(points, means / client_mixtures.RADIUS)
+  means = rng.random((_MIXTURE_CLUSTERS, _MIXTURE_DIM))
+  num_points = num_clients * points_per_client
+  clusters = rng.integers(_MIXTURE_CLUSTERS, size=num_points)
+  noise = rng.normal(0, np.sqrt(_MIXTURE_VARIANCE), (num_points, _MIXTURE_DIM))
+  points = (means[clusters] + noise) / _MIXTURE_RADIUS
+  loss = _optimal_loss(points, means / _MIXTURE_RADIUS)
   return BenchmarkDataset(
       name,
       points,
-      f"{k} Gaussians of FedDP-KMeans, seed {seed}",
-      client_sizes=(size.points_per_client,) * size.num_clients,
-      unit_points=size.points_per_client if size.protects_clients else 1,
-      optimum=Optimum(k, loss, size.paper_epsilon),
+      f"{_MIXTURE_CLUSTERS} Gaussians of FedDP-KMeans, seed {seed}",
+      client_sizes=(points_per_client,) * num_clients,
+      unit_points=points_per_client if protects_clients else 1,
+      optimum=Optimum(_MIXTURE_CLUSTERS, loss, paper_epsilon),
   )
 
 
@@ -174,14 +279,21 @@ KNOWN: dict[str, _Loader] = {
     ),
     "sklearn_digits": functools.partial(_scaled, "sklearn_digits", _sklearn_digits),
 }
-# Never used to choose the constants of `dp_clustering.refine`.
+# Never used to choose the constants of `dp_clustering.refine`; installed packages bring them along.
 NEW: dict[str, _Loader] = {
-    name: functools.partial(_scaled, name, lambda *_, load=load: load())
-    for name, load in bundled_data.LOADERS.items()
+    name: functools.partial(_scaled, name, load) for name, load in {
+        "photo_colors": _photo_colors, "photo_patches": _photo_patches,
+        "ecg_windows": _ecg_windows, "terrain": _terrain, "breast_cancer": _breast_cancer,
+        "diabetes": _diabetes,
+    }.items()
 }
-DATASETS: dict[str, _Loader] = {
-    **KNOWN, **NEW, **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
+_MIXTURES: dict[str, _Loader] = {
+    name: functools.partial(_mixture, name, *settings) for name, settings in {
+        "mixture_100_clients": (100, 1_000, False, 4.0),
+        "mixture_2000_clients": (2_000, 50, True, 3.2),
+    }.items()
 }
+DATASETS: dict[str, _Loader] = {**KNOWN, **NEW, **_MIXTURES}
 
 FROM_FILES = ("letter", "gas_emissions")
 
