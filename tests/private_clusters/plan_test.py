@@ -1,11 +1,14 @@
 """Tests of how the budget is spent."""
 
 import math
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from dp_clustering import noise
 from dp_clustering import privacy_calculator
+from fl_clustering.points import privacy
 from fl_clustering.private_clusters import plan
 
 
@@ -44,6 +47,20 @@ class BudgetTest(parameterized.TestCase):
     self.assertAlmostEqual(noise(trust="none", min_clients=600) / noise(), math.sqrt(2))
     self.assertEqual(noise(trust="none", min_clients=1200), noise())
     self.assertEqual(noise(trust="none"), noise())
+
+
+class PrivacyTest(parameterized.TestCase):
+
+  @parameterized.parameters((8.0, 0.5, 2.0, {"counts": 1.0}), (math.inf, math.inf, 0.0, None))
+  def test_a_client_is_limited_as_one_point_unless_there_is_no_budget(
+      self, epsilon, mu, std, limits
+  ):
+    settings = plan.PrivateClusters(4, epsilon, 1e-5)
+    self.assertEqual(settings.unit_norm, 1.0)
+    points = mock.Mock(**{"totals.return_value": 0})
+    query = mock.Mock(**{"noise.return_value": 0})
+    privacy.noisy_totals(settings, points, 5, noise.NoNoise())(mu, query, {"counts": std})
+    self.assertEqual(points.totals.call_args.args[2], limits)
 
 
 class BadInputTest(parameterized.TestCase):

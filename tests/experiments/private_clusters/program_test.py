@@ -358,6 +358,10 @@ class OwnTablesTest(_ProgramTest):
     for arguments in simulations:
       self._check_refused("`output_dir`", "charged", *arguments)
     os.rename(kept, settings)
+    journal, elsewhere = (os.path.join(one, "journal") for one in (folder, self.base))
+    os.rename(journal, elsewhere)
+    self._check_refused(stays, "charged", "--trust=none", "--resume")
+    os.rename(elsewhere, journal)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
 
