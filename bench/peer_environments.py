@@ -9,7 +9,7 @@ from typing import Sequence
 
 from absl import flags
 
-from experiment_shell import child_process
+from clustering_basics import child_process
 from experiment_shell import path_flag
 
 path_flag.define(

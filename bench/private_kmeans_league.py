@@ -25,6 +25,7 @@ from typing import Iterator, Mapping, Sequence
 
 from absl import flags
 import numpy as np
+import pandas as pd
 
 from bench import peer_environments
 from clustering_basics import atomic_file
@@ -34,7 +35,6 @@ from dp_clustering import metrics
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
-from experiment_shell import text_table
 from experiments.dp_benchmark import data as data_lib
 from experiments.dp_benchmark import methods as methods_lib
 
@@ -193,7 +193,8 @@ def main() -> None:
           atomic_file.write_text(given.csv, output_folder.csv_text(_HEADER, rows))
   header = ["data set", "points", "d", "k", *given.methods, "Google's (published)"]
   header.append("PE-means' best (published)")
-  print(text_table.text_table(header, [_row(name, of_name) for name, of_name in areas.items()]))
+  table = pd.DataFrame([_row(name, of_name) for name, of_name in areas.items()], columns=header)
+  print(table.to_string(index=False))
   if "refine" in given.methods:
     won = sum(np.mean(of["refine"]) < PUBLISHED[name].pe_means for name, of in areas.items())
     print(f"refine has a smaller area than PE-means on {won} of {len(areas)} data sets")

@@ -13,22 +13,14 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
 from experiments.dp_benchmark import config as config_lib
 from experiments.dp_benchmark import data
-
-flags.adopt_module_key_flags(run_flags)
 
 option_flags.define(config_lib.BenchmarkConfig)
 path_flag.define(
     "data_dir", None,
     "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
-
-HELP = (
-    "datasets", "data_dir", "methods", "k_to_try", "fixed_k", "runs", "epsilon_to_try",
-    "fixed_epsilon", "delta", "output_dir", "resume",
-)
 
 
 def config() -> config_lib.BenchmarkConfig:
@@ -49,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from fl_clustering.points import privacy as privacy_lib
 
@@ -113,15 +114,9 @@ def ledger_rows(
   ]
 
 
-def _wide(rows: pd.DataFrame, key: str) -> pd.DataFrame:
-  """Returns a row for each value of a key, and a column for each metric, in their order."""
-  found = rows.pivot(index=key, columns="metric", values="value")
-  return found.reindex(index=rows[key].unique(), columns=rows["metric"].unique()).reset_index()
-
-
 def clusters(rows: pd.DataFrame) -> pd.DataFrame:
   """Returns the frame of `CLUSTERS_TABLE`, of the rows of `CLUSTERS`."""
-  found = _wide(rows, "cluster").reindex(columns=list(CLUSTERS_TABLE.columns))
+  found = frames.wide(rows, ["cluster"], list(CLUSTERS_TABLE.columns)[1:])
   is_unknown = found["clients"].notna() & ~(found["sd of accuracy"] <= _LARGEST_STD)
   return found.assign(accuracy=found["accuracy"].astype(object).mask(is_unknown, "unknown"))
 
@@ -135,7 +130,7 @@ def summarise(
       **settings, "epsilon": settings["epsilon"][0], **dict(zip(results["metric"], results["value"]))
   }
   values["least"] = settings["min_clients"] or values["num_clients"]
-  ledger = _wide(tidy[LEDGER], "release")
+  ledger = frames.wide(tidy[LEDGER], ["release"])
   total = {"release": "all together", "mu": math.hypot(*ledger["mu"])}
   is_lost = ledger["answered"] == 0
   texts = {**_GUARANTEE, "trust": _TRUSTED[settings["trust"]]}
@@ -149,7 +144,7 @@ def summarise(
           {"of": name, "what": text.format_map(values)} for name, text in texts.items()
       ]),
       CLUSTERS: clusters(tidy[CLUSTERS]),
-      BUDGET: _wide(tidy[BUDGET], "part"),
+      BUDGET: frames.wide(tidy[BUDGET], ["part"]),
       LEDGER: pd.concat([
           ledger.assign(answered=is_lost.map({True: "no", False: "yes"})), pd.DataFrame([total]),
       ]),
