@@ -115,7 +115,7 @@ def area(losses: Sequence[float]) -> float:
 def _of_diffprivlib(
     dataset: data_lib.BenchmarkDataset, k: int, seeds: Mapping[float, int]
 ) -> np.ndarray:
-  """Returns the centers at every epsilon, which have such seeds, of shape (num_epsilons, k, dim)."""
+  """Returns the centers at every epsilon, with its seed, of shape (num_epsilons, k, dim)."""
   with tempfile.TemporaryDirectory() as folder:
     job, answer = (os.path.join(folder, name) for name in ("job.npz", "answer.npy"))
     np.savez(job, points=dataset.points, k=k, epsilons=[*seeds], seeds=[*seeds.values()])

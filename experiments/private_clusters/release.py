@@ -126,12 +126,12 @@ EXPERIMENT = tidy_experiment.Experiment(
     reading=released.READING,
     tidy=released.TIDY,
     files={
-        output_folder.CONFIG: "settings; outside of released/ also versions, the clients' names and "
-        "their folder",
+        output_folder.CONFIG: "settings; outside of released/ also the clients' names, their folder "
+        "and versions",
         MODELS: "the clusters' models",
     },
     folders={
-        FOLDER: "may be published: the models, and all of this but the journal and the data's names",
+        FOLDER: "may be published: models, and all of this but the journal and the data's names",
         releases_lib.JOURNAL: "every release and its answer, for --resume",
     },
     finish=_publish,

@@ -96,9 +96,7 @@ def guarantee_rows(
   }
 
 
-def ledger_rows(
-    ledger: ledger_lib.Ledger, lost: Sequence[str]
-) -> list[dict[str, Any]]:
+def ledger_rows(ledger: ledger_lib.Ledger, lost: Sequence[str]) -> list[dict[str, Any]]:
   """Returns the rows of `LEDGER`.
 
   Args:
@@ -127,7 +125,8 @@ def summarise(
   """Returns the frames of the page."""
   settings, results = document["config"], tidy[RESULTS]
   values: dict[str, Any] = {
-      **settings, "epsilon": settings["epsilon"][0], **dict(zip(results["metric"], results["value"]))
+      **settings, **dict(zip(results["metric"], results["value"])),
+      "epsilon": settings["epsilon"][0],
   }
   values["least"] = settings["min_clients"] or values["num_clients"]
   ledger = frames.wide(tidy[LEDGER], ["release"])

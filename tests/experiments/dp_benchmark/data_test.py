@@ -127,7 +127,9 @@ class UciTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`data_dir` .*{name}"):
       data.load_letter(self.folder)
 
-  @parameterized.parameters((data.load_letter, (20_000, 16)), (data.load_gas_emissions, (36_733, 11)))
+  @parameterized.parameters(
+      (data.load_letter, (20_000, 16)), (data.load_gas_emissions, (36_733, 11))
+  )
   def test_takes_of_openml_only_what_has_the_shape(self, load, shape):
     self.fetch.side_effect = None
     self.fetch.return_value = types.SimpleNamespace(data=np.ones(shape))

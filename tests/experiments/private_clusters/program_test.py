@@ -221,8 +221,11 @@ class OwnTablesTest(_ProgramTest):
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
     spent = [row["value"] for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"]
-    (mu,) = [row["value"] for row in run_folder.rows(folder, "results.csv") if row["metric"] == "mu"]
-    self.assertAlmostEqual(np.linalg.norm(list(map(float, spent))) / float(mu), 1, places=6)
+    results = {
+        row["metric"]: float(row["value"]) for row in run_folder.rows(folder, "results.csv")
+    }
+    spent = np.linalg.norm(list(map(float, spent)))
+    self.assertAlmostEqual(spent / results["mu"], 1, places=6)
     shares = [float(row["value"]) for row in run_folder.rows(folder, "budget.csv")]
     self.assertAlmostEqual(sum(shares), 1, places=6)
 
