@@ -126,7 +126,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     reading=released.READING,
     tidy=released.TIDY,
     files={
-        output_folder.CONFIG: "settings; outside of released/ also the clients' names, their folder "
+        output_folder.CONFIG: "settings; outside of released/ also the clients' names and folder, "
         "and versions",
         MODELS: "the clusters' models",
     },
