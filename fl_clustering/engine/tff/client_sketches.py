@@ -118,7 +118,7 @@ def build_sketches(model: model_lib.Model, size: int) -> tff.Computation:
 def sketches(
     model: model_lib.Model, files: client_files.ClientFiles, clients: np.ndarray, size: int
 ) -> np.ndarray:
-  """Does what `Engine.sketches` does."""
+  """Does what `Engine._sketches` does."""
   found = np.empty((len(clients), size), np.float32)
   jobs = [{"path": files.train[client].path} for client in clients]
   for batch in model_jobs.batches([size] * len(jobs)):

@@ -8,7 +8,6 @@ from fl_clustering.engine import divergence
 from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import cluster_training
 from fl_clustering.engine.tff import heads
 from tests import letters
 from tests import local_runtime
@@ -32,7 +31,7 @@ def _starts(num_models):
 
 
 def _training(options=small_engine.OPTIONS):
-  return cluster_training.ClusterTraining(_TASK, small_engine.files(_TASK), options, _SEED)
+  return small_engine.engine(options=options, seed=_SEED)
 
 
 def _everyone(num_epochs=1):
@@ -63,7 +62,7 @@ class PlanHeadsTest(absltest.TestCase):
     self.assertEqual(letters.names(head.members for head in planned), ("b", "c", "a"))
 
 
-class ClusterTrainingTest(absltest.TestCase):
+class TrainTest(absltest.TestCase):
 
   def test_overlapping_clusters_are_a_fedavg_each(self):
     fedavg = fedavg_lib.FedAvg(small_engine.engine(seed=_SEED))
@@ -107,7 +106,7 @@ class ClusterTrainingTest(absltest.TestCase):
 
 class TrainMembersTest(absltest.TestCase):
 
-  def test_models_and_losses_are_those_of_cluster_training_to_the_bit(self):
+  def test_models_and_losses_are_those_of_train_to_the_bit(self):
     clusters = (*_CLUSTERS, _ALL)
     starts = _starts(len(clusters))
     # The second time, all members of a cluster are summed up in one head.
