@@ -8,7 +8,6 @@ one in `tff/` does all kinds; the one in `jax/` those that scale to millions of 
 from __future__ import annotations
 
 import abc
-import dataclasses
 from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +19,6 @@ from fl_clustering.engine import participation
 if TYPE_CHECKING:
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import model as model_lib
-
-# Numbers travel as float32.
-_BYTES_PER_NUMBER = 4
 
 
 class Engine(abc.ABC):
@@ -77,36 +73,24 @@ class Engine(abc.ABC):
     self._all_ids = client_ids
     self._batch_size = batch_size
 
-  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
+  def training_cost(
+      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
+  ) -> cost_lib.Cost:
     """Returns the cost of sending clients a model each and getting it back trained.
 
     Args:
       clients: The clients; one that trains several models is there several times.
       num_epochs: Passes of a client over its data.
-    """
-    steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
-    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
-
-  def _count_training(
-      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
-  ) -> cost_lib.Cost:
-    """Counts a training, and returns its cost.
-
-    Args:
       down: Whether the models are sent to the clients.
       up: Whether they are sent back.
     """
-    cost = self.training_cost(clients, num_epochs)
-    cost = dataclasses.replace(
-        cost, bytes_down=down * cost.bytes_down, bytes_up=up * cost.bytes_up
-    )
-    self.cost += cost
-    return cost
+    steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
+    num_bytes = len(clients) * cost_lib.BYTES_PER_NUMBER * self.model.num_parameters
+    return cost_lib.Cost(num_epochs * steps, down * num_bytes, up * num_bytes)
 
   def _count_bytes(self, down: int = 0, up: int = 0) -> None:
     """Counts so many numbers that clients are sent, and that they send."""
-    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
+    self.cost += cost_lib.Cost(0, cost_lib.BYTES_PER_NUMBER * down, cost_lib.BYTES_PER_NUMBER * up)
 
   def _check_own(
       self, vectors: Iterable[np.ndarray], clients: np.ndarray, number: int
@@ -130,13 +114,12 @@ class Engine(abc.ABC):
     where = [f"round {round_.number}"]
     if len(vectors) > 1:
       where = [f"round {round_.number}, cluster {k}" for k in range(len(vectors))]
-    for place, of_model in zip(where, losses):
-      divergence.check_losses(of_model, place, self._all_ids)
     for place, of_model, vector in zip(where, losses, vectors):
+      divergence.check_losses(of_model, place, self._all_ids)
       if len(of_model.clients):
         divergence.check_vector(vector, place)
     clients = participation.joined(losses).clients
-    self._count_training(clients, round_.num_epochs, down=not already_sent)
+    self.cost += self.training_cost(clients, round_.num_epochs, down=not already_sent)
 
   def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
     """Returns models as they are before any training, float32 of shape (num_models, P)."""
@@ -191,7 +174,7 @@ class Engine(abc.ABC):
     losses = participation.ClientLosses(clients, values)
     divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
     self._check_own(own, clients, round_.number)
-    self._count_training(clients, round_.num_epochs)
+    self.cost += self.training_cost(clients, round_.num_epochs)
     return own, losses
 
   def train_alone(
@@ -217,7 +200,8 @@ class Engine(abc.ABC):
       of_round[~np.isin(self.clients, round_.clients)] = np.nan
       taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
       divergence.check_losses(taking_part, f"round {round_.number}", self._all_ids)
-      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
+      cost = self.training_cost(round_.clients, round_.num_epochs, down=False, up=False)
+      self.cost += cost
       made.append(participation.AloneRound(of_round, matrices, cost))
     self._check_own(trained, self.clients, rounds[-1].number)
     for round_, are_finite in zip(rounds, divergence.are_finite(confusions)):

@@ -18,15 +18,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
-
-# Examples that go through a model at a time.
-_BATCH_EXAMPLES = 250
 
 
 def _batch_bounds(num_examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -38,12 +36,12 @@ def _batch_bounds(num_examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     num_examples: The number of examples per file, int32 of shape (num_files,).
   """
   starts = tf.cumsum(num_examples, exclusive=True)
-  num_batches = (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES
+  num_batches = (num_examples + evaluation.BATCH_EXAMPLES - 1) // evaluation.BATCH_EXAMPLES
   first_batch = tf.repeat(tf.cumsum(num_batches, exclusive=True), num_batches)
   place = tf.range(tf.reduce_sum(num_batches)) - first_batch
-  batch_starts = tf.repeat(starts, num_batches) + place * _BATCH_EXAMPLES
+  batch_starts = tf.repeat(starts, num_batches) + place * evaluation.BATCH_EXAMPLES
   ends = tf.repeat(starts + num_examples, num_batches)
-  return batch_starts, tf.minimum(batch_starts + _BATCH_EXAMPLES, ends)
+  return batch_starts, tf.minimum(batch_starts + evaluation.BATCH_EXAMPLES, ends)
 
 
 @functools.cache

@@ -219,7 +219,7 @@ class Engine(engine.Engine):
     divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
     self._check_own((trained[row] for row in rows), losses.clients, round_.number)
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self._count_training(losses.clients, num_epochs, down=False, up=False)
+    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
     num_sent = len(losses.clients) * num_shared
     self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses

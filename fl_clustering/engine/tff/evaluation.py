@@ -24,26 +24,41 @@ if TYPE_CHECKING:
 
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
-_BATCH_EXAMPLES = 250
+BATCH_EXAMPLES = 250
 JOB_EXAMPLES = 500
 
 
+def logits(
+    model: model_lib.Model, parameters: Sequence[tf.Tensor], features: tf.Tensor
+) -> tf.Tensor:
+  """Returns a model's outputs of examples, float32 of shape (n, C), within a `tf.function`."""
+  num_batches = (tf.shape(features)[0] + BATCH_EXAMPLES - 1) // BATCH_EXAMPLES
+  outputs = tf.TensorArray(
+      tf.float32, num_batches, infer_shape=False, element_shape=[None, model.num_classes]
+  )
+  for i in tf.range(num_batches):
+    batch = features[i * BATCH_EXAMPLES : (i + 1) * BATCH_EXAMPLES]
+    of_batch = model.logits(parameters, client_update.model_inputs(batch), None)
+    outputs = outputs.write(i, of_batch)
+  return outputs.concat()
+
+
 def confusions_of_logits(
-    labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
+    labels: tf.Tensor, outputs: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
     num_classes: int,
 ) -> tf.Tensor:
   """Returns the confusion matrices of files, int32 of shape (num_files, C, C).
 
   Args:
     labels: int32 of shape (n,).
-    logits: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
+    outputs: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
     files: Every example's file, int32 of shape (n,).
     num_files: How many there are.
     num_classes: C.
   """
-  is_bad = tf.reduce_any(~tf.math.is_finite(logits), axis=1)
+  is_bad = tf.reduce_any(~tf.math.is_finite(outputs), axis=1)
   num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
-  cell = (files * num_classes + labels) * num_classes + tf.argmax(logits, 1, tf.int32)
+  cell = (files * num_classes + labels) * num_classes + tf.argmax(outputs, 1, tf.int32)
   size = num_files * num_classes**2
   counts = tf.math.bincount(cell, minlength=size, maxlength=size)
   counts = tf.reshape(counts, [-1, num_classes, num_classes])
@@ -65,17 +80,9 @@ def build_confusions_of_files(model: model_lib.Model) -> Callable:
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
     features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
-    num_examples = tf.shape(labels)[0]
-    outputs = tf.TensorArray(
-        tf.float32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
-        infer_shape=False, element_shape=[None, model.num_classes],
-    )
-    for i in tf.range(outputs.size()):
-      batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
-      logits = model.logits(parameters, client_update.model_inputs(batch), None)
-      outputs = outputs.write(i, logits)
+    outputs = logits(model, parameters, features)
     return confusions_of_logits(
-        labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
+        labels, outputs, file_index, tf.shape(paths)[0], model.num_classes
     )
 
   return confusions_of_files
