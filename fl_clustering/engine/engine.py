@@ -273,19 +273,19 @@ class Engine(abc.ABC):
   def _train(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Does the work of `train`."""
+    """Returns what `train` returns."""
 
   @abc.abstractmethod
   def _train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, np.ndarray]:
-    """Does the work of `train_each`; returns the models and the values of the losses."""
+    """Returns the models that `train_each` returns, and the values of the losses."""
 
   @abc.abstractmethod
   def _train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
   ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Does the work of `train_alone`.
+    """Returns what clients do in `train_alone`.
 
     Returns:
       The models; losses of shape (len(rounds), num_clients), in which those of who does not take
@@ -296,19 +296,19 @@ class Engine(abc.ABC):
   def _confusions(
       self, vectors: Any, members: participation.Clusters, part: str
   ) -> list[np.ndarray]:
-    """Does the work of `confusions`; a matrix is `divergence.NOT_FINITE` where outputs are not."""
+    """Returns what `confusions` returns; see `divergence.are_finite`."""
 
   @abc.abstractmethod
   def _global_confusions(self, vectors: Any) -> np.ndarray:
-    """Does the work of `global_confusions`, by parts of the data: of shape (K, num_parts, C, C)."""
+    """Returns the matrices of parts of the global test set, of shape (K, num_parts, C, C)."""
 
   @abc.abstractmethod
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    """Does the work of `losses`; a loss may be no number."""
+    """Returns what `losses` returns; a loss may be NaN."""
 
   @abc.abstractmethod
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    """Does the work of `sketches`."""
+    """Returns what `sketches` returns."""
 
   # What only the engine in `tff/` does; a method that asks for it has `only_tff` in its row.
 

@@ -92,7 +92,10 @@ def train(
     vectors: np.ndarray,
     rounds: Sequence[participation.Round],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Does what `Engine._train_alone` does; a client's row is its place."""
+  """Trains every client's own model for some rounds; returns as `Engine._train_alone` does.
+
+  A client's row is its place.
+  """
   num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
   for r, round_ in enumerate(rounds):
     num_epochs[round_.clients, r] = round_.num_epochs

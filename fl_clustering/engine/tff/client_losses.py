@@ -89,7 +89,7 @@ def losses(
     vectors: np.ndarray,
     clients: np.ndarray,
 ) -> np.ndarray:
-  """Does what `Engine._losses` does."""
+  """Returns each model's mean loss on each client's training data (`Engine.losses`)."""
   place = np.empty(len(files.train), int)
   place[clients] = np.arange(len(clients))
   parts = heads.plan_heads((clients,), files.num_examples)

@@ -106,7 +106,7 @@ def build_sketches(model: model_lib.Model, size: int) -> tff.Computation:
 def sketches(
     model: model_lib.Model, files: client_files.ClientFiles, clients: np.ndarray, size: int
 ) -> np.ndarray:
-  """Does what `Engine._sketches` does."""
+  """Returns the sketches of the clients' training data, of shape (N, size) (`Engine.sketches`)."""
   found = model_jobs.on_files(
       build_sketches(model, size), np.int32(0), files.train_paths(clients), size
   )

@@ -128,7 +128,11 @@ def train(
     how: personalization.Personalization,
     shares: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Does what `Engine.train_own` does; the losses are of all clients, 0 of who takes no part."""
+  """Trains clients' own models for a round beside a common model (`Engine.train_own`).
+
+  Returns:
+    The own models, their shares, and all clients' losses, 0 of who takes no part.
+  """
   row = np.empty(len(files.train), int)
   row[clients] = np.arange(len(clients))
   heads = heads_lib.plan_heads((clients,), files.num_examples)
