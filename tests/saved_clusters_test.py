@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from fl_clustering import saved_clusters
 from fl_clustering import load_model
 from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
@@ -19,7 +20,6 @@ from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
-from fl_clustering import saved_clusters
 
 
 def _confusions(*num_right):
@@ -39,7 +39,7 @@ class MostAccurateTest(absltest.TestCase):
   def _chosen(self, methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
         types.SimpleNamespace(chosen_methods=methods),
-        types.SimpleNamespace(metric="accuracy", methods=found),
+        types.SimpleNamespace(methods=found),
     )
 
   def test_validation_rows_decide_where_there_are_any(self):
@@ -114,10 +114,9 @@ class SavedClustersTest(absltest.TestCase):
         "a": ["0"] * 2, "new": ["1"] * 2, "some": ["0"] * 5, "none": ["global"] * 2,
         "B": ["global"],
     })
-    with_labels, alike, without = notes
+    with_labels, without = notes
     self.assertIn("new, some: ", with_labels)
     self.assertIn("B, none: ", without)
-    self.assertIn("'b'", alike)
     folder.create_file("a.csv", "dose,sick\n1,well\n")
     with self.assertRaises(bad_table.BadTable) as caught:
       saved.open_folder(folder.full_path)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shlex
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator
 
 from absl import flags
 
@@ -39,11 +39,6 @@ def _given() -> dict[str, Any]:
   return {argument: value for argument, value in values.items() if value}
 
 
-def _named(roles: Mapping[str, Any]) -> set[str]:
-  """Returns the columns that arguments name."""
-  return {*roles.get("exclude", ()), *(roles[r] for r in schema_lib.ROLES if r in roles)}
-
-
 def given(directory: str) -> dict[str, Any]:
   """Returns the arguments that the flags give of a folder, but for `--schema`.
 
@@ -51,7 +46,8 @@ def given(directory: str) -> dict[str, Any]:
   """
   roles, first = _given(), next(iter(clients.files(directory).values()))
   y = typed_files.LABELS
-  if first.endswith(typed_files.NPZ) and y in {*read.header(first)} - _named(roles):
+  named = [*roles.values(), *roles.get("exclude", ())]
+  if first.endswith(typed_files.NPZ) and y not in named and y in read.header(first):
     if roles.setdefault("label", y) != y:
       roles["exclude"] = [*roles.get("exclude", ()), y]
   return roles
@@ -68,28 +64,23 @@ def schema(directory: str) -> schema_lib.Schema:
     first, *others = clients.files(directory).values()
     with naming_draft(directory):
       roles = given(directory)
-      named = _named(roles)
-      names = read.header(first, named=named)
+      names = read.header(first)
       try:
         found = schema_lib.strict(names, **roles)
       except ValueError as e:
-        raise bad_table.bad_header(first, None, f"{e}".rstrip("."), by_schema=True) from e
+        raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
       for path in others:
-        own = read.header(path, named=named)
-        for name in sorted(({*names} ^ {*own}).difference(roles.get("exclude", ()))):
-          rule = f"is not there, but in {first}" if name in names else f"is not in {first}"
-          alike = bad_table.alike(own if name in names else names, name)
-          by_schema = not alike and name not in named
-          raise bad_table.bad_header(path, name, f"{rule}{alike}", by_schema=by_schema)
+        for name in sorted({*read.header(path)}.difference(names)):
+          raise bad_table.bad_header(path, name, f"is not in {first}")
       return found
-  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  option_flags.check_left_out(NAMES, "with `schema`")
   return schema_lib.load(flags.FLAGS.schema)
 
 
 def given_of_views() -> dict[str, Any]:
-  """Returns the arguments that the flags give of views; ValueError for those that have no use."""
+  """Returns the flags' arguments for views; ValueError if a flag has no use for views."""
   names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
-  option_flags.check_left_out(names, "of views", form="{}")
+  option_flags.check_left_out(names, "of views")
   return _given()
 
 
@@ -104,20 +95,17 @@ def schema_of_views(directory: str) -> views.Schemas:
   if flags.FLAGS.schema is None:
     with naming_draft(directory):
       return views.strict(directory, **options)
-  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  option_flags.check_left_out(NAMES, "with `schema`")
   return views.load(flags.FLAGS.schema)
 
 
 @contextlib.contextmanager
 def naming_draft(directory: str) -> Iterator[None]:
-  """Adds the command that drafts a schema to what is wrong with a table, if no schema is given.
-
-  Where a cell of text is at fault, it adds `--row_key`, too, as ids may be the only text.
-  """
+  """Adds the command that drafts a schema to what is wrong with a table, if no schema is given."""
   try:
     yield
   except bad_table.BadTable as e:
-    if flags.FLAGS.schema is not None or not e.by_schema:
+    if flags.FLAGS.schema is not None:
       raise
     # `bazel run` sets it.
     is_bazel = "BUILD_WORKING_DIRECTORY" in os.environ
@@ -125,8 +113,5 @@ def naming_draft(directory: str) -> Iterator[None]:
         *(_BY_BAZEL if is_bazel else _BY_PYTHON), f"--data_dir={directory}",
         *(flags.FLAGS[name].serialize() for name in NAMES if flags.FLAGS[name].value),
     ]
-    advice = f"{shlex.join(words)} --output=schema.json drafts a schema"
-    may_be_id = e.cell is not None and flags.FLAGS.row_key is None
-    if may_be_id and len(read.header(e.path)) > 1:
-      advice = f"{shlex.quote(f'--row_key={e.column}')} if it names the rows; otherwise, {advice}"
-    raise ValueError(f"{e}; {advice}") from e
+    command = f"{shlex.join(words)} --output=schema.json"
+    raise ValueError(f"{e}; {command} drafts a schema, if one is needed") from e

@@ -9,9 +9,9 @@ from experiment_shell import output_folder
 from experiments.own_tables import cluster_profiles
 
 if TYPE_CHECKING:
+  from fl_clustering import saved_clusters
   from fl_clustering.tables import encode
   from fl_clustering.tasks import federated_task
-  from fl_clustering import saved_clusters
 
 
 def _in_units(

@@ -10,7 +10,7 @@ import collections.abc
 import functools
 import hashlib
 import os
-from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import validate
 from fl_clustering.points import given_clients
@@ -108,28 +108,13 @@ class Clients(collections.abc.Mapping):
       num_before += len(table)
       for client_id, rows in table.groupby(self.schema.client, sort=False):
         found.setdefault(client_id, []).append(rows)
-    if not self._private and self.schema.levels("client") is None:
-      self._check_alike(self.schema.client, found)
     return found
 
-  def _check_alike(self, column: str | None, texts: Iterable[str]) -> None:
-    """Raises a BadTable if two texts of a column look alike."""
-    if column is not None and (alike := bad_table.look_alikes(texts)):
-      advice = "mend one of them, or list both in the column's enum in a schema"
-      columns = ((path, column, self._read_path(path)[column]) for path in self._paths.values())
-      raise bad_table.cells_alike(alike, columns, advice)
-
   def classes(self) -> tuple[str, ...]:
-    """Returns the classes in their order: the schema's, or else those of all clients, sorted.
-
-    Raises:
-      BadTable: If two of all clients look alike, as 0 and 0.0 do.
-    """
+    """Returns the classes in their order: the schema's, or else those of all clients, sorted."""
     if self.schema.classes is not None:
       return self.schema.classes
-    found = {label for table in self.values() for label in table[self.schema.label]}
-    self._check_alike(self.schema.label, found)
-    return encode.in_order(found)
+    return encode.in_order({label for table in self.values() for label in table[self.schema.label]})
 
   @functools.cached_property
   def _ids(self) -> tuple[str, ...]:
@@ -191,25 +176,11 @@ def open_folder(
   paths = files(directory)
   clients = Clients(paths, schema, private)
   if not private:
-    if schema.client is None:
-      check_ids(directory, paths)
     _ = clients.num_rows  # Reads all files.
   return clients
-
-
-def check_ids(directory: str, ids: Iterable[str]) -> None:
-  """Raises a ValueError if two clients of a folder look alike."""
-  if bad_table.look_alikes(ids):
-    rule = f"hold clients whose names differ by more than spelling{bad_table.alike(ids)}"
-    raise validate.error("data_dir", rule, directory)
 
 
 def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:
   """Returns the columns that name rows: their place, from 1, and their key if any."""
   names = {"row": (table.index + 1).tolist()}
   return names if schema.key is None else {**names, "id": table[schema.key].tolist()}
-
-
-def changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-  """Returns the names of the files of `digests` that are there once, or differ; "" for none."""
-  return ", ".join(sorted(n for n in {*before, *now} if before.get(n) != now.get(n)))

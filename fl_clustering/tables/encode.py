@@ -45,11 +45,10 @@ def positions(column: np.ndarray, texts: Sequence[str]) -> np.ndarray:
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
   """Returns texts in order: numbers by their size, then the others."""
-  return tuple(sorted(texts, key=_by_number))
+  def size(text: str) -> float:
+    return float(text) if re.fullmatch(bad_table.NUMBER, text) else np.inf
 
-
-def _by_number(text: str) -> tuple[float, str]:
-  return (float(text) if re.fullmatch(bad_table.NUMBER, text) else np.inf), text
+  return tuple(sorted(texts, key=lambda text: (size(text), text)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -21,14 +21,13 @@ line closes the cell: if both are a record by those rules, nobody can tell them 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import gzip
 import io
 import itertools
 import re
 import reprlib
-from typing import Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -41,26 +40,23 @@ if TYPE_CHECKING:
   import pandas as pd
   import pyarrow as pa
 
-PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
-# Those that files may have, most often the first.
-_DELIMITERS = ",;\t|"
+_PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
+# Those that files may have; the comma is the last one, as names may have commas.
+_DELIMITERS = (b";", b"\t", b"|", b",")
 _MARK_FOR_EXCEL = re.compile(rb'"?sep=\W*', re.IGNORECASE)
 # Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
 # time for each column.
 _BLOCK = 2**20
 
 
-def header(path: str, delimiter: str = ",", named: Collection[str | None] = ()) -> tuple[str, ...]:
-  """Returns the names of a file's columns, of which those without a name are none.
-
-  Args:
-    named: Those that count even if they are the index of a pandas frame, which is none else.
+def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
+  """Returns the names of a file's columns, of which the index of a pandas frame is none.
 
   Raises:
     BadTable: If they can't be read or are not unique.
   """
   if path.endswith(typed_files.ENDINGS):
-    return typed_files.header(path, named)
+    return typed_files.opened(path)[0]
   with _opened(path) as file:
     return tuple(filter(None, _header(path, file, delimiter)))
 
@@ -108,25 +104,15 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
     table = pa.Table.from_pandas(columns, preserve_index=False)
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
-  return _joined(reader.batches(table), schema)
+  return _joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
 
 
-class Counts(NamedTuple):
-  """What private reading makes of a file, for the owner alone.
-
-  Attributes:
-    num_rows: How many rows it has.
-    num_bad_lines: How many of them are bad lines.
-    num_missing: How many cells of the schema's columns are missing in the others.
-  """
-
-  num_rows: int
-  num_bad_lines: int
-  num_missing: int
-
-
-def counts(path: str, schema: schema_lib.Schema) -> Counts:
+def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
   """Returns what private reading makes of a file, for the owner alone.
+
+  Returns:
+    How many rows it has, how many of them are bad lines, and how many cells of the schema's columns
+    are missing in the others.
 
   Raises:
     BadTable: If `read` raises it.
@@ -134,9 +120,7 @@ def counts(path: str, schema: schema_lib.Schema) -> Counts:
   reader = _Reader(path, schema, private=True)
   table = reader.table()
   num_missing = int(table.isna().to_numpy().sum())
-  return Counts(
-      len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
-  )
+  return len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
 
 
 def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
@@ -159,55 +143,52 @@ def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
 def likely_delimiter(path: str) -> str:
   """Returns the delimiter by which the first line of a text file has most cells.
 
-  The comma is it only if no other one gives as many: names may have commas.
-
   Raises:
     BadTable: If it can't be read.
   """
   with _opened(path) as file:
-    line = _first_line(path, file)
-
-  def order(delimiter: str) -> tuple[int, bool]:
-    with contextlib.suppress(ValueError):
-      num_cells = len(_cells(line, delimiter))
-      return num_cells, num_cells > 1 and delimiter != ","
-    return 0, False
-
-  return max(_DELIMITERS, key=order)
+    line = re.sub(rb'"[^"]*"', b"", _first_line(path, file))
+  best = max(_DELIMITERS, key=line.count)
+  return best.decode() if best in line else ","
 
 
-def texts(
-    path: str, delimiter: str, named: Collection[str | None] = (), exclude: Collection[str] = ()
-) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of the columns in `header` as text; null where a typed file has none.
-
-  Args:
-    exclude: Columns without any cells in the result.
+def texts(path: str, delimiter: str, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+  """Returns the cells of columns as text, null where one is empty.
 
   Raises:
     BadTable: If the file can't be used.
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if path.endswith(typed_files.ENDINGS):
-    return typed_files.texts(path, named, exclude)
-  with _opened(path) as file:
-    names = _header(path, file, delimiter)
-    are_empty = _are_empty(names)
-    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-    first = 0
-    for lines in _blocks(path, file, names):
-      rows, problem = _rows(lines, delimiter, are_empty)
-      if problem is not None:
-        raise bad_table.bad_cell(path, first + len(rows), None, f"{problem}")
-      first += len(rows)
-      for name, cells in zip(names, zip(*rows)):
-        if name not in exclude:
-          chunks[name].append(pa.array(cells, pa.string()))
-  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names if name}
+  if not names:
+    return {}
+  chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+  # What is a number is a text at first.
+  schema = schema_lib.Schema(tuple(map(schema_lib.Field, names)), delimiter=delimiter)
+  for first, columns in _Reader(path, schema, private=False).columns():
+    for name, cells in columns.items():
+      is_text = pa.types.is_string(cells.type)
+      chunks[name].append(cells if is_text else typed_files.texts(path, name, cells, first))
+  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
 
 
-def plain(cells: pa.Array, decimal: str) -> pa.Array:
+def numbers(cells: pa.Array | pa.ChunkedArray, decimal: str, kind: str = "number") -> np.ndarray:
+  """Returns the numbers of texts, NaN where one is none of this type, by a decimal mark."""
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  values = _all_numbers(cells, kind) if decimal == "." else None  # Few have blanks around them.
+  if values is None:
+    plain = _plain(cells, decimal)
+    values = _all_numbers(plain, kind)
+  if values is None:
+    is_number = compute.match_substring_regex(plain, _PATTERNS[kind]).fill_null(False)
+    values = np.full(len(plain), np.nan)
+    are_numbers = is_number.to_numpy(zero_copy_only=False)
+    values[are_numbers] = [float(text) for text in plain.filter(is_number).to_pylist()]
+  return values
+
+
+def _plain(cells: pa.Array, decimal: str) -> pa.Array:
   """Returns cells without blanks around them, and with a point as the decimal mark."""
   from pyarrow import compute  # pylint: disable=g-import-not-at-top
 
@@ -215,6 +196,21 @@ def plain(cells: pa.Array, decimal: str) -> pa.Array:
   if decimal == ".":
     return cells
   return compute.replace_substring(compute.replace_substring(cells, ".", "x"), decimal, ".")
+
+
+def _all_numbers(texts: pa.Array, kind: str) -> np.ndarray | None:
+  """Returns the numbers of texts with decimal points and without blanks; None if one is none."""
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+  from pyarrow import compute  # pylint: disable=g-import-not-at-top
+
+  try:
+    if kind == "integer":
+      compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
+    values = compute.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+  except pa.ArrowInvalid:
+    return None
+  # It takes nan and inf.
+  return values if np.isfinite(values).sum() == len(texts) - texts.null_count else None
 
 
 # Files.
@@ -251,9 +247,7 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
   try:
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
-    own = likely_delimiter(path)
-    rule = f"{e}" if own == delimiter else f"{e}; its delimiter may be {own!r}, not {delimiter!r}"
-    raise bad_table.bad_header(path, None, rule, by_schema=own != delimiter) from e
+    raise bad_table.bad_header(path, None, f"{e}") from e
   bad_table.check_names(path, names)
   return names
 
@@ -321,40 +315,14 @@ def _blocks(
     yield left
 
 
-def _are_empty(names: Sequence[str]) -> tuple[bool, ...]:
-  """Returns which cells of a row must be empty: those without a name, but for an index.
-
-  A delimiter at the end of every line makes such cells.  Where one of them is not empty, another
-  cell may have had a delimiter too many, which moved those behind it.
-  """
-  return tuple(not name and any(names[:place]) for place, name in enumerate(names))
-
-
-def _cells_of_row(line: bytes, delimiter: str, are_empty: Sequence[bool]) -> list[str]:
-  """Returns a line's cells; ValueError if it is no row of such ones."""
+def _cells_of_row(line: bytes, delimiter: str, num_cells: int) -> list[str]:
+  """Returns a line's cells; ValueError if it is no row of so many."""
   if not line.strip(b"\r\n"):
     raise ValueError("is empty")
   cells = _cells(line, delimiter)
-  if len(cells) != len(are_empty):
-    raise ValueError(f"has {len(cells)} cells, and line 1 has {len(are_empty)}")
-  if any(itertools.compress(cells, are_empty)):
-    raise ValueError("has a cell in a column without a name")
+  if len(cells) != num_cells:
+    raise ValueError(f"has {len(cells)} cells, and line 1 has {num_cells}")
   return cells
-
-
-def _rows(
-    lines: Iterable[bytes], delimiter: str, are_empty: Sequence[bool], private: bool = False
-) -> tuple[list[Sequence[str | None]], ValueError | None]:
-  """Returns lines' cells, and what ends them too early; in private, a bad line's are missing."""
-  rows: list[Sequence[str | None]] = []
-  for line in lines:
-    try:
-      rows.append(_cells_of_row(line, delimiter, are_empty))
-    except ValueError as e:
-      if not private:
-        return rows, e
-      rows.append([None] * len(are_empty))
-  return rows, None
 
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
@@ -386,16 +354,6 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   return max(map(len, (*parts[1::2], *cells))) <= csv.field_size_limit()
 
 
-def _end_empty(lines: Iterable[bytes], names: Sequence[str], delimiter: str) -> bool:
-  """Returns whether the cells that must be empty are the last ones of plain lines, and are."""
-  are_empty = _are_empty(names)
-  if not any(are_empty):
-    return True
-  end = delimiter.encode() * sum(are_empty)
-  is_last = are_empty == tuple(sorted(are_empty))
-  return is_last and all(line.rstrip(b"\r\n").endswith(end) for line in lines)
-
-
 class _Reader:
   """Reads a file.
 
@@ -411,37 +369,39 @@ class _Reader:
     self._missing = set(schema.missing_values)
     # Numbers that are missing however they are written.
     self._missing_numbers = [
-        float(text) for text in schema.missing_values if re.match(PATTERNS["number"], text)
+        float(text) for text in schema.missing_values if re.match(_PATTERNS["number"], text)
     ]
 
-  def check_header(self, names: Sequence[str]) -> None:
-    """Raises a BadTable unless a schema's columns are there, and all of an array if it has one."""
-    found, wanted = set(names), [field.name for field in self._schema.fields]
-    for name in wanted:
-      if name not in found:
-        rule = f"is not among the columns {bad_table.listed(names, name)}"
-        raise bad_table.bad_header(self._path, name, rule, by_schema=True)
-    shape = self._schema.feature_shape
-    is_array = self._schema.feature_names == schema_lib.array_names(shape)
-    if not self._path.endswith(typed_files.NPZ) or not is_array:
+  def columns(self) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """Yields parts of the file: the row that is their first one, and the schema's columns."""
+    if self._path.endswith(bad_table.TEXT_FILES):
+      yield from self._of_text_file()
       return
-    for name in names:
-      if name not in (typed_files.LABELS, *wanted):
-        rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
-        raise bad_table.bad_header(self._path, name, rule)
+    names, read_columns = typed_files.opened(self._path)
+    self.check_header(names)
+    with typed_files.errors(self._path):
+      yield from self.of_typed(read_columns([field.name for field in self._schema.fields]))
 
   def table(self) -> pd.DataFrame:
     """Returns the columns of the schema."""
-    if self._path.endswith(bad_table.TEXT_FILES):
-      return _joined(self._text_file(), self._schema)
-    columns, read_columns = typed_files.opened(self._path)
-    self.check_header(columns.names)
-    with typed_files.errors(self._path):
-      typed = read_columns([field.name for field in self._schema.fields])
-      return _joined(self.batches(typed), self._schema)
+    return _joined(itertools.starmap(self.values, self.columns()), self._schema)
 
-  def _text_file(self) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of blocks of a text file."""
+  def check_header(self, names: Sequence[str]) -> None:
+    """Raises a BadTable unless a schema's columns are there, and all of an array if it has one."""
+    wanted = [field.name for field in self._schema.fields]
+    found = {*names}
+    for name in wanted:
+      if name not in found:
+        rule = f"is not among the columns {bad_table.listed(names)}"
+        raise bad_table.bad_header(self._path, name, rule)
+    others = found.difference(wanted, [typed_files.LABELS])
+    shape = self._schema.feature_shape
+    is_array = self._schema.feature_names == schema_lib.array_names(shape)
+    if self._path.endswith(typed_files.NPZ) and is_array and others:
+      rule = f"is not in the schema, whose features are an array of shape {shape}, as x must be"
+      raise bad_table.bad_header(self._path, min(others), rule)
+
+  def _of_text_file(self) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     first, delimiter = 0, self._schema.delimiter
     with _opened(self._path) as file:
       names = _header(self._path, file, delimiter)
@@ -450,15 +410,14 @@ class _Reader:
         columns, problem = self._at_once(names, lines), None
         if columns is None:
           columns, problem = self._by_line(names, lines)
-        yield self._values(columns, first)
+        yield first, columns
         if problem is not None:
           row = first + len(next(iter(columns.values())))
-          is_other = likely_delimiter(self._path) != delimiter
-          raise bad_table.bad_cell(self._path, row, None, f"{problem}", by_schema=is_other)
+          raise bad_table.bad_cell(self._path, row, None, f"{problem}")
         first += len(lines)
 
-  def batches(self, table: pa.Table) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of parts of a typed file; texts are what its other cells would write."""
+  def of_typed(self, table: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """Yields parts of a typed file; texts are what its other cells would write."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
     typed_files.check_types(self._path, table.schema)
@@ -466,16 +425,13 @@ class _Reader:
     for batch in table.to_batches():
       columns = {field.name: batch[field.name] for field in self._schema.fields}
       for field in self._schema.fields:
-        dtype = columns[field.name].type
-        is_whole = pa.types.is_integer(dtype) and field.is_numeric
-        if not is_whole and not (pa.types.is_floating(dtype) and field.type == "number"):
-          cells = typed_files.texts_of(
-              self._path, field.name, columns[field.name], first, self._private
+        cells = columns[field.name]
+        is_whole = pa.types.is_integer(cells.type) and field.is_numeric
+        if not is_whole and not (pa.types.is_floating(cells.type) and field.type == "number"):
+          columns[field.name] = typed_files.texts(
+              self._path, field.name, cells, first, self._missing, self._private
           )
-          columns[field.name] = pa.array(
-              [None if text in self._missing else text for text in cells], pa.string()
-          )
-      yield self._values(columns, first)
+      yield first, columns
       first += len(batch)
 
   def _at_once(
@@ -487,7 +443,7 @@ class _Reader:
 
     data = b"".join(lines)
     delimiter = self._schema.delimiter
-    if not _is_plain(lines, data, delimiter) or not _end_empty(lines, names, delimiter):
+    if not _is_plain(lines, data, delimiter):
       return None
     words = pa.dictionary(pa.int32(), pa.string())
     types = {f.name: pa.string() if f.is_numeric else words for f in self._schema.fields}
@@ -514,8 +470,17 @@ class _Reader:
     """Returns the text of lines' cells, null where one is missing, and what ends them too early."""
     import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-    rows, problem = _rows(lines, self._schema.delimiter, _are_empty(names), self._private)
-    self.num_bad_lines += sum(row[0] is None for row in rows)
+    rows: list[Sequence[str | None]] = []
+    problem = None
+    for line in lines:
+      try:
+        rows.append(_cells_of_row(line, self._schema.delimiter, len(names)))
+      except ValueError as e:
+        if not self._private:
+          problem = e
+          break
+        rows.append([None] * len(names))
+        self.num_bad_lines += 1
     places = {name: place for place, name in enumerate(names)}
     columns = {field.name: places[field.name] for field in self._schema.fields}
     return {
@@ -536,7 +501,7 @@ class _Reader:
       return True
     return self._schema.missing != "error" and field.name in self._features
 
-  def _values(self, columns: Mapping[str, pa.Array], first: int) -> dict[str, np.ndarray]:
+  def values(self, first: int, columns: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
     """Returns the values of columns, of which the first cells are of row `first`."""
     found = self._numbers(columns)
     for field in self._schema.fields:
@@ -549,10 +514,7 @@ class _Reader:
     if problems:
       row, field = min(problems, key=lambda problem: problem[0])
       cell = typed_files.text(columns[field.name][row].as_py())
-      raise bad_table.bad_cell(
-          self._path, first + row, field.name, self._rule(field, cell),
-          by_schema=field.name in self._features, cell=cell,
-      )
+      raise bad_table.bad_cell(self._path, first + row, field.name, self._rule(field, cell))
     return {name: values for name, (values, _) in found.items()}
 
   def _numbers(
@@ -569,12 +531,12 @@ class _Reader:
     values = np.empty((len(fields), num_rows))
     are_missing = np.empty(values.shape, bool)
     are_text = np.array([pa.types.is_string(columns[field.name].type) for field in fields])
-    for kind in PATTERNS:
+    for kind in _PATTERNS:
       own = are_text & [field.type == kind for field in fields]
       cells = pa.chunked_array(
           [columns[field.name] for field in itertools.compress(fields, own)], pa.string()
       )
-      values[own] = _parsed(cells, kind, self._decimal).reshape(own.sum(), num_rows)
+      values[own] = numbers(cells, self._decimal, kind).reshape(own.sum(), num_rows)
       are_missing[own] = cells.is_null().to_numpy().reshape(own.sum(), num_rows)
     if not are_text.all():
       typed = np.stack([
@@ -619,41 +581,9 @@ class _Reader:
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
     kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
-    (text,) = plain(pa.array([cell]), self._decimal).to_pylist()
-    if not re.match(PATTERNS[field.type], text):
+    (text,) = _plain(pa.array([cell]), self._decimal).to_pylist()
+    if not re.match(_PATTERNS[field.type], text):
       return f"{shown} is not {kind}, nor in missingValues"
     if float(text) in self._missing_numbers:
       return "a cell is missing"
     return f"{shown} is not {kind} between {low:g} and {high:g}"
-
-
-def _parsed(cells: pa.ChunkedArray, kind: str, decimal: str) -> np.ndarray:
-  """Returns the numbers of texts, NaN where one is none of this type."""
-  from pyarrow import compute  # pylint: disable=g-import-not-at-top
-
-  values = _all_parsed(cells, kind) if decimal == "." else None  # Few have blanks around them.
-  if values is None:
-    texts = plain(cells, decimal)
-    values = _all_parsed(texts, kind)
-  if values is None:
-    is_number = compute.match_substring_regex(texts, PATTERNS[kind]).fill_null(False)
-    values = np.full(len(texts), np.nan)
-    values[is_number.to_numpy()] = [
-        float(text) for text in texts.filter(is_number).to_pylist()
-    ]
-  return values
-
-
-def _all_parsed(texts: pa.ChunkedArray, kind: str) -> np.ndarray | None:
-  """Returns the numbers of texts with decimal points and without blanks; None if one is none."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-  from pyarrow import compute  # pylint: disable=g-import-not-at-top
-
-  try:
-    if kind == "integer":
-      compute.cast(texts, pa.int64())  # It takes 0x10, which the other one does not.
-    values = compute.cast(texts, pa.float64()).to_numpy()
-  except pa.ArrowInvalid:
-    return None
-  # It takes nan and inf.
-  return values if np.isfinite(values).sum() == len(texts) - texts.null_count else None

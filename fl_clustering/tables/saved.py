@@ -83,7 +83,7 @@ class SavedTables:
     given = None if schema is None else schema_lib.load(schema)
     later = self.later(given).without("split")
     first = next(iter(clients_lib.files(directory).values()))
-    names = read_lib.header(first, later.delimiter, later.roles.values())
+    names = read_lib.header(first, later.delimiter)
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
     later = dataclasses.replace(later.without(*lacking), is_later=True)
     return clients_lib.open_folder(directory, later)

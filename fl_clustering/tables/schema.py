@@ -1,21 +1,9 @@
 """What clients' tables hold: a Table Schema, of which a part is understood.
 
 The format is that of the Frictionless standard (https://specs.frictionlessdata.io/table-schema/),
-so other tools check the same file.  Every key that is not listed here is refused by its name.
-
-*   `fields`: the columns that are used, in the order of the features.  A field has a `name`, a
-    `type`, which is `number`, `integer`, `boolean` or `string`, and may have `constraints`:
-    `minimum` and `maximum` of numbers, and `enum`, the levels of a string.  `center` and `scale`
-    (not in the standard) are public ones of a number.
-*   `primaryKey` names the column whose cells name the rows.  `label`, `client` and `split` (not in
-    the standard) name the columns of the class, of whose row it is, and of `train` or `test`.
-    None of these is a feature, and all are strings.  All other fields are features.
-*   `missingValues`: cells that are missing, by default those that are empty.  `missing` (not in the
-    standard) is what becomes of them: `error`, the default, or `mean`, that over all clients.
-*   `dialect`: `delimiter` (in the standard, of a resource), by default a comma, and `decimalChar`
-    (in the standard, of a field), by default a point.
-
-`title` and `description`, and `$schema`, are for readers.
+so other tools check the same file.  Every key that docs/own_data.md does not list is refused by its
+name.  Not in the standard are `label`, `client`, `split` and `missing`, and a field's `center` and
+`scale`; there, `delimiter` is a resource's and `decimalChar` a field's.
 """
 
 from __future__ import annotations
@@ -164,7 +152,7 @@ class Field:
     if "type" not in values:
       raise validate.error(f"{key}.type", "be given", None)
     if "enum" in values:
-      values["enum"] = _texts(values["enum"], f"{key}.constraints.enum")
+      values["enum"] = _listed(values["enum"], f"{key}.constraints.enum")
     return cls(**values)
 
 
@@ -282,15 +270,10 @@ class Schema:
     is_image = last and math.prod(shape) == len(names) and names == array_names(shape)
     return shape if is_image else (len(names),)
 
-  def levels(self, role: str) -> tuple[str, ...] | None:
-    """Returns the texts of a role's column; None where there is none, or its field does not say."""
-    name = getattr(self, role)
-    return None if name is None else self._by_name[name].enum
-
   @property
   def classes(self) -> tuple[str, ...] | None:
     """The classes in their order; None where there is no label, or its field does not say."""
-    return self.levels("label")
+    return None if self.label is None else self._by_name[self.label].enum
 
   def without(self, *roles: str) -> Schema:
     """Returns the schema of tables that lack the columns of some roles."""
@@ -333,22 +316,15 @@ class Schema:
   def from_json(cls, document: Any) -> Schema:
     """Returns the schema of a JSON document; ValueError names the key at fault."""
     _check_keys(document, "schema", "")
-    fields = document.get("fields")
-    if not isinstance(fields, list):
-      raise validate.error("fields", "be a list", fields)
-    key = document.get("primaryKey")
-    if isinstance(key, list) and len(key) == 1:  # The standard allows both.
-      (key,) = key
+    fields = _listed(document.get("fields"), "fields")
     dialect = document.get("dialect", {})
     _check_keys(dialect, "dialect", "dialect")
-    missing_values = document.get("missingValues", [""])
-    if not isinstance(missing_values, list):
-      raise validate.error("missingValues", "be a list", missing_values)
     return cls(
         tuple(Field.from_json(field, place) for place, field in enumerate(fields)),
-        **{role: document.get(role) for role in ("label", "client", "split")},
-        key=key, missing_values=tuple(missing_values), missing=document.get("missing", "error"),
-        delimiter=dialect.get("delimiter", ","), decimal=dialect.get("decimalChar", "."),
+        **{role: document.get(_NAMES_OF_ROLES.get(role, role)) for role in ROLES},
+        missing_values=_listed(document.get("missingValues", [""]), "missingValues"),
+        missing=document.get("missing", "error"), delimiter=dialect.get("delimiter", ","),
+        decimal=dialect.get("decimalChar", "."),
     )
 
   def write(self, path: str) -> None:
@@ -423,7 +399,7 @@ def check_given(
   named = [*(("exclude", name) for name in exclude), *((ROLES[r], roles[r]) for r in roles)]
   for argument, name in named:
     if name is not None and name not in columns:
-      raise validate.error(argument, f"name a column of {bad_table.listed(columns, name)}", name)
+      raise validate.error(argument, f"name a column of {bad_table.listed(columns)}", name)
 
 
 def array_names(shape: Sequence[int]) -> tuple[str, ...]:
@@ -456,15 +432,11 @@ def _check_texts(key: str, texts: Sequence[Any]) -> None:
       raise validate.error(key, "hold each only once", text)
 
 
-def _texts(values: Any, key: str) -> tuple[str, ...]:
-  """Returns levels as cells have them; in JSON, they may be numbers, or true and false."""
+def _listed(values: Any, key: str) -> tuple[Any, ...]:
+  """Returns what a list holds; ValueError if it is none."""
   if not isinstance(values, list):
     raise validate.error(key, "be a list", values)
-  for value in values:
-    is_finite = isinstance(value, float) and math.isfinite(value)
-    if not isinstance(value, (str, int)) and not is_finite:
-      raise validate.error(key, "hold texts or numbers", value)
-  return tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
+  return tuple(values)
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,36 +26,6 @@ ENDINGS = (PARQUET, NPZ)
 LABELS = "y"
 
 
-def header(path: str, named: Collection[str | None] = ()) -> tuple[str, ...]:
-  """Returns the names of a file's columns; the index of a pandas frame counts if it is named."""
-  schema, _ = opened(path)
-  index = (schema.pandas_metadata or {}).get("index_columns", ())
-  return tuple(n for n in schema.names if n and (n in named or n not in index))
-
-
-def texts(
-    path: str, named: Collection[str | None] = (), exclude: Collection[str] = ()
-) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of the columns in `header` as text; null where there is none.
-
-  Args:
-    exclude: Columns without any cells in the result.
-  """
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  names, (_, read) = header(path, named), opened(path)
-  chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-  with errors(path):
-    table = read([name for name in names if name not in exclude])
-    check_types(path, table.schema)
-    first = 0
-    for batch in table.to_batches():
-      for name, cells in zip(table.column_names, batch):
-        chunks[name].append(pa.array(texts_of(path, name, cells, first), pa.string()))
-      first += len(batch)
-  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
-
-
 def check_types(path: str, schema: pa.Schema) -> None:
   """Raises a BadTable unless the cells of all columns have a text that everybody knows."""
   shown = reprlib.Repr()
@@ -79,18 +49,22 @@ def _has_text(dtype: pa.DataType) -> bool:
   return is_view or any(getattr(pa.types, f"is_{kind}")(dtype) for kind in kinds)
 
 
-def texts_of(
-    path: str, column: str, cells: Iterable[pa.Scalar], first: int, private: bool = False
-) -> list[str | None]:
-  """Returns the text of cells, None where there is none.
+def texts(
+    path: str, column: str, cells: Iterable[pa.Scalar], first: int,
+    missing: Collection[str] = ("",), private: bool = False,
+) -> pa.Array:
+  """Returns cells as text, null where one is missing.
 
   Args:
     first: The row of the first one.
+    missing: Texts that are missing.
     private: Whether a cell that can't be read is missing, and no error.
 
   Raises:
     BadTable: If a cell can't be read.
   """
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
   found = []
   for row, cell in enumerate(cells, first):
     try:
@@ -100,7 +74,7 @@ def texts_of(
       if not private:
         raise bad_table.bad_cell(path, row, column, f"can't be read: {e}") from e
       found.append(None)
-  return found
+  return pa.array([None if one in missing else one for one in found], pa.string())
 
 
 @contextlib.contextmanager
@@ -114,17 +88,20 @@ def errors(path: str) -> Iterator[None]:
     raise bad_table.BadTable(path, None, None, "can't be read: " + f"{e}".partition("\n")[0]) from e
 
 
-def opened(path: str) -> tuple[pa.Schema, Callable[[Sequence[str]], pa.Table]]:
-  """Returns what a file holds, and a function that reads some columns; BadTable otherwise."""
+def opened(path: str) -> tuple[tuple[str, ...], Callable[[Sequence[str]], pa.Table]]:
+  """Returns the names of a file's columns, and a function that reads some; BadTable otherwise."""
   from pyarrow import parquet  # pylint: disable=g-import-not-at-top
 
   if path.endswith(NPZ):
     table = _npz(path)
-    return table.schema, table.select
+    return tuple(table.column_names), table.select
   with errors(path):
     file = parquet.ParquetFile(path)
-  bad_table.check_names(path, file.schema_arrow.names)
-  return file.schema_arrow, functools.partial(file.read, use_threads=False)
+    schema = file.schema_arrow
+  bad_table.check_names(path, schema.names)
+  index = (schema.pandas_metadata or {}).get("index_columns", ())
+  names = tuple(name for name in schema.names if name and name not in index)
+  return names, functools.partial(file.read, use_threads=False)
 
 
 def _npz(path: str) -> pa.Table:

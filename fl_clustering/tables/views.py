@@ -29,7 +29,6 @@ from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
   import pandas as pd
-  import pyarrow as pa
 
 LABELS = "labels"
 
@@ -86,8 +85,7 @@ def strict(
 ) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a folder whose columns are numbers, but for the key."""
   firsts = {view: paths[0] for view, paths in by_view(directory).items()}
-  named = {key, *exclude}
-  headers = {view: read_lib.header(path, named=named) for view, path in firsts.items()}
+  headers = {view: read_lib.header(path) for view, path in firsts.items()}
   schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
   schemas = {}
   for view, names in headers.items():
@@ -95,8 +93,7 @@ def strict(
     try:
       schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
     except ValueError as e:
-      rule = f"{e}".rstrip(".")
-      raise bad_table.bad_header(firsts[view], None, rule, by_schema=True) from e
+      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
   check(schemas)
   return schemas
 
@@ -108,17 +105,9 @@ def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[st
 
 
 def are_in(directory: str) -> bool:
-  """Returns whether a folder has folders, as those of clients with views.
-
-  Raises:
-    ValueError: If it can't be read, or has files, too.
-  """
-  paths = [os.path.join(directory, entry) for entry in clients_lib.entries(directory)]
-  folders = [path for path in paths if os.path.isdir(path)]
-  if folders and len(folders) < len(paths):
-    rule = "hold files of clients, or folders of clients with views, and not both"
-    raise validate.error("data_dir", rule, [folders[0], next(p for p in paths if p not in folders)])
-  return bool(folders)
+  """Returns whether a folder has folders, as those of clients with views."""
+  entries = clients_lib.entries(directory)
+  return any(os.path.isdir(os.path.join(directory, entry)) for entry in entries)
 
 
 def client_files(directory: str) -> dict[str, dict[str, str]]:
@@ -129,10 +118,6 @@ def client_files(directory: str) -> dict[str, dict[str, str]]:
     if not os.path.isdir(folder):
       raise validate.error("data_dir", "hold a folder per client, with a file per view", folder)
     found[entry] = clients_lib.files(folder)
-    names = {LABELS, *found[entry]}
-    if bad_table.look_alikes(names):
-      rule = f"hold files whose names differ by more than spelling{bad_table.alike(names)}"
-      raise validate.error("data_dir", rule, folder)
   if not found:
     raise validate.error("data_dir", "hold a folder per client", directory)
   return given_clients.sorted_by_id(found)
@@ -216,39 +201,30 @@ class Views(collections.abc.Mapping):
     """Returns every client's classes, texts of shape (n,); None without files of labels.
 
     Raises:
-      BadTable: If a file has not one class for every row, or two classes look alike.
+      BadTable: If a file has not one class for every row.
     """
     if not any(LABELS in paths for paths in self._paths.values()):
       return None
-    found = {client_id: self._labels_of(client_id) for client_id in self}
-    if alike := bad_table.look_alikes({*np.concatenate([*found.values()])}):
-      columns = (
-          (paths[LABELS], name, cells.to_pylist()) for paths in self._paths.values()
-          for name, cells in self._texts_of_labels(paths[LABELS]).items() if name != self._key
-      )
-      raise bad_table.cells_alike(alike, columns, "mend one of them")
-    return found
-
-  def _texts_of_labels(self, path: str) -> dict[str, pa.ChunkedArray]:
-    dialect = next(iter(self.schemas.values()))
-    return read_lib.texts(path, dialect.delimiter, {self._key})
+    return {client_id: self._labels_of(client_id) for client_id in self}
 
   def _labels_of(self, client_id: str) -> np.ndarray:
     import pandas as pd  # pylint: disable=g-import-not-at-top
 
     path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
-    texts = self._texts_of_labels(path)
-    table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
-    if self._key is not None and self._key not in table:
-      rule = f"is not among the columns {bad_table.listed(table, self._key)}"
+    delimiter = next(iter(self.schemas.values())).delimiter
+    names = read_lib.header(path, delimiter)
+    if self._key not in (None, *names):
+      rule = f"is not among the columns {bad_table.listed(names)}"
       raise bad_table.bad_header(path, self._key, f"{rule}, and names the rows of the views")
-    names = [name for name in table if name != self._key]
-    if len(names) != 1:
-      raise bad_table.bad_header(path, None, f"has {len(names)} columns of classes, not one")
-    for row, label in enumerate(table[names[0]]):
+    columns = [name for name in names if name != self._key]
+    if len(columns) != 1:
+      raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
+    texts = read_lib.texts(path, delimiter, names)
+    table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
+    for row, label in enumerate(table[columns[0]]):
       if not label:
-        raise bad_table.bad_cell(path, row, names[0], "a cell is missing")
-    return self._aligned(table, first, path)[names[0]].to_numpy()
+        raise bad_table.bad_cell(path, row, columns[0], "a cell is missing")
+    return self._aligned(table, first, path)[columns[0]].to_numpy()
 
   def digests(self) -> dict[str, str]:
     """Returns the SHA-256 of every file by its client and view."""
@@ -275,14 +251,12 @@ def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> V
       if one.key is not None:
         raise validate.error("primaryKey", "be left out of views in a private run", one.key)
   paths = client_files(directory)
-  clients_lib.check_ids(directory, paths)
   has_labels = LABELS in next(iter(paths.values()))
   wanted = {*schemas, *([LABELS] if has_labels else [])}
   for client_id, files in paths.items():
     if set(files) != wanted:
       rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
-      alike = bad_table.alike({*files, *wanted})
-      raise validate.error("data_dir", f"{rule}{alike}", ", ".join(sorted(files)))
+      raise validate.error("data_dir", rule, ", ".join(sorted(files)))
   views = Views(paths, schemas, private)
   if not private:
     _ = views.num_rows  # Reads all files.

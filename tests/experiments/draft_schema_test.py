@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import os
-import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -85,25 +84,19 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertRegex(lines["sex"], "left out.*c.csv")
     self.assertIn("left out", lines["city"])
 
+  # Of cells, what the column becomes; between commas, a comma is no decimal mark.
   @parameterized.parameters(
-      (["007", "12"], "007"), (["2.345", "17"], "2.345"), (["2.345", "1.7", "5"], None),
-      (["1.234", "2.345"], "1.234"), (["1,234", "2,345"], "1,234"), (["0.234", "2.345"], None),
-      (["12,345", "7", "n/a"], "12,345"), (["yes", "no"], None), (["x", ""], "empty"),
-      (["true", ""], "empty"), (["1", ""], "empty"),
-      (["70", "0"], None), (["1", "2", "3", "NA"], "'NA'"), (["0,5", "1.5", "2.5"], "','"),
-      (["1", "2", "3", "u", "v", "w", "x"], None),
+      (";", ["1", "2.5", "7"], "number"), (";", ["1", "2,5", "7"], "number"),
+      (",", ['"1,501"', '"2,502"'], "string"), (";", ["1", "2", "n/a"], "number"),
+      (";", ["1", "n/a", "?"], "string"), (";", ["true", "False"], "boolean"),
+      (";", ["0", "1"], "number"), (";", ["yes", ""], "string"),
   )
-  def test_hints_at_what_may_be_meant_otherwise(self, cells, doubtful):
-    self._write("a.csv", "".join(f"{cell};1\n" for cell in ["x", *cells, cells[0]]))
-    _, lines = self._run()
-    self.assertEqual(";" in lines["x"], doubtful is not None)
-    self.assertIn(doubtful or "", lines["x"])
-
-  def test_decimal_commas_in_quotes(self):
-    self._write("a.csv", 'x,y\n"1,5",2\n"2,5",3\n')
-    schema, _ = self._run()
-    np.testing.assert_array_equal(self._opened(schema)["x"], [1.5, 2.5])
-    self.assertNotIn("missing cells", self.printed)
+  def test_what_a_column_becomes(self, delimiter, cells, kind):
+    self._write("a.csv", "".join(f"{cell}{delimiter}1\n" for cell in ["x", *cells]))
+    schema, lines = self._run()
+    self.assertEqual(schema.fields[0].type, kind)
+    for odd in {"n/a"}.intersection(cells):
+      self.assertIn(odd, lines["x"])
 
   def test_views(self):
     for client in ("a", "b"):
@@ -111,7 +104,7 @@ class DraftSchemaTest(parameterized.TestCase):
       self._write(f"{client}/one.csv", "id;x;kind\n7;1,5;u\n8;2,5;v\n")
       self._write(f"{client}/two.csv", "id\ty\tnote\n8\t1\t\n7\t2\t\n")
       self._write(f"{client}/labels.csv", "id;y\n8;1\n7;2\n")
-    self._refused("data_dir.*sample/a.*a.csv")  # A folder is for a client, or a file is.
+    self._refused("data_dir.*a.csv")  # A folder is for a client, or a file is.
     os.remove(os.path.join(self.sample, "a.csv"))
     for argument, name in ("--label_column=id", "label_column"), ("--exclude=kid", "exclude"):
       self._refused(name, argument)
@@ -136,39 +129,20 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(self._run()[0].delimiter, delimiter)
 
   @parameterized.parameters(
-      ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1: .*','"),
-      ('"id","age","sex","ill"\n7,40,f,0\n', "b.csv, line 1: .*',', not ';'"),
+      ("id,age,sex,ill,city\n7,40,f,0,x\n", "b.csv, line 1, column 'ill'"),
+      ('"id","age","sex","ill"\n7,40,f,0\n', "b.csv, line 1"),
       ("id;age;sex\n7;40;f\n", "b.csv, line 1, column 'ill'"),
       ("id;age;sex;ill;city\n7;40;f;1;\n7;40\n8;40;f;1;\n", "b.csv, line 3"),
-      ("id;age;sex;ill;\n7;40;f;1;\n7;40;f;1\n", "b.csv, line 3"),
   )
   def test_refuses_files_and_says_where(self, text, where):
     self._write("b.csv", text)
     self._refused(where, "--label_column=ill")
 
-  def test_refuses_levels_that_look_alike_and_names_all(self):
-    self._write("a.csv", "x;sex;ward;ok\n" + "1;gr\u00f6;A1;true\n2;gro\u0308;A1 ;True\n" * 9)
-    self._write("b.csv", "x;sex;ward;ok\n3;gr\u00f6;a1;TRUE\n")
-    shown = ["column 'sex'", r"gr\xf6' (10 rows)", r"'gro\u0308' (9 rows, only in a.csv)",
-             "'A1 ' (9 rows, only in a.csv)", "'a1' (1 row, only in b.csv)"]
-    self._refused(".*".join(["a.csv, line 3", *map(re.escape, shown)]))
-
-  def test_says_how_many_rows_have_a_level_and_which_files(self):
-    for name in "bcdef":
-      self._write(f"{name}.csv", f"id;age;sex;ill;city\n7;40,5;f;0;\n8;4;{name};1;\n")
+  def test_says_how_many_rows_have_a_level(self):
+    self._write("b.csv", "id;age;sex;ill;city\n7;40,5;f;0;\n8;4;F;1;\n")
     _, lines = self._run("--label_column=ill")
-    for shown in ("'f' (8 rows)", "'b' (1 row, only in b.csv)", "'m' (1 row, only in a.csv)"):
-      self.assertIn(shown, lines["sex"])
-    self.assertIn("'1' (6 rows)", lines["ill"])
-    self.assertIn("'0' (6 rows)", lines["ill"])
-    self._write("f.csv", "id;age;sex;ill;city\n7;40,5;m;0;\n8;4;n;1;\n")
-    self.assertIn("'f' (6 rows, only in a.csv, b.csv, c.csv and 2 more)", self._run()[1]["sex"])
-
-  @parameterized.parameters((9, "free text"), (11, "levels"))
-  def test_free_text_has_few_rows_each(self, num_rows, kind):
-    rows = "".join(f"{place};{place % 30} note\n" for place in range(30 * num_rows))
-    self._write("a.csv", f"x;text\n{rows}")
-    self.assertStartsWith(self._run()[1]["text"], f" left out: {kind}, of 30 ")
+    self.assertIn("'F': 1, 'f': 3, 'm': 1", lines["sex"])
+    self.assertIn("'0': 2, '1': 2, '3': 1", lines["ill"])
 
   def test_a_column_without_cells_is_no_feature(self):
     self._write("a.csv", "ill;age;city\n1;2;\n;3;\n")
@@ -188,40 +162,16 @@ class DraftSchemaTest(parameterized.TestCase):
     numbers = encode.numbers(self._opened(schema), schema)
     np.testing.assert_array_equal(numbers, x.reshape(2, 6))
 
-  @parameterized.parameters(("?", "n/a"), ("?", "?"))
-  def test_cells_that_are_no_numbers_are_left_to_a_person(self, *cells):
+  def test_cells_that_are_no_numbers_are_left_to_a_person(self):
     numbers = "".join(f"{i};{i}.5;0\n" for i in range(30))
-    self._write("a.csv", f"x;y;z\n{numbers}1;{cells[0]};0\n2;{cells[1]};0\n")
+    self._write("a.csv", f"x;y;z\n{numbers}1;?;0\n2;n/a;0\n")
     schema, lines = self._run("--label_column=x")
-    self.assertRegex(lines["y"], r"a number, but .*'\?' \(.*a.csv, line 32")
-    for cell in cells:
-      self.assertIn(repr(cell), lines["y"])
+    self.assertRegex(lines["y"], r"a number, but .*'\?', 'n/a'")
     self.assertEqual(schema.feature_names, ("y", "z"))
     with self.assertRaisesRegex(ValueError, "a.csv, line 32, column 'y'.*missingValues"):
       self._opened(schema)
-    table = self._opened(dataclasses.replace(schema, missing_values=("", *{*cells})))
-    self.assertEqual(int(table["y"].isna().sum()), 2)
-
-  @parameterized.parameters(
-      ("x;y;z\n" + "".join(f"{i},5;{i}.5;{i},7\n" for i in range(30)) + "1;n/a;2\n", "y"),
-      ('x,y\n"1,501",2\n"2,502",3\n', "x"),
-  )
-  def test_numbers_with_other_decimal_marks_are_left_to_a_person(self, text, column):
-    self._write("a.csv", text)
-    schema, lines = self._run()
-    if column == "y":
-      self.assertRegex(lines["y"], r"a number, but .*'0\.5'.*a.csv, line 2.*'\.'")
-    with self.assertRaisesRegex(ValueError, f"a.csv, line 2, column '{column}'"):
-      self._opened(schema)
-
-  @parameterized.parameters("gro\u0308\u00dfe", "Gr\u00f6\u00dfe", " gr\u00f6\u00dfe")
-  def test_refuses_names_that_look_alike(self, name):
-    for file, column in (("a", "gr\u00f6\u00dfe"), ("b", name)):
-      self._write(f"{file}.csv", f"{column},y\n1,2\n")
-    self._refused(f"b.csv, line 1, column .*{re.escape(ascii(name))}")
-    for file in "ab":
-      self._write(f"{file}.csv", f"gr\u00f6\u00dfe,{name}\n1,2\n")
-    self._run()
+    schema = dataclasses.replace(schema, missing_values=("", "?", "n/a"), missing="mean")
+    self.assertEqual(int(self._opened(schema)["y"].isna().sum()), 2)
 
   @parameterized.parameters(
       "label_column=other", "client_column=other", "split_column=other", "row_key=other",

