@@ -9,6 +9,7 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
+from fl_clustering.engine import sketch
 from fl_clustering.methods import grouping
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -97,7 +98,7 @@ class RunMemoryTest(absltest.TestCase):
     self._peak(500)  # Whatever is imported or cached.
     of_client = (self._peak(many) - self._peak(few)) / (many - few)
     # K-means takes a copy of the sketches, of 1 KB each, and needs 0.4 KB beside.
-    self.assertLess(of_client, 2.7 * 4 * grouping.SKETCH_SIZE)
+    self.assertLess(of_client, 2.7 * 4 * sketch.SIZE)
 
 
 if __name__ == "__main__":

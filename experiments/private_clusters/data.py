@@ -87,18 +87,8 @@ def load(
   """
   if config.schema is not None:
     return _load_tables(config, data_dir, seed)
-  task = task_registry.load_task(
-      dataset=config.dataset,
-      data_dir=data_dir,
-      num_clients=config.num_clients,
-      partition=config.partition,
-      model=config.model,
-      seed=seed,
-      image_size=config.image_size,
-      examples_per_client=config.examples_per_client,
-      **config.options_for("partition"),
-      **config.options_for("model"),
-  )
+  asked = {**task_registry.options_of(config), "data_dir": data_dir, "seed": seed}
+  task = task_registry.load_task(**asked)
   clients = tuple(task.clients)
   return Clients(
       {client.client_id: client.train for client in clients},

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# Numbers travel as float32.
+BYTES_PER_NUMBER = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class Cost:

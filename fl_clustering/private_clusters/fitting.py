@@ -26,7 +26,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering.engine.tff import client_sketches
+from fl_clustering.engine import sketch
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
@@ -97,7 +97,7 @@ class Questions:
         [
             ("vectors", tff.TensorType(np.float32, [num_slots, model.num_parameters])),
             ("is_locked", np.bool_),
-            ("centers", tff.TensorType(np.float64, [num_slots, client_sketches.SIZE])),
+            ("centers", tff.TensorType(np.float64, [num_slots, sketch.SIZE])),
             ("clip_norm", np.float64),
         ],
         collections.OrderedDict,
@@ -271,7 +271,7 @@ class Run:
     state = training.State.first(
         self._first_model(), num_clusters, len(self.clients), clip_norm=1.0
     )
-    centers = np.zeros((num_clusters, client_sketches.SIZE))
+    centers = np.zeros((num_clusters, sketch.SIZE))
     if num_clusters > 1:
       centers = self._grouping.centers(self._door, self._releases, self._seed)
     clip_norm = self._first_clip_norm(self._public(state, centers))

@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from dp_clustering import point_grid
+from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import point_files
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
   from fl_clustering.tasks import model as model_lib
 
-_DIM = client_sketches.SIZE
+_DIM = sketch.SIZE
 _MEAN_TYPE = tff.TensorType(np.float64, [_DIM])
 
 
