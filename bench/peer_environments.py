@@ -30,7 +30,9 @@ def call(command: Sequence[str]) -> None:
           timeout=_SECONDS, env=environment,
       )
     except (OSError, subprocess.SubprocessError) as e:
-      raise RuntimeError(child_process.last_line(errors) or str(e)) from e
+      errors.seek(0)
+      text = errors.read().decode(errors="replace").strip()
+      raise RuntimeError(text.rpartition("\n")[2] or str(e)) from e
 
 
 def python(peer: str) -> str:

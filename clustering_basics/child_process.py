@@ -1,11 +1,9 @@
-"""What processes of this project's own need: to end with their parent, and to be quoted."""
+"""What processes of this project's own need: to find its modules, and to end with their parent."""
 
 import ctypes
 import os
-import re
 import signal
 import sys
-from typing import BinaryIO
 
 # From where this project is imported.
 PROJECT_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -24,16 +22,3 @@ def end_with_parent(parent_pid: int, number: int = signal.SIGKILL) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
   if os.getppid() != parent_pid:
     sys.exit(1)
-
-
-def last_line(errors: BinaryIO) -> str:
-  """Returns the last line with text in it of a process's standard error, "" if there is none.
-
-  If that is an exception, it says where it was raised.
-  """
-  errors.seek(0)
-  text = errors.read().decode(errors="replace")
-  lines = map(str.strip, text.split("\n"))
-  last = next(filter(None, reversed(list(lines))), "")
-  raised = re.search(r'\n  File "(.+)", line ([0-9]+).*\n(?:    .*\n)*\S.*\s*\Z', text)
-  return f"{last} ({raised[1]}, line {raised[2]})" if raised else last
