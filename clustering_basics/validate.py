@@ -38,12 +38,6 @@ def error(name: str, rule: str, value: Any) -> ValueError:
   return ValueError(f"`{name}` must {rule}, got {shown}.")
 
 
-def _range(minimum: int, maximum: float | None) -> str:
-  if maximum is None:
-    return f">= {minimum}"
-  return f"in [{minimum}, {maximum}]"
-
-
 def boolean(**argument: Any) -> None:
   """Checks for True or False."""
   name, value = _only(argument)
@@ -65,19 +59,19 @@ def utf_8(**argument: str) -> None:
     raise error(name, rule, value) from e
 
 
-def integer(minimum: int, maximum: int | None = None, **argument: Any) -> None:
+def integer(minimum: int, maximum: float | None = None, **argument: Any) -> None:
   """Checks for an integer (not a bool) in [minimum, maximum].
 
   Args:
     maximum: The largest value allowed; None for that of floats.
   """
   name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Integral)
-  limit = _LARGEST if maximum is None else maximum
-  if not wrong_type and value > limit:
-    raise error(name, f"be an integer {_range(minimum, limit)}", value)
-  if wrong_type or value < minimum:
-    raise error(name, f"be an integer {_range(minimum, maximum)}", value)
+  is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+  if maximum is None and is_integer and value > _LARGEST:
+    maximum = _LARGEST
+  if not is_integer or value < minimum or maximum is not None and value > maximum:
+    rule = f">= {minimum}" if maximum is None else f"in [{minimum}, {maximum}]"
+    raise error(name, f"be an integer {rule}", value)
 
 
 def _number(rule: str, fits: Callable[[Any], bool], argument: Any) -> None:
@@ -109,11 +103,6 @@ def up_to(high: float, **argument: Any) -> None:
 def within(low: float, high: float, **argument: Any) -> None:
   """Checks for a number in the closed interval [low, high]."""
   _number(f"be a number in [{low:g}, {high:g}]", lambda value: low <= value <= high, argument)
-
-
-def float32(**argument: Any) -> None:
-  """Checks for a number from 1e-30 to 1e30, the middle of float32's range."""
-  within(1e-30, 1e30, **argument)
 
 
 def instance(kind: type, **argument: Any) -> None:

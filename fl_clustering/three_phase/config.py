@@ -133,7 +133,8 @@ class ThreePhaseConfig(options.WithChoices):
       int, "Examples per step of SGD.", 20, rule=_positive(_MAX_BATCH_SIZE)
   )
   learning_rate: float = options.option(
-      float, "Step size of SGD.", 0.1, rule=validate.float32
+      float, "Step size of SGD.", 0.1,
+      rule=functools.partial(validate.within, 1e-30, 1e30),  # The middle of float32's range.
   )
   engine: str = options.option(
       str,
