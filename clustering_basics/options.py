@@ -118,23 +118,23 @@ def of(settings: Any) -> dict[str, Option]:
   }
 
 
-def check(settings: Any) -> None:
-  """Raises a ValueError unless every option of a dataclass's instance has a value it can have."""
-  for name, one in of(settings).items():
-    one.check(getattr(settings, name))
-
-
-def to_json(settings: Any) -> dict[str, Any]:
-  """Returns the fields of a dataclass's instance as plain values, in their order."""
-  return {
-      field.name: _plain(getattr(settings, field.name)) for field in dataclasses.fields(settings)
-  }
-
-
 def _plain(value: Any) -> Any:
   if isinstance(value, tuple):
     return list(value)
   return value.to_json() if hasattr(value, "to_json") else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """A base of dataclasses with options; one with a value that an option can't have is refused."""
+
+  def __post_init__(self) -> None:
+    for name, one in of(self).items():
+      one.check(getattr(self, name))
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the fields as plain values, in their order."""
+    return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
 def by_name(
@@ -207,7 +207,7 @@ def _for_all(users: Mapping[str, Option]) -> Any:
   )
 
 
-class WithChoices:
+class WithChoices(Settings):
   """A base of dataclasses, configurations in which the options of choices are settings too.
 
   After a setting that has `choices` come, as more fields, all the options of those; `None` = not

@@ -22,16 +22,13 @@ if not extras.has_tff():
 
 
 @dataclasses.dataclass(frozen=True)
-class SimpleDitto:
+class SimpleDitto(options.Settings):
   """The settings of the method."""
 
   ditto_pull: float = options.option(
       float, "Share of the way to the common model that a client's own goes in a round.",
       default=0.1, rule=functools.partial(validate.within, 0, 1),
   )
-
-  def __post_init__(self):
-    options.check(self)
 
 
 def simple_ditto(settings, engine):

@@ -14,7 +14,7 @@ DELTA = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class DemoConfig:
+class DemoConfig(options.Settings):
   """The settings of the demo, checked when made."""
 
   num_points: int = options.option(int, "Number of points of the data set.", 100_000)
@@ -55,10 +55,10 @@ class DemoConfig:
     for name in ("k_to_try", "epsilon_to_try"):
       if not getattr(self, name):
         raise validate.error(name, "have at least one value", "")
-    options.check(self)
+    super().__post_init__()
 
   def to_json(self) -> dict[str, Any]:
-    found = {**options.to_json(self), "delta": DELTA}
+    found = {**super().to_json(), "delta": DELTA}
     for name in ("fixed_epsilon", "epsilon_to_try"):  # JSON has no infinity.
       one = found[name]
       found[name] = list(map(_plain, one)) if isinstance(one, list) else _plain(one)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
@@ -17,7 +16,7 @@ _BUDGET = functools.partial(
 
 
 @dataclasses.dataclass(frozen=True)
-class BenchmarkConfig:
+class BenchmarkConfig(options.Settings):
   """The settings of a benchmark, checked when made."""
 
   datasets: tuple[str, ...] = options.option(
@@ -70,7 +69,4 @@ class BenchmarkConfig:
           raise validate.error(name, "name nothing twice", list(values))
         if not values and name != "epsilon_to_try":
           raise validate.error(name, "have at least one value", [])
-    options.check(self)
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
+    super().__post_init__()

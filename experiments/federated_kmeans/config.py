@@ -21,7 +21,7 @@ _OF_EPSILON = ("delta", "radius", "max_points", "public_num_points", "trust", "m
 
 
 @dataclasses.dataclass(frozen=True)
-class PaperConfig:
+class PaperConfig(options.Settings):
   """Everything that changes a number of the papers' experiments."""
 
   figures: tuple[str, ...] = options.option(
@@ -48,18 +48,15 @@ class PaperConfig:
   def __post_init__(self) -> None:
     if not self.figures or len(set(self.figures)) < len(self.figures):
       raise validate.error("figure", "name each figure once", ",".join(self.figures))
-    options.check(self)
+    super().__post_init__()
 
   @property
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
 
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
-
 
 @dataclasses.dataclass(frozen=True)
-class OwnDataConfig:
+class OwnDataConfig(options.Settings):
   """Everything that changes the clusters of the user's own data."""
 
   schema: schema_lib.Schema
@@ -137,7 +134,7 @@ class OwnDataConfig:
       raise ValueError(
           f"`k_range` must be left out with `num_clusters`, got {self.k_range}."
       )
-    options.check(self)
+    super().__post_init__()
     if self.num_clusters is None and self.k_range is None:
       object.__setattr__(self, "k_range", _DEFAULT_RANGE)
     if self.k_range is not None:
@@ -222,6 +219,3 @@ class OwnDataConfig:
         field_widths=self.schema.field_widths if self.standardize else None,
         seed=self.seed,
     )
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)

@@ -13,7 +13,7 @@ _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class MultiViewStudyConfig:
+class MultiViewStudyConfig(options.Settings):
   """The settings: everything that changes a number of the experiment.
 
   The data set `sites` alone means the user's own.  Sites are clients already, and their number of
@@ -65,7 +65,7 @@ class MultiViewStudyConfig:
         raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
         validate.one_of(data.DATASETS, datasets=name)
-    options.check(self)
+    super().__post_init__()
     if self.num_clusters is not None and self.datasets != (data.OWN,):
       raise validate.error(
           "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
@@ -90,7 +90,7 @@ class MultiViewStudyConfig:
     return range(self.seed, self.seed + self.num_seeds)
 
   def to_json(self) -> dict[str, Any]:
-    document = options.to_json(self)
+    document = super().to_json()
     if self.datasets == (data.OWN,):  # They are at clients already.
       del document["num_clients"], document["dirichlet_alpha"]
     return document

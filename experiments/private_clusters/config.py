@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
@@ -99,7 +98,7 @@ class PrivateClustersConfig(options.WithChoices):
 
   def __post_init__(self) -> None:
     self._set("epsilon", tuple(map(float, self.epsilon)))
-    options.check(self)
+    super().__post_init__()
     self._complete_for_data()
     if not self.epsilon or len(set(self.epsilon)) != len(self.epsilon):
       raise validate.error("epsilon", "be one number or several different ones", self.epsilon)
@@ -148,6 +147,3 @@ class PrivateClustersConfig(options.WithChoices):
         self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
         self.rounds, trust, min_clients, self.local_steps, self.learning_rate,
     )
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)

@@ -38,7 +38,7 @@ _DEFAULT_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.Settings):
   """Everything that changes a number of a fit at sites."""
 
   num_clusters: int = options.option(
@@ -67,7 +67,7 @@ class Config:
   seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
 
   def __post_init__(self) -> None:
-    options.check(self)
+    super().__post_init__()
     self.kmeans()
     if not self.views(is_private=False).rule.learns and self.alpha is not None:
       raise validate.error("alpha", "be left out with equal `view_weights`", self.alpha)
@@ -94,9 +94,6 @@ class Config:
     return multiview_config.MultiViewConfig(
         **self._shared(field_widths), **defaults, **self.of_views
     )
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

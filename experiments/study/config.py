@@ -20,7 +20,7 @@ PERSONAL = ("ditto", "apfl")
 
 
 @dataclasses.dataclass(frozen=True)
-class StudyConfig:
+class StudyConfig(options.Settings):
   """The settings of a study, checked when made.
 
   Attributes:
@@ -50,7 +50,7 @@ class StudyConfig:
   def __post_init__(self) -> None:
     if not self.settings or len(set(self.settings)) != len(self.settings):
       raise validate.error("settings", "name something, and nothing twice", list(self.settings))
-    options.check(self)
+    super().__post_init__()
     for name in settings_lib.DECIDED:
       if getattr(self.run, name) is not None:
         raise validate.error(name, "be left to the study's settings", getattr(self.run, name))
@@ -71,6 +71,6 @@ class StudyConfig:
 
   def to_json(self) -> dict[str, Any]:
     """Returns the settings as a dict for JSON: the study's, and those that all runs share."""
-    own = options.to_json(self)
+    own = super().to_json()
     run = {name: v for name, v in own.pop("run").items() if name not in settings_lib.DECIDED}
     return {**own, **run}

@@ -40,7 +40,7 @@ _FIRST_ALPHA = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Apfl:
+class Apfl(options.Settings):
   """The settings of APFL."""
 
   apfl_alpha: float | None = options.option(
@@ -50,9 +50,6 @@ class Apfl:
       default_text=f"every client learns it, from {_FIRST_ALPHA:g} on",
       rule=functools.partial(validate.within, 0, 1),
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def _mix(vectors: np.ndarray, own: np.ndarray, shares: np.ndarray, common: np.ndarray) -> None:

@@ -56,7 +56,7 @@ _LEAST = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Cfl:
+class Cfl(options.Settings):
   """The settings of CFL."""
 
   cfl_ratio: float = options.option(
@@ -77,9 +77,6 @@ class Cfl:
       int, "Least number of clients of a cluster that is split.", default=3,
       rule=functools.partial(validate.integer, _LEAST),
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
   def halves(
       self, updates: np.ndarray, num_examples: np.ndarray

@@ -42,13 +42,10 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Clove:
+class Clove(options.Settings):
   """The settings of CLoVE."""
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def models_of(losses: np.ndarray, random_state: int) -> np.ndarray:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ditto:
+class Ditto(options.Settings):
   """The settings of Ditto."""
 
   ditto_lambda: float = options.option(
@@ -47,9 +47,6 @@ class Ditto:
       default=0.1,
       rule=functools.partial(validate.within, 0, 1e30),  # Within float32.
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def ditto(settings: Ditto, engine: engine_lib.Engine) -> method.Method:

@@ -207,7 +207,7 @@ def cluster_neighbours(
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicDistance:
+class DynamicDistance(options.Settings):
   """The dynamic distance-based grouping, with Euclidean distances.
 
   It does not use `overlap_training` itself, see `one_shot.py`.
@@ -231,7 +231,7 @@ class DynamicDistance:
   )
 
   def __post_init__(self) -> None:
-    options.check(self)
+    super().__post_init__()
     grouping.check_is_of_weights(self.representation)
 
   def __call__(

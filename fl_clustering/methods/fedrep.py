@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class FedRep:
+class FedRep(options.Settings):
   """The settings of FedRep."""
 
   fedrep_head_epochs: int = options.option(
@@ -47,9 +47,6 @@ class FedRep:
       default=1,
       rule=functools.partial(validate.integer, 1, 2**31 - 1),
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def in_representation(model: model_lib.Model) -> np.ndarray:

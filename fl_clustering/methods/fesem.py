@@ -39,14 +39,11 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fesem:
+class Fesem(options.Settings):
   """The settings of FeSEM; K-means groups the `representation` for the start."""
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
   representation: str = grouping.representation_option()
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def nearest(vectors: np.ndarray, centers: np.ndarray) -> list[int]:

@@ -65,16 +65,13 @@ def cosines_with_directions(
 
 
 @dataclasses.dataclass(frozen=True)
-class FlexCfl:
+class FlexCfl(options.Settings):
   """The grouping of FlexCFL.
 
   As with K-means, clients with identical updates are never separated.
   """
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
   @property
   def representation(self) -> str:

@@ -66,7 +66,7 @@ def knee(distances: np.ndarray) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class Flux:
+class Flux(options.Settings):
   """The settings of FLUX."""
 
   flux_radius: float | None = options.option(
@@ -77,9 +77,6 @@ class Flux:
       default_text="the knee of the distances to the nearest other client",
       rule=validate.not_negative,
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def group(moments: np.ndarray, settings: Flux) -> np.ndarray:

@@ -67,7 +67,7 @@ def agglomerate(
 
 
 @dataclasses.dataclass(frozen=True)
-class Hierarchical:
+class Hierarchical(options.Settings):
   """The hierarchical grouping, cut at a number of clusters or at a distance.
 
   Exactly one of `num_clusters` and `distance_threshold` is given.  The threshold is the
@@ -108,7 +108,7 @@ class Hierarchical:
     cut = "distance" if self.num_clusters is None else "num_clusters"
     if self.hierarchical_cut not in (None, cut):
       raise validate.error("hierarchical_cut", f"be {cut}, which is given", self.hierarchical_cut)
-    options.check(self)
+    super().__post_init__()
     grouping.check_is_of_weights(self.representation)
     if self.linkage == "ward" and self.metric != "l2":
       raise validate.error("metric", "be l2 with linkage=ward", self.metric)

@@ -96,7 +96,7 @@ _STARTS: dict[str, Callable[..., np.ndarray]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Ifca:
+class Ifca(options.Settings):
   """The settings of IFCA; K-means groups the `representation` for the start `grouped`."""
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
@@ -121,7 +121,7 @@ class Ifca:
   )
 
   def __post_init__(self) -> None:
-    options.check(self)
+    super().__post_init__()
     if self.ifca_restarts > 1 and self.ifca_start != "random":
       raise validate.error(
           "ifca_restarts", f"be 1 with ifca_start={self.ifca_start}", self.ifca_restarts

@@ -27,7 +27,7 @@ _MOST_FITTED = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
-class KMeans:
+class KMeans(options.Settings):
   """The K-means grouping.
 
   Clients with identical vectors are never separated: where that leaves fewer
@@ -42,7 +42,7 @@ class KMeans:
   n_init: int = 10
 
   def __post_init__(self) -> None:
-    options.check(self)
+    super().__post_init__()
     validate.integer(1, n_init=self.n_init)
 
   def __call__(

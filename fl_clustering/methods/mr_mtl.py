@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class MrMtl:
+class MrMtl(options.Settings):
   """The settings of MR-MTL."""
 
   mr_mtl_lambda: float = options.option(
@@ -48,9 +48,6 @@ class MrMtl:
       default=0.1,
       rule=functools.partial(validate.within, 0, 1e30),  # Within float32.
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
 
 def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:

@@ -155,7 +155,7 @@ PROXIMITIES: dict[str, Callable[[Sequence[Space], Sequence[Space]], np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Pacfl:
+class Pacfl(options.Settings):
   """The settings of PACFL.  Exactly one of `num_clusters` and `pacfl_angle` is given.
 
   `pacfl_angle` is the paper's beta, as average linkage measures it.  Of `pacfl_vectors`, the
@@ -201,7 +201,7 @@ class Pacfl:
     cut = "angle" if self.num_clusters is None else "num_clusters"
     if self.pacfl_cut not in (None, cut):
       raise validate.error("pacfl_cut", f"be {cut}, which is given", self.pacfl_cut)
-    options.check(self)
+    super().__post_init__()
 
 
 def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:

@@ -93,7 +93,7 @@ def _dropout(hidden: Any, rate: float, seed: Any, number: int) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Network:
+class _Network(options.Settings):
   """A row of `models.MODELS`.  Integers count as numbers.
 
   Attributes:
@@ -186,9 +186,6 @@ class Mlp(_Network):
   hidden_units: str = options.option(
       str, "Widths of the model's hidden layers, comma-separated.", default="200", rule=_widths
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
   @property
   def layers(self) -> _Layers:

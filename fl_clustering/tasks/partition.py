@@ -114,14 +114,11 @@ def _alpha_option(about: str, default: float | None) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class _OneKind:
+class _OneKind(options.Settings):
   """Clients of one kind, which differ in their label mix or their size."""
 
   # From labels, a number of clients, a generator and the options to the clients' shares.
   shares: ClassVar[Callable[..., list[np.ndarray]]]
-
-  def __post_init__(self) -> None:
-    options.check(self)
 
   def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
     rng, skew = randomness.generator(seed, "partition: shares"), dataclasses.asdict(self)
@@ -165,7 +162,7 @@ class Quantity(_Skewed):
 
 
 @dataclasses.dataclass(frozen=True)
-class KnownGroups:
+class KnownGroups(options.Settings):
   """Groups of clients, each with a transformation of its own.
 
   The groups' members are drawn, so a client's position says nothing about its group.
@@ -182,7 +179,7 @@ class KnownGroups:
   build_transformations: ClassVar[Callable[..., list[known_groups.Transformation]]]
 
   def __post_init__(self) -> None:
-    options.check(self)
+    super().__post_init__()
     validate.integer(minimum=2, maximum=self.most_groups, num_groups=self.num_groups)
 
   def groups_of(

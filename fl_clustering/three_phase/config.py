@@ -203,7 +203,7 @@ class ThreePhaseConfig(options.WithChoices):
     self._set("methods", tuple(self.methods))
     self._set("personal", tuple(self.personal))
     self._set("controls", tuple(self.controls))
-    options.check(self)
+    super().__post_init__()
     self._check_clients()
     self._check_task()
     for setting in ("methods", "controls", "personal"):
@@ -416,10 +416,6 @@ class ThreePhaseConfig(options.WithChoices):
       **overrides: Options to use instead of this run's.
     """
     return method_registry.entry(name).settings(**{**self.options_of(name), **overrides})
-
-  def to_json(self) -> dict[str, Any]:
-    """Returns a dict of plain values; options follow the choice that they belong to."""
-    return options.to_json(self)
 
 
 def _documented() -> str:

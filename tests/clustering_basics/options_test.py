@@ -29,7 +29,7 @@ class _OtherColors:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Drawing:
+class _Drawing(options.Settings):
   seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
   colors: tuple[str, ...] = options.option(
       str, "The colors.", ("red",), several=True, values=("red", "blue"), flag="color"
@@ -74,20 +74,17 @@ class OptionsTest(absltest.TestCase):
         options.by_name(choices, same_defaults=same_defaults)
 
   def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
-    options.check(_Drawing(colors=("blue", "red")))
-    options.check(_Drawing(title=None))
+    _Drawing(colors=("blue", "red"), title=None)
     for wrong, name in (({"seed": None}, "`seed`"), ({"seed": -1}, "`seed`"),
                         ({"colors": ("red", "green")}, "`color`")):
       with self.assertRaisesRegex(ValueError, name):
-        options.check(_Drawing(**wrong))
+        _Drawing(**wrong)
     rule = functools.partial(validate.integer, 1)
     with self.assertRaisesRegex(ValueError, "`side`"):
       options.Option("side", int, "The side.", required=True, rule=rule).check(None)
 
   def test_to_json_has_all_fields(self):
-    self.assertEqual(
-        options.to_json(_Drawing()), {"seed": 0, "colors": ["red"], "title": None}
-    )
+    self.assertEqual(_Drawing().to_json(), {"seed": 0, "colors": ["red"], "title": None})
 
   def test_described(self):
     found = options.of(_Drawing)
@@ -105,7 +102,7 @@ class WithChoicesTest(absltest.TestCase):
     self.assertEqual(
         picture.options_for("shape"), {"radius": None, "color": "blue", "side": None}
     )
-    self.assertEqual(_Picture(**options.to_json(picture)), picture)
+    self.assertEqual(_Picture(**picture.to_json()), picture)
 
   def test_they_say_who_has_them_and_what_their_defaults_are(self):
     found = options.of(_Picture)
