@@ -29,10 +29,6 @@ _UNREADABLE_FILE = re.compile(
 )
 
 
-class ClientFileUnreadable(OSError):
-  """A client's computation can't read a file; it may have been removed."""
-
-
 class _Stub(tff.framework.RemoteExecutorGrpcStub):
   """TFF's calls of a worker; errors are ignored when values at a lost worker are disposed of."""
 
@@ -181,6 +177,6 @@ class Context(tff.framework.SyncExecutionContext):
       if found is None:
         raise
       path, reason = found.groups()
-      raise ClientFileUnreadable(
+      raise runtime.ClientFileUnreadable(
           f"the clients' file {path!r} can't be read ({reason})."
       ) from e

@@ -9,6 +9,7 @@ See unshare(2), user_namespaces(7) and network_namespaces(7) of the Linux manual
 import ctypes
 import fcntl
 import os
+import pathlib
 import socket
 import struct
 
@@ -25,22 +26,14 @@ def _check(code: int) -> None:
     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _unshare(namespaces: int) -> None:
-  _check(_libc.unshare(namespaces))
-
-
-def _write(path: str, text: str) -> None:
-  with open(path, "w", encoding="ascii") as file:
-    file.write(text)
-
-
 def _enter_as_a_user() -> None:
   """Enters the namespace without privileges, with the same user and group as before."""
   user, group = os.geteuid(), os.getegid()
-  _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
-  _write("/proc/self/setgroups", "deny")  # Or else the kernel refuses the map of groups.
-  _write("/proc/self/uid_map", f"{user} {user} 1")
-  _write("/proc/self/gid_map", f"{group} {group} 1")
+  _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET))
+  own = pathlib.Path("/proc/self")
+  (own / "setgroups").write_text("deny")  # Or else the kernel refuses the map of groups.
+  (own / "uid_map").write_text(f"{user} {user} 1")
+  (own / "gid_map").write_text(f"{group} {group} 1")
 
 
 def _start_loopback() -> None:
@@ -57,7 +50,7 @@ def isolate() -> None:
   """
   try:
     # Root keeps its rights to other users' files only if it keeps its user namespace.
-    _unshare(_CLONE_NEWNET)
+    _check(_libc.unshare(_CLONE_NEWNET))
   except PermissionError:
     _enter_as_a_user()
   _start_loopback()

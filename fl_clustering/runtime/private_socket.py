@@ -8,6 +8,7 @@ This module does not import TFF, and the process needs nothing but Python.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.parse
 
 from clustering_basics import child_process
@@ -56,34 +58,28 @@ class PrivateSocket:
     temporary = tempfile.gettempdir()
     if len(os.fsencode(temporary)) > _MAX_TEMPORARY_BYTES:
       temporary = "/tmp"
-    self._folder = tempfile.mkdtemp(prefix="fl_", dir=temporary)  # Its mode is 0700.
-    self.path = os.path.join(self._folder, _NAME)
-    try:
+    with contextlib.ExitStack() as begun:  # Ended by Ctrl-C, too.
+      folder = tempfile.mkdtemp(prefix="fl_", dir=temporary)  # Its mode is 0700.
+      begun.callback(shutil.rmtree, folder, ignore_errors=True)
+      self.path = os.path.join(folder, _NAME)
       self._process = subprocess.Popen(
           [
               sys.executable, "-I", "-S", "-c", _RUN, child_process.PROJECT_FOLDER,
-              str(os.getpid()), self._folder,
+              str(os.getpid()), folder,
           ],
           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
       )
-    except BaseException:
-      shutil.rmtree(self._folder, ignore_errors=True)
-      raise
-    self.pid = self._process.pid
-    try:
-      self._begin()
-    except BaseException:  # Ctrl-C, too.
-      self.close()
-      raise
-
-  def _begin(self) -> None:
-    assert self._process.stdout is not None
-    with self._process.stdout as out:
-      answer = out.readline()
-    if not answer:
-      raise ChildProcessError(f"a process ended with code {self._process.wait()}")
-    if int(answer):
-      raise NotAllowed(int(answer), os.strerror(int(answer)))
+      begun.callback(self._process.wait)
+      begun.callback(self._process.kill)
+      self.pid = self._process.pid
+      assert self._process.stdout is not None
+      with self._process.stdout as out:
+        answer = out.readline()
+      if not answer:
+        raise ChildProcessError(f"a process ended with code {self._process.wait()}")
+      if int(answer):
+        raise NotAllowed(int(answer), os.strerror(int(answer)))
+      self._end = begun.pop_all()
 
   @property
   def address(self) -> str:
@@ -95,9 +91,7 @@ class PrivateSocket:
 
   def close(self) -> None:
     """Ends the process and its connections, and removes the folder."""
-    self._process.kill()
-    self._process.wait()
-    shutil.rmtree(self._folder, ignore_errors=True)
+    self._end.close()
 
 
 def _listen(folder: str) -> socket.socket:
@@ -123,7 +117,7 @@ def _serve(parent: str, folder: str) -> None:
   try:
     listener = _listen(folder)
     child_process.end_with_parent(int(parent), signal.SIGTERM)
-    relay.start(listener, PORT)
+    threading.Thread(target=relay.serve, args=(listener, PORT), daemon=True).start()
     print(0, flush=True)
     signal.sigwait({signal.SIGTERM})
   finally:

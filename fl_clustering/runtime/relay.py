@@ -50,23 +50,19 @@ def _connect(client: socket.socket, port: int) -> None:
       back.join()
 
 
-def _accept(listener: socket.socket, port: int) -> None:
-  while True:
-    try:
-      client, _ = listener.accept()
-      threading.Thread(target=_connect, args=(client, port), daemon=True).start()
-    except (OSError, RuntimeError):
-      if listener.fileno() < 0:  # It was closed.
-        return
-      client = None
-      time.sleep(_PAUSE_SECONDS)
-
-
-def start(listener: socket.socket, port: int) -> None:
-  """Starts to pass on connections, in threads that end with the program.
+def serve(listener: socket.socket, port: int) -> None:
+  """Passes on connections, in threads that end with the program, until the listener is closed.
 
   Args:
     listener: A listening socket, of any network namespace.
     port: Where the worker listens, in this process's namespace.
   """
-  threading.Thread(target=_accept, args=(listener, port), daemon=True).start()
+  while True:
+    try:
+      client, _ = listener.accept()
+      threading.Thread(target=_connect, args=(client, port), daemon=True).start()
+    except (OSError, RuntimeError):
+      if listener.fileno() < 0:
+        return
+      client = None
+      time.sleep(_PAUSE_SECONDS)

@@ -52,7 +52,8 @@ class RelayTest(absltest.TestCase):
     self.listener.listen(200)
 
   def _start(self, listener=None):
-    relay.start(listener or self.listener, self.worker.getsockname()[1])
+    arguments = listener or self.listener, self.worker.getsockname()[1]
+    threading.Thread(target=relay.serve, args=arguments, daemon=True).start()
 
   def _connect(self):
     client = self.enter_context(socket.socket(socket.AF_UNIX))
