@@ -4,8 +4,8 @@ Then it adds the extra `sites`, and tests that.
 
   ./bazelw run tools:check_wheel
 
-It takes the newest Python that the wheel is for and that it finds: on the PATH, of pyenv or of uv,
-which is asked to get one.  Where there is no other, it takes the project's, and says so.
+uv finds or gets the other Python: on the PATH, of pyenv or of its own.  Where it can't, this takes
+the project's, and says so.
 """
 
 import glob
@@ -15,60 +15,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Iterator
 
 _TEST, _TEST_OF_SITES = "light_install_test.py", "LightInstallTest.test_sites_fit"
-_VERSIONS = [f"3.{minor}" for minor in range(14, 9, -1)]
-_PREFERRED_OF_UV = "3.13"
-_PROBE = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+_VERSION = "3.13"
 _NOT_SOURCE = shutil.ignore_patterns(
     ".git", "__pycache__", "*.egg-info", "bazel-*", "build", "results", "site"
 )
 
 
-def _of_uv() -> Iterator[str]:
-  uv = shutil.which("uv")
-  if uv is None:
-    return
-  # Without a network, it may have one already.
-  subprocess.run([uv, "python", "install", "--no-bin", _PREFERRED_OF_UV], check=False,
-                 stderr=subprocess.DEVNULL)
-  for version in _VERSIONS:
-    found = subprocess.run([uv, "python", "find", "--managed-python", version], check=False,
-                           capture_output=True, text=True)
-    if found.returncode == 0:
-      yield found.stdout.strip()
-
-
-def _candidates() -> Iterator[str]:
+def other_python(uv: str) -> str:
+  """Returns the path of a Python of `_VERSION`; that of this one where uv finds and gets none."""
+  # uv looks at the PATH, where pyenv has programs that fail for a version that is not chosen.
   pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
-  for version in _VERSIONS:
-    on_path = shutil.which(f"python{version}")
-    if on_path:
-      yield on_path
-    yield from glob.glob(f"{glob.escape(pyenv)}/versions/{version}.*/bin/python{version}")
-  yield from filter(None, [shutil.which("python3")])
-  yield from _of_uv()
-
-
-def _version(python: str) -> str | None:
-  """Returns a Python's version; None if it can't make an environment."""
-  probe = subprocess.run([python, "-c", _PROBE], check=False, capture_output=True, text=True)
-  return probe.stdout.strip() if probe.returncode == 0 else None
-
-
-def _choose(candidates: Iterator[str]) -> str:
-  """Returns the newest Python of another version than this one, or this one."""
-  own = "%d.%d" % sys.version_info[:2]
-  found: dict[str, str] = {}
-  for python in candidates:
-    version = _version(python)
-    if version in _VERSIONS and version != own:
-      found.setdefault(version, python)
-  if found:
-    return next(found[version] for version in _VERSIONS if version in found)
-  print(f"wheel: no other Python here than the project's own, {own}", file=sys.stderr)
-  return sys.executable
+  folders = glob.glob(f"{glob.escape(pyenv)}/versions/{_VERSION}.*/bin")
+  path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+  command = [uv, "run", "--no-project", "--isolated", f"--python={_VERSION}", "python", "-c"]
+  try:
+    return subprocess.run(
+        [*command, "import ensurepip, sys, venv; print(sys._base_executable)"], check=True,
+        env={**os.environ, "PATH": path}, capture_output=True, text=True,
+    ).stdout.strip()
+  except (OSError, subprocess.CalledProcessError):
+    print(f"wheel: uv has no Python {_VERSION}, so this is the project's own", file=sys.stderr)
+    return sys.executable
 
 
 def check(root: str, python: str, folder: str) -> int:
@@ -91,7 +60,7 @@ def check(root: str, python: str, folder: str) -> int:
   # It must find the installed modules, and not the project's.
   shutil.copy(os.path.join(root, "tests", _TEST), test)
   environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-  print(f"wheel: testing {wheel.name} with Python {_version(python)} ({python})", flush=True)
+  print(f"wheel: testing {wheel.name} with {python}", flush=True)
   run = [f"{env}/bin/python", _TEST]
   code = subprocess.run(run, cwd=test, env=environment).returncode
   subprocess.run([*pip, "install", f"{wheel}[sites]"], check=True)
@@ -99,8 +68,9 @@ def check(root: str, python: str, folder: str) -> int:
 
 
 def main() -> None:
+  python = other_python(os.path.join(os.path.dirname(sys.executable), "uv"))
   with tempfile.TemporaryDirectory() as folder:
-    sys.exit(check(os.environ["BUILD_WORKSPACE_DIRECTORY"], _choose(_candidates()), folder))
+    sys.exit(check(os.environ["BUILD_WORKSPACE_DIRECTORY"], python, folder))
 
 
 if __name__ == "__main__":
