@@ -86,19 +86,9 @@ def of_means(
   return interval(statistics.fmean(first) - statistics.fmean(second), parts, num_comparisons)
 
 
-def _of_values(
-    values: Sequence[float], largest: float, num_comparisons: int, num_folds: int | None
-) -> tuple[float, float]:
-  """Returns the interval of the mean of values computed from numbers up to `largest`."""
-  if len(values) < LEAST_COUNT or max(values) - min(values) <= _ROUNDING * largest:
-    return math.nan, math.nan
-  variance = statistics.variance(values)
-  part = variance / len(values) + (variance / (num_folds - 1) if num_folds else 0.0)
-  return interval(statistics.fmean(values), [(part, len(values) - 1)], num_comparisons)
-
-
 def of_values(
-    values: Sequence[float], num_comparisons: int = 1, num_folds: int | None = None
+    values: Sequence[float], num_comparisons: int = 1, num_folds: int | None = None,
+    largest: float = 0.0,
 ) -> tuple[float, float]:
   """Returns the interval of the mean of repetitions.
 
@@ -107,8 +97,14 @@ def of_values(
 
   Args:
     num_folds: How many folds there are, of which the values are; None if they are independent.
+    largest: The largest of the numbers that the values are differences of, if they are.
   """
-  return _of_values(values, max(map(abs, values), default=0.0), num_comparisons, num_folds)
+  largest = largest or max(map(abs, values), default=0.0)
+  if len(values) < LEAST_COUNT or max(values) - min(values) <= _ROUNDING * largest:
+    return math.nan, math.nan
+  variance = statistics.variance(values)
+  part = variance / len(values) + (variance / (num_folds - 1) if num_folds else 0.0)
+  return interval(statistics.fmean(values), [(part, len(values) - 1)], num_comparisons)
 
 
 def of_pairs(
@@ -118,7 +114,7 @@ def of_pairs(
   """Returns the interval of `mean(first) - mean(second)`, of repetitions in pairs, as `of_values`."""
   differences = [one - other for one, other in zip(first, second, strict=True)]
   largest = max(map(abs, [*first, *second]), default=0.0)
-  return _of_values(differences, largest, num_comparisons, num_folds)
+  return of_values(differences, num_comparisons, num_folds, largest)
 
 
 def verdict(low: float, high: float) -> str:

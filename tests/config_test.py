@@ -34,10 +34,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
         self.assertIn(name, fields)
         self.assertIn(f"    {name}: ", _Config.__doc__)
 
-  def test_a_method_that_shares_an_option_shares_its_default(self):
-    for users in _Config.of_choices["methods"].values():
-      self.assertLen({option.stated_default() for option in users.values()}, 1)
-
   def test_options_follow_their_choice_in_json(self):
     names = list(_Config().to_json())
     self.assertEqual(names[3:6], ["partition", "dirichlet_alpha", "num_groups"])
