@@ -94,14 +94,6 @@ class PrivateSocket:
     self._end.close()
 
 
-def _listen(folder: str) -> socket.socket:
-  os.umask(0o177)
-  listener = socket.socket(socket.AF_UNIX)
-  listener.bind(os.path.join(folder, _NAME))
-  listener.listen()
-  return listener
-
-
 def _serve(parent: str, folder: str) -> None:
   """What the process does: passes on connections until it is told to end, or its parent ends."""
   # Of Ctrl-C and of the terminal's end, which the parent handles.
@@ -115,7 +107,10 @@ def _serve(parent: str, folder: str) -> None:
     print(e.errno, flush=True)
     return
   try:
-    listener = _listen(folder)
+    os.umask(0o177)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(os.path.join(folder, _NAME))
+    listener.listen()
     child_process.end_with_parent(int(parent), signal.SIGTERM)
     threading.Thread(target=relay.serve, args=(listener, PORT), daemon=True).start()
     print(0, flush=True)

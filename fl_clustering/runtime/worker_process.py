@@ -68,7 +68,7 @@ def start(port: int, num_cores: int, network: int | None = None) -> subprocess.P
       [sys.executable, "-I", "-S", "-c", _BECOME_WORKER]
       + [
           child_process.PROJECT_FOLDER,
-          "" if network is None else str(network),
+          str(network or ""),
           str(os.getpid()),
           _worker_binary(),
           f"--port={port}",
