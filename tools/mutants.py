@@ -24,7 +24,6 @@ import shutil
 import subprocess
 import time
 from typing import Any, Callable, Iterable, Iterator
-import zlib
 
 from cosmic_ray import ast as cosmic_ast
 from cosmic_ray import mutating
@@ -159,7 +158,6 @@ def main() -> None:
   parser.add_argument("modules", nargs="*", default=list(_TESTS))
   parser.add_argument("--python", required=True)
   parser.add_argument("--out", required=True, type=pathlib.Path)
-  parser.add_argument("--share", default=1.0, type=float, help="Of the mutants, by their names.")
   args = parser.parse_args()
   tree, results = args.out.absolute() / "tree", args.out / "results.tsv"
   shutil.rmtree(tree, ignore_errors=True)
@@ -172,8 +170,7 @@ def main() -> None:
     path = _find(tree, f"{module}.py")
     source = path.read_text()
     mutants = [(f"{module}\t{name}", line, make) for name, line, make in _mutants(source)]
-    mutants = [mutant for mutant in mutants
-               if zlib.crc32(mutant[0].encode()) < args.share * 2**32 and mutant[0] not in done]
+    mutants = [mutant for mutant in mutants if mutant[0] not in done]
     limits = list(_limits(tree, args.python, _TESTS[module])) if mutants else []
     print(f"{module}: {len(mutants)} mutants; seconds at most: {limits}", flush=True)
     for name, line, make in mutants:
