@@ -84,7 +84,7 @@ def _no_rows(which: str) -> SiteRefused:
 
 @contextlib.contextmanager
 def _of_rows() -> Iterator[None]:
-  """Says whose fault it is if a fit fails, whose numbers are all of the sites' answers."""
+  """Blames the sites' answers if arithmetic fails: a fit has no other numbers."""
   try:
     yield
   except (ArithmeticError, IndexError) as e:
@@ -117,8 +117,6 @@ class Coordinator:
   """A session with all sites of a federation.
 
   Attributes:
-    federation: The federation file.
-    log: All exchanges.
     noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
   """
 
@@ -134,11 +132,7 @@ class Coordinator:
     self._paid: list[tuple[bytes, np.ndarray, float]] = []
 
   def start(self, config: Any = None) -> None:
-    """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them.
-
-    Args:
-      config: The fit's.
-    """
+    """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
     if config != self._config:
       self._config, self._paid = config, []
     session = os.urandom(site_lib.SESSION_BYTES).hex()
@@ -166,10 +160,10 @@ class Coordinator:
     return answers
 
   def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
-    """Returns what every site answers to one message.
+    """Returns every site's answer to one message, by the site's name.
 
     Args:
-      read: Makes that of an answer's header and arrays, or raises a `wire.Refused`.
+      read: Returns the answer, given its header and arrays, or raises a `wire.Refused`.
     """
     start = time.perf_counter()
     answers = self._answers(message)
@@ -256,7 +250,6 @@ def with_privacy(
 
   Args:
     config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
-    epsilon: As in `fit_kmeans`.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.

@@ -92,7 +92,6 @@ class Federation:
   """The contents of a federation file, checked.
 
   Attributes:
-    document: The contents.
     sites: The raw public keys by the sites' names, in order.
     schema: The `schema_hash`.
     widths: Of every view, the number of its features.

@@ -97,7 +97,7 @@ class Handshake:
 
   def __init__(
       self, identity: identity_lib.Identity, roster: Mapping[str, bytes], federation: bytes,
-      session: bytes, private: bytes | None = None,
+      session: bytes,
   ) -> None:
     """Draws a key.
 
@@ -105,12 +105,11 @@ class Handshake:
       roster: The public keys of all sites by name.
       federation: The hash of the federation file.
       session: Which session it is; anything.
-      private: Instead of a new key; for tests.
     """
     self._identity, self._roster = identity, dict(roster)
     self._federation, self._session = federation, session
     self._key = identity_lib.primitives("asymmetric.x25519").X25519PrivateKey.from_private_bytes(
-        os.urandom(identity_lib.KEY_BYTES) if private is None else private
+        os.urandom(identity_lib.KEY_BYTES)
     )
     self._public: bytes = self._key.public_key().public_bytes_raw()
 

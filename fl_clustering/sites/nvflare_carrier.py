@@ -140,7 +140,7 @@ _JOB_COMMANDS = (
 
 
 def _is_of(origin: Any, *roots: str) -> bool:
-  """Returns whether a message is of one of these.
+  """Returns whether a message comes from one of `roots`.
 
   The server checks that messages of other sites, which it passes on, say whose they are.
   """
@@ -171,7 +171,7 @@ class _Guard(net_agent.NetAgent):
 
 
 class _SilentAdapter(cell_lib.Adapter):
-  """Hands messages on; what goes wrong with one, of which NVFlare sends the text, stays here."""
+  """Hands messages on; the text of an error, which NVFlare would send, stays here."""
 
   def call(self, future: Any, *args: Any, **kwargs: Any) -> None:
     try:
@@ -335,7 +335,7 @@ class Relay(Controller):
   def _answers(
       self, names: Collection[str], message: bytes, end: float, abort_signal: Any, fl_ctx: Any
   ) -> dict[str, bytes]:
-    """Returns what sites answer; those that don't are left out."""
+    """Returns the answers by site, without sites that don't answer."""
     engine = fl_ctx.get_engine()
     by_target = {
         fqcn_lib.FQCN.join([client.get_fqcn(), fl_ctx.get_job_id()]): client.name

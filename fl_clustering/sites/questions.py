@@ -204,7 +204,7 @@ def _query(
     name: str, rest: dict[str, Any], sent: dict[str, np.ndarray],
     federation: federation_lib.Federation,
 ) -> Asked:
-  """Returns a `secure_sums.Totals`; takes what it uses out of `rest`."""
+  """Returns a checked `secure_sums.Totals`; removes its fields from `rest`."""
   kind_class, types = _KINDS[name]
   fields = rest.pop("fields", None)
   if not isinstance(fields, dict) or {key: type(value) for key, value in fields.items()} != types:
@@ -245,7 +245,7 @@ def _limits(sent: Mapping[str, np.ndarray], width: int) -> np.ndarray:
 def _check_noise(
     asked: Asked, federation: federation_lib.Federation, privacy: privacy_lib.Privacy
 ) -> None:
-  """Refuses shares of the noise that are none, or whose sum is not like one discrete Gaussian."""
+  """Refuses shares without noise, or whose sum is unlike a single discrete Gaussian."""
   assert isinstance(asked.question, secure_sums.Totals)
   scales, parts = asked.scales, asked.question.kind.widths(federation.num_columns)
   if not isinstance(scales, dict) or set(scales) != set(parts):

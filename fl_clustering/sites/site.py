@@ -82,24 +82,17 @@ def held(
 
 
 class Site:
-  """Answers requests, one at a time.
-
-  Attributes:
-    name: The site's.
-    num_rows: How many rows it has.
-  """
+  """Answers requests, one at a time."""
 
   def __init__(
       self, identity: identity_lib.Identity, federation: federation_lib.Federation,
       clients: Mapping[Any, np.ndarray], ledger: site_ledger.SiteLedger,
-      noise_source: noise.Source | None = None,
   ) -> None:
     """Opens a site.
 
     Args:
       clients: Rows by client id, as for `held`; one or several.
       ledger: That of these rows.
-      noise_source: Instead of `SecureNoise`; for tests.
 
     Raises:
       ValueError: If these don't belong together.
@@ -112,7 +105,7 @@ class Site:
     self.name, self.num_rows = identity.name, sum(map(len, clients.values()))
     self._identity, self._federation, self._ledger = identity, federation, ledger
     self._points = held(clients, federation)
-    self._noise = noise.SecureNoise() if noise_source is None else noise_source
+    self._noise: noise.Source = noise.SecureNoise()
     self._unit, self._budget = site_ledger.EXACT, 0.0
     if (privacy := federation.privacy) is not None:
       # What a client is, such as a file or a person, the schema says; a row is one everywhere.

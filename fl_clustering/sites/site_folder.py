@@ -92,11 +92,8 @@ class SiteFolder:
   """A folder of a site.
 
   Attributes:
-    path: The folder.
     workspace: A folder in it for the carrier's files.
-    identity: Its name and key.
-    data_dir: The folder of its tables.
-    schema_path: The file of their schema.
+    data_dir: The folder of the site's tables.
   """
 
   def __init__(self, path: str) -> None:
@@ -124,7 +121,6 @@ class SiteFolder:
 
     Args:
       data_dir: The folder of the site's tables, which gets a file.
-      schema: The file of their schema.
       another_ledger: Whether a ledger counts the rows already, so that they have a second budget.
 
     Raises:
@@ -163,15 +159,15 @@ class SiteFolder:
     return cls(path)
 
   def lock(self) -> None:
-    """Keeps the folder for this program, until it ends; ValueError if another one has it."""
+    """Locks the folder until this program ends; ValueError if another program has it."""
     site_ledger.lock(self._join("lock"), site_dir=self.path)
 
   def agree(self, federation: federation_lib.Federation) -> None:
-    """Keeps a federation file, the one by which the site answers from now on."""
+    """Writes the federation file by which the site answers from now on."""
     federation.write(self._join(_FEDERATION))
 
   def _check_bound(self, ledger: site_ledger.SiteLedger) -> None:
-    """Refuses a ledger that is not the one that counts the rows, such as a copy of it."""
+    """Raises a ValueError unless the ledger counts the rows: a copy of that ledger doesn't."""
     found = _ledgers(self.data_dir)
     there = found.get(ledger.id)
     if not found:  # The tables are in a new folder.

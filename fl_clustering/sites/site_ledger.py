@@ -85,7 +85,6 @@ class SiteLedger:
     """Begins a session, which `spend` or `enter` enters.
 
     Args:
-      session: Its name.
       federation: The hash of the federation file.
       unit: What the noise protects, or `EXACT`.
     """
@@ -103,7 +102,6 @@ class SiteLedger:
     """Enters the cost of an answer of the session; it is on the disk when this returns.
 
     Args:
-      mu_squared: The square of its mu.
       budget: The mu of all answers together.
 
     Raises:

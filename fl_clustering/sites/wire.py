@@ -39,7 +39,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = No
 
 
 def printable(text: str) -> str:
-  """Returns what others sent as one short line that any terminal can print."""
+  """Returns another party's text as one short line that any terminal can print."""
   return "".join(filter(str.isprintable, " ".join(text[:_MOST_PRINTED].split())))
 
 

@@ -1,5 +1,8 @@
 """Tests for fl_clustering.sites.masking, with known answers."""
 
+import os
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -22,10 +25,12 @@ def _handshakes(names=_NAMES, session=_SESSION, federation=_FEDERATION, first_ke
       name: identity_lib.Identity(name, bytes([place + 1] * 32)) for place, name in enumerate(names)
   }
   roster = {name: one.public for name, one in identities.items()}
-  return {
-      name: masking.Handshake(one, roster, federation, session, bytes([place + first_key] * 32))
-      for place, (name, one) in enumerate(identities.items())
-  }
+  keys = (bytes([place + first_key] * 32) for place in range(len(names)))
+  with mock.patch.object(os, "urandom", lambda num_bytes: next(keys)):
+    return {
+        name: masking.Handshake(one, roster, federation, session)
+        for name, one in identities.items()
+    }
 
 
 def _hellos(**kwargs):

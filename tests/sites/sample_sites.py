@@ -66,9 +66,10 @@ class Sites:
     is_new = not os.path.exists(path)
     ledger = site_ledger.SiteLedger.create(path) if is_new else site_ledger.SiteLedger(path)
     self.by_name[name] = site_lib.Site(
-        self.identities[name], federation or self.federation, {name: self.rows[name]}, ledger,
-        noise_source,
+        self.identities[name], federation or self.federation, {name: self.rows[name]}, ledger
     )
+    if noise_source is not None:
+      self.by_name[name]._noise = noise_source
 
   def exchange(self, requests):
     answers = {}
