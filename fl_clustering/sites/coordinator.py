@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import os
 import time
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
-from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
@@ -80,15 +78,6 @@ def _no_rows(which: str) -> SiteRefused:
       f"the sites' answers {which} add up to what no rows can have: a site is broken, or cheats; "
       "masks hide which. Noise that they drew is paid for."
   )
-
-
-@contextlib.contextmanager
-def _of_rows() -> Iterator[None]:
-  """Blames the sites' answers if arithmetic fails: a fit has no other numbers."""
-  try:
-    yield
-  except (ArithmeticError, IndexError) as e:
-    raise _no_rows("together") from e
 
 
 class _PlannedNoise:
@@ -250,6 +239,7 @@ def with_privacy(
 
   Args:
     config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    epsilon: That of this fit; the file's is that of all fits together, and the default.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
@@ -272,37 +262,27 @@ def with_privacy(
   return dataclasses.replace(config, privacy=privacy)
 
 
-def fit_kmeans(
-    config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
-) -> fitted.Fit:
-  """Fits centroids at sites, in a session of its own.
+def fit(config: Any, coordinator: Coordinator) -> fitted.Fit:
+  """Fits centroids or views at sites, in a session of its own.
+
+  A round in which a site was lost has a cost, too, so a fit that spends all can't be repeated.
 
   Args:
-    config: By `sums`, without `privacy`: that of the federation file is taken.
-    epsilon: That of this fit; the file's is that of all fits together, and the default.  A round in
-      which a site was lost has a cost, too, so a fit that spends all can't be repeated.
+    config: What `with_privacy` has returned.
 
   Raises:
-    ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
-  config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
-  with _of_rows():
+  points, noise_source = coordinator.points(), coordinator.noise_source
+  widths = coordinator.federation.widths
+  try:
+    if isinstance(config, multiview_config.MultiViewConfig):
+      if config.privacy is None:
+        return fitting.fit(config, points, widths)
+      return private_view_fit.fit(config, points, widths, noise_source)
     if config.privacy is None:
-      return sums_fit.fit(config, coordinator.points())
-    return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
-
-
-def fit_views(
-    config: multiview_config.MultiViewConfig, coordinator: Coordinator,
-    epsilon: float | None = None,
-) -> fitted.Fit:
-  """Fits a model of views at sites, as `fit_kmeans` does."""
-  config = with_privacy(config, coordinator.federation, epsilon)
-  coordinator.start(config)
-  points, widths = coordinator.points(), coordinator.federation.widths
-  with _of_rows():
-    if config.privacy is None:
-      return fitting.fit(config, points, widths)
-    return private_view_fit.fit(config, points, widths, coordinator.noise_source)
+      return sums_fit.fit(config, points)
+    return private_fit.fit(config, points, noise_source)
+  except (ArithmeticError, IndexError) as e:  # All of its numbers are of the sites' answers.
+    raise _no_rows("together") from e

@@ -3,8 +3,8 @@
 *   `Relay`, at the server: gets messages from the operator's program, sends them to sites, and
     returns the answers.
 *   `SiteExecutor`, at a site: hands the server's messages to the `Site`.
-*   `OneJob`, at a site: refuses every job but the one that names `SiteExecutor` and nothing else,
-    and every command but those that begin and end it.
+*   `OneJob`, at a site: has every job refused but the one that names `SiteExecutor` and nothing
+    else, and every command but those that begin and end it.
 
 NVFlare's policy binds those who log in at a server, not a server whose own code was changed: it may
 send a client commands of a shell, or for what went wrong there, without a word of who asks, and
@@ -77,8 +77,6 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
 # What NVFlare makes, and what unpacks no more than it is asked for.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Why another job is not deployed.
-_NOT_OURS = "this site runs one job, that of federated-clustering, without a change"
 _POLL = 0.2
 # What may come as bytes.
 _BYTES = (bytes, bytearray, memoryview)
@@ -122,9 +120,11 @@ _deploy = training_cmds.DeployProcessor.process
 
 
 def _deploy_ours(processor: Any, req: Any, app_ctx: Any) -> Any:
-  """Refuses another job before NVFlare unpacks it, to look for signatures."""
-  if not is_our_job(req.body):
-    return admin_defs.error_reply(_NOT_OURS)
+  """Refuses another job before NVFlare unpacks it: what else a job can do is no question then."""
+  # A job's folder is made anew, beside those of the policy and the keys.
+  job_id = req.get_header(defs_lib.RequestHeader.JOB_ID)
+  if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(req.body)):
+    return admin_defs.error_reply("this site runs one job, that of federated-clustering, unchanged")
   return _deploy(processor, req, app_ctx)
 
 
@@ -185,39 +185,25 @@ def _no_workspace(*unused_arguments: Any) -> None:
   raise ValueError("a message must have no workspace in it")
 
 
-def close_commands() -> None:
-  """Takes all other commands from this process, and from messages what looks at folders.
+class OneJob(AppDeployer):
+  """Takes all other jobs and commands from a site, and from messages what looks at folders.
 
   NVFlare makes objects of a message before any function of ours is called.  A `Workspace` would
   look whether a folder of the sender's choice is there, and a client's may be.
   """
-  fed_client_base.NetAgent = _Guard
-  cell_lib.Adapter = _SilentAdapter
-  flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
-  training_cmds.DeployProcessor.process = _deploy_ours
-  processors = client_req_processors.ClientRequestProcessors.request_processors
-  # In place: the list is in use already.
-  processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
-  commands = admin_commands.AdminCommands.commands
-  commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
-
-
-class OneJob(AppDeployer):
-  """Deploys our job at a site, and no other: what else a job can do is no question then."""
 
   def __init__(self) -> None:
     """Is called in both of a site's processes before they connect."""
     super().__init__()
-    close_commands()
-
-  def deploy(
-      self, workspace: Any, job_id: str, job_meta: dict, app_name: str, app_data: bytes, fl_ctx: Any
-  ) -> str:
-    """Returns why a job is refused; nothing if it is deployed."""
-    # Its folder is made anew, beside those of the policy and the keys.
-    if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(app_data)):
-      return _NOT_OURS
-    return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
+    fed_client_base.NetAgent = _Guard
+    cell_lib.Adapter = _SilentAdapter
+    flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
+    training_cmds.DeployProcessor.process = _deploy_ours
+    processors = client_req_processors.ClientRequestProcessors.request_processors
+    # In place: the list is in use already.
+    processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
+    commands = admin_commands.AdminCommands.commands
+    commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
 
 
 class _Quoting:

@@ -117,9 +117,10 @@ class OneJobTest(parameterized.TestCase):
       os.mkdir(os.path.join(workspace, name))
     engine.args, engine.get_client_name = mock.MagicMock(workspace=workspace), lambda: "north"
 
-    def reply(app):
+    def reply(app, job_id=f"{uuid.uuid4()}"):
       message = admin_defs.Message(private_defs.TrainingTopic.DEPLOY, app)
       message.set_header(private_defs.RequestHeader.JOB_META, {"a": 1})
+      message.set_header(private_defs.RequestHeader.JOB_ID, job_id)
       return deploy.process(message, engine).body
 
     bombs = _bombs()
@@ -129,20 +130,13 @@ class OneJobTest(parameterized.TestCase):
       tracemalloc.reset_peak()
       self.assertIn("one job", reply(app), name)
       self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
+    # Of folders that are there.
+    for job_id in ("local", "startup", "..", f"{uuid.uuid4()}/../local", "", None):
+      self.assertIn("one job", reply(_job(), job_id))
     unpack.assert_not_called()
     # Ours goes on to NVFlare's checks.
     self.assertNotIn("one job", reply(_job(compression=zipfile.ZIP_DEFLATED)))
     unpack.assert_called_once()
-
-  def test_a_site_refuses_another_job_before_it_unpacks_it(self):
-    own, job_id = _job(), f"{uuid.uuid4()}"
-    for job_id, app in (
-        (job_id, _job(**{"custom/evil.py": "print()"})),
-        # Folders that are there.
-        *((name, own) for name in ("local", "startup", "..", f"{job_id}/../local", "", None)),
-    ):
-      reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
-      self.assertIn("one job", reason)
 
 
 class KitTest(parameterized.TestCase):
@@ -158,31 +152,24 @@ class KitTest(parameterized.TestCase):
     super().setUp()
     self.workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
 
-  def _kit(self, changes=None, compression=zipfile.ZIP_STORED):
-    """Returns the path of north's kit with other files; None takes one out."""
-    path = os.path.join(tempfile.mkdtemp(), "north.zip")
-    with (
-        zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", compression) as changed
-    ):
-      contents = {one: kit.read(one) for one in kit.namelist()} | (changes or {})
-      for name, content in contents.items():
-        if content is not None:
-          changed.writestr(name, content)
+  def _kit(self, **changes):
+    """Returns the path of north's kit with other values; None takes one out."""
+    with open(self.paths[1], encoding="utf-8") as file:
+      document = json.load(file) | changes
+    path = os.path.join(tempfile.mkdtemp(), "north.json")
+    with open(path, "w", encoding="utf-8") as file:
+      json.dump({key: value for key, value in document.items() if value is not None}, file)
     return path
 
   def _install(self, kit):
     nvflare_kit.install(kit, "north", self.workspace)
 
   def _refused(self):
-    return self.assertRaisesRegex(ValueError, "^`kit` must")
+    return self.assertRaisesRegex(ValueError, "^`kit` ")
 
   def test_a_site_takes_keys_and_an_address_and_writes_the_rest(self):
-    kit = self._kit({
-        "local/authorization.json": "{}", "startup/start.sh": "touch evil", "../evil": "evil",
-        "startup/fed_client.json": "{}",
-    })
     for _ in range(2):  # As after a restart.
-      self._install(kit)
+      self._install(self._kit())
       nvflare_kit.check_locked(self.workspace)
     parent = os.path.dirname(self.workspace)
     found = {
@@ -208,17 +195,13 @@ class KitTest(parameterized.TestCase):
     self.assertNotIn("site_log_streamer", [one["id"] for one in resources["components"]])
 
   @parameterized.parameters(
-      ({"kit.json": None},), ({"client.key": None},), ({"rootCA.pem": "x" * 10**6},),
-      ({"client.crt": "none"},), ({"kit.json": "[]"},),
-      *(
-          ({"kit.json": json.dumps(
-              {"format": 1, "site": "north", "host": "a", "port": 1} | change)},)
-          for change in ({"site": "east"}, {"host": "a b"}, {"port": "1"}, {"format": 2})
-      ),
+      {"client.key": None}, {"client.key": 1}, {"client.crt": "none"}, {"rootCA.pem": "\ud800"},
+      {"site": "east"}, {"site": None}, {"host": "a b"}, {"port": "1"}, {"port": 0},
+      {"port": True}, {"format": 2}, {"../evil": "evil"}, {"local/authorization.json": "{}"},
   )
-  def test_a_kit_that_is_none_is_refused(self, changes):
+  def test_a_kit_that_is_none_is_refused(self, **changes):
     with self._refused():
-      self._install(self._kit(changes))
+      self._install(self._kit(**changes))
 
   def test_a_kit_of_long_ago_is_refused(self):
     now = datetime.datetime(2200, 1, 1, tzinfo=datetime.timezone.utc)
@@ -232,24 +215,15 @@ class KitTest(parameterized.TestCase):
       self._install(self._kit())
     self.assertEmpty(os.listdir(other))
 
-  @parameterized.parameters(
-      zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2
-  )
-  def test_a_damaged_kit_is_refused(self, compression):
-    path = self._kit(compression=compression)
+  def test_a_damaged_kit_is_refused(self):
+    path = self._kit()
     with open(path, "rb") as file:
       whole = file.read()
-    for place in range(10, len(whole), max(1, len(whole) // 50)):
+    for damaged in (b"", whole[:-1], b"\xff" + whole, b"[]", b"[" * 10**5, whole[:-1] + b", 1}"):
       with open(path, "wb") as file:
-        file.write(whole[:place])
+        file.write(damaged)
       with self._refused():
         self._install(path)
-      with open(path, "wb") as file:
-        file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-      try:  # A byte may be of no matter.
-        self._install(path)
-      except ValueError as e:
-        self.assertStartsWith(f"{e}", "`kit` must")
 
   @parameterized.parameters(
       "custom", "privacy.json", "resources.json.default", *nvflare_kit.LOCKED

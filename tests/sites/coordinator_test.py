@@ -59,7 +59,7 @@ class OneProcessTest(sample_sites.TestCase):
     }
     one = view_estimator.FederatedMultiViewKMeans(4, **settings).fit(views)
     config = multiview_config.MultiViewConfig(4, **settings)
-    fit = coordinator_lib.fit_views(config, sites.coordinator())
+    fit = coordinator_lib.fit(config, sites.coordinator())
 
     _same_bits(fit.centroids, np.concatenate(one.cluster_centers_, axis=1))
     _same_bits(fit.model.on_grid.view_weights, one.view_weights_)
@@ -143,7 +143,9 @@ class SitesThatFailTest(sample_sites.TestCase):
       return total(asked)
 
     def fit(k, epsilon):
-      return coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(k), coordinator, epsilon)
+      config = kmeans_config.KMeansConfig(k)
+      config = coordinator_lib.with_privacy(config, sites.federation, epsilon)
+      return coordinator_lib.fit(config, coordinator)
 
     coordinator.total = total_until_lost
     with self.assertRaises(coordinator_lib.SiteLost):

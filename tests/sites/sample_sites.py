@@ -83,14 +83,13 @@ class Sites:
 
   def fit(self, num_clusters=2, exchange=None, epsilon=None, **settings):
     """Returns a fit of centroids, or of views if the federation file has private ones."""
-    coordinator = self.coordinator(exchange)
+    config = kmeans_config.KMeansConfig(num_clusters, **settings)
     if "view_norms" in self.federation.document.get("privacy", {}):
       config = multiview_config.MultiViewConfig(
           num_clusters, standardize=False, **multiview_config.PRIVATE_DEFAULTS
       )
-      return coordinator_lib.fit_views(config, coordinator, epsilon)
-    config = kmeans_config.KMeansConfig(num_clusters, **settings)
-    return coordinator_lib.fit_kmeans(config, coordinator, epsilon)
+    config = coordinator_lib.with_privacy(config, self.federation, epsilon)
+    return coordinator_lib.fit(config, self.coordinator(exchange))
 
   def spent(self):
     """Returns what is in the ledgers, by name."""
