@@ -53,9 +53,8 @@ def read(
         client_id: np.concatenate([features(own[view], schema[view]) for view in schema], axis=1)
         for client_id, own in views.items()
     }
-  if is_private and not found:  # That nobody is there is private, too.
-    return {"": np.zeros((0, federation.num_columns))}
-  return found
+  # That nobody is there is private, too.
+  return found or {"": np.zeros((0, federation.num_columns))}
 
 
 def about(directory: str, schema: schema_lib.Schema | views_lib.Schemas) -> Iterator[str]:

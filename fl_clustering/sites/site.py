@@ -58,17 +58,11 @@ def held(
   With `privacy`, whatever a row holds becomes a point of the ball.
 
   Args:
-    clients: Rows by client id, of shape (n, d), the views side by side.
+    clients: What `rows.read` returns for the file.
 
   Raises:
-    ValueError: If they are not what the file says, or, without `privacy`, not finite.
+    ValueError: If they are not finite, without `privacy`.
   """
-  if not clients:
-    raise validate.error("rows", "be of a client at least", {})
-  for rows in clients.values():
-    if rows.ndim != 2 or rows.shape[1] != federation.num_columns:
-      rule = f"have {federation.num_columns} columns, as the federation file says"
-      raise validate.error("rows", rule, rows.shape[-1])
   privacy = federation.privacy
   if privacy is None:
     # False for NaN.
@@ -115,7 +109,7 @@ class Site:
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
-    self._lock, self._is_closed = threading.Lock(), False
+    self._lock = threading.Lock()
 
   @property
   def budget(self) -> tuple[float, float]:
@@ -125,15 +119,13 @@ class Site:
   def close(self) -> None:
     """Answers no more, and lets another program open the ledger."""
     with self._lock:
-      self._is_closed = True
-      self._ledger.close()
+      self._session = self._last = None
+      self._ledger.close()  # It takes no other session.
 
   def handle(self, message: bytes) -> bytes:
     """Returns the answer to a message, which may be of anyone and anything."""
     # Two requests at the same time would both be the next round.
     with self._lock:
-      if self._is_closed:
-        return wire.pack({"refused": "it is closed"})
       try:
         header, arrays = wire.unpack(message, self._federation.most_bytes)
         digest = hashlib.sha256(message).digest()
