@@ -24,6 +24,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from absl import flags
 import numpy as np
+import pandas as pd
 
 from clustering_basics import atomic_file
 from clustering_basics import randomness
@@ -32,7 +33,6 @@ from dp_clustering import metrics
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
-from experiment_shell import text_table
 from experiments.dp_benchmark import data as data_lib
 from experiments.dp_benchmark import diffprivlib_process
 from experiments.dp_benchmark import methods as methods_lib
@@ -180,7 +180,8 @@ def main() -> None:
             atomic_file.write_text(given.csv, output_folder.csv_text(_HEADER, rows))
   header = ["data set", "points", "d", "k", *methods.by_name, "Google's (published)"]
   header.append("PE-means' best (published)")
-  print(text_table.text_table(header, [_row(name, of_name) for name, of_name in areas.items()]))
+  table = pd.DataFrame([_row(name, of_name) for name, of_name in areas.items()], columns=header)
+  print(table.to_string(index=False))
   if "refine" in methods.by_name:
     won = sum(np.mean(of["refine"]) < PUBLISHED[name].pe_means for name, of in areas.items())
     print(f"refine has a smaller area than PE-means on {won} of {len(areas)} data sets")

@@ -321,4 +321,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, ("max_clients", "model", "seconds", "output"))
+  launch.run(main)

@@ -39,7 +39,6 @@ from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import gains
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import repeats as repeats_lib
 from fl_clustering.three_phase import rounds
@@ -82,7 +81,7 @@ def _accuracies(
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
     engine = engine_lib.Engine(task, folder, local_training, config.seed, config)
-    pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
+    pretrained = pretraining.pretrain(config, engine, stage_runner, "")
     for name in _METHODS.value:
       method = (
           method_registry.CONTROLS[name](config, engine) if name in method_registry.CONTROLS else
@@ -93,8 +92,7 @@ def _accuracies(
       )
       yield name, repeats_lib.run(
           start_of, _REPEATS.value + _METHOD_REPEATS.value + 2,
-          participation.numbers_of(config, method.from_start), config, engine, stage_runner,
-          judging.ACCURACY,
+          participation.numbers_of(config, method.from_start), config, engine, stage_runner
       )
 
 

@@ -4,32 +4,25 @@ These are scikit-learn's scores, without its warnings.  With many small clusters
 the labels for the values of a regression problem and warns.
 """
 
-import contextlib
 import warnings
-from typing import Iterator
 
 import numpy as np
 
 
-@contextlib.contextmanager
-def _without_warnings() -> Iterator[None]:
+def _score(name: str, labels: np.ndarray, others: np.ndarray) -> float:
+  # Here, since scikit-learn takes a second to import.
+  from sklearn import metrics  # pylint: disable=g-import-not-at-top
+
   with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "The number of unique classes is greater", UserWarning)
-    yield
+    return float(getattr(metrics, name)(labels, others))
 
 
 def adjusted_rand_index(labels: np.ndarray, others: np.ndarray) -> float:
   """Returns the adjusted Rand index (Hubert and Arabie 1985): at most 1, about 0 by chance."""
-  # Here, since scikit-learn takes a second to import.
-  from sklearn import metrics  # pylint: disable=g-import-not-at-top
-
-  with _without_warnings():
-    return float(metrics.adjusted_rand_score(labels, others))
+  return _score("adjusted_rand_score", labels, others)
 
 
 def normalized_mutual_information(labels: np.ndarray, others: np.ndarray) -> float:
   """Returns the mutual information over the mean of the two entropies, in [0, 1]."""
-  from sklearn import metrics  # pylint: disable=g-import-not-at-top
-
-  with _without_warnings():
-    return float(metrics.normalized_mutual_info_score(labels, others))
+  return _score("normalized_mutual_info_score", labels, others)

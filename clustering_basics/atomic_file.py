@@ -110,7 +110,7 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
 
 
 def array_in_file(path: str, array: np.ndarray) -> np.memmap:
-  """Writes an array to an .npy file, and returns it as one that is read from there when used.
+  """Writes an array to an .npy file; returns it as an array that is read there when it is used.
 
   An array that an earlier call returned for the same file stays as it is.  The file is for this
   program alone: it need not outlive the machine.

@@ -8,7 +8,7 @@ _KEY = "format"
 
 
 def stamped(document: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a document that says of which format it is."""
+  """Returns a document with the format of this version in it."""
   return {_KEY: FORMAT, **document}
 
 

@@ -21,7 +21,6 @@ References:
   Comparing Learning Algorithms. PAKDD 2004, section 3 (the same for repeated k folds).
 """
 
-import collections
 import math
 import statistics
 from typing import Iterable, Sequence
@@ -70,7 +69,7 @@ def interval(
 
 
 def detectable(parts: Iterable[tuple[float, int]], num_comparisons: int = 1) -> float:
-  """Returns the least true mean that such an interval leaves out zero for in four of five runs."""
+  """Returns the least true mean whose interval leaves out zero in four of five runs."""
   return _half_width_and_detectable(parts, num_comparisons)[1]
 
 
@@ -90,7 +89,7 @@ def of_means(
 def _of_values(
     values: Sequence[float], largest: float, num_comparisons: int, num_folds: int | None
 ) -> tuple[float, float]:
-  """Returns the interval of a mean of values that come from others, of which one is the largest."""
+  """Returns the interval of the mean of values computed from numbers up to `largest`."""
   if len(values) < LEAST_COUNT or max(values) - min(values) <= _ROUNDING * largest:
     return math.nan, math.nan
   variance = statistics.variance(values)
@@ -125,9 +124,3 @@ def of_pairs(
 def verdict(low: float, high: float) -> str:
   """Returns what the interval of a gain says: whether it leaves out zero, and on which side."""
   return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-
-
-def counts(verdicts: Iterable[str]) -> dict[str, int]:
-  """Returns how many gains have each verdict."""
-  found = collections.Counter(verdicts)
-  return {one: found[one] for one in VERDICTS}

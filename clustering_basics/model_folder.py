@@ -62,14 +62,11 @@ def read(directory: str) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
       document = json.load(file)
     kind = document.pop("kind")
     file_format.check(document)
-  except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as e:
-    raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e
-  path = os.path.join(directory, _ARRAYS)
-  try:
+    path = os.path.join(directory, _ARRAYS)
     arrays = atomic_file.read_arrays(path)
     for name, array in arrays.items():
       if array.dtype.kind not in "biuf":
         raise ValueError(f"{name!r} is not of numbers")
     return f"{kind}", document, arrays
-  except ValueError as e:
+  except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as e:
     raise ValueError(f"`run` must hold a model that can be read, got {path!r}: {e}.") from e

@@ -33,8 +33,9 @@ class Option:
     rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
     flag: Its name as a flag and in messages, where that is another one.
     word: A word that can stand for a number which only the run finds.
-    selects: For an option that decides which others are in use: from each of its values
-      to the names of the options that come with it, the usual value first.
+    selects: For an option that decides which other options are in use: from each of its values to
+      the names of these.  With hierarchical_cut=distance, for example, distance_threshold is in
+      use, and num_clusters is not.  The first value is the usual one.
     choices: For a setting of a `WithChoices`: from the names of choices to their dataclasses, or to
       rows that have one as `settings`.
   """
@@ -69,7 +70,7 @@ class Option:
     return self.default_text or ("none" if value in (None, "") else f"{value}")
 
   def described(self) -> str:
-    """Returns what it is and what its default is, in sentences."""
+    """Returns the option's meaning and its default, in sentences."""
     return f"{self.about} Default: {self.stated_default()}."
 
   def check(self, value: Any) -> None:
@@ -90,8 +91,8 @@ def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details
   """Returns a dataclass field that is an option.
 
   Args:
-    kind: As in `Option`.
-    about: Likewise.
+    kind: The type of the values.
+    about: What the option is, in sentences.
     default: The field's default; without one, the field must be given.
     **details: Further fields of `Option`.
   """

@@ -10,7 +10,7 @@ the argument's name in the message:
 import numbers
 import os
 import sys
-from typing import Any, Collection
+from typing import Any, Callable, Collection
 
 # Characters of a value; a file that others sent may hold a long one.
 _MOST_SHOWN = 1000
@@ -80,53 +80,35 @@ def integer(minimum: int, maximum: int | None = None, **argument: Any) -> None:
     raise error(name, f"be an integer {_range(minimum, maximum)}", value)
 
 
+def _number(rule: str, fits: Callable[[Any], bool], argument: Any) -> None:
+  name, value = _only(argument)
+  if isinstance(value, bool) or not isinstance(value, numbers.Real) or not fits(value):
+    raise error(name, rule, value)
+
+
 def positive(**argument: Any) -> None:
   """Checks for a finite number above zero."""
-  name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not 0 < value <= _LARGEST:
-    raise error(name, "be a finite number > 0", value)
+  _number("be a finite number > 0", lambda value: 0 < value <= _LARGEST, argument)
 
 
 def not_negative(**argument: Any) -> None:
   """Checks for a finite number of at least zero."""
-  name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not 0 <= value <= _LARGEST:
-    raise error(name, "be a finite number >= 0", value)
+  _number("be a finite number >= 0", lambda value: 0 <= value <= _LARGEST, argument)
 
 
 def between(low: float, high: float, **argument: Any) -> None:
-  """Checks for a number in the open interval (low, high).
-
-  Args:
-    low: The limit below, itself not allowed.
-    high: The limit above, itself not allowed.
-  """
-  name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not low < value < high:
-    raise error(name, f"be a number in ({low}, {high})", value)
+  """Checks for a number in the open interval (low, high)."""
+  _number(f"be a number in ({low}, {high})", lambda value: low < value < high, argument)
 
 
 def up_to(high: float, **argument: Any) -> None:
-  """Checks for a number in the half-open interval (0, high].
-
-  Args:
-    high: The largest value allowed.
-  """
-  name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not 0 < value <= high:
-    raise error(name, f"be a number in (0, {high}]", value)
+  """Checks for a number in the half-open interval (0, high]."""
+  _number(f"be a number in (0, {high}]", lambda value: 0 < value <= high, argument)
 
 
 def within(low: float, high: float, **argument: Any) -> None:
   """Checks for a number in the closed interval [low, high]."""
-  name, value = _only(argument)
-  wrong_type = isinstance(value, bool) or not isinstance(value, numbers.Real)
-  if wrong_type or not low <= value <= high:
-    raise error(name, f"be a number in [{low:g}, {high:g}]", value)
+  _number(f"be a number in [{low:g}, {high:g}]", lambda value: low <= value <= high, argument)
 
 
 def float32(**argument: Any) -> None:
@@ -153,7 +135,7 @@ def one_of(choices: Collection[str], **argument: Any) -> None:
 
 
 def regular_files(**argument: str) -> None:
-  """Checks a folder, and those in it, for what a reader may wait for: named pipes, devices."""
+  """Raises a ValueError if a folder holds what a reader may wait for, such as a named pipe."""
   name, folder = _only(argument)
   for parent, _, files in os.walk(folder):
     for path in (os.path.join(parent, file) for file in files):

@@ -79,7 +79,7 @@ class DifferentialPrivacyParam:
 def budget_warnings(
     epsilon: float, delta: float, unit: str = "point", num_units: int | None = None
 ) -> list[str]:
-  """Returns what says that a budget protects hardly anyone, in words; public.
+  """Returns warnings, in words, that a budget protects hardly anyone; public.
 
   Args:
     unit: What is protected.
@@ -181,8 +181,8 @@ def unmasked(values: Any) -> np.ndarray:
   return np.where(values.mask, np.nan, array) if is_masked else array
 
 
-def numeric_array(name: str, values: Any, num_dims: int) -> np.ndarray:
-  """Returns `values` as an array of real numbers; an array of them is not copied.
+def numeric_table(name: str, values: Any) -> np.ndarray:
+  """Returns `values` as real numbers of two dimensions; an array of them is not copied.
 
   Args:
     values: Anything that NumPy can make an array of.  Not changed.  What is masked becomes
@@ -204,14 +204,14 @@ def numeric_array(name: str, values: Any, num_dims: int) -> np.ndarray:
       raise TypeError(f"`{name}` must hold real numbers, got other objects ({e}).") from e
   if array.dtype.kind not in "biuf":
     raise TypeError(f"`{name}` must hold real numbers, got dtype {array.dtype}.")
-  if array.ndim != num_dims:  # How many rows there are is no part of the message.
-    raise ValueError(f"`{name}` must be an array of {num_dims} dimensions, got {array.ndim}.")
+  if array.ndim != 2:  # How many rows there are is no part of the message.
+    raise ValueError(f"`{name}` must be an array of 2 dimensions, got {array.ndim}.")
   return array
 
 
 @np.errstate(invalid="ignore")  # Signaling NaNs would warn.
 def _mapped_rows(rows: np.ndarray, radius: float) -> np.ndarray:
-  """Does `map_to_ball` for rows that need not be finite; slower, with more copies."""
+  """Returns `map_to_ball` of rows that need not be finite; slower, with more copies."""
   infinite = np.isinf(rows)
   # A row with infinities is the limit of rows whose infinite coordinates grow alike.
   rows = np.where(infinite.any(axis=1, keepdims=True), np.sign(rows) * infinite, rows)
@@ -281,7 +281,7 @@ class Data:
   def __post_init__(self) -> None:
     if self.public_num_points is not None:
       validate.integer(1, public_num_points=self.public_num_points)
-    points = numeric_array("datapoints", self.datapoints, num_dims=2)
+    points = numeric_table("datapoints", self.datapoints)
     if points.shape[1] == 0:
       raise ValueError(
           f"`datapoints` must have at least one column, got shape {points.shape}."
@@ -395,13 +395,6 @@ class PrivacyCalculatorMultiplier:
   def get_gaussian_std_dev(self, alpha: float, sensitivity: float) -> float:
     """Returns the standard deviation of the noise on a sum of this L2 sensitivity."""
     return self.gaussian_std_dev_multiplier * alpha * sensitivity
-
-  def get_alpha(self, gaussian_std_dev: float, sensitivity: float) -> float:
-    """Returns the alpha at which a sum has the given noise.
-
-    Nothing here calls it: the class has all methods of the one it replaces.
-    """
-    return gaussian_std_dev / (self.gaussian_std_dev_multiplier * sensitivity)
 
   def get_dlaplace_param(self, alpha: float) -> float:
     """Returns the inverse of the scale of the noise on a count."""

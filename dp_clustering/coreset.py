@@ -139,7 +139,7 @@ def fill_centers(
 
 
 def _of_leaves(coreset: Coreset, centers: np.ndarray) -> private_centers.PrivateCenters:
-  """Returns centers that are means of the leaves nearest to them, with the noise of these."""
+  """Returns the centers and their noise; each is the mean of the leaves nearest to it."""
   nearest = point_grid.nearest(np, coreset.points, centers)
   num_leaves = np.bincount(nearest, minlength=len(centers))
   counts = np.bincount(nearest, coreset.weights, minlength=len(centers))

@@ -27,9 +27,9 @@ class PrivateCenters:
     noise_sd: Standard deviation of the noise on every coordinate, of shape (k, dim).  It is
       infinite where nothing is known: of centers that no release is about, or of too few points
       (see `LEAST_COUNT`).
-    noisy_counts: Noisy numbers of their points, of shape (k,); NaN of centers that no release is
-      about.
-    count_sd: Standard deviation of the noise on these, of shape (k,); NaN likewise.
+    noisy_counts: Noisy numbers of the centers' points, of shape (k,); NaN if no release is about a
+      center.
+    count_sd: Standard deviation of the noise on `noisy_counts`, of shape (k,); NaN where they are.
   """
 
   centers: np.ndarray
@@ -38,7 +38,7 @@ class PrivateCenters:
   count_sd: np.ndarray
 
   def filled(self, centers: np.ndarray) -> PrivateCenters:
-    """Returns these, followed by centers that no release is about; `centers` has all of them."""
+    """Returns `centers`: first these, then centers that no release is about."""
     missing = len(centers) - len(self.centers)
     nothing = np.full(missing, np.nan)
     return PrivateCenters(
@@ -66,7 +66,7 @@ def of_counts(
     centers: np.ndarray, noise_sd: np.ndarray, noisy_counts: np.ndarray,
     count_sd: np.ndarray | float,
 ) -> PrivateCenters:
-  """Returns centers, of which those of too few points are unknown.
+  """Returns centers and their noise, which is infinite for a center on too few points.
 
   Args:
     noise_sd: Standard deviation of the noise on every coordinate of a center, of shape (k,).

@@ -123,7 +123,7 @@ class PrivateKMeans(
         self._unmasked(points), dtype=None, ensure_all_finite=False, ensure_min_samples=0,
         estimator=self, input_name="X",
     )
-    array = clustering_params.numeric_array("X", array, num_dims=2)
+    array = clustering_params.numeric_table("X", array)
     if reset:
       names = data_frames.name_array(data_frames.column_names(points, "`X`"))
       data_frames.set_columns(self, array.shape[1], names)

@@ -137,7 +137,7 @@ def least_num_points(k: int, mu: float, dim: int, growth: float = 1.0) -> int:
 
 
 def planning_warnings(k: int, noise: float) -> list[str]:
-  """Returns what a planning number that is too large means, in words; public."""
+  """Returns warnings, in words, that a planning number is too large; public."""
   if noise <= SMALL_NOISE:
     return []
   meaning = "some may" if noise <= LARGE_NOISE else "many will"
@@ -294,10 +294,10 @@ class _Split(NamedTuple):
   Attributes:
     centers: Of shape (num_centers, dim).
     counts: Their noisy counts, of shape (num_centers,).
-    errors: Their squared errors, likewise.
-    noise_sd: Standard deviation of the noise on a coordinate of each, likewise.
-    unit_noise: That of all noise on a residual sum, in clip radii, if a step's mu is one.
-    clip_radius: The next one.
+    errors: Their squared errors, of shape (num_centers,).
+    noise_sd: Standard deviation of the noise on a coordinate of each, of shape (num_centers,).
+    unit_noise: Standard deviation of all noise on a residual sum, in clip radii, at mu = 1.
+    clip_radius: For the residuals of the next step.
   """
 
   centers: np.ndarray

@@ -8,13 +8,11 @@ process.  The workers share the folders of the data and of the run.
 from concurrent import futures
 import contextlib
 import dataclasses
-import functools
 import gc
 import importlib
 import logging
 import os
 import pickle
-import queue
 import signal
 import threading
 import time
@@ -23,8 +21,8 @@ import warnings
 
 import tqdm
 
+from clustering_basics import child_process
 from clustering_basics import validate
-from experiment_shell import child_process
 from experiment_shell import output_folder
 
 _SECONDS_TO_CONNECT = 10
@@ -135,7 +133,7 @@ def connected(cluster: str) -> Any:
 
 
 def _measured_there(processes: Processes, pickled: bytes) -> Any:
-  """Measures with what `_measured` takes, whose classes may need the modules."""
+  """Returns what `_measured` makes of its pickled arguments, whose classes may need the modules."""
   import threadpoolctl
 
   os.environ.update(processes.variables)
@@ -151,7 +149,7 @@ def _outcomes_of_cluster(
     measure: Callable[..., Any], run: Any, cells: Sequence[Mapping[str, Any]],
     failures: tuple[type[Exception], ...], client: Any, processes: Processes,
 ) -> Generator[Outcome, None, None]:
-  """Yields as `outcomes`; a cell whose worker dies is measured again by another."""
+  """Yields every cell and its outcome; a cell whose worker dies is measured again by another."""
   import cloudpickle
   import distributed
 
@@ -203,7 +201,7 @@ def outcomes(
       measures a cell fails that cell.
     jobs: How many cells are measured at once.  With 1, they are measured in their order.
     processes: If given, also a single job has a process of its own.
-    client: If given, the cluster whose workers measure, as of `connected`.
+    client: If given, what `connected` returned; the workers of its cluster measure.
   """
   if client is not None:
     yield from _outcomes_of_cluster(
@@ -217,35 +215,27 @@ def outcomes(
   from joblib.externals import loky  # It takes long to import.
 
   processes = processes or Processes()
-  # Of a pool with several processes, nobody knows whose cell ended it.
-  new_pool = functools.partial(
-      loky.ProcessPoolExecutor, 1, initializer=_begin, initargs=(os.getpid(), processes.modules),
-      env=dict(processes.variables),
-  )
-  pools = [new_pool() for _ in range(jobs)]
-  free: queue.SimpleQueue[int] = queue.SimpleQueue()
-  for place in range(jobs):
-    free.put(place)
-
+  # By thread, each with one process: of a pool with several, nobody knows whose cell ended it.
+  pools: dict[int, Any] = {}
   lock = threading.Lock()
 
-  def submitted(place: int, cell: Mapping[str, Any]) -> Any:
-    with lock:
-      found = pools[place].submit(_measured, measure, run, cell, failures)
-      # A pool that is shut down before that fails, and tells of it.
-      while not (found.running() or found.done()):
-        time.sleep(0.01)
-    return found
-
   def measured(cell: Mapping[str, Any]) -> Outcome:
-    place = free.get()
+    thread = threading.get_ident()
     try:
-      return cell, submitted(place, cell).result()
+      with lock:
+        if thread not in pools:
+          pools[thread] = loky.ProcessPoolExecutor(
+              1, initializer=_begin, initargs=(os.getpid(), processes.modules),
+              env=dict(processes.variables),
+          )
+        found = pools[thread].submit(_measured, measure, run, cell, failures)
+        # A pool that is shut down before that fails, and tells of it.
+        while not (found.running() or found.done()):
+          time.sleep(0.01)
+      return cell, found.result()
     except loky.process_executor.BrokenProcessPool as e:
-      pools[place] = new_pool()
+      del pools[thread]
       return cell, e
-    finally:
-      free.put(place)
 
   with futures.ThreadPoolExecutor(jobs) as threads:
     waiting = [threads.submit(measured, cell) for cell in cells]
@@ -267,5 +257,5 @@ def outcomes(
       for one in waiting:
         one.cancel()
       with lock:
-        for pool in pools:
+        for pool in list(pools.values()):
           pool.shutdown(kill_workers=True)

@@ -5,7 +5,6 @@ whether both are, nobody can know.  The command line takes precedence over flag 
 names them, a flag file over those that it names itself, and a later one over an earlier one.
 """
 
-import itertools
 import os
 from typing import Sequence
 
@@ -26,51 +25,31 @@ def _lines(path: str) -> list[str]:
   return [line for line in lines if line and not line.startswith(("#", "//"))]
 
 
-def _meant(name: str) -> flags.Flag | None:
-  """Returns the flag that an argument gives a value to, None if there is none."""
-  known = flags.FLAGS
-  if name in known:
-    return known[name]
-  name = name.removeprefix("no")
-  return known[name] if name in known and known[name].boolean else None
-
-
-def arguments(
-    given: Sequence[str], place: str = "on the command line", inside: tuple[str, ...] = ()
-) -> list[str]:
-  """Returns arguments without flag files, whose flags stand before the others.
+def parse(given: Sequence[str], inside: tuple[str, ...] = ()) -> list[str]:
+  """Gives the flags the values that arguments say; returns the arguments that are no flags.
 
   Args:
-    place: Where the arguments are from, for messages.
-    inside: Paths of the flag files that they are from, one named by the other.
+    inside: Paths of the flag files that the arguments are from, one named by the other.
 
   Raises:
-    ValueError: If a flag is given twice in one place, or a flag file can't be used.
+    ValueError: If a flag is given twice in one place, has no such value or is not there, or a flag
+      file can't be used.
   """
-  of_files: list[str] = []
-  own: list[str] = []
-  found: dict[str, str] = {}
-  rest = iter(given)
+  known, own, rest = flags.FLAGS, [""], iter(given)  # absl skips the first argument, the program.
+  others: list[str] = []
   for argument in rest:
-    if not argument.startswith("-") or argument == "--":
-      own += [argument, *rest]
-      break
-    name, equals, value = argument.removeprefix("-").removeprefix("-").partition("=")
-    flag = _meant(name)
-    takes_next = not equals and (name == _FILE or flag is not None and not flag.boolean)
-    parts = [argument, *(itertools.islice(rest, 1) if takes_next else ())]
-    if name == _FILE:
-      path = os.path.expanduser(value or parts[-1])
-      if path in inside:
-        raise validate.error(_FILE, "not name itself", path)
-      of_files += arguments(_lines(path), f"in {path}", (*inside, path))
+    name, equals, value = argument.lstrip("-").partition("=")
+    if name != _FILE or not argument.startswith("-"):
+      own.append(argument)
       continue
-    own += parts
-    if flag is None or isinstance(flag, flags.MultiFlag):
-      continue
-    text = " ".join(parts)
-    if flag.name in found:
-      hint = ", with commas between its values" if isinstance(flag.parser, flags.ListParser) else ""
-      raise validate.error(flag.name, f"be given once {place}{hint}", [found[flag.name], text])
-    found[flag.name] = text
-  return [*of_files, *own]
+    path = os.path.expanduser(value if equals else next(rest, ""))
+    if path in inside:
+      raise validate.error(_FILE, "not name itself", path)
+    others += parse(_lines(path), (*inside, path))
+  for name in known:
+    # absl then refuses a flag's second value, of those that it is given from here on.
+    known[name].present, known[name].allow_overwrite = 0, False
+  try:
+    return [*others, *known(own)[1:]]
+  except flags.Error as e:
+    raise ValueError(f"{e} (in {inside[-1]})" if inside else f"{e}") from e

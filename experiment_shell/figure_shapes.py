@@ -26,17 +26,29 @@ def lines(
   Args:
     table: With the columns `x`, `line` and `mean`.
     line: The column that tells lines apart.
-    looks: For each value of that column, in the order of drawing: keywords of `axes.plot`, with
-      a `color`.
+    looks: For values of that column, in the order of drawing: keywords of `axes.plot`, with a
+      `color`; lines are labelled by these values, and those that the table lacks left out.
   """
   for name, look in looks.items():
     points = table[table[line] == name]
+    if points.empty:
+      continue
     if "low" in points:
       axes.fill_between(
           points[x], points["low"], points["high"], color=look["color"], alpha=_BAND_ALPHA,
           linewidth=0,
       )
-    axes.plot(points[x], points["mean"], **look)
+    axes.plot(points[x], points["mean"], **{"label": name, **look})
+
+
+def set_powers_of_two(axes: Axes, column: pd.Series) -> None:
+  """Makes the x axis one of powers of two, with ticks at the values of a column, its label."""
+  values = sorted(set(column))
+  axes.set_xscale("log", base=2)
+  axes.set_xticks(values, [f"{value:g}" for value in values])
+  axes.set_xticks([], minor=True)
+  axes.set_xlabel(str(column.name))
+  axes.grid(True)
 
 
 def dots(
@@ -62,36 +74,24 @@ def dots(
     axes.errorbar(means, places, xerr=ends, **shown)
 
 
-def set_rows(axes: Axes, rows: Sequence[str], margin: float | None = 0.5) -> None:
-  """Labels the rows that `dots` draws in, from top to bottom.
-
-  Args:
-    margin: How far the axis goes beyond the first and the last row, in rows; None for
-      matplotlib's choice.
-  """
+def set_rows(axes: Axes, rows: Sequence[str]) -> None:
+  """Labels the rows that `dots` draws in, from top to bottom."""
   axes.set_yticks(range(len(rows)), rows)
-  axes.yaxis.set_inverted(True)
-  if margin is not None:
-    axes.set_ylim(len(rows) - 1 + margin, -margin)
+  axes.set_ylim(len(rows) - 0.5, -0.5)
   axes.grid(True, axis="x")
 
 
-def write_beside(
-    axes: Axes, texts: Iterable[str], heading: str = "", x: float = 1.02, offset: float = 0.0
-) -> None:
-  """Writes a text right of every row, and a heading above.
-
-  Args:
-    x: Where the texts start, as a share of the width of the axes.
-    offset: How far right of it, in points.
-  """
-  look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9}
+def write_beside(axes: Axes, texts: Iterable[str], heading: str = "") -> None:
+  """Writes a text right of every row, and a heading above."""
+  x = 1.02  # As a share of the width of the axes.
   for position, text in enumerate(texts):
     axes.annotate(
-        text, (x, position), xycoords=("axes fraction", "data"), xytext=(offset, 0), va="center",
-        **look,
+        text, (x, position), xycoords=("axes fraction", "data"), va="center", fontsize=9
     )
-  axes.annotate(heading, (x, 1), xycoords="axes fraction", xytext=(offset, 4), **look)
+  axes.annotate(
+      heading, (x, 1), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
+      fontsize=9,
+  )
 
 
 def heat_map(
@@ -100,8 +100,6 @@ def heat_map(
     limits: tuple[float, float],
     cmap: Any,
     texts: Sequence[Sequence[str]] | None = None,
-    dark: float = 0.6,
-    ink: str = "#1c1e21",
     **text_look: Any,
 ) -> AxesImage:
   """Draws a field for each cell of a table in the order of its rows and columns.
@@ -110,7 +108,7 @@ def heat_map(
     axes: The axes to draw on.  Rows and columns are labelled by the table's index and columns.
     table: Numbers, NaN for an empty field.
     limits: The numbers at the ends of the colour map.
-    dark: Texts are white where a number's size is more than this share of the upper limit.
+    texts: For each field; white where the number's size exceeds 0.6 of the upper limit.
 
   Returns:
     The image, for a colour bar.
@@ -119,7 +117,7 @@ def heat_map(
   image = axes.imshow(values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
   for i, of_row in enumerate(texts or ()):
     for j, text in enumerate(of_row):
-      color = "white" if abs(values[i, j]) > dark * limits[1] else ink
+      color = "white" if abs(values[i, j]) > 0.6 * limits[1] else "#1c1e21"
       axes.text(j, i, text, **{"ha": "center", "va": "center", "color": color, **text_look})
   axes.set_xticks(range(len(table.columns)), table.columns)
   axes.set_yticks(range(len(table.index)), table.index, parse_math=False)

@@ -12,25 +12,20 @@ colour vision can tell the colours of each scheme apart, and one scheme from the
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 from typing import Any, Iterator, Sequence, TYPE_CHECKING, TypeVar
 import warnings
 
-from absl import logging
 import matplotlib
-from matplotlib import font_manager
 from matplotlib import layout_engine
 from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 import numpy as np
 from PIL import Image
 
 from clustering_basics import atomic_file
 
 if TYPE_CHECKING:
-  from matplotlib.axes import Axes
   from matplotlib.axis import Axis
 
 _T = TypeVar("_T")
@@ -91,15 +86,6 @@ def new_figure(height: float) -> Figure:
   return figure
 
 
-def panel_grid(figure: Figure, num_panels: int, columns: int = 2) -> list[Axes]:
-  """Returns a list of `num_panels` axes, so many per row; a single one takes the whole row."""
-  columns = min(num_panels, columns)
-  grid = figure.add_gridspec(-(-num_panels // columns), columns)
-  return [
-      figure.add_subplot(grid[index // columns, index % columns]) for index in range(num_panels)
-  ]
-
-
 def shortened(text: str, length: int) -> str:
   """Returns text of at most `length` characters; what is longer has dots in its middle."""
   if len(text) <= length:
@@ -140,54 +126,16 @@ def set_block_ticks(
   axis.set_tick_params(length=0)
 
 
-@functools.cache
-def tell_of_boxes() -> None:
-  """Warns once of characters that can't be drawn."""
-  logging.warning(
-      "Some characters are boxes in the figures: no font of this system has them. Noto's have most."
-  )
-
-
-def _add_fonts(figure: Figure) -> bool:
-  """Adds fonts with what the texts' own lacks, as far as the system has them; False if need not."""
-  own = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
-  texts = figure.findobj(Text)
-  characters = set("".join(text.get_text() for text in texts))
-  missing = {one for one in characters if one.isprintable() and not own.get_char_index(ord(one))}
-  if not missing:
-    return False
-  families = []
-  for entry in sorted(font_manager.fontManager.ttflist, key=lambda one: (one.name, one.fname)):
-    # That of last resort has nothing but boxes.
-    if (entry.weight, entry.style) != (400, "normal") or "Last Resort" in entry.name:
-      continue
-    with contextlib.suppress(OSError, RuntimeError):  # It was removed, or is damaged.
-      font = font_manager.get_font(entry.fname)
-      found = {one for one in missing if font.get_char_index(ord(one))}
-      families += [entry.name] if found else []
-      missing -= found
-  for text in texts:
-    text.set_fontfamily([*text.get_fontfamily(), *families])
-  if missing:
-    tell_of_boxes()
-  return True
-
-
 def save(figure: Figure, path: str) -> None:
   """Writes the figure to `path` as PNG; the same figure gives the same bytes on one system.
 
-  A palette makes the file a third as large, and looks the same.
+  A palette makes the file a third as large, and looks the same.  Characters that matplotlib's own
+  font lacks, such as Chinese ones, are boxes.
   """
-  def drawn() -> io.BytesIO:
-    drawing = io.BytesIO()
-    figure.savefig(drawing, format="png", dpi=_DPI)
-    return drawing
-
+  drawing = io.BytesIO()
   with atomic_file.atomic_path(path) as temporary, warnings.catch_warnings():
     warnings.filterwarnings("ignore", "Glyph .* missing from")
-    drawing = drawn()  # The texts of ticks are known then.
-    if _add_fonts(figure):
-      drawing = drawn()
+    figure.savefig(drawing, format="png", dpi=_DPI)
     with Image.open(drawing) as image:
       # Of Pillow's methods, this one keeps rare colours best, as those of thin lines.
       small = image.convert("RGB").quantize(

@@ -11,9 +11,8 @@ import functools
 import io
 import json
 import os
-from typing import Any, Collection, Iterator, Mapping, NoReturn
+from typing import Any, Callable, Collection, Iterator, Mapping, NoReturn
 
-from clustering_basics import file_format
 from experiment_shell import output_folder
 
 
@@ -58,8 +57,8 @@ def _parsed(text: str) -> Any:
 class FinishedRun:
   """The files of one output folder.
 
-  What reads a file raises a `DamagedFile` if its content can't be read, and so does what
-  looks up something in a JSON object or in a row that is not there.
+  Reading a file raises a `DamagedFile` if its content can't be read.  So does looking up what a
+  JSON object or a row lacks.
   """
 
   path: str
@@ -71,17 +70,11 @@ class FinishedRun:
   def has(self, name: str) -> bool:
     return os.path.exists(self.join(name))
 
-  def json(self, name: str) -> Any:
-    """Returns the content of a JSON file."""
+  def _json(self, name: str, read: Callable[..., Any]) -> Any:
+    """Returns what a function like `json.load` reads of a file."""
     path = self.join(name)
     with damage(path), open(path, encoding="utf-8") as file:
-      return json.load(file, object_hook=lambda values: Part(values, path))
-
-  def _object(self, name: str) -> dict[str, Any]:
-    content = self.json(name)
-    if not isinstance(content, dict):
-      raise DamagedFile(self.join(name), "it is no JSON object")
-    return content
+      return read(file, object_hook=lambda values: Part(values, path))
 
   def check(self) -> None:
     """Raises a `DamagedFile` unless `config.json` and `summary.json` can be read."""
@@ -91,15 +84,15 @@ class FinishedRun:
   @functools.cached_property
   def document(self) -> dict[str, Any]:
     """The content of `config.json`: settings, data, versions."""
-    document = self._object(output_folder.CONFIG)
-    with damage(self.join(output_folder.CONFIG)):
-      file_format.check(document)
-    return document
+    return self._json(output_folder.CONFIG, output_folder.read_config)
 
   @functools.cached_property
   def summary(self) -> dict[str, Any]:
     """The content of `summary.json`."""
-    return self._object(output_folder.SUMMARY)
+    summary = self._json(output_folder.SUMMARY, json.load)
+    if not isinstance(summary, dict):
+      raise DamagedFile(self.join(output_folder.SUMMARY), "it is no JSON object")
+    return summary
 
   @property
   def settings(self) -> dict[str, Any]:

@@ -25,9 +25,8 @@ import os
 import select
 import signal
 import sys
-import textwrap
 import types
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator, NoReturn
 
 # Bars take their defaults from here when tqdm is imported.
 if sys.stderr is None or not sys.stderr.isatty():
@@ -119,7 +118,7 @@ def _ending(error: BaseException) -> tuple[str, int]:
   raise error
 
 
-def _end(line: str, code: int) -> None:
+def _end(line: str, code: int) -> NoReturn:
   """Ends the program with a line, also where standard output can't be written."""
   try:
     sys.stdout.flush()
@@ -136,25 +135,10 @@ def _end(line: str, code: int) -> None:
   sys.exit(code)
 
 
-def _short_help(names: Sequence[str]) -> str:
-  """Returns the program's docstring, and a sentence on each of some flags."""
-  lines = [(sys.modules["__main__"].__doc__ or "").strip(), ""]
-  for name in names:
-    sentence, *_ = " ".join(f"--{name}: {flags.FLAGS[name].help}".split()).split(". ")
-    lines.append(textwrap.fill(sentence, 80, subsequent_indent="    "))
-  return "\n".join([*lines, "", "Those are the flags used most; --helpfull explains all."])
-
-
-def _parsed(argv: Sequence[str], help_flags: Sequence[str]) -> list[str]:
-  app.define_help_flags()
-  if help_flags and {"--help", "-help"} & {*argv[1:]}:
-    print(_short_help(help_flags))
-    _end("", 0)
+def _parsed(argv: list[str]) -> list[str]:
   with input_errors():  # There may be no working folder any more.
     try:
-      _, *others = flags.FLAGS([argv[0], *command_line.arguments(argv[1:])])
-    except flags.Error as e:
-      raise ValueError(str(e)) from e
+      others = command_line.parse(argv[1:])
     except SystemExit:  # absl ends `--help` with code 1.
       _end("", 0)
     if others:
@@ -162,13 +146,10 @@ def _parsed(argv: Sequence[str], help_flags: Sequence[str]) -> list[str]:
   return [argv[0]]
 
 
-def run(main: Callable[[], None], help_flags: Sequence[str] = ()) -> None:
+def run(main: Callable[[], None]) -> None:
   """Parses the flags, runs `main()` and ends the program.
 
   `main` may raise `InputError` and `RunFailed`, with messages for the user.
-
-  Args:
-    help_flags: The flags that `--help` explains; all by default.
   """
   gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
   os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
@@ -194,7 +175,7 @@ def run(main: Callable[[], None], help_flags: Sequence[str] = ()) -> None:
       main()
 
   try:
-    app.run(in_own_folder, flags_parser=lambda argv: _parsed(argv, help_flags))
+    app.run(in_own_folder, flags_parser=_parsed)
   except SystemExit as e:
     line, code = "", int(e.code or 0)
   except BaseException as e:

@@ -7,72 +7,56 @@ from absl import flags
 from clustering_basics import options
 from clustering_basics import validate
 
-# The flags belong to the modules that call `define`, for `--help`.
-flags.disclaim_key_flags()
-
 _DEFINE = {
     bool: flags.DEFINE_bool, float: flags.DEFINE_float, int: flags.DEFINE_integer,
     str: flags.DEFINE_string,
 }
 
 
-class _NumberOrWord(flags.ArgumentParser):
-  """Parses a flag whose value is an integer or a word."""
-
-  def __init__(self, word: str) -> None:
-    self.syntactic_help = f"an integer or {word}"
-    self._word = word
-
-  def parse(self, argument: int | str) -> int | str:
-    if isinstance(argument, int) or argument == self._word:
-      return argument
-    try:
-      return int(argument)
-    except ValueError as e:
-      raise ValueError(f"must be {self.syntactic_help}, got {argument!r}") from e
-
-  def flag_type(self) -> str:
-    return self.syntactic_help
-
-
 def _text(value: Any) -> str:
   return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def define_one(option: options.Option, default: Any, about: str) -> None:
-  """Defines the flag of an option."""
+def _define(option: options.Option, default: Any, about: str, **where: Any) -> None:
   name = option.flag_name
   if option.several:
-    flags.DEFINE_list(name, default and ",".join(map(_text, default)), about)
+    flags.DEFINE_list(name, default and ",".join(map(_text, default)), about, **where)
   elif option.values is not None:
-    flags.DEFINE_enum(name, default, list(option.values), about)
+    flags.DEFINE_enum(name, default, list(option.values), about, **where)
   elif option.word is not None:
-    flags.DEFINE(_NumberOrWord(option.word), name, default, f"{about} Or `{option.word}`.")
+    flags.DEFINE_string(name, default, f"{about} Or `{option.word}`.", **where)
   else:
-    _DEFINE[option.kind](name, default, about)
+    _DEFINE[option.kind](name, default, about, **where)
 
 
 def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> None:
   """Defines a flag for every option of a configuration, a dataclass.
 
+  The number of rounds, whose default is 10, is a flag with the value 10.  Where `special` says that
+  20 rounds are the default on the digits, the flag has no value unless it is given: the default is
+  known only with the data.  So it is with options whose default is stated in words.
+
   Args:
-    special: The defaults of another kind of run, by name.  As flags, such options have no value
-      unless it is given.
+    special: The defaults of another kind of run, by name.
     where: What kind of run that is, in words.
   """
   for name, option in options.of(settings).items():
-    if option.default_text is None and name not in special:
-      define_one(option, option.default, option.about)
-    else:
-      of_special = f" {where}: {_text(special[name])}." if name in special else ""
-      define_one(option, None, option.described() + of_special)
+    default, about = option.default, option.about
+    if option.default_text is not None or name in special:
+      default, about = None, option.described()
+    if name in special:
+      about += f" {where}: {_text(special[name])}."
+    # The flag belongs to the module of the configuration: `--helpfull` goes by modules.
+    _define(option, default, about, module_name=settings.__module__)
 
 
-def _several(option: options.Option, texts: Iterable[str]) -> tuple[Any, ...]:
+def _read(option: options.Option, texts: list[str]) -> tuple[Any, ...]:
   try:
-    return tuple(map(option.kind, filter(None, texts)))
+    return tuple(text if text == option.word else option.kind(text) for text in texts)
   except ValueError as e:
     rule = "be whole numbers" if option.kind is int else "be numbers"
+    if option.word is not None:
+      rule = f"be a whole number or {option.word}"
     raise validate.error(option.flag_name, rule, ",".join(texts)) from e
 
 
@@ -80,28 +64,31 @@ def given(settings: type) -> dict[str, Any]:
   """Returns the values of a configuration's options that have one as flags, by name.
 
   Raises:
-    ValueError: If a list is not one of numbers.
+    ValueError: If a number, or a list of numbers, is none.
   """
   values = {}
   for name, option in options.of(settings).items():
     value = getattr(flags.FLAGS, option.flag_name)
+    if value is not None and option.several:
+      value = _read(option, [text for text in value if text])
+    elif value is not None and option.word is not None:
+      (value,) = _read(option, [value])
     if value is not None:
-      values[name] = _several(option, value) if option.several else value
+      values[name] = value
   return values
 
 
-def check_left_out(names: Iterable[str], rule: str, form: str = "{!r}") -> None:
+def check_left_out(names: Iterable[str], rule: str) -> None:
   """Raises a ValueError if one of these flags is given.
 
   Args:
     rule: What follows "must be left out", such as "without --data_dir".
-    form: How the message shows a value.
   """
   for name in names:
-    if flags.FLAGS[name].present:
-      value = getattr(flags.FLAGS, name)
-      shown = form.format(",".join(value) if isinstance(value, list) else value)
-      raise ValueError(f"`{name}` must be left out {rule}, got {shown}.")
+    flag = flags.FLAGS[name]
+    if not flag.using_default_value:
+      value = ",".join(flag.value) if isinstance(flag.value, list) else flag.value
+      raise validate.error(name, f"be left out {rule}", value)
 
 
 def check_given(*names: str) -> None:

@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import shutil
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence, TextIO
 import weakref
 
 from absl import logging
@@ -69,6 +69,19 @@ def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     elif now[name] != before.get(name):
       changes.append(f"{name} {now[name]} (before: {before.get(name, 'none')})")
   return ", ".join(changes)
+
+
+def read_config(file: TextIO, **how: Any) -> dict[str, Any]:
+  """Returns the content of an open `config.json`; ValueError if it can't be used.
+
+  Args:
+    **how: Further arguments of `json.load`.
+  """
+  document = json.load(file, **how)
+  if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
+    raise ValueError("it has no settings")
+  file_format.check(document)
+  return document
 
 
 class OtherConfig(ValueError):
@@ -164,12 +177,9 @@ class OutputFolder:
     if CONFIG not in self._names():
       return None
     try:
-      with open(self.join(CONFIG), encoding="utf-8") as f:
-        recorded = json.load(f)
-      recorded["config"].items()
-      file_format.check(recorded)
-      return recorded
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+      with open(self.join(CONFIG), encoding="utf-8") as file:
+        return read_config(file)
+    except ValueError as e:
       raise self.damaged(e) from e
 
   def join(self, name: str) -> str:

@@ -12,7 +12,7 @@ from absl import flags
 from clustering_basics import atomic_file
 from clustering_basics import validate
 
-# The flags belong to the modules that call `define`, for `--help`.
+# The flags belong to the modules that call `define`, for `--helpfull`.
 flags.disclaim_key_flags()
 
 

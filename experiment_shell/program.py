@@ -16,7 +16,8 @@ def main(experiment: tidy_experiment.Experiment, config: Any, **options: Any) ->
   """Measures what is not measured yet, draws the report and prints its first tables.
 
   Args:
-    config: As of `tidy_experiment.run`, and so are the options.
+    config: The settings, with a method `to_json`.
+    **options: Those of `tidy_experiment.run` that are no flags, and of `experiment.load`.
   """
   from experiment_shell import tidy_report  # It takes long to import.
 

@@ -11,8 +11,6 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import path_flag
 
-NAMES = ("output_dir", "resume", "overwrite")
-
 _RESULTS = "results"
 
 path_flag.define(

@@ -129,9 +129,11 @@ class Experiment:
     reading: Paragraphs on how to read the report.
     tidy: The tidy tables, with their columns beside the keys.
     files: Further files that `measure` writes, and what is in them.
-    folders: Likewise.
-    read: Tables among these that `summarise` gets too where they are, with all of their columns;
-      None where a run's data decide which these are.
+    folders: Further folders that `measure` writes, and what is in them.
+    read: Further tables that `summarise` gets, with their columns.  With "profiles" and its
+      columns, for example, `summarise` gets profiles.csv beside the tidy tables.  It gets no table
+      that the run has not written.  Where only a run's data say which columns a table has, its
+      columns are None here.
     finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
       such as a model, when all are measured.  A resumed run may call it again.
     is_charged: Whether a run with these settings releases what counts for good.  It is not
@@ -177,7 +179,7 @@ class Experiment:
     }
 
   def all_folders(self) -> dict[str, str]:
-    """Returns likewise the folders."""
+    """Returns the folders that a run leaves, and what is in them."""
     return {FIGURES: "the figures as PNG", TABLES: "what the page shows, as CSV", **self.folders}
 
 
@@ -257,7 +259,7 @@ def run(
     folder: The output folder; empty or new, unless the run in it is resumed or overwritten.
     jobs: How many cells are measured at once, each in a process of its own; with 1, in this one
       where `Inputs.processes` is not given.
-    client: If given, the cluster whose workers measure them, as of `cell_processes.connected`.
+    client: If given, what `cell_processes.connected` returned; the workers of its cluster measure.
     **options: Those of `experiment.load`.
   """
   with contextlib.ExitStack() as stack:
@@ -299,7 +301,7 @@ def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
   """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names.
 
-  To look up one that is not there is a `DamagedFile`.
+  Looking up a table that is not there raises a `DamagedFile`.
   """
   others = {
       name: kinds for name, kinds in experiment.read.items()

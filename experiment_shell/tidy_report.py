@@ -17,7 +17,6 @@ from experiment_shell import figure_style
 from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiment_shell import report_page
-from experiment_shell import text_table
 from experiment_shell import tidy_experiment
 
 _ABSENT = "–"
@@ -113,12 +112,13 @@ def _draw(
   """Writes a figure to a file; returns it for the page."""
   groups = list(frame.groupby(figure.panels, sort=False)) if figure.panels else [("", frame)]
   columns = min(figure.columns, len(groups))
+  num_rows = -(-len(groups) // columns)
   height = figure.height(frame) if callable(figure.height) else figure.height
-  height = 1.2 + height * -(-len(groups) // columns)
-  drawing = figure_style.new_figure(height)
+  drawing = figure_style.new_figure(1.2 + height * num_rows)
   looks: dict[str, Any] = {}
-  panels = figure_style.panel_grid(drawing, len(groups), columns)
-  for place, ((of, rows), axes) in enumerate(zip(groups, panels)):
+  grid = drawing.add_gridspec(num_rows, columns)
+  for place, (of, rows) in enumerate(groups):
+    axes = drawing.add_subplot(grid[divmod(place, columns)])
     figure.draw(rows, axes)
     axes.set_title(of, loc="left", parse_math=False)
     if place % columns:
@@ -239,8 +239,10 @@ def text_of(
     if table.printed and len(frames[table.name]):
       found.append(table.title.format_map(settings))
       for of, part in _parts(table, frames[table.name]):
-        header = [of or part.columns[0], *part.columns[1:]]
-        found.append(text_table.text_table(header, part.to_numpy().tolist()))
+        first, *others = part = part.rename(columns={part.columns[0]: of or part.columns[0]})
+        if others:  # The first one is aligned to the left; names are two spaces apart.
+          part = part.set_index(first).add_prefix(" ").rename_axis(index=None, columns=first)
+        found.append(part.to_string(index=bool(others)))
   return "\n\n".join(filter(None, found))
 
 

@@ -19,8 +19,6 @@ from fl_clustering.tables import views
 
 path_flag.define("data_dir", None, "Folder of the clients' files, or of a public sample of them.")
 path_flag.define_output("output", "File to write, which must not exist.")
-for _name in column_flags.NAMES:
-  flags.declare_key_flag(_name)
 flags.DEFINE_bool(
     "public_sample", False,
     "For private runs: the rows in --data_dir are public, and so may be the means and standard "

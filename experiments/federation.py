@@ -19,14 +19,13 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiments.own_tables import schema_flag
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
 from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
 
-flags.adopt_module_key_flags(schema_flag)
 flags.DEFINE_string("new", None, "Write a federation file of this name.")
 flags.DEFINE_list("sites", None, "Files of the sites' public keys, three or more (--new).")
 flags.DEFINE_float("epsilon", None, "The privacy budget of a row for all fits together (--new).")

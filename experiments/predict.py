@@ -15,7 +15,7 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import path_flag
 from experiments.own_tables import predictions
-from experiments.own_tables import schema_flag
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 
 path_flag.define("run", None, "Folder of a finished run that has a model.")
 path_flag.define(
@@ -23,7 +23,6 @@ path_flag.define(
     "Folder like that of the run: with a file per client, or for views with a folder per client.")
 path_flag.define_output(
     "output", "File to write, which must not exist. Default: predictions.csv in --run.")
-flags.adopt_module_key_flags(schema_flag)
 flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
 flags.DEFINE_enum(
     "fallback", None, ["profile", "global"],

@@ -20,13 +20,12 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiments.own_tables import schema_flag
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
 
-flags.adopt_module_key_flags(schema_flag)
 flags.DEFINE_string(
     "new", None, "Make a site of this name: a folder with its key, and NAME.pub to hand out.")
 path_flag.define(

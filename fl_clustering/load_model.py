@@ -80,7 +80,7 @@ class SavedModel(abc.ABC):
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns what the document and the arrays have beside what all models have."""
+    """Returns what this class adds to the document and to the arrays."""
 
   def save(self, directory: str) -> None:
     """Writes the model into a folder, which is made."""
@@ -118,12 +118,12 @@ class SavedModel(abc.ABC):
   def _names_and_features(
       self, clients: Any
   ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
-    """Yields every client's id, what names its rows, and their features."""
+    """Yields the id, the names of the rows and the features of every client."""
 
   def predict_tables(
       self, clients: Any
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
-    """Yields every client's id, what names its rows, and what is predicted for them.
+    """Yields the id, the names of the rows and the predictions of every client.
 
     `distance` is that to the center, as `transform` of the estimator gives it, and `far_from_all`
     says whether it exceeds `farthest`.
@@ -140,10 +140,10 @@ class SavedModel(abc.ABC):
       yield client_id, names, found
 
   def knowing_farthest(self, clients: Any) -> SavedModel:
-    """Returns the model with what `farthest` is of the rows of the fit.
+    """Returns the model with `farthest`, the distance of the farthest row of the fit.
 
-    Exactly, it would be one row's number, so it is rounded up to a power of the root of two: the
-    grid of a fit tells as much of the row that is farthest from the mean.
+    The distance is rounded up to a power of the root of two, since exactly, it is one row's number.
+    The grid of a fit tells as much of the row that is farthest from the mean.
 
     Args:
       clients: Those of the fit.

@@ -24,13 +24,13 @@ from scipy import special
 from clustering_basics import model_folder
 from clustering_basics import validate
 from fl_clustering.engine import engines
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tasks import models
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -189,7 +189,7 @@ class SavedClusters:
     return dataclasses.replace(self, clusters={**self.clusters, **placed}), tuple(notes)
 
   def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
-    """Returns the cluster whose mean features are nearest to those of a table, all scaled."""
+    """Returns the cluster whose mean features, scaled, are nearest to the table's."""
     own = self.tables.features(table).mean(axis=0)
 
     def distance(cluster: int) -> float:
@@ -202,7 +202,7 @@ class SavedClusters:
   def predict_tables(
       self, clients: clients_lib.Clients
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[str]]]]:
-    """Yields every client's id, what names its rows, and columns of what is predicted for them."""
+    """Yields the id, the names of the rows and the columns of predictions of every client."""
     for client_id, table in clients.items():
       features, own = self.tables.features(table), self.clusters.get(client_id)
       name = f"`data_dir`, client {client_id!r},"
@@ -284,7 +284,7 @@ def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) ->
 
 
 def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
-  """Returns what model clients that were not in the run have, in words."""
+  """Returns a sentence on which model clients have that were not in the run."""
   one = len(client_ids) == 1
   return (
       f"{', '.join(client_ids)}: {'a client that was' if one else 'clients that were'} not in "
@@ -295,7 +295,7 @@ def _of_new(client_ids: Sequence[str], having: str, model: str) -> str:
 def most_accurate(
     config: config_lib.ThreePhaseConfig, result: result_lib.ThreePhaseResult
 ) -> str:
-  """Returns the name of the chosen method that is best in the run's metric, a mean over clients.
+  """Returns the name of the chosen method with the best mean accuracy over clients.
 
   It is that on their validation data, or on their test data if no client has any others.
   """
@@ -303,7 +303,7 @@ def most_accurate(
   def score(name: str) -> float:
     found = result.methods[name]
     confusions = found.clients if found.validation is None else found.validation
-    return float(np.mean(judging.client_scores(result.metric, confusions)))
+    return float(np.mean(metrics_lib.accuracy(confusions)))
 
   return max(config.chosen_methods or (registry.FEDAVG,), key=score)
 

@@ -28,9 +28,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_every_option_of_a_choice_is_a_documented_setting(self):
     fields = _Config.__dataclass_fields__
-    self.assertEqual(
-        list(_Config.of_choices), ["partition", "model", "aggregator", "methods", "personal"]
-    )
+    self.assertEqual(list(_Config.of_choices), ["partition", "model", "methods", "personal"])
     for by_name in _Config.of_choices.values():
       for name in by_name:
         self.assertIn(name, fields)
@@ -112,8 +110,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_the_options_of_a_given_partition_are_completed(self):
     for partition, options in (
-        ("rotated", (4, None)), ("dirichlet", (None, 0.5)), ("natural", (None, None)),
-        (None, (None, None)),
+        ("rotated", (4, None)), ("dirichlet", (None, 0.5)), (None, (None, None)),
     ):
       config = _Config(partition=partition)
       self.assertEqual((config.num_groups, config.dirichlet_alpha), options)
@@ -132,11 +129,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual((config.dataset, config.model, config.num_clusters), (None, None, 5))
     self.assertEqual(_Config(**config.to_json()), config)
 
-  def test_dp_is_completed(self):
-    config = _Config(aggregator="dp")
-    self.assertEqual((config.clipping_norm, config.noise_multiplier), (1.0, 1.0))
-    self.assertAlmostEqual(config.dp_delta, 100**-1.1)
-
   @parameterized.named_parameters(
       ("batch_size", {"batch_size": 2**30}),
       ("client_epochs_per_round", {"client_epochs_per_round": 2**31 - 1}),
@@ -144,8 +136,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("rounds", {"pretrain_rounds": 100_000, "cluster_rounds": 100_000}),
       ("max_clusters", {"max_clusters": 10**30}),
       ("target_accuracy", {"target_accuracy": 1.0}),
-      ("dp_of_one_client", {"aggregator": "dp", "num_clients": 1, "dp_delta": 1e-3}),
-      ("smallest_delta", {"aggregator": "dp", "dp_delta": 5e-324}),
   )
   def test_accepts_extreme_values(self, given):
     config = _Config(**given)
@@ -161,7 +151,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ("dataset", {"dataset": "mnist"}), ("model", {"model": "vgg"}),
-      ("partition", {"partition": "sorted"}), ("aggregator", {"aggregator": "median"}),
+      ("partition", {"partition": "sorted"}),
       ("methods", {"methods": ("kmean",)}),
       ("num_new_clients", {"num_clients": 5, "num_new_clients": 5}),
       ("num_clusters", {"num_clients": 5, "num_new_clients": 2, "num_clusters": 4}),
@@ -207,10 +197,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("metric", {"linkage": "ward", "metric": "cosine"}),
       ("representation", {"representation": "loss"}), ("grouping_epochs", {"grouping_epochs": 0}),
       ("dirichlet_alpha", {"partition": "dirichlet", "dirichlet_alpha": 0.0}),
-      ("dp_delta", {"aggregator": "dp", "dp_delta": 1.0}),
-      ("num_clients", {"aggregator": "dp", "num_clients": 1}),
-      ("noise_multiplier", {"aggregator": "dp", "noise_multiplier": 1e-4}),
-      ("clipping_norm", {"aggregator": "clipped", "clipping_norm": 1e-300}),
       # Options of what is not chosen.
       ("linkage", {"methods": ("kmeans",), "linkage": "single"}),
       ("distance_threshold", {"methods": ("kmeans",), "distance_threshold": "mean"}),
@@ -230,8 +216,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("partition", {"dataset": None, "model": None, "partition": "iid"}),
       ("model", {"dataset": None, "model": "mlp"}),
       ("num_groups", {"dataset": None, "model": None, "num_groups": 2}),
-      ("clipping_norm", {"clipping_norm": 1.0}),
-      ("noise_multiplier", {"aggregator": "clipped", "noise_multiplier": 1.0}),
       ("num_groups", {"partition": "iid", "num_groups": 2}),
       ("dirichlet_alpha", {"partition": "iid", "dirichlet_alpha": 0.5}),
       ("examples_per_client", {

@@ -33,16 +33,6 @@ class ParticipationTest(absltest.TestCase):
     # draws of one seed in 10^5 would fail.
     self.assertLess(np.abs(counts - 600).max(), 103)
 
-  def test_most_rounds_of_a_client(self):
-    counts = np.zeros(10, int)
-    for round_num in range(1, 21):
-      for position in participation.participants(5, 10, 3, round_num):
-        counts[position] += 1
-      self.assertEqual(participation.most_rounds_of_a_client(5, 10, 3, round_num), counts.max())
-    self.assertGreater(counts.max(), counts.min())
-    for everyone in (None, 10):
-      self.assertEqual(participation.most_rounds_of_a_client(5, 10, everyone, 20), 20)
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -35,10 +35,8 @@ class Recorder(stages.RunObserver):
   def rounds_planned(self, num_rounds):
     self.num_planned = num_rounds
 
-  def stage_started(self, stage, num_rounds, rounds_done):
-    self.num_rounds[stage] = num_rounds
-
   def round_finished(self, stage, round_num, rows):
+    self.num_rounds[stage] = round_num
     self.rows += rows
     if (stage, round_num) == self._stop_at:
       raise Stop

@@ -39,7 +39,7 @@ class MostAccurateTest(absltest.TestCase):
   def _chosen(self, methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
         types.SimpleNamespace(chosen_methods=methods),
-        types.SimpleNamespace(metric="accuracy", methods=found),
+        types.SimpleNamespace(methods=found),
     )
 
   def test_validation_rows_decide_where_there_are_any(self):

@@ -18,7 +18,6 @@ _ROOMS_OF_TFF = (
     "fl_clustering/runtime/",
 )
 _FILES_OF_TFF = (
-    "fl_clustering/engine/aggregation.py", "fl_clustering/engine/bounded_updates.py",
     "fl_clustering/kmeans/rounds.py", "fl_clustering/points/point_files.py",
     "fl_clustering/tasks/emnist.py",
 )

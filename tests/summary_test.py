@@ -68,7 +68,7 @@ def _summary(methods, task=_TASK, **changes):
   values = {
       "pretrain": pretrain, "evaluated": np.arange(4), "client_weights": None,
       "methods": methods, "repeats": {},
-      "privacy": None, "num_clusters_choice": None, "local_weights": None,
+      "num_clusters_choice": None, "local_weights": None,
   }
   return summary.summarize(_CONFIG, task, result_lib.ThreePhaseResult(**{**values, **changes}))
 
@@ -161,24 +161,6 @@ class SummaryTest(absltest.TestCase):
     more = _summary({**methods, "local": methods["kmeans"]})
     self.assertEqual(more["comparison"]["num_comparisons"], 2)
     self.assertGreater(width(more), alone)
-
-  def test_another_metric_than_the_accuracy(self):
-    # Recalls of 3/4 and 2/4 under one, of 12/16 and 0 under the other.
-    methods = {
-        "kmeans": _method(np.array([[[3, 1], [2, 2]]] * 4)),
-        "fedavg": _method(np.array([[[12, 4], [3, 0]]] * 4)),
-    }
-    found = _summary(methods, metric="balanced_accuracy")
-    self.assertEqual(found["comparison"]["metric"], "balanced_accuracy")
-    self.assertEqual(found["methods"]["kmeans"]["gain"]["mean"], 0.625 - 0.375)
-    self.assertNotIn("metric", _summary(methods)["comparison"])
-
-  def test_the_baseline_is_no_method(self):
-    methods = {"fedavg": _method(_right(4, 4, 6, 6))}
-    found = _summary(methods, baseline=_right(1, 2, 2, 3))
-    self.assertEqual(found["baseline"]["clients"]["accuracy"]["mean"], 0.2)
-    self.assertEqual(list(found["methods"]), ["fedavg"])
-    self.assertNotIn("baseline", _summary(methods))
 
   def test_new_clients_are_apart(self):
     task = types.SimpleNamespace(**{**vars(_TASK), "new_clients": (_client(7),)})

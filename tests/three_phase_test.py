@@ -1,8 +1,5 @@
-import functools
 import os
-import shutil
 import tempfile
-import unittest
 from unittest import mock
 import weakref
 
@@ -10,11 +7,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.engine import aggregation
 from fl_clustering.engine import cost
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
-from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
@@ -23,7 +18,6 @@ from fl_clustering.methods import controls
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
-from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
@@ -42,11 +36,6 @@ def setUpModule():
   global _task
   _task = small_task.small_task()
   local_runtime.use()
-  # TFF's computations are built once per aggregator, so equal settings get the same one.
-  for kind in (aggregation.Clipped, aggregation.Dp):
-    patch = mock.patch.object(kind, "build", functools.cache(kind.build))
-    patch.start()
-    unittest.addModuleCleanup(patch.stop)
 
 
 def _config(**settings):
@@ -72,9 +61,6 @@ _THREE_CLUSTERS = {
 _REPEATED = {
     "methods": ("kmeans", "ifca"), "num_clusters": 2, "ifca_start": "random", "control_repeats": 3,
 }
-_PRIVATE = {
-    "aggregator": "dp", "noise_multiplier": 0.1, "num_clusters": 2, "clients_per_round": 3,
-}
 
 _runs = {}
 
@@ -96,21 +82,6 @@ def _confusion(vector, examples):
   confusion = np.zeros((10, 10), int)
   np.add.at(confusion, (examples.labels.astype(int), predicted), 1)
   return confusion
-
-
-class _Snapshots(stages.RunObserver):
-  """Copies the checkpoints after every round, as a killed run would leave them."""
-
-  def __init__(self, checkpoints, folder):
-    self._checkpoints = checkpoints
-    self._folder = folder
-
-  def path(self, stage, round_num):
-    return os.path.join(self._folder, f"{stage}_{round_num}")
-
-  def round_finished(self, stage, round_num, rows):
-    if round_num:  # Before it there may be nothing to copy.
-      shutil.copytree(self._checkpoints, self.path(stage, round_num))
 
 
 class _WeightsInMemory(stages.RunObserver):
@@ -168,7 +139,6 @@ class ThreePhaseTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("few_take_part", {"methods": (), "clients_per_round": 2, "cluster_rounds": 1}),
       ("grouping_epochs", _GROUPING_EPOCHS),
-      ("private", _PRIVATE),
   )
   def test_fedavg_control_starts_from_the_weights_that_are_grouped(self, settings):
     result, recorder = _recorded_run(settings)
@@ -187,14 +157,14 @@ class ThreePhaseTest(parameterized.TestCase):
     config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
       options = client_update.LocalTraining(config.batch_size, config.learning_rate)
-      fedavg = fedavg_lib.FedAvg(engine.Engine(_task, folder, options, config.seed))
+      of_task = engine.Engine(_task, folder, options, config.seed)
       weights = result.client_weights
-      state = fedavg_lib.FedAvgState(weights.mean_of(weights.clients))
+      vectors = weights.mean_of(weights.clients)[None]
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
       for round_num in (4, 5):
         round_ = participation.Round(round_num, weights.clients, config.client_epochs_per_round)
-        state, _ = fedavg.next(state, round_)
-    np.testing.assert_allclose(result.methods["fedavg"].vectors[0], state.vector, atol=1e-6)
+        vectors, _ = of_task.train(vectors, (weights.clients,), round_)
+    np.testing.assert_allclose(result.methods["fedavg"].vectors, vectors, atol=1e-6)
 
   def test_who_trains_alone_starts_before_or_after_phase_1(self):
     result, recorder = _recorded_run(_FOUR_CLUSTERS)
@@ -502,54 +472,6 @@ class ThreePhaseTest(parameterized.TestCase):
     result = _run(config, checkpoint.Checkpoints(folder), [recorder])
     self.assertEqual(summary.summarize(config, _task, result), expected_summary)
     self.assertEqual(recorder.rows, expected.rows)
-
-  @nightly.only
-  def test_a_clipped_run_resumes(self):
-    settings = {"methods": (), "aggregator": "clipped", "clipping_norm": 0.1}
-    config = _config(**settings)
-    folder = self.create_tempdir().full_path
-    with self.assertRaises(run_recorder.Stop):
-      _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(("pretrain", 1))])
-    resumed = _run(config, checkpoint.Checkpoints(folder))
-    self.assertIsNone(resumed.privacy)
-    expected, _ = _recorded_run(settings)
-    self.assertEqual(
-        summary.summarize(config, _task, resumed), summary.summarize(config, _task, expected)
-    )
-
-  def test_a_private_run_stopped_after_phase_1_gives_the_same(self):
-    config = _config(**_PRIVATE)
-    folder = self.create_tempdir().full_path
-    expected = run_recorder.Recorder()
-    # Its noise is drawn only once: the other runs start from copies of its checkpoints.
-    snapshots = _Snapshots(folder, self.create_tempdir().full_path)
-    result = _run(config, checkpoint.Checkpoints(folder), [expected, snapshots])
-    expected_summary = summary.summarize(config, _task, result)
-    self.assertEqual(expected_summary["privacy"], client_privacy.spent(config))
-    for moment in (("pretrain", 2), ("fedavg", 1)):
-      with self.subTest(moment=moment):
-        recorder = run_recorder.Recorder()
-        copy = checkpoint.Checkpoints(snapshots.path(*moment))
-        resumed = _run(config, copy, [recorder])
-        self.assertEqual(summary.summarize(config, _task, resumed), expected_summary)
-        self.assertEqual(recorder.rows, expected.rows)
-    os.remove(os.path.join(folder, "pretrain.npz"))
-    # Phase 1 is trained again with other noise, from which a method does not go on.
-    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "kmeans.npz"):
-      _run(config, checkpoint.Checkpoints(folder))
-
-  def test_a_private_run_stopped_in_phase_1_keeps_its_rounds(self):
-    config = _config(**{**_PRIVATE, "pretrain_rounds": 3, "cluster_rounds": 1})
-    folder = self.create_tempdir().full_path
-    first, second = run_recorder.Recorder(("pretrain", 2)), run_recorder.Recorder()
-    # With this share, only rounds that must be saved are: round 2 comes too soon after round 1.
-    self.enter_context(mock.patch.object(checkpoint, "SAVING_SHARE", 1e-9))
-    with self.assertRaises(run_recorder.Stop):
-      _run(config, checkpoint.Checkpoints(folder), [first])
-    _run(config, checkpoint.Checkpoints(folder), [second])
-    # What was released is not released again with other noise.
-    self.assertNotEmpty(first.rows)
-    self.assertEqual(second.rows[: len(first.rows)], first.rows)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,6 @@ def check(root: str, python: str, folder: str) -> int:
 
   Args:
     root: The project's folder, where nothing is written.
-    python: The Python.
     folder: An empty folder.
   """
   source, dist, env, test = (

@@ -7,6 +7,7 @@ a link to nowhere, ends it with code 1.
 """
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -20,14 +21,8 @@ from tools import reference
 def _copy_pages(folder: str) -> None:
   """Copies `docs/` and completes its pages."""
   shutil.copytree("docs", folder, dirs_exist_ok=True)
-  for parent, _, names in os.walk(folder):
-    for name in names:
-      if name.endswith(".md"):
-        path = os.path.join(parent, name)
-        with open(path, encoding="utf-8") as file:
-          page = file.read()
-        with open(path, "w", encoding="utf-8") as file:
-          file.write(reference.complete(page))
+  for path in pathlib.Path(folder).rglob("*.md"):
+    path.write_text(reference.complete(path.read_text("utf-8")), "utf-8")
 
 
 def main() -> None:

@@ -31,7 +31,9 @@ import sys
 from absl import flags
 
 importlib.import_module(sys.argv[1])
-print(flags.FLAGS.module_help(sys.argv[1]).strip().partition("\\n")[2])
+for name in sorted(flags.FLAGS.flags_by_module_dict()):
+  if not name.startswith("absl"):
+    print(flags.FLAGS.module_help(name).strip())
 """
 
 # From how presets' names begin to their program; the first that fits.
@@ -57,7 +59,7 @@ def module_of(program: str) -> str:
 
 
 def flags_of(program: str) -> str:
-  """Returns what absl prints of a program's flags, given its label."""
+  """Returns what absl prints of a program's flags but for its own, given its label."""
   return subprocess.run(
       [sys.executable, "-c", _PRINT_FLAGS, module_of(re.sub("[:/]", ".", program))],
       text=True, stdout=subprocess.PIPE, check=True,

@@ -25,9 +25,9 @@ from absl import flags
 import numpy as np
 
 from bench.peers import job as job_lib
+from clustering_basics import child_process
 from clustering_basics import randomness
 from clustering_basics import validate
-from experiment_shell import child_process
 from experiment_shell import launch
 from experiment_shell import path_flag
 

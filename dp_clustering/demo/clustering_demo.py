@@ -5,15 +5,11 @@
 The centers are private.  Loss and quality are not: the demo computes them exactly.
 """
 
-from absl import flags
-
 from dp_clustering.demo import config
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import program
-from experiment_shell import run_flags
 
-flags.adopt_module_key_flags(run_flags)
 option_flags.define(config.DemoConfig)
 
 

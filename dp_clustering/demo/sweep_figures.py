@@ -11,10 +11,10 @@ if TYPE_CHECKING:
   from matplotlib.axes import Axes
   import pandas as pd
 
-LOSS, TRUE_LOSS = "loss/point", "loss of true clusters"
+LOSS, TRUE_LOSS = "loss_per_point", "true_loss_per_point"
 # Where markers coincide, later ones are on top.
-QUALITIES = ("accuracy", "true non-matches", "false matches")
-# From a panel to the columns that it shows.
+QUALITIES = ("dominant_label_accuracy", "true_nonmatch_frac", "false_match_frac")
+# From a panel to the metrics that it shows.
 PANELS = {"loss per point": (LOSS, TRUE_LOSS), "agreement with the true clusters": QUALITIES}
 _LOSS_COLOR, *_COLORS = figure_style.CATEGORY_COLORS
 _LOOKS: dict[str, dict[str, Any]] = {
@@ -40,7 +40,8 @@ def draw(label: str, frame: pd.DataFrame, axes: Axes) -> None:
   largest = max(filter(math.isfinite, values), default=1)
   places = {value: value if math.isfinite(value) else 2 * largest for value in values}
   for name, rows in frame.groupby("line", sort=False):
-    axes.plot(rows["x"].map(places), rows["y"], label=name, **_LOOKS[str(name)])
+    text = str(name).replace("_", " ")
+    axes.plot(rows["x"].map(places), rows["y"], label=text, **_LOOKS[str(name)])
   top = 1 if set(frame["line"]) <= set(QUALITIES) else frame["y"].max()
   axes.set_ylim(-0.04 * top, 1.08 * top)
   axes.set_xscale("log")

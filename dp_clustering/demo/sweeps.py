@@ -16,16 +16,9 @@ from dp_clustering.demo import config as config_lib
 from dp_clustering.demo import data_generation
 from dp_clustering.demo import sweep_figures
 from dp_clustering import private_methods
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
-# From metrics to the columns of tables.
-_QUALITIES = dict(zip(
-    ("dominant_label_accuracy", "true_nonmatch_frac", "false_match_frac"), sweep_figures.QUALITIES
-))
-_COLUMNS = {
-    "loss_per_point": sweep_figures.LOSS, "true_loss_per_point": sweep_figures.TRUE_LOSS,
-    **_QUALITIES,
-}
 _KEYS = {"varies": str, "k": int, "epsilon": float}
 
 
@@ -73,8 +66,8 @@ def _measure(
   assert result.loss is not None and result.ledger is not None
   found = result.get_clustering_metrics()
   numbers = {
-      "loss_per_point": result.loss / data.num_points, "true_loss_per_point": true_loss,
-      **{name: getattr(found, name) for name in _QUALITIES},
+      sweep_figures.LOSS: result.loss / data.num_points, sweep_figures.TRUE_LOSS: true_loss,
+      **{name: getattr(found, name) for name in sweep_figures.QUALITIES},
   }
   noise = result.ledger.noise_source
   return {
@@ -87,18 +80,16 @@ def _measure(
 def _summarise(
     tidy: Mapping[str, Any], unused_document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
-  results = tidy[tidy_experiment.RESULTS]
-  wide = results.pivot(index=[*_KEYS, "noise"], columns="metric", values="value").reset_index()
-  wide = wide.rename(columns=_COLUMNS)
-  frames = {"headline": pd.DataFrame(), "noise": wide[["noise"]].drop_duplicates()}
+  wide = frames.wide(tidy[tidy_experiment.RESULTS], [*_KEYS, "noise"])
+  found = {"headline": pd.DataFrame(), "noise": wide[["noise"]].drop_duplicates()}
   for varies in ("k", "epsilon"):
     rows = wide[wide["varies"] == varies].sort_values(varies)
-    frames[f"over_{varies}"] = rows[[varies, *_COLUMNS.values()]]
-    frames[f"loss_over_{varies}"] = pd.concat([
+    found[f"over_{varies}"] = rows.drop(columns={*_KEYS, "noise"} - {varies})
+    found[f"loss_over_{varies}"] = pd.concat([
         pd.DataFrame({"panel": panel, "line": name, "x": rows[varies], "y": rows[name]})
         for panel, names in sweep_figures.PANELS.items() for name in names
     ])
-  return frames
+  return found
 
 
 _FORMS = {
@@ -106,13 +97,13 @@ _FORMS = {
     **dict.fromkeys(sweep_figures.QUALITIES, "{:.4f}"),
 }
 _CAPTION = (
-    "Loss: mean squared distance to the nearest center; that of the true clusters has their means. "
-    "Accuracy: share of the points whose label is the most frequent one of their cluster. False "
-    "matches: share of the pairs of points of different labels that are in one cluster. True "
-    "non-matches: share of the pairs of one label that are in different clusters."
+    "Loss: mean squared distance to the nearest center; the true loss is that to the means of the "
+    "true clusters. Accuracy: share of the points whose label is the most frequent, or dominant, "
+    "one of their cluster. False match: share of the pairs of points of different labels that are "
+    "in one cluster. True nonmatch: share of the pairs of one label that are in different clusters."
 )
 _BEST = (
-    "The best are accuracy 1, and 0 for both kinds of wrong pairs: true non-matches (of one label, "
+    "The best are accuracy 1, and 0 for both kinds of wrong pairs: true nonmatches (of one label, "
     "in different clusters) and false matches (of different labels, in one)."
 )
 _OF_DATA = "{num_points:,} points in {dim} dimensions, {num_clusters} true clusters"

@@ -15,11 +15,8 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
 from experiments.dp_benchmark import config as config_lib
 from experiments.dp_benchmark import data
-
-flags.adopt_module_key_flags(run_flags)
 
 option_flags.define(config_lib.BenchmarkConfig)
 path_flag.define(
@@ -30,11 +27,6 @@ path_flag.define(
     "diffprivlib_python", None,
     "Path of a Python with IBM's diffprivlib (requirements/diffprivlib.txt). Default: the one "
     "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
-
-HELP = (
-    "datasets", "data_dir", "methods", "k_to_try", "fixed_k", "runs", "epsilon_to_try",
-    "fixed_epsilon", "delta", "output_dir", "resume",
-)
 
 
 def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) -> None:
@@ -64,4 +56,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

@@ -77,7 +77,7 @@ class DiffprivlibProcess:
 
   def _answer(self) -> Any:
     """Returns the next answer; `ProcessEnded` if there is none."""
-    from experiment_shell import child_process  # The other Python doesn't find it.
+    from clustering_basics import child_process  # The other Python doesn't find it.
 
     assert self._process.stdout is not None  # As types can't say.
     line = self._process.stdout.readline()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COLORS = figure_style.METHOD_COLORS
 # As in the figures of federated k-means.  What is not private is grey and dashed.
-_LOOKS: dict[str, dict[str, Any]] = {
+_LOOKS: dict[str, dict[str, Any]] = {methods.LABELS.get(name, name): look for name, look in {
     "sklearn": {"color": _COLORS["grey"], "linestyle": "--", "marker": "s", "markersize": 4},
     "diffprivlib": {"color": _COLORS["purple"], "marker": "^", "markersize": 5},
     "lsh": {"color": _COLORS["orange"], "marker": "D", "markersize": 4},
@@ -38,25 +38,18 @@ _LOOKS: dict[str, dict[str, Any]] = {
         "color": _COLORS["black"], "marker": "x", "markersize": 7, "linestyle": "",
         "markeredgewidth": 1.8,
     },
-}
+}.items()}
 # Ticks in a decade: many where the axis spans little of one.
 _FEW_TICKS = (1, 2, 5)
 _MANY_TICKS = (1, 1.5, 2, 3, 5, 7)
 _NARROW_RANGE = 12
 
 
-def _draw(column: str, label: str, frame: pd.DataFrame, axes: Axes) -> None:
+def _draw(column: str, frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a data set's losses over a column."""
-  looks = {methods.LABELS.get(name, name): look for name, look in _LOOKS.items()}
-  there = {
-      name: {**look, "label": name} for name, look in looks.items() if name in set(frame["method"])
-  }
-  figure_shapes.lines(axes, frame, column, "method", there)
-  places = sorted(set(frame[column]))
-  axes.set_xscale("log", base=2)
+  figure_shapes.lines(axes, frame, column, "method", _LOOKS)
+  figure_shapes.set_powers_of_two(axes, frame[column])
   axes.set_yscale("log")
-  axes.set_xticks(places, [f"{place:g}" for place in places])
-  axes.set_xticks([], minor=True)
   low, high = axes.get_ylim()
   # At least a factor of two from end to end, so that small differences look small.
   middle, half = math.sqrt(low * high), max(math.sqrt(high / low), math.sqrt(2))
@@ -65,20 +58,18 @@ def _draw(column: str, label: str, frame: pd.DataFrame, axes: Axes) -> None:
   axes.yaxis.set_major_locator(ticker.LogLocator(subs=_MANY_TICKS if is_narrow else _FEW_TICKS))
   axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
   axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-  axes.grid(True)
-  axes.set_xlabel(label)
   axes.set_ylabel("loss per point")
 
 
 FIGURES = (
     tidy_experiment.Figure(
         "loss_over_k",
-        "Loss over the number of clusters (epsilon {fixed_epsilon:g}, delta {delta:g}); lines: "
+        "Loss over k (epsilon {fixed_epsilon:g}, delta {delta:g}); lines: "
         "means of the runs ({runs}), bands: 25th to 75th percentile",
         "Lower is better, on a logarithmic scale. The grey dashed line is k-means without "
         "privacy: the closer a method is to it, the less its privacy costs. Crosses, where there "
         "are any, show another implementation of the LSH tree on the same data.",
-        functools.partial(_draw, "k", "number of clusters"), panels="dataset",
+        functools.partial(_draw, "k"), panels="dataset",
     ),
     tidy_experiment.Figure(
         "loss_over_epsilon",
@@ -86,6 +77,6 @@ FIGURES = (
         "({runs}), bands: 25th to 75th percentile",
         "Lower is better; both axes are logarithmic. Privacy decreases to the right. If a line "
         "still falls at the right end, noise still costs loss there; if it is level, it does not.",
-        functools.partial(_draw, "epsilon", "epsilon"), panels="dataset",
+        functools.partial(_draw, "epsilon"), panels="dataset",
     ),
 )

@@ -6,12 +6,12 @@ them, as means over at least five runs.  The synthetic points were another draw 
 same mixture.
 """
 
-import itertools
+import math
 from typing import Any, Mapping, Sequence
 
 import pandas as pd
 
-from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import methods
 
@@ -33,20 +33,20 @@ _PEER_LOSSES = pd.DataFrame(
     columns=["dataset", "num_points", "k", "published", "target"],
 )
 _CASE = ["dataset", "k", "epsilon"]
+_GAIN = {
+    "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:+.1f}", "low": "{:+.1f}",
+    "high": "{:+.1f}", "verdict": "{}",
+}
 
 
 def _losses(results: pd.DataFrame) -> pd.DataFrame:
   """Returns mean and spread of the losses of every case and method, in the order of measuring."""
-  of_loss = results[results["metric"] == "loss"]
-  found = of_loss.groupby(["dataset", "method", "k", "epsilon"], sort=False)["value"].agg(
-      mean="mean", sd="std", low=lambda values: values.quantile(0.25),
-      high=lambda values: values.quantile(0.75), worst="max", runs="count",
-      losses=list,
-  ).reset_index()
-  without = found[found["method"] == methods.NOT_PRIVATE].set_index(["dataset", "k"])["mean"]
-  places = pd.MultiIndex.from_frame(found[["dataset", "k"]])
-  price = found["mean"].to_numpy() / without.reindex(places).to_numpy()
-  return found.assign(**{"of not private": price})
+  found = frames.spread(
+      results, ["dataset", "method", "k", "epsilon"], worst="max", losses=list,
+      low=lambda values: values.quantile(0.25), high=lambda values: values.quantile(0.75),
+  )
+  without = frames.at_reference(found, methods.NOT_PRIVATE, ["dataset", "k"], "mean")
+  return found.assign(of_not_private=found["mean"] / without)
 
 
 def _is_private(losses: pd.DataFrame) -> pd.Series:
@@ -57,42 +57,28 @@ def _comparisons(losses: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFr
   """Returns our method compared with every other private one, in every case of both."""
   ours = losses[losses["method"] == _OURS]
   others = losses[_is_private(losses) & (losses["method"] != _OURS)]
-  both = others.merge(ours, on=_CASE, suffixes=("", " of ours"))
-  ends = [
-      intervals.of_means(other, own, len(both))
-      for other, own in zip(both["losses"], both["losses of ours"])
-  ]
-  low, high = pd.DataFrame(ends, columns=["low", "high"], index=both.index).T.to_numpy()
-  loss = both["mean"]
-  return pd.DataFrame({
-      "dataset": both["dataset"], "data": [
-          "new data" if datasets[name]["is_new"] else "known data" for name in both["dataset"]
-      ],
-      "k": both["k"], "epsilon": both["epsilon"], "method": both["method"], "loss": loss,
-      "ours": both["mean of ours"], "gain": 100 * (1 - both["mean of ours"] / loss),
-      # No loss is below zero.
-      "low": 100 * low / loss, "high": (100 * high / loss).clip(upper=100),
-      "verdict": list(map(intervals.verdict, low, high)),
-  })
+  both = others.merge(ours, on=_CASE, suffixes=("", "_of_ours"))
+  return pd.DataFrame([
+      {
+          **row, "data": "new data" if datasets[row["dataset"]]["is_new"] else "known data",
+          **frames.compared(
+              row["losses"], row["losses_of_ours"], len(both), in_pairs=False,
+              scale=100 / row["mean"], limits=(-math.inf, 100),  # No loss is below zero.
+          ),
+      }
+      for row in both.to_dict("records")
+  ], columns=["dataset", "data", *_GAIN])
 
 
 def _opponents(comparisons: pd.DataFrame) -> pd.DataFrame:
   """Returns how our method did against each other one, on known and on new data."""
-  counted = comparisons.assign(**{
-      "smaller mean": comparisons["gain"] > 0,
-      **{one: comparisons["verdict"] == one for one in intervals.VERDICTS},
-  })
-  return counted.groupby(["method", "data"], sort=False).agg(**{
-      "cases": ("gain", "size"), "smaller mean": ("smaller mean", "sum"),
-      **{one: (one, "sum") for one in intervals.VERDICTS},
-      "median gain": ("gain", "median"),
-  }).reset_index()
-
-
-def _headline(comparisons: pd.DataFrame, runs: int) -> pd.DataFrame:
-  central = comparisons[~comparisons["method"].isin(methods.FEDERATED)]
-  row = {"cases": len(central), **intervals.counts(central["verdict"]), "runs": runs}
-  return pd.DataFrame([row] if len(central) else [])
+  return pd.DataFrame([
+      {
+          "method": method, "data": data, **frames.counts(own),
+          "smaller_mean": (own["gain"] > 0).sum(), "median_gain": own["gain"].median(),
+      }
+      for (method, data), own in comparisons.groupby(["method", "data"], sort=False)
+  ])
 
 
 def _over(
@@ -107,21 +93,15 @@ def _over(
   private = losses[_is_private(losses)].merge(pairs, on=["k", "epsilon"])
   other = losses[~_is_private(losses)].drop(columns="epsilon").merge(pairs, on="k")
   found = pd.concat([other, private])[["dataset", "method", "k", "epsilon", "mean", "low", "high"]]
-  place = dict(zip(losses["dataset"].unique(), itertools.count()))
-  return found.sort_values(column, kind="stable").sort_values(
-      "dataset", key=lambda names: names.map(place), kind="stable"
+  return frames.in_order(
+      found.sort_values(column, kind="stable"), dataset=losses["dataset"].unique()
   )
 
 
-def _pivoted(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
+def _wide(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
   """Returns a row of mean losses for each data set and method; columns have such headings."""
-  if not len(rows):
-    return pd.DataFrame()
-  found = rows.pivot(index=["dataset", "method"], columns=column, values="mean")
-  order = pd.MultiIndex.from_frame(rows[["dataset", "method"]].drop_duplicates())
-  found = found.reindex(order)
-  found.columns = [heading.format(value) for value in found.columns]
-  return found.reset_index()
+  rows = rows.assign(**{column: rows[column].map(heading.format)})
+  return frames.wide(rows, ["dataset", "method"], column=column, value="mean")
 
 
 def _published(
@@ -147,16 +127,16 @@ def _optimum(
 ) -> pd.DataFrame:
   """Returns losses divided by the best one that is known, at the k for which it is."""
   known = pd.DataFrame([
-      {"dataset": name, "unit points": one["unit_points"], **one["optimum"]}
+      {"dataset": name, "unit_points": one["unit_points"], **one["optimum"]}
       for name, one in datasets.items() if one["optimum"]
-  ], columns=["dataset", "unit points", "k", "loss", "paper_epsilon"])
+  ], columns=["dataset", "unit_points", "k", "loss", "paper_epsilon"])
   found = losses[_is_private(losses)].merge(known, on=["dataset", "k"])
   of_paper = (found["epsilon"] == found["paper_epsilon"]) & (delta == _PAPER_DELTA)
   return found.assign(
       **{name: found[name] / found["loss"] for name in ("mean", "sd", "worst")},
       paper=["yes" if one else "no" for one in of_paper],
   ).sort_values(["dataset", "epsilon"], kind="stable")[
-      ["dataset", "unit points", "epsilon", "paper", "method", "mean", "sd", "worst"]
+      ["dataset", "unit_points", "epsilon", "paper", "method", "mean", "sd", "worst"]
   ]
 
 
@@ -174,11 +154,12 @@ def summarise(
   published = _published(losses, settings, datasets)
   peer = published.rename(columns={"published": "mean"}).assign(method=PEER)
   over_k = pd.concat([over_k, peer[["dataset", "method", "k", "mean"]]])
-  frames = {
-      "headline": _headline(comparisons, settings["runs"]),
+  central = comparisons[~comparisons["method"].isin(methods.FEDERATED)]
+  return frames.labelled({
+      "headline": frames.headline(central, runs=settings["runs"]),
       "opponents": _opponents(comparisons),
-      "over_k": _pivoted(over_k, "k", "k={}"),
-      "over_epsilon": _pivoted(over_epsilon, "epsilon", "epsilon {:g}"),
+      "over_k": _wide(over_k, "k", "k={}"),
+      "over_epsilon": _wide(over_epsilon, "epsilon", "epsilon {:g}"),
       "published": published if _OURS in losses["method"].values else published[:0],
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,
@@ -187,11 +168,7 @@ def summarise(
       "loss_over_k": over_k,
       # A single epsilon makes no line.
       "loss_over_epsilon": over_epsilon if len(settings["epsilon_to_try"]) > 1 else over_epsilon[:0],
-  }
-  for frame in frames.values():
-    if "method" in frame:
-      frame["method"] = frame["method"].replace(methods.LABELS)
-  return frames
+  }, methods.LABELS)
 
 
 HEADLINES = {
@@ -207,8 +184,8 @@ TABLES = (
         "worse: the interval of the gain leaves out zero. New data were never used to choose the "
         "constants of split and refine, and are no mixture of Gaussians.",
         {
-            "method": "{}", "cases": "{}", "smaller mean": "{}", "better": "{}", "unclear": "{}",
-            "worse": "{}", "median gain": "{:+.1f}",
+            "method": "{}", "cases": "{}", "smaller_mean": "{}", "better": "{}", "unclear": "{}",
+            "worse": "{}", "median_gain": "{:+.1f}",
         },
         by="data",
     ),
@@ -241,7 +218,7 @@ TABLES = (
         "whether epsilon and delta are theirs. Their method starts from data that the server has; "
         "here it has none.",
         {
-            "unit points": "{}", "epsilon": "{:g}", "paper": "{}", "method": "{}",
+            "unit_points": "{}", "epsilon": "{:g}", "paper": "{}", "method": "{}",
             "mean": "{:.4f}", "sd": "{:.4f}", "worst": "{:.4f}",
         },
         by="dataset",
@@ -250,11 +227,7 @@ TABLES = (
         "comparisons", "All comparisons",
         "Split and refine against every other private method. Gain, and the ends of its interval, "
         "in percent of the other's mean loss.",
-        {
-            "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:+.1f}", "low": "{:+.1f}",
-            "high": "{:+.1f}", "verdict": "{}",
-        },
-        by="dataset", folded=True,
+        _GAIN, by="dataset", folded=True,
     ),
     tidy_experiment.Table(
         "losses", "All losses",
@@ -262,7 +235,7 @@ TABLES = (
         "without privacy.",
         {
             "method": "{}", "k": "{}", "epsilon": "{:g}", "mean": _LOSS, "sd": _LOSS,
-            "worst": _LOSS, "of not private": "{:.2f}",
+            "worst": _LOSS, "of_not_private": "{:.2f}",
         },
         by="dataset", folded=True,
     ),

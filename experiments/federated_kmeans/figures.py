@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
   import pandas as pd
 
 _CLIENTS = [f"client_{place}" for place in range(data.NUM_CLIENTS)]
-# In the order of drawing: the best come last, on top.
-_COLORS = {
-    methods.LABELS.get(method, method): figure_style.METHOD_COLORS[color]
+# In the order of drawing: the best come last, on top.  Dashed is what no federated method can be
+# expected to exceed.
+_LOOKS: dict[str, dict[str, Any]] = {
+    methods.LABELS.get(method, method): {
+        "color": figure_style.METHOD_COLORS[color], "marker": "o", "markersize": 3,
+        "linestyle": "--" if method in (methods.CENTRAL, methods.TRUE_CENTERS) else "-",
+    }
     for method, color in {
         "kfed": "green", "fkm": "vermilion", "fkm_lloyd": "purple", "sums": "blue",
         "central": "grey", "true_centers": "black", "printed": "orange", "informed": "sky blue",
@@ -31,8 +35,6 @@ _COLORS = {
         methods.SERVER: "blue", methods.NONE: "sky blue", methods.TREE: "orange",
     }.items()
 }
-# Of what no federated method can be expected to exceed.
-_DASHED = [methods.LABELS[one] for one in (methods.CENTRAL, methods.TRUE_CENTERS)]
 
 
 def _draw_points(frame: pd.DataFrame, axes: Axes) -> None:
@@ -51,8 +53,10 @@ def _draw_dots(label: str, frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a row per method, with a mark for each value of the column `of`."""
   rows, series = list(frame["method"].unique()), frame["of"].unique()
   shifts = np.linspace(-0.3, 0.3, len(series) + 2)[1:-1]
-  figure_shapes.set_rows(axes, rows, margin=0.6)
-  marked = frame.assign(row=frame["method"], color=frame["method"].map(_COLORS))
+  figure_shapes.set_rows(axes, rows)
+  marked = frame.assign(
+      row=frame["method"], color=[_LOOKS[method]["color"] for method in frame["method"]]
+  )
   for of, marker, shift in zip(series, "osD^", shifts):
     figure_shapes.dots(
         axes, rows, marked[marked["of"] == of], shift, marker=marker, markersize=4, capsize=2
@@ -61,24 +65,11 @@ def _draw_dots(label: str, frame: pd.DataFrame, axes: Axes) -> None:
   axes.set_xlabel(label)
 
 
-def _looks(frame: pd.DataFrame) -> dict[str, dict[str, object]]:
-  there = set(frame["method"])
-  return {
-      method: {
-          "color": color, "label": method, "marker": "o", "markersize": 3,
-          "linestyle": "--" if method in _DASHED else "-",
-      }
-      for method, color in _COLORS.items() if method in there
-  }
-
-
 def _draw_over_noise(frame: pd.DataFrame, axes: Axes) -> None:
-  looks = _looks(frame)
-  figure_shapes.lines(axes, frame, "noise", "method", looks)
-  for method, look in looks.items():
-    own = frame[frame["method"] == method]
-    axes.plot(own["noise"], own["paper"], "x", color=look["color"], markersize=7,
-              markeredgewidth=1.8)
+  figure_shapes.lines(axes, frame, "noise", "method", _LOOKS)
+  for method, own in frame.groupby("method", sort=False):
+    color = _LOOKS[str(method)]["color"]
+    axes.plot(own["noise"], own["paper"], "x", color=color, markersize=7, markeredgewidth=1.8)
   axes.set_ylim(min(0.3, frame["low"].min()), 1)
   axes.grid(True)
   axes.set_xlabel("noise")
@@ -86,11 +77,12 @@ def _draw_over_noise(frame: pd.DataFrame, axes: Axes) -> None:
 
 
 def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
+  color = _LOOKS[frame["method"].iloc[0]]["color"]
   shades = dict(zip(data.NOISES, np.linspace(0.95, 0.25, len(data.NOISES))))
   for noise, shade in shades.items():
     own = frame[frame["noise"] == noise]
     look = {"alpha": shade, "marker": "o", "markersize": 2}
-    axes.plot(own["round"], own["ari"], color=_COLORS[frame["method"].iloc[0]], **look)
+    axes.plot(own["round"], own["ari"], color=color, **look)
     axes.plot([], [], color="black", label=f"noise {noise:g}", **look)
   axes.set_xlim(0, max(31, frame["round"].max() + 1))
   axes.set_ylim(0, 1)
@@ -100,14 +92,11 @@ def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
 
 
 def _draw_over_epsilon(frame: pd.DataFrame, axes: Axes) -> None:
-  figure_shapes.lines(axes, frame, "epsilon", "method", _looks(frame))
-  axes.set_xscale("log", base=2)
+  figure_shapes.lines(axes, frame, "epsilon", "method", _LOOKS)
+  figure_shapes.set_powers_of_two(axes, frame["epsilon"])
   axes.set_yscale("log")
   axes.set_ylim(0.003, 500)
-  axes.set_xticks(methods.EPSILONS, [f"{epsilon:g}" for epsilon in methods.EPSILONS])
   axes.yaxis.set_major_formatter("{x:g}")
-  axes.grid(True)
-  axes.set_xlabel("epsilon")
   axes.set_ylabel(summary.EXCESS)
 
 

@@ -90,7 +90,7 @@ def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> sav
 
 
 def _missing(clients: clients_lib.Clients) -> dict[str, int]:
-  """Returns how many cells of each field of features are missing, of those that lack any."""
+  """Returns the number of missing cells of each feature that lacks any."""
   names = [field.name for field in clients.schema.features]
   if clients.schema.missing == "error":
     return {}
@@ -151,7 +151,6 @@ def _load(
   """Opens the clients' files.
 
   Args:
-    data_dir: Their folder.
     advice: Adds to the errors of its files what the user can do.
   """
   if config.kmeans(num_clusters=1).needs_tff and not extras.has_tff():
@@ -203,7 +202,7 @@ def _release(whole: tidy_experiment.Run, fit: fitted.Fit) -> None:
 def _measure(
     whole: tidy_experiment.Run, num_clusters: int
 ) -> dict[str, list[dict[str, Any]]]:
-  """Returns the scores of a fit, and its rounds; of a private one, writes what it may show."""
+  """Returns the scores and the rounds of a fit; writes the release of a private one."""
   config, rows = whole.config, whole.data
   if config.privacy is not None and whole.is_resumed:
     logging.warning(
@@ -238,7 +237,7 @@ def _measure(
 
 
 def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
-  """Writes the model of the best number of clusters, and what it says of the rows."""
+  """Writes the model of the best number of clusters, and the rows' clusters and profiles."""
   from fl_clustering import load_model  # pylint: disable=g-import-not-at-top
 
   if whole.config.privacy is not None:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import figure_style
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
-from experiments.federated_kmeans import privacy_box
 from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
 from experiments.own_tables import private_centers
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ROUNDS, GUARANTEE = "rounds", "guarantee"
 SILHOUETTE = "simplified_silhouette"
-# Of a fit to the numbers alone, without levels and booleans.
-SILHOUETTE_OF_NUMBERS = "simplified_silhouette_of_numbers"
+# That of a fit to the numbers alone, without levels and booleans.
+SILHOUETTE_OF_NUMBERS = "silhouette_of_numbers"
 # How many clusters have rows.
 FOUND = "clusters_found"
 # The part of `config.json` with every client's number of rows.
@@ -39,10 +39,68 @@ _FEWEST = 2
 _TIED = 0.01
 _MOST_CLIENTS = 30
 
+_MEANS = (
+    "A mean of a few points is weak protection. Two rounds differ in a few points only, so the "
+    "difference of two messages can be a row."
+)
+_KEPT = (
+    "A mean of fewer points than min_count, or one that equals one of its rows, doesn't leave a "
+    "client."
+)
+_TOTALS = (
+    "counts and sums of points by cluster and by half of a cluster, the last sums to float "
+    "precision in every column; by cluster, how much farther its points are from the second "
+    "nearest center, and their simplified silhouettes; and before the first round, sums and sums "
+    "of squares by column, and how many numbers of a column and how many points are of which "
+    "order of magnitude."
+)
+# What leaves a client, by the names of `--algorithm`.
+LEAVES = {
+    "sums": (
+        f"The server gets totals over all clients: {_TOTALS} {privacy_lib.EXACT_TOTALS} "
+        "Secure sums hide whose rows they are."
+    ),
+    "lloyd": (
+        "The server gets exact sums, counts and the inertia. They hide a client only if they are "
+        "added up in a secure sum, which this algorithm doesn't use."
+    ),
+    "fkm_lloyd": (
+        "In its first rounds the server gets every client's own means and counts, for every "
+        f"restart; in those of Lloyd, sums that aren't secure. {_MEANS} On standardised wine at "
+        "up to eight clients, with eight clusters, between 39 and 61 of the 178 rows were such a "
+        f"difference (three seeds). {_KEPT}"
+    ),
+    "fkm": f"In every round the server gets every client's own means and counts. {_MEANS} "
+    f"{_KEPT}",
+    "kfed": (
+        "The server gets every client's own means and counts, once. A mean of a few points is weak "
+        f"protection. {_KEPT}"
+    ),
+    "child_parent": (
+        "The server gets every client's own means and counts, once per restart. A mean of a few "
+        f"points is weak protection. {_KEPT}"
+    ),
+    "tff_minibatch": (
+        "The server gets sums and counts of every client's points by cluster, which TFF adds up. "
+        "They are exact, and this algorithm doesn't add them up in a secure sum."
+    ),
+}
+# Likewise, by whom the noise is added.
+TRUST = {
+    privacy_lib.SERVER: (
+        "The server adds the noise to totals over all clients, and is trusted not to look at them "
+        "before. A secure sum must hide the single messages."
+    ),
+    privacy_lib.NONE: (
+        "Every client adds a share of the noise to its own message, so the server sees noisy "
+        "totals only. A secure sum must hide the single messages."
+    ),
+}
+
 
 def _scores(results: pd.DataFrame) -> pd.DataFrame:
   """Returns a row for every number of clusters, with a column for every metric."""
-  return results.pivot(index="num_clusters", columns="metric", values="value")
+  return frames.wide(results, ["num_clusters"]).set_index("num_clusters")
 
 
 def best_num_clusters(results: pd.DataFrame) -> int:
@@ -58,12 +116,8 @@ def _selection(scores: pd.DataFrame) -> pd.DataFrame:
   are_found = scores[FOUND] == scores.index
   verdicts = np.where((behind < _TIED) & are_found, "nearly the best", "")
   verdicts[scores[SILHOUETTE].argmax()] = "best"
-  names = {
-      **({} if are_found.all() else {FOUND: "with rows"}), SILHOUETTE: "silhouette",
-      SILHOUETTE_OF_NUMBERS: "of numbers alone", "inertia": "inertia", "rounds": "rounds",
-  }
-  shown = scores[[name for name in names if name in scores]].assign(verdict=verdicts)
-  return shown.rename_axis("clusters").reset_index().rename(columns=names)
+  shown = scores.drop(columns=FOUND) if are_found.all() else scores
+  return shown.assign(verdict=verdicts).reset_index()
 
 
 def _verdict(scores: pd.DataFrame, best: int, num_rows: int) -> str:
@@ -103,7 +157,6 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
       profiles, schema.field_of_levels, settings["standardize"]
   )
   total = num_rows * float(variances["total"].sum())
-  sizes = tidy[fitted_rows.SIZES].pivot(index="client", columns="cluster", values="rows")
   algorithm = kmeans_config.algorithm_of(
       settings["algorithm"], n_init=settings["n_init"], min_count=settings["min_count"]
   )
@@ -113,7 +166,7 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
           "clients": len(of_clients), "rows": num_rows, "clusters": int(found[FOUND]),
           "inertia": found["inertia"],
           "explained": max(0.0, 1 - found["inertia"] / total) if total else None,
-          "silhouette": found[SILHOUETTE],
+          SILHOUETTE: found[SILHOUETTE],
       }],
       "selection": _selection(scores),
       "fields": cluster_profiles.explained(variances),
@@ -121,10 +174,12 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
           {"column": name, "cells": count, "share": count / num_rows}
           for name, count in document["about"][MISSING].items()
       ],
-      "clients": sizes.reindex(list(of_clients)).head(_MOST_CLIENTS).reset_index(),
+      "clients": frames.wide(
+          tidy[fitted_rows.SIZES], ["client"], column="cluster", value="rows"
+      ).head(_MOST_CLIENTS),
       "leaves": [{
           "algorithm": settings["algorithm"],
-          "what leaves a client": privacy_box.LEAVES[settings["algorithm"]],
+          "what leaves a client": LEAVES[settings["algorithm"]],
           "min_count": getattr(algorithm, "min_count", None),
       }],
   }
@@ -145,7 +200,7 @@ def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> d
       "warnings": [{"warning": text} for text in warnings],
       private_centers.TABLE.name: private_centers.frame(centroids),
       "leaves": [{
-          "trust": stated["trust"], "what leaves a client": privacy_box.TRUST[stated["trust"]],
+          "trust": stated["trust"], "what leaves a client": TRUST[stated["trust"]],
       }],
       GUARANTEE: tidy[GUARANTEE],
   }
@@ -166,8 +221,8 @@ def summarise(
 def _draw_selection(frame: pd.DataFrame, axes: Axes) -> None:
   color = figure_style.METHOD_COLORS["blue"]
   best = frame[frame["verdict"] == "best"]
-  axes.plot(frame["clusters"], frame["silhouette"], color=color, marker="o")
-  axes.plot(best["clusters"], best["silhouette"], color=color, marker="o", markersize=11)
+  for rows, size in ((frame, None), (best, 11)):
+    axes.plot(rows["num_clusters"], rows[SILHOUETTE], color=color, marker="o", markersize=size)
   axes.locator_params(axis="x", integer=True)
   axes.grid(True)
   axes.set_xlabel("number of clusters")
@@ -202,22 +257,22 @@ TABLES = (
         "fit", "The fit",
         "Inertia: squared distances to the nearest centroid, summed over all rows, in the data's "
         "units or, if the settings standardize, in fields of standard deviation 1. Explained: the "
-        "share of the rows' variance that it leaves out. Silhouette: the simplified one, at most "
-        "1.",
+        "share of the rows' variance that it leaves out. The silhouette is at most 1.",
         {
             "clients": "{:,}", "rows": "{:,}", "clusters": "{}", "inertia": "{:.6g}",
-            "explained": "{:.1%}", "silhouette": "{:.3f}",
+            "explained": "{:.1%}", SILHOUETTE: "{:.3f}",
         },
         printed=True,
     ),
     tidy_experiment.Table(
         "selection", "Numbers of clusters that were tried",
         f"Nearly the best: the silhouette is less than {_TIED:g} below the best, which other "
-        "starts may change. Of numbers alone: the silhouette of a fit without levels, true and "
-        "false. The flag k_range tries other numbers of clusters.",
+        "starts may change. Silhouette of numbers: that of a fit without levels, true and false. "
+        "The flag k_range tries other numbers of clusters.",
         {
-            "clusters": "{}", "with rows": "{:.0f}", "silhouette": "{:.3f}",
-            "of numbers alone": "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}", "verdict": "{}",
+            "num_clusters": "{}", FOUND: "{:.0f}", SILHOUETTE: "{:.3f}",
+            SILHOUETTE_OF_NUMBERS: "{:.3f}", "inertia": "{:.6g}", "rounds": "{:.0f}",
+            "verdict": "{}",
         },
         printed=True,
     ),

@@ -6,6 +6,7 @@ from typing import Any, Mapping
 
 import pandas as pd
 
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.federated_kmeans import data
 from experiments.federated_kmeans import methods
@@ -52,14 +53,12 @@ _PUBLISHED = pd.DataFrame(
 
 def _measured(results: pd.DataFrame) -> pd.DataFrame:
   """Returns a row for each data set, seed and method."""
-  keys = ["data", "seed", "method"]
-  found = results.pivot(index=keys, columns="metric", values="value").reindex(columns=_METRICS)
-  found = found.reset_index()
-  cases = pd.MultiIndex.from_frame(found[["data", "seed"]])
-  for name, method in ((EXCESS, methods.CENTRAL), (_LOSS, methods.TRUE_CENTERS)):
-    others = found[found["method"] == method].set_index(["data", "seed"])["inertia"]
-    found[name] = found["inertia"].to_numpy() / others.reindex(cases).to_numpy()
-  return found.assign(**{EXCESS: 100 * (found[EXCESS] - 1)})
+  found = frames.wide(results, ["data", "seed", "method"], _METRICS)
+  central, true = (
+      found["inertia"] / frames.at_reference(found, method, ["data", "seed"], "inertia")
+      for method in (methods.CENTRAL, methods.TRUE_CENTERS)
+  )
+  return found.assign(**{EXCESS: 100 * (central - 1), _LOSS: true})
 
 
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:
@@ -81,16 +80,6 @@ def _with_ends(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
   mean, deviation = rows[metric], rows[f"{metric} sd"]
   most = math.inf if metric == EXCESS else 1
   return rows.assign(mean=mean, low=mean - deviation, high=(mean + deviation).clip(upper=most))
-
-
-def _pivoted(rows: pd.DataFrame, index: list[str], columns: str, values: str) -> pd.DataFrame:
-  """Returns a table in the order of the rows."""
-  if not len(rows):
-    return pd.DataFrame()
-  found = rows.pivot(index=index, columns=columns, values=values)[rows[columns].unique()]
-  found = found.reindex(rows.set_index(index).index.unique())
-  found.columns = [one if isinstance(one, str) else f"{one:g}" for one in found]
-  return found.reset_index()
 
 
 def _drawn(settings: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
@@ -147,11 +136,11 @@ def _loss_over_epsilon(rows: pd.DataFrame) -> pd.DataFrame:
 def _missed(measured: pd.DataFrame) -> pd.DataFrame:
   """Returns how many fits on the papers' synthetic data missed clusters."""
   synthetic = {*methods.FIGURES["noise"], *methods.FIGURES["extreme"]}
-  groups = measured[measured["data"].isin(synthetic)].groupby("method")[EXCESS]
-  found = groups.agg(
+  judged = measured[measured["data"].isin(synthetic) & measured["method"].isin(_JUDGED)]
+  found = judged.groupby("method")[EXCESS].agg(
       fits="size", exceeded=lambda values: (values > _MISSED).sum(), worst="max"
-  )
-  return found.reindex([one for one in _JUDGED if one in found.index]).reset_index()
+  ).reset_index()
+  return frames.in_order(found, method=_JUDGED)
 
 
 def _headline(missed: pd.DataFrame) -> pd.DataFrame:
@@ -174,7 +163,7 @@ def summarise(
   rounds = _shown(_by_round(tidy[BY_ROUND]), "rounds", settings)
   privacy = _private(shown["privacy"])
   sse = _with_ends(sse[sse["method"] != methods.CENTRAL], EXCESS)
-  frames = {
+  return frames.labelled({
       **_drawn(settings),
       "headline": _headline(missed),
       "missed": missed,
@@ -182,32 +171,29 @@ def summarise(
       "regular": _with_ends(shown["regular"], "ari"),
       "noise": noise[noise["points"] == 50],
       "more_points": noise[noise["points"] != 50],
-      "over_noise": _pivoted(noise, ["panel", "method"], "noise", "ari"),
+      "over_noise": frames.wide(
+          noise.assign(noise=noise["noise"].map("{:g}".format)), ["panel", "method"],
+          column="noise", value="ari",
+      ),
       "rounds": rounds.assign(
           panel=[f"{methods.LABELS[one]}, {of}" for one, of in zip(rounds["method"], rounds["of"])]
       ),
       "extreme": _with_ends(shown["extreme"], "ari"),
-      "real": real.assign(**{
-          f"MB {way}": real[f"bytes_{way}"] / 1e6 for way in ("down", "up")
-      }),
+      "real": real,
       "silhouettes": pd.concat(
           _with_ends(real, metric).assign(of=metric.replace("_", " "))
           for metric in ("silhouette", "simplified_silhouette")
       ),
       "sse": sse,
-      "sse_table": _pivoted(sse, ["method"], "of", EXCESS),
+      "sse_table": frames.wide(sse, ["method"], column="of", value=EXCESS),
       "loss_over_epsilon": _loss_over_epsilon(privacy),
-      "privacy": _pivoted(privacy, ["of", "method"], "epsilon", _LOSS).rename(
-          columns={"inf": "no privacy"}
+      "privacy": frames.wide(
+          privacy.assign(epsilon=[
+              f"{one:g}" if one < math.inf else "no privacy" for one in privacy["epsilon"]
+          ]), ["of", "method"], column="epsilon", value=_LOSS,
       ),
       "scores": scores,
-  }
-  for name, frame in frames.items():
-    if "method" in frame:
-      frames[name] = frame.assign(
-          method=[methods.LABELS.get(one, one) for one in frame["method"]]
-      )
-  return frames
+  }, methods.LABELS)
 
 
 HEADLINES = {
@@ -248,12 +234,12 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "real", "Figure 5: real data",
-        "MB: what one client is sent and sends (the best restart's rounds, times the number of "
+        "Bytes: what one client is sent and sends (the best restart's rounds, times the number of "
         "restarts).",
         {
             "method": "{}", "silhouette": "{:.4f}", "silhouette sd": "{:.4f}",
             "simplified_silhouette": "{:.4f}", "simplified_silhouette sd": "{:.4f}",
-            EXCESS: "{:.2f}", "ari": "{:.3f}", "MB down": "{:.2f}", "MB up": "{:.2f}",
+            EXCESS: "{:.2f}", "ari": "{:.3f}", "bytes_down": "{:,.0f}", "bytes_up": "{:,.0f}",
         },
         printed=True,
     ),

@@ -4,24 +4,18 @@
   bazel run experiments:multi_view -- --data_dir=folder --num_clusters=4
 """
 
-from typing import Iterable
-
 from absl import flags
 
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
 from experiments.own_tables import column_flags
 
-flags.adopt_module_key_flags(run_flags)
-# Those that apply to views; the others are refused, and not in the help.
+# Those that apply to views; the others are refused.
 _TABLE_FLAGS = ("schema", "row_key", "exclude")
-for _name in _TABLE_FLAGS:
-  flags.declare_key_flag(_name)
 
 option_flags.define(config_lib.MultiViewStudyConfig)
 path_flag.define(
@@ -34,29 +28,20 @@ path_flag.define(
     "view (.csv, .csv.gz, .parquet or .npz). A file `labels` with classes, if there is one, is "
     "used for scores only.")
 
-HELP = (
-    "data_dir", "datasets", "num_clients", "seeds", "schema", "row_key", "n_init", "num_rounds",
-    "num_clusters", "alpha", "output_dir", "resume",
-)
-
-
-def _check_left_out(names: Iterable[str], rule: str) -> None:
-  option_flags.check_left_out(names, rule, form="{}")
-
 
 def config() -> config_lib.MultiViewStudyConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   values = option_flags.given(config_lib.MultiViewStudyConfig)
   if flags.FLAGS.data_dir is not None:
-    _check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
+    option_flags.check_left_out(("datasets", "num_clients", "dirichlet_alpha"), "with --data_dir")
     values["datasets"] = (data.OWN,)
   else:
-    _check_left_out(_TABLE_FLAGS, "without --data_dir")
-  if values.get("datasets") == (data.DEMONSTRATION,):  # It has its own.
+    option_flags.check_left_out(_TABLE_FLAGS, "without --data_dir")
+  if values["datasets"] == (data.DEMONSTRATION,):  # It has its own.
     names = ("num_clients", "dirichlet_alpha", "seed")
-    _check_left_out(names, f"with {data.DEMONSTRATION} alone")
-  if not {data.AUTO, "multiple_features"} & {*values.get("datasets", (data.AUTO,))}:
-    _check_left_out(("features_dir",), "without multiple_features")
+    option_flags.check_left_out(names, f"with {data.DEMONSTRATION} alone")
+  if "multiple_features" not in values["datasets"]:
+    option_flags.check_left_out(("features_dir",), "without multiple_features")
   return config_lib.MultiViewStudyConfig(**values)
 
 
@@ -77,4 +62,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

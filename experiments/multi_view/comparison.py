@@ -44,15 +44,14 @@ def _load(
   """
   del stack
   if data_dir is None:
-    datasets, left_out = data_lib.load(config.datasets, features_dir)
+    datasets = data_lib.load(config.datasets, features_dir)
   else:
     with advice:
       own = data_lib.load_folder(data_dir, schemas or {}, config.num_clusters)
-    datasets, left_out = {own.name: own}, {}
+    datasets = {own.name: own}
   return tidy_experiment.Inputs(
       datasets,
       identity=data_lib.describe(datasets.values()),
-      skipped=left_out,
       lines=tuple(f"data: {one.source}" for one in datasets.values()),
   )
 
@@ -73,7 +72,7 @@ def _cells_of_data(
 def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[dict[str, Any]]:
   """Returns what is measured, in this order."""
   found = [cell for one in datasets.values() for cell in _cells_of_data(one, config)]
-  if config.with_demonstration:  # The tutorial's own seed first.
+  if data_lib.DEMONSTRATION in config.datasets:  # The tutorial's own seed first.
     found += [
         (data_lib.DEMONSTRATION, AS_GIVEN, simulated_dha.SOURCE_SEED + i, row, methods.ALL_VIEWS)
         for i in range(config.num_seeds) for row in simulated_dha.ROWS

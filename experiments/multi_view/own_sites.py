@@ -23,7 +23,7 @@ from fl_clustering.tables import schema as schema_lib
 
 
 def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
-  """Saves the model of equal weights and the first seed, and what it says of the rows."""
+  """Writes the model of equal weights and the first seed, and the rows' clusters and profiles."""
   from fl_clustering import load_model  # It takes long to import.
 
   data = whole.data[data_lib.OWN]
@@ -40,7 +40,7 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
 
 
 def _of_one(frame: pd.DataFrame) -> pd.DataFrame:
-  """Returns a table of several data sets without what is the same in all of its rows."""
+  """Returns a table without what tells data sets apart, as there is only one."""
   frame = frame.drop(columns="dataset", errors="ignore").dropna(axis="columns", how="all")
   return frame.rename(columns=lambda name: name.removesuffix(f", {comparison.AS_GIVEN}"))
 
@@ -73,7 +73,7 @@ def _fields(profiles: pd.DataFrame, document: Mapping[str, Any]) -> pd.DataFrame
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
-  """Returns the frames of the report; without known classes, those that need them are empty."""
+  """Returns the frames of the report; frames of known classes are empty if there are none."""
   frames = summary.summarise(tidy, document)
   has_classes = bool(document["inputs"]["datasets"][data_lib.OWN]["classes"])
   nothing = pd.DataFrame()

@@ -5,7 +5,7 @@ from typing import Any, Mapping, Sequence
 import pandas as pd
 from scipy import optimize
 
-from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.multi_view import data as data_lib
 from experiments.multi_view import methods
@@ -15,8 +15,8 @@ from fl_clustering.points import privacy
 ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
 # The partition of a central method, which has no clients.
 POOLED = "pooled"
-_HEADINGS = {"nmi": "NMI", "ari": "ARI", "rounds": "rounds", "objective": "objective"}
 _SCORES = ("nmi", "ari")
+_METRICS = (*_SCORES, "rounds", "objective")
 _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
@@ -33,17 +33,14 @@ def _text(values: pd.Series) -> str:
 
 def _wide(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
   """Returns means and deviations over the seeds, by the rows' `column`, in these orders."""
-  texts = rows.groupby([*index, "column"], sort=False)["value"].agg(_text)
-  wide = texts.unstack("column") if len(rows) else pd.DataFrame(index=texts.index.droplevel(-1))
-  order = pd.MultiIndex.from_frame(rows[list(index)].drop_duplicates())
-  return wide.reindex(index=order, columns=list(columns)).reset_index()
+  texts = rows.groupby([*index, "column"], sort=False)["value"].agg(_text).reset_index()
+  return frames.wide(texts, index, columns, column="column")
 
 
-def _best_views(results: pd.DataFrame) -> dict[str, str]:
-  """Returns each data set's view whose k-means has the best NMI: a choice that needs the labels."""
+def _nmi_alone(results: pd.DataFrame) -> pd.Series:
+  """Returns the mean NMI of k-means on a view alone, by data set and view."""
   alone = results[(results["method"] == _SINGLE) & (results["metric"] == "nmi")]
-  means = alone.groupby(["dataset", "view"], sort=False)["value"].mean()
-  return dict(means.groupby("dataset", sort=False).idxmax().tolist())
+  return alone.groupby(["dataset", "view"], sort=False)["value"].mean().rename("nmi alone")
 
 
 def _everywhere(results: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
@@ -68,10 +65,9 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   rows = pd.concat([rows, of_seed.assign(partition=f"seed {seed}")])
   scored = set(rows.loc[rows["metric"] == _SCORES[0], "dataset"])
   rows = rows[rows["metric"].isin(_SCORES) | ~rows["dataset"].isin(scored)]
-  rows = rows.assign(column=rows["metric"].map(_HEADINGS) + ", " + rows["partition"])
+  rows = rows.assign(column=rows["metric"] + ", " + rows["partition"])
   columns = [
-      f"{heading}, {partition}" for partition in rows["partition"].unique()
-      for heading in _HEADINGS.values()
+      f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _METRICS
   ]
   found = _wide(rows, ["dataset", "method"], columns)
   claims = found["method"].map({
@@ -82,7 +78,7 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
       for dataset, method in zip(found["dataset"], found["method"])
   ])
   for place, metric in enumerate(_SCORES):
-    found.insert(3 + place, f"{_HEADINGS[metric]} claimed", claims.str[place])
+    found.insert(3 + place, f"{metric} claimed", claims.str[place])
   return found.assign(method=[
       _label(dataset, method) + (f" ({best[dataset]})" if method == _SINGLE else "")
       for dataset, method in zip(found["dataset"], found["method"])
@@ -96,36 +92,23 @@ def _label(dataset: str, method: str) -> str:
 
 def _gains(rows: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:
   """Returns how far the ARI of equal weights is above that of each other method."""
-  ari = rows[rows["metric"] == "ari"].pivot(
-      index=["dataset", "seed"], columns="method", values="value"
-  )
-  found = []
-  for dataset in datasets:
-    ours = ari.loc[dataset][methods.OURS]
-    for method in _OTHERS:
-      other = ari.loc[dataset][method]
-      low, high = intervals.of_pairs(ours, other, len(datasets) * len(_OTHERS))
-      row = methods.METHODS[method]
-      found.append({
-          "dataset": dataset, "method": row.label, "points": row.place, "other": other.mean(),
-          "ours": ours.mean(), "gain": (ours - other).mean(), "low": low, "high": high,
-          "verdict": intervals.verdict(low, high),
-      })
-  return pd.DataFrame(found)
-
-
-def _headline(gains: pd.DataFrame, num_seeds: int) -> pd.DataFrame:
-  if not len(gains):
-    return gains
-  return pd.DataFrame([{
-      "cases": len(gains), **intervals.counts(gains["verdict"]), "seeds": num_seeds
-  }])
+  rows = rows[(rows["metric"] == "ari") & rows["dataset"].isin(datasets)]
+  ari = frames.wide(rows, ["dataset", "seed"], column="method")
+  return pd.DataFrame([
+      {
+          "dataset": dataset, "method": methods.METHODS[method].label,
+          "points": methods.METHODS[method].place, "other": own[method].mean(),
+          "ours": own[methods.OURS].mean(),
+          **frames.compared(own[methods.OURS], own[method], len(datasets) * len(_OTHERS)),
+      }
+      for dataset, own in ari.groupby("dataset", sort=False) for method in _OTHERS
+  ])
 
 
 def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
   """Returns a row for every view: what it shows alone, and its weights."""
   alone = results[(results["method"] == _SINGLE) & results["metric"].isin(_SCORES)]
-  alone = alone.assign(column=alone["metric"].map(_HEADINGS) + " alone")
+  alone = alone.assign(column=alone["metric"] + " alone")
   learnt = weights[(weights["method"] != methods.OURS) & weights["method"].isin(methods.RULES)]
   learnt = learnt.assign(
       view=learnt["weighed"],
@@ -133,20 +116,6 @@ def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
   )
   rows = pd.concat([alone, learnt])
   return _wide(rows, ["dataset", "view"], rows["column"].unique())
-
-
-def _weights(weights: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-  """Returns what is drawn of the weights: means with deviations, and the NMI of the view alone."""
-  rows = weights[weights["method"].isin(methods.RULES)]
-  found = rows.groupby(["dataset", "weighed", "method"], sort=False)["value"].agg(
-      mean="mean", sd="std"
-  ).reset_index()
-  alone = results[(results["method"] == _SINGLE) & (results["metric"] == "nmi")]
-  nmi = alone.groupby(["dataset", "view"], sort=False)["value"].mean().rename("NMI alone")
-  return found.assign(
-      method=found["method"].map(methods.RULES), low=found["mean"] - found["sd"],
-      high=found["mean"] + found["sd"],
-  ).merge(nmi, how="left", left_on=["dataset", "weighed"], right_index=True)
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +126,7 @@ def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
   rows = rounds[rounds["method"].isin(_DRAWN)]
   last = rows.groupby(["dataset", "method", "seed"])["value"].transform("last")
   rows = rows[last > 0]  # Where all points are at their centers, there are no shares.
-  rows = rows.assign(excess=rows["value"] / last - 1, method=rows["method"].map(_DRAWN))
+  rows = rows.assign(excess=rows["value"] / last - 1)
   return rows.loc[rows["excess"] > _ROUNDING, ["dataset", "method", "seed", "round", "excess"]]
 
 
@@ -191,29 +160,31 @@ def summarise(
 ) -> dict[str, pd.DataFrame]:
   """Returns the frames of the report."""
   results, datasets = tidy[tidy_experiment.RESULTS], document["inputs"]["datasets"]
-  best = _best_views(results)
+  nmi_alone = _nmi_alone(results)
+  # To choose a view by its NMI needs the labels.
+  best = dict(nmi_alone.groupby("dataset", sort=False).idxmax().tolist())
   rows = _everywhere(results, best)
   partitions = dict(zip(rows["dataset"], rows["partition"]))
   gains = _gains(_at_last(rows, partitions), list(best))
   rounds, weights, points = (
       tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (ROUNDS, WEIGHTS, POINTS)
   )
-  return {
-      "headline": _headline(gains, results["seed"].nunique()),
+  of_rules = _at_last(weights[weights["method"].isin(methods.RULES)], partitions)
+  return frames.labelled({
+      "headline": frames.headline(gains, seeds=results["seed"].nunique()),
       "scores": _scores(rows, best),
       "gains": gains,
       "views": _views(results, weights),
-      "numbers": rows.groupby(
-          ["dataset", "partition", "method", "metric"], sort=False
-      )["value"].agg(["mean", "std", "count"]).reset_index(),
       "datasets": pd.DataFrame([
           {"dataset": name, **one, "views": ", ".join(one["views"])}
           for name, one in datasets.items()
       ]),
       "objectives": _objectives(_at_last(rounds, partitions)),
-      "weights": _weights(_at_last(weights, partitions), results),
+      "weights": frames.spread(of_rules, ["dataset", "weighed", "method"]).join(
+          nmi_alone, on=["dataset", "weighed"]
+      ),
       "confusion": _confusion(_at_last(points, partitions), datasets),
-  }
+  }, methods.RULES)
 
 
 HEADLINES = {

@@ -42,8 +42,7 @@ class Profiles:
     counts: Numbers of rows, of shape (K,).
     means: Of shape (K, d); NaN for a cluster without rows.
     deviations: Standard deviations, of shape (K, d), likewise.
-    overall_mean: Of all rows, of shape (d,).
-    overall_deviation: Likewise.
+    overall_mean, overall_deviation: Of all rows, of shape (d,).
   """
 
   counts: np.ndarray
@@ -180,10 +179,10 @@ def field_variances(
 
 
 def explained(variances: pd.DataFrame) -> pd.DataFrame:
-  """Returns each field's part of all that the clusters explain, and how much of its own they do.
+  """Returns each field's part of all that the clusters explain, and the explained share of itself.
 
-  The fields with the largest part come first; those of which nothing is explained are left out,
-  and the last of many.
+  The fields with the largest part come first.  Fields of which nothing is explained are left out,
+  and so are the last of many.
 
   Args:
     variances: From `field_variances`.
@@ -253,7 +252,7 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
   limit = max(1.0, scores.abs().to_numpy().max())
   rotation = 90 if is_upright else 0
   image = figure_shapes.heat_map(
-      axes, scores, (-limit, limit), "RdBu_r", numbers, ink="black", rotation=rotation, fontsize=8
+      axes, scores, (-limit, limit), "RdBu_r", numbers, rotation=rotation, fontsize=8
   )
   axes.set_xticks(range(len(labels)), labels, rotation=rotation)
   num_clusters = table["cluster"].nunique()

@@ -73,14 +73,14 @@ def schema(directory: str) -> schema_lib.Schema:
         for name in sorted({*read.header(path)}.difference(names)):
           raise bad_table.bad_header(path, name, f"is not in {first}")
       return found
-  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  option_flags.check_left_out(NAMES, "with `schema`")
   return schema_lib.load(flags.FLAGS.schema)
 
 
 def given_of_views() -> dict[str, Any]:
-  """Returns the arguments that the flags give of views; ValueError for those that have no use."""
+  """Returns the flags' arguments for views; ValueError if a flag has no use for views."""
   names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
-  option_flags.check_left_out(names, "of views", form="{}")
+  option_flags.check_left_out(names, "of views")
   return _given()
 
 
@@ -95,7 +95,7 @@ def schema_of_views(directory: str) -> views.Schemas:
   if flags.FLAGS.schema is None:
     with naming_draft(directory):
       return views.strict(directory, **options)
-  option_flags.check_left_out(NAMES, "with `schema`", form="{}")
+  option_flags.check_left_out(NAMES, "with `schema`")
   return views.load(flags.FLAGS.schema)
 
 

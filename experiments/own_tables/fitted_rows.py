@@ -85,10 +85,10 @@ def write_model(
 def write(
     folder: str, model: load_model.SavedModel, clients: Any, with_means: bool = False
 ) -> None:
-  """Writes a model, the clusters of all rows, and what these are like.
+  """Writes a model, the clusters of all rows, and the clusters' profiles and sizes.
 
   Args:
-    clients: Their tables, as `model.predict_tables` takes them.
+    clients: The clients' tables, for `model.predict_tables`.
     with_means: Whether centroids are the means of the clusters' rows, whatever the model's are.
   """
   num_clusters, names = len(model.centroids), model.tables.feature_names

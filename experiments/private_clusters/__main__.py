@@ -16,25 +16,15 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
-from experiments.own_tables import schema_flag
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from experiments.private_clusters import config as config_lib
 from fl_clustering.tables import schema as schema_lib
-
-flags.adopt_module_key_flags(run_flags)
 
 option_flags.define(config_lib.PrivateClustersConfig)
 path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
-flags.adopt_module_key_flags(schema_flag)
-
-HELP = (
-    "dataset", "data_dir", "schema", "num_clients", "partition", "model", "rounds", "local_steps",
-    "learning_rate", "num_clusters", "simulation", "num_seeds", "epsilon", "delta", "trust",
-    "output_dir", "resume",
-)
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 
 
 def config() -> config_lib.PrivateClustersConfig:
@@ -61,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

@@ -28,7 +28,7 @@ class PrivateClustersConfig(options.WithChoices):
   """The settings of a run, checked and completed when made."""
 
   dataset: str = options.option(
-      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS
+      str, options.listed(task_registry.DATASETS), "digits", values=task_registry.DATASETS
   )
   # What is public of clients' own tables, whose number is that of the clients; None for other data.
   schema: schema_lib.Schema | None = None

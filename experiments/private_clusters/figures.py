@@ -65,21 +65,13 @@ ROUNDS = tidy_experiment.Figure(
 
 
 def _draw_scores(frame: pd.DataFrame, axes: Axes) -> None:
-  figure_shapes.lines(axes, frame, "epsilon", "method", {
-      name: {"label": name, **look} for name, look in _LOOKS.items()
-      if name in set(frame["method"])
-  })
-  tried = sorted(set(frame["epsilon"]))
-  axes.set_xscale("log", base=2)
-  axes.set_xticks(tried, [f"{epsilon:g}" for epsilon in tried])
-  axes.set_xticks([], minor=True)
-  axes.set_xlim(tried[0] / 1.3, tried[-1] * 1.3)
-  axes.set_xlabel("epsilon")
+  figure_shapes.lines(axes, frame, "epsilon", "method", _LOOKS)
+  figure_shapes.set_powers_of_two(axes, frame["epsilon"])
+  axes.set_xlim(frame["epsilon"].min() / 1.3, frame["epsilon"].max() * 1.3)
   low, high = axes.get_ylim()
   half = max(high - low, _LEAST_SPAN) / 2
   middle = min((low + high) / 2, _HIGHEST - half)
   axes.set_ylim(middle - half, middle + half)
-  axes.grid(True)
 
 
 SCORES = tidy_experiment.Figure(
@@ -90,5 +82,5 @@ SCORES = tidy_experiment.Figure(
     "privacy is what private clusters could reach without noise. Compare like with like: "
     "fine-tuned with fine-tuned. An adjusted Rand index of 1 means that every client is with those "
     "of its true group, 0 that the clusters are no better than chance.",
-    _draw_scores, panels="score", height=2.4,
+    _draw_scores, panels="metric", height=2.4,
 )

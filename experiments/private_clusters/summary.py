@@ -10,7 +10,7 @@ from typing import Any, Mapping
 
 import pandas as pd
 
-from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import figures
 from experiments.private_clusters import released_page
@@ -25,71 +25,62 @@ _LABELS = {
 }
 ARI, ACCURACY, FINETUNED = "adjusted_rand_index", "accuracy", "finetuned_accuracy"
 PLANNING_NUMBER = "planning_number"
-# From a score to its heading.
-_SCORES = {ACCURACY: "accuracy", FINETUNED: "fine-tuned accuracy", ARI: "adjusted Rand index"}
+_SCORES = (ACCURACY, FINETUNED, ARI)
 # What ours is compared with, and by which score.
 _COMPARED = ((DP_FEDAVG, FINETUNED), (IFCA, ACCURACY))
 _CASE = ["method", "epsilon"]
-
-
-def _wide(results: pd.DataFrame) -> pd.DataFrame:
-  """Returns a row for each cell, in the order of measuring; NaN for what it has no score of."""
-  keys = [*_CASE, "seed"]
-  found = results.pivot(index=keys, columns="metric", values="value")
-  order = pd.MultiIndex.from_frame(results[keys].drop_duplicates())
-  return found.reindex(index=order, columns=[*_SCORES, PLANNING_NUMBER]).reset_index()
+_GAIN = {
+    "epsilon": "{:g}", PLANNING_NUMBER: "{:.2f}", "seeds": "{}", "lost": "{}", "gain": "{:+.1f}",
+    "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}",
+}
 
 
 def _methods(cells: pd.DataFrame) -> pd.DataFrame:
   """Returns means over seeds, a row for each method and epsilon."""
-  found = cells.groupby(_CASE, sort=False).agg(**{
-      "planning number": (PLANNING_NUMBER, "max"),
-      **{heading: (score, "mean") for score, heading in _SCORES.items()},
-  }).reset_index()
-  return found.assign(
-      method=found["method"].map(_LABELS), epsilon=found["epsilon"].replace(math.inf, math.nan)
-  )
+  found = cells.groupby(_CASE, sort=False).agg(
+      {PLANNING_NUMBER: "max", **dict.fromkeys(_SCORES, "mean")}
+  ).reset_index()
+  return found.replace({"epsilon": {math.inf: math.nan}})
 
 
-def _over_epsilon(cells: pd.DataFrame) -> pd.DataFrame:
+def _over_epsilon(results: pd.DataFrame) -> pd.DataFrame:
   """Returns means and ranges of scores over epsilon; what has no budget is the same at each."""
-  tried = pd.DataFrame({"tried": sorted(set(cells["epsilon"]) - {math.inf})})
-  rows_ = cells.melt([*_CASE, "seed"], list(_SCORES), "score").dropna().merge(tried, how="cross")
-  rows_ = rows_[(rows_["epsilon"] == math.inf) | (rows_["epsilon"] == rows_["tried"])]
-  found = rows_.groupby(["score", "method", "tried"], sort=False)["value"].agg(
-      mean="mean", low="min", high="max"
-  ).reset_index().rename(columns={"tried": "epsilon"})
-  order = {score: place for place, score in enumerate(_SCORES)}
-  found = found.sort_values(["score", "epsilon"], key=lambda one: one.replace(order), kind="stable")
-  return found.assign(method=found["method"].map(_LABELS), score=found["score"].map(_SCORES))
+  tried = sorted(set(results["epsilon"]) - {math.inf})
+  rows = results[results["metric"].isin(_SCORES)].merge(pd.Series(tried, name="tried"), how="cross")
+  rows = rows[(rows["epsilon"] == math.inf) | (rows["epsilon"] == rows["tried"])]
+  rows = rows.assign(epsilon=rows["tried"])
+  found = frames.spread(rows, ["metric", *_CASE], low="min", high="max")
+  found = frames.in_order(found, metric=_SCORES, epsilon=tried)
+  return found.assign(metric=found["metric"].str.replace("_", " "))
 
 
 def _pairs(cells: pd.DataFrame, other: str, score: str) -> pd.DataFrame:
-  """Returns our score less another method's with the same seed, in points."""
+  """Returns our scores, `ours`, and another method's with the same seed, `theirs`."""
   theirs = cells[cells["method"] == other]
   keys = ["seed"] if (theirs["epsilon"] == math.inf).all() else ["seed", "epsilon"]
   pairs = cells[cells["method"] == OURS].merge(
-      theirs[[*keys, score]], on=keys, suffixes=("", " of theirs")
+      theirs[[*keys, score]], on=keys, suffixes=("", "_theirs")
   )
-  gain = 100 * (pairs[score] - pairs[f"{score} of theirs"])
-  return pairs.assign(against=f"{_LABELS[other]}: {_SCORES[score]}", gain=gain)
+  against = f"{_LABELS[other]}: {score}".replace("_", " ")
+  return pairs.assign(against=against, ours=pairs[score], theirs=pairs[f"{score}_theirs"])
 
 
 def _comparisons(cells: pd.DataFrame) -> pd.DataFrame:
-  """Returns mean gains at every epsilon, with intervals for all of them together."""
-  pairs = pd.concat([_pairs(cells, *compared) for compared in _COMPARED])
-  found = pairs.groupby(["against", "epsilon"], sort=False).agg(**{
-      "planning number": (PLANNING_NUMBER, "max"), "seeds": ("seed", "size"),
-      "lost": ("gain", lambda gains: int((gains < 0).sum())), "gain": ("gain", "mean"),
-      "gains": ("gain", list),
-  }).reset_index()
-  ends = [intervals.of_values(gains, len(found)) for gains in found["gains"]]
-  low, high = pd.DataFrame(ends, columns=["low", "high"], dtype=float).T.to_numpy()
-  # No accuracy is below zero or above one.
-  return found.drop(columns="gains").assign(
-      low=low.clip(min=-100), high=high.clip(max=100),
-      verdict=list(map(intervals.verdict, low, high)),
+  """Returns mean gains at every epsilon, in points, with intervals for all of them together."""
+  groups = pd.concat([_pairs(cells, *compared) for compared in _COMPARED]).groupby(
+      ["against", "epsilon"], sort=False
   )
+  return pd.DataFrame([
+      {
+          "against": against, "epsilon": epsilon, PLANNING_NUMBER: own[PLANNING_NUMBER].max(),
+          "seeds": len(own), "lost": (own["ours"] < own["theirs"]).sum(),
+          # No accuracy is below zero or above one.
+          **frames.compared(
+              own["ours"], own["theirs"], len(groups), scale=100, limits=(-100, 100)
+          ),
+      }
+      for (against, epsilon), own in groups
+  ], columns=["against", *_GAIN])
 
 
 def _of_ours(rows_: pd.DataFrame) -> pd.DataFrame:
@@ -109,10 +100,7 @@ def _headline(
   if least > plan_lib.LARGE_NOISE:
     return pd.DataFrame([{"verdict": "noise", "advice": plan_lib.advice(least, num_clusters)}])
   found = comparisons[comparisons["against"].str.startswith(figures.DP_FEDAVG)]
-  row = {
-      "cases": len(found), **intervals.counts(found["verdict"]), "seeds": found["seeds"].max()
-  }
-  return pd.DataFrame([row] if len(found) else [])
+  return frames.headline(found, seeds=found["seeds"].max())
 
 
 def _warnings(cells: pd.DataFrame, document: Mapping[str, Any]) -> pd.DataFrame:
@@ -140,10 +128,11 @@ def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
   """Returns the frames of the report."""
-  cells = _wide(tidy[tidy_experiment.RESULTS])
+  results = tidy[tidy_experiment.RESULTS]
+  cells = frames.wide(results, [*_CASE, "seed"], [*_SCORES, PLANNING_NUMBER])
   comparisons = _comparisons(cells)
   inputs = document["inputs"]
-  return {
+  return frames.labelled({
       "headline": _headline(cells, comparisons, document["config"]["num_clusters"]),
       "warnings": _warnings(cells, document),
       "clusters": released_page.clusters(_of_one(tidy[CLUSTERS])),
@@ -153,9 +142,9 @@ def summarise(
           {"of": part, "name": name, "value": str(value)}
           for part, of_part in inputs.items() for name, value in of_part.items() if value
       ]),
-      "scores": _over_epsilon(cells),
+      "scores": _over_epsilon(results),
       "rounds": _of_one(tidy[ROUNDS]),
-  }
+  }, _LABELS)
 
 
 # Which training's clusters and rounds there are.
@@ -168,8 +157,6 @@ HEADLINES = {
     "": "After fine-tuning, private clusters are more accurate than DP-FedAvg at {better} of "
     "{cases} values of epsilon, and less accurate at {worse}; unclear: {unclear}; seeds: {seeds}.",
 }
-_SCORE = "{:.3f}"
-_POINTS = "{:+.1f}"
 TABLES = (
     tidy_experiment.Table(
         "warnings", "Too much noise, or a budget that protects little", "", is_text=True
@@ -183,8 +170,8 @@ TABLES = (
         "methods", "Simulation, NOT private: exact means over seeds ({num_seeds})",
         "Accuracies are means over the clients, on their own test data.",
         {
-            "method": "{}", "epsilon": "{:g}", "planning number": "{:.2f}",
-            **{heading: _SCORE for heading in _SCORES.values()},
+            "method": "{}", "epsilon": "{:g}", PLANNING_NUMBER: "{:.2f}",
+            **dict.fromkeys(_SCORES, "{:.3f}"),
         },
         printed=True,
     ),
@@ -195,11 +182,7 @@ TABLES = (
         "with these data, and there is none of fewer than three. Against IFCA without privacy, a "
         "gain below zero is what privacy costs. "
         + released_page.CAVEAT,
-        {
-            "epsilon": "{:g}", "planning number": "{:.2f}", "seeds": "{}", "lost": "{}",
-            "gain": _POINTS, "low": _POINTS, "high": _POINTS, "verdict": "{}",
-        },
-        by="against",
+        _GAIN, by="against",
     ),
     tidy_experiment.Table("data", "The data", "What was simulated.", is_text=True, folded=True),
 )

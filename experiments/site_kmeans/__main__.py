@@ -12,12 +12,8 @@ from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
-from experiment_shell import run_flags
-from experiments.own_tables import schema_flag
+from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from experiments.site_kmeans import fit
-
-for _module in (run_flags, schema_flag):
-  flags.adopt_module_key_flags(_module)
 
 option_flags.define(fit.Config)
 path_flag.define("federation", None, "The file on which the sites have agreed.")
@@ -26,10 +22,6 @@ flags.DEFINE_float("seconds", 60.0, "How long a site may take for an answer.", l
 flags.DEFINE_float(
     "seconds_to_join", 300.0, "How long sites may take to connect.", lower_bound=1.0)
 
-HELP = (
-    "federation", "schema", "kit", "num_clusters", "standardize", "view_weights", "epsilon",
-    "output_dir", "resume",
-)
 _PATHS = ("federation", "schema", "kit")
 
 
@@ -54,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  launch.run(main, HELP)
+  launch.run(main)

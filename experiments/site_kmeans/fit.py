@@ -202,8 +202,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
           {"exchange": place, "what": one.what, "metric": metric, "value": value}
           for place, one in enumerate(coordinator.log, start=1)
           for metric, value in (
-              ("bytes to a site", one.bytes_down), ("bytes from a site", one.bytes_up),
-              ("seconds", one.seconds),
+              ("bytes_down", one.bytes_down), ("bytes_up", one.bytes_up), ("seconds", one.seconds),
           )
       ],
   }
@@ -212,16 +211,16 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
 def _summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
-  import pandas as pd  # It takes long to import.  pylint: disable=g-import-not-at-top
+  # They take long to import.  pylint: disable=g-import-not-at-top
+  import pandas as pd
+
+  from experiment_shell import frames
 
   scores = tidy[tidy_experiment.RESULTS].set_index("metric")["value"]
-  exchanges = tidy[EXCHANGES].pivot(
-      index=["exchange", "what"], columns="metric", values="value"
-  ).reset_index()
   agreed = document["inputs"]["federation"]["file"]
-  left = exchanges.groupby("what", sort=False).agg(
-      times=("exchange", "size"), numbers=("bytes from a site", "sum"), seconds=("seconds", "sum")
-  ).reset_index().rename(columns={"numbers": "bytes from a site"})
+  left = frames.wide(tidy[EXCHANGES], ["exchange", "what"]).groupby("what", sort=False).agg(
+      times=("exchange", "size"), bytes_up=("bytes_up", "sum"), seconds=("seconds", "sum")
+  ).reset_index()
   centroids, is_private = tidy[fitted_rows.CENTROIDS], "exact" not in agreed
   headline = {
       "verdict": "private" if is_private else "exact", "sites": len(agreed["sites"]),
@@ -264,9 +263,9 @@ EXPERIMENT = tidy_experiment.Experiment(
         tidy_experiment.Table(
             "left", "What left each site",
             "Answers to the operator's questions, as masked sums: each is uniformly random to "
-            "whoever has not all sites' answers. The largest of the sites is counted.",
+            "whoever has not all sites' answers. Bytes up: the largest site's.",
             columns={
-                "what": "{}", "times": "{}", "bytes from a site": "{:,.0f}", "seconds": "{:.2f}",
+                "what": "{}", "times": "{}", "bytes_up": "{:,.0f}", "seconds": "{:.2f}",
             },
             printed=True,
         ),

@@ -5,8 +5,8 @@
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
---dirichlet_alpha and --num_groups follow from --settings.  --reuse and --dataset=auto are refused,
-and so are --control_repeats and --method_repeats but for 0.
+--dirichlet_alpha and --num_groups follow from --settings.  --control_repeats and --method_repeats
+are refused but for 0.
 """
 
 import contextlib
@@ -26,8 +26,6 @@ from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as three_phase_flags
 from fl_clustering.engine import engines
 
-flags.adopt_module_key_flags(three_phase_flags)
-
 option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
@@ -41,26 +39,16 @@ flags.DEFINE_string(
 
 # What a study has other defaults for than a single run.
 for _name, _value in {
-    "dataset": "digits",
     "methods": ",".join(config_lib.METHODS),
     "personal": ",".join(config_lib.PERSONAL),
     "control_repeats": 0,
 }.items():
   flags.FLAGS.set_default(_name, _value)
 
-# A study has checkpoints of its own.
-_NOT_FOR_STUDIES = ("clients_per_block", "reuse")
-
-HELP = (
-    "settings", "dataset", "data_dir", "num_clients", "schema", "label_column", "model",
-    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "num_seeds",
-    "num_folds", "aggregator", "jobs", "output_dir", "resume",
-)
-
 
 def config() -> config_lib.StudyConfig:
   """Returns the settings; ValueError if the flags don't fit."""
-  option_flags.check_left_out(_NOT_FOR_STUDIES, "in a study")
+  option_flags.check_left_out(("clients_per_block",), "in a study")
   if flags.FLAGS.jobs is not None:
     validate.integer(1, jobs=flags.FLAGS.jobs)
     if flags.FLAGS.cluster is not None:
@@ -99,7 +87,7 @@ def main() -> None:
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def load_task(
     config: config_lib.StudyConfig, data_dir: str | None, setting: str, seed: int, fold: int
 ) -> federated_task.FederatedTask:
   tested = held_out.Fold(fold - 1, config.num_folds) if config.num_folds else None
-  return data_lib.load(config.run_config(setting, seed), data_dir, None, tested)
+  return data_lib.load(config.run_config(setting, seed), data_dir, tested)
 
 
 def cells(config: config_lib.StudyConfig, machine: Machine | None = None) -> list[dict[str, Any]]:

@@ -17,8 +17,6 @@ METHODS = tuple(
 )
 # The personal models of a study that names none: a pull, and a mixture that is learned.
 PERSONAL = ("ditto", "apfl")
-# Only these data sets name what was used, also when a study is resumed elsewhere.
-_UNNAMED = "auto"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +54,6 @@ class StudyConfig:
     for name in settings_lib.DECIDED:
       if getattr(self.run, name) is not None:
         raise validate.error(name, "be left to the study's settings", getattr(self.run, name))
-    if self.run.dataset == _UNNAMED:
-      raise validate.error("dataset", "be named in a study", self.run.dataset)
     if self.run.control_repeats:
       raise validate.error(
           "control_repeats", "be 0 in a study, which has seeds instead", self.run.control_repeats

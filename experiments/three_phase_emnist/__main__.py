@@ -6,42 +6,49 @@ The flags, the output folder and the data are checked before TensorFlow Federate
 imported, which takes seconds.
 """
 
+import os
+
 from absl import flags
 
-from experiment_shell import finished_run
+from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import output_folder
+from experiment_shell import path_flag
 from experiment_shell import program
 from experiments.own_tables import column_flags
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 
-flags.adopt_module_key_flags(experiment_flags)
-
-
-def _chosen() -> str | None:
-  return data.chosen_dataset(flags.FLAGS.output_dir if flags.FLAGS.resume else None)
+path_flag.define(
+    "reuse", None,
+    "Folder of another run of this program: stages that started from the same there, such as "
+    "phase 1 with the same settings, are copied and not trained again.")
 
 
 def config() -> config_lib.ThreePhaseConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   data_dir = flags.FLAGS.data_dir
   settings = data.completed(
-      data.with_engine(experiment_flags.settings()), experiment_flags.OF_DIGITS, data_dir,
-      _chosen(),
+      data.with_engine(experiment_flags.settings()), experiment_flags.OF_DIGITS, data_dir
   )
   with column_flags.naming_draft(data_dir):
     return data.config_of(settings, data_dir)
 
 
-def _advice(settings: config_lib.ThreePhaseConfig) -> str:
-  """Returns what the user can do whose settings are not those of the run to resume."""
-  path = flags.FLAGS.output_dir
-  stages = data.stages_in_common(finished_run.FinishedRun(path).settings, settings)
-  if not stages:
-    return "None of its stages can be kept."
-  return f"A run in another folder with --reuse={path} keeps its stages {', '.join(stages)}."
+def _checkpoints_to_reuse() -> str | None:
+  """Returns the folder with the checkpoints of the other run; ValueError if they can't be used."""
+  folder, output_dir = flags.FLAGS.reuse, flags.FLAGS.output_dir
+  if folder is None:
+    return None
+  checkpoints = os.path.join(folder, "checkpoints")
+  if not os.path.isdir(checkpoints):
+    raise validate.error("reuse", "be the folder of a run, with its checkpoints", folder)
+  validate.regular_files(reuse=checkpoints)
+  # --overwrite would remove what is to be reused.
+  if output_dir is not None and os.path.realpath(output_dir) == os.path.realpath(folder):
+    raise validate.error("reuse", "be another folder than `output_dir`", folder)
+  return checkpoints
 
 
 def main() -> None:
@@ -50,24 +57,26 @@ def main() -> None:
     settings = config()
     data.check_engine(settings.engine)
     clients_per_block = experiment_flags.clients_per_block(settings.engine)
-    data.check_reuse(given.reuse, given.output_dir)
+    reuse = _checkpoints_to_reuse()
   from experiments.three_phase_emnist import experiment  # It takes long to import.
 
   try:
     program.main(
-        experiment.EXPERIMENT, settings, data_dir=given.data_dir, chosen=_chosen(),
-        reuse=given.reuse, clients_per_block=clients_per_block,
+        experiment.EXPERIMENT, settings, data_dir=given.data_dir, reuse=reuse,
+        clients_per_block=clients_per_block,
     )
   except launch.InputError as e:
     if not isinstance(e.__cause__, output_folder.OtherConfig):
       raise
-    with launch.input_errors():
-      raise launch.InputError(f"{e} {_advice(settings)}") from e
+    raise launch.InputError(
+        f"{e} A run in another folder with --reuse={given.output_dir} keeps the stages that start "
+        "from the same."
+    ) from e
 
 
 def start() -> None:
   """Runs the program; a script that has a method of its own calls this."""
-  launch.run(main, experiment_flags.HELP)
+  launch.run(main)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,15 @@
 """The data of a three-phase run: how they are loaded, and what the files say of them."""
 
-import contextlib
-import os
 from typing import Any, Mapping
 
 from clustering_basics import validate
-from experiment_shell import finished_run
 from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import emnist
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
-from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import config as config_lib
-from fl_clustering.three_phase import judging
-
-_AGGREGATOR = (
-    "Only phase 1 uses the aggregator that was chosen. Phase 2 and the controls average without "
-    "it, so the aggregator is one reason why they differ from phase 1."
-)
 
 
 def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,25 +68,22 @@ def config_of(
 
 
 def completed(
-    settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None,
-    chosen: str | None = None,
+    settings: Mapping[str, Any], of_digits: Mapping[str, Any], data_dir: str | None
 ) -> dict[str, Any]:
-  """Returns the settings, with those of digits where the data are digits.
+  """Returns the settings; on digits, those that are not given get the values for digits.
+
+  For example, `pretrain_rounds` does.  But an option of methods gets a value only if one of the
+  run's methods uses it.
 
   Args:
-    settings: As of `config_of`.
-    of_digits: What a run on digits has where it is not given.
-    chosen: What `chosen_dataset` returned.
+    settings: The settings by name; None, or no name, where one is not given.
+    of_digits: The values for digits, by name.
 
   Raises:
     ValueError: If the settings don't fit each other.
   """
   partition = settings.get("partition") or of_digits["partition"]
-  dataset = settings["dataset"]
-  if dataset == "auto":
-    missing_path = emnist.missing_path(data_dir)
-    dataset = chosen or ("emnist" if missing_path is None else "digits")
-  if partition == task_registry.NATURAL or dataset != "digits":
+  if settings["dataset"] != "digits":
     return dict(settings)
   missing = {n: v for n, v in of_digits.items() if settings.get(n) is None}
   of_partitions, of_methods = (
@@ -115,60 +101,20 @@ def completed(
   return {**settings, **of_data, **of_used}
 
 
-def chosen_dataset(resumed: str | None) -> str | None:
-  """Returns the data set that the run to resume has, which it may have chosen itself.
-
-  Args:
-    resumed: The folder of that run.  What is wrong with it is said when it is opened: it is None
-      then, and without such a run.
-  """
-  with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-    return None if resumed is None else (
-        finished_run.FinishedRun(resumed).document["inputs"]["dataset"]["name"]
-    )
-  return None
-
-
-def check_reuse(folder: str | None, output_dir: str | None) -> None:
-  """Raises a ValueError unless the stages of the run in a folder can be reused.
-
-  Args:
-    folder: The folder; without one there is nothing to check.
-    output_dir: The folder of the run that is to reuse them; None for a new one.
-  """
-  if folder is None:
-    return
-  checkpoints = os.path.join(folder, "checkpoints")
-  if not os.path.isdir(checkpoints):
-    raise ValueError(
-        f"`reuse` must be the folder of a run, with its checkpoints, got {folder!r}."
-    )
-  validate.regular_files(reuse=checkpoints)
-  # --overwrite would remove what is to be reused.
-  if output_dir is not None and os.path.realpath(output_dir) == os.path.realpath(folder):
-    raise ValueError(f"`reuse` must be another folder than `output_dir`, got {folder!r}.")
-
-
 def load(
-    config: config_lib.ThreePhaseConfig, data_dir: str | None, chosen: str | None,
+    config: config_lib.ThreePhaseConfig, data_dir: str | None,
     fold: held_out.Fold | None = None,
 ) -> federated_task.FederatedTask:
   """Returns the task that the settings name.
 
   Args:
-    chosen: What `chosen_dataset` returned: what `--dataset=auto` chose is chosen again.
     fold: Which of the clients' examples are for testing; None for a random share.
 
   Raises:
     ValueError: If the data are missing, damaged or too few.
   """
-  dataset = config.dataset
-  if dataset == "auto" and chosen is not None:
-    dataset = chosen
-    # The digits don't take the cache folder in which EMNIST was not found.
-    data_dir = None if dataset == "digits" else data_dir
   task = task_registry.load_task(
-      dataset=dataset,
+      dataset=config.dataset,
       data_dir=data_dir,
       num_clients=config.num_clients,
       partition=config.partition,
@@ -186,17 +132,6 @@ def load(
   return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
 
 
-def metric_line(task: federated_task.FederatedTask) -> str:
-  """Returns why methods are compared by the balanced accuracy; "" where by the accuracy."""
-  if judging.metric_of(task) == judging.ACCURACY:
-    return ""
-  counts = task.train_label_counts
-  return (
-      "methods are compared by balanced accuracy, as the rarest class has "
-      f"{counts.min() / counts.sum():.1%} of the training rows"
-  )
-
-
 def identity(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> dict[str, Any]:
@@ -211,7 +146,7 @@ def identity(
 def describe(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> dict[str, Any]:
-  """Returns what `config.json` says of the data, the model and privacy."""
+  """Returns what `config.json` says of the data and the model."""
   return {
       "dataset": {
           "name": task.name,
@@ -229,11 +164,8 @@ def describe(
           "input_dtype": task.model.input_dtype,
           **{f"{part}_examples": number for part, number in task.num_examples.items()},
           "global_test_source": task.global_test_source,
-          "fallback_reason": task.fallback_reason,
-          "metric": judging.metric_of(task),
       },
       "model": {"name": task.model.name, "num_parameters": task.num_parameters},
-      "privacy": client_privacy.spent(config),
   }
 
 
@@ -242,8 +174,6 @@ def warnings(
 ) -> tuple[str, ...]:
   """Returns what the reader of the report must not overlook."""
   found = list(task.warnings)
-  if config.aggregator != "mean":
-    found.append(_AGGREGATOR)
   if config.evaluated_clients is not None:
     found.append(
         f"Models were evaluated on the data of {config.evaluated_clients:,} of "
@@ -257,27 +187,3 @@ def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
   """Returns what `config.json` says of methods that are not of this project, if there are any."""
   digests = method_registry.digests_of_others((*config.methods, *config.personal))
   return {"own_methods": digests} if digests else {}
-
-
-def stages_in_common(
-    recorded: Mapping[str, Any], config: config_lib.ThreePhaseConfig
-) -> list[str]:
-  """Returns the stages of a run that another run could go on from.
-
-  Args:
-    recorded: The run's settings, as in its `config.json`.
-  """
-  before = config_lib.ThreePhaseConfig(**recorded)
-  if before.training_settings() != config.training_settings():
-    return []
-  if before.cluster_rounds != config.cluster_rounds:
-    return ["pretrain"]
-  methods, personal = (
-      [name for name in now if name in earlier
-       and before.options_of(name) == config.options_of(name)]
-      for now, earlier in (
-          (config.chosen_methods, before.chosen_methods), (config.personal, before.personal)
-      )
-  )
-  controls = [name for name in config.controls if name in before.controls]
-  return ["pretrain", *methods, *controls, *personal]

@@ -7,29 +7,19 @@ from absl import flags
 from clustering_basics import validate
 from experiment_shell import option_flags
 from experiment_shell import path_flag
-from experiment_shell import run_flags
 from experiments.own_tables import column_flags
-from experiments.own_tables import schema_flag
 from fl_clustering.engine import engines
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
-flags.adopt_module_key_flags(run_flags)
-
-path_flag.define(
-    "reuse", None,
-    "Folder of another run of this program: stages that started from the same there, such as "
-    "phase 1 with the same settings, are copied and not trained again.")
 path_flag.define(
     "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist, "
-    "auto; default ~/.tff).")
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff).")
 flags.DEFINE_integer(
     "clients_per_block", None,
     "How many clients the engine jax trains side by side: fewer need less memory of the device. "
     "Default: as many as take about 4 GiB.", lower_bound=1)
-for _module in (column_flags, schema_flag):
-  flags.adopt_module_key_flags(_module)
 
 # The defaults of a single run on the digits: clients that differ in kind and in labels, with
 # settings under which a grouping finds the kinds.
@@ -47,12 +37,6 @@ OF_DIGITS = {
 _ON_DIGITS = "Of three_phase_emnist on digits"
 
 option_flags.define(config_lib.ThreePhaseConfig, OF_DIGITS, _ON_DIGITS)
-
-HELP = (
-    "dataset", "data_dir", "num_clients", "partition", "schema", "label_column", "model",
-    "pretrain_rounds", "cluster_rounds", "learning_rate", "methods", "num_clusters", "aggregator",
-    "output_dir", "resume",
-)
 
 
 def clients_per_block(engine: str) -> int | None:

@@ -122,7 +122,6 @@ def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult
   of_run = {name: summary[name] for name in ("num_test_examples", "comparison")}
   parts = {
       "": of_run, method_names.PRETRAIN: summary["pretrain"], **summary["methods"],
-      **({method_names.BASELINE: summary["baseline"]} if "baseline" in summary else {}),
   }
   for method, part in parts.items():
     yield from _rows(_flat(part), method=method, cluster="")
@@ -171,8 +170,6 @@ def client_rows(
     clusters = [clusters_of[client] for client in result.evaluated]
     yield from rows(tables.CLUSTER, method, evaluated, found.clients, clusters)
     yield from rows(tables.EVALUATE, method, evaluated, found.clients_blended)
-  baseline = method_names.BASELINE
-  yield from rows(baseline, baseline, evaluated, result.baseline)
   yield from rows(tables.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
   for method, found in result.methods.items():
     yield from rows(
@@ -237,18 +234,14 @@ def tidy_rows(
 
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
-    reuse: str | None = None, clients_per_block: int | None = None,
+    checkpoints: checkpoint.Checkpoints, clients_per_block: int | None = None,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
-    reuse: The folder of another run whose stages are used where they fit.
     clients_per_block: As of `run.run`.
   """
-  checkpoints = checkpoint.Checkpoints(
-      os.path.join(folder, "checkpoints"), reuse and os.path.join(reuse, "checkpoints")
-  )
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
   recorder = Recorder(folder, task.client_ids)

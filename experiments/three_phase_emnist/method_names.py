@@ -12,11 +12,9 @@ LOCAL = "local"
 # In the order of the tables: from no cooperation to everyone together.
 PERSONAL = tuple(method_registry.PERSONAL)
 CONTROLS = (LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED)
-BASELINE = "baseline"  # Who uses no feature and always predicts a client's most frequent class.
 
 _LABELS = {
     PRETRAIN: "phase 1",
-    BASELINE: "majority class",
     "kmeans": "K-means",
     "ifca": "IFCA",
     "cfl": "CFL",
@@ -47,9 +45,8 @@ def method_label(method: str) -> str:
 
 
 def ordered(methods: Iterable[str]) -> list[str]:
-  """Returns phase 1, the methods that are no controls in their order, controls, the baseline."""
-  last = (*CONTROLS, BASELINE)
+  """Returns phase 1, the methods that are no controls in their order, and the controls."""
   methods = list(methods)
-  first = [method for method in methods if method not in last]
+  first = [method for method in methods if method not in CONTROLS]
   first.sort(key=lambda method: method != PRETRAIN)
-  return first + [method for method in last if method in methods]
+  return first + [method for method in CONTROLS if method in methods]

@@ -22,7 +22,7 @@ def _relation(verdict: str, control: str, words: str) -> str:
 HEADLINES = {"none": "This run has no methods that group clients, only controls."}
 for _fedavg in _RELATIONS:
   HEADLINES[_fedavg] = (
-      "The highest mean {metric} of a method that groups clients is {score:.3f}, by {method}, "
+      "The highest mean accuracy of a method that groups clients is {score:.3f}, by {method}, "
       "which " + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
   )
   for _finetuned in _RELATIONS:
@@ -35,27 +35,18 @@ _SCORE = "{:.3f}"
 _DETAILS = {"p10": _SCORE, "at target": "{:.0%}", "recall": _SCORE, "pooled": _SCORE}
 TABLES = (
     tidy_experiment.Table(
-        "privacy", "Differential privacy",
-        "Epsilon covers the global models of phase 1, for whoever sees those and nothing else: not "
-        "the clients' own weights, which reach the server unprotected when phase 1 ends, and so "
-        "not the clusters, nor any model of phases 2 and 3, nor the numbers of this report.",
-        {"epsilon": "{:.3g}", "delta": "{:.3g}", "neighbours": "{}", "covers": "{}"},
-        is_text=True, printed=True,
-    ),
-    tidy_experiment.Table(
         "warnings", "What methods warn of", "Clusters: how many the method has in the end.",
         {"method": "{}", "warning": "{}"}, is_text=True,
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
-        "Mean and standard deviation over the clients, which all weigh alike. Balanced: mean "
-        "recall of a client's classes. New: mean over clients that came after the training. ARI: "
-        "adjusted Rand index, the agreement with the true groups, 1 exactly, 0 as by chance. "
-        "Steps: steps of SGD of all clients together; bytes: what was sent to and from them; phase "
-        "1 is included where a method builds on it.",
+        "Mean and standard deviation over the clients, which all weigh alike. New: mean over "
+        "clients that came after the training. ARI: adjusted Rand index, the agreement with the "
+        "true groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all clients together; "
+        "bytes: what was sent to and from them; phase 1 is included where a method builds on it.",
         {
-            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "balanced": _SCORE, "sd": _SCORE,
-            "new": _SCORE, "ARI": _SCORE, "steps": "{}", "bytes": "{}",
+            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "sd": _SCORE, "new": _SCORE,
+            "ARI": _SCORE, "steps": "{}", "bytes": "{}",
         },
         printed=True,
     ),
@@ -140,9 +131,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",
-        "Beside the models that it averages. Without a table of differential privacy above, "
-        "nothing in this run is differentially private. client_weights.npz holds the weights of "
-        "the first row.",
+        "Beside the models that it averages. Nothing in this run is differentially private. "
+        "client_weights.npz holds the weights of the first row.",
         is_text=True, folded=True,
     ),
 )
@@ -160,11 +150,9 @@ READING = (
     "together, for as many rounds as the methods. Ditto: every client's own model is pulled to one "
     "that all train together. FedRep: all train the layers before the last, which is each client's "
     "own. APFL: every client mixes its own model with one that all train together. MR-MTL: every "
-    "client's own model is pulled to the mean of all. Majority class: who always predicts a "
-    "client's most frequent class.",
-    "Methods are compared by accuracy. On tables whose rarest class has less than half of its "
-    "share among equally frequent classes, they are compared by balanced accuracy: whoever never "
-    "predicts that class is accurate.",
+    "client's own model is pulled to the mean of all.",
+    "Methods are compared by accuracy. A model that never predicts a rare class is accurate, too: "
+    "its recall is low.",
     "Where clients differ only in their shares of the labels, or in how much data they have, "
     "grouping gains little or nothing. Where fewer clients than all take part in a round, they are "
     "the same ones for every method.",

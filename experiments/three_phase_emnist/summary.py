@@ -12,7 +12,6 @@ from experiments.three_phase_emnist import cost_text
 from experiments.three_phase_emnist import method_names
 from experiments.three_phase_emnist import report
 from experiments.three_phase_emnist import tables
-from fl_clustering.three_phase import judging
 
 TRUE_GROUPS, _EVERYONE = "true groups", "all clients"
 # Rows of a table on the page, and clients of a cluster that are named there.
@@ -75,16 +74,13 @@ def _of_clients(part: str) -> dict[str, str]:
   }
 
 
-def _methods(wide: pd.DataFrame, is_balanced: bool) -> pd.DataFrame:
+def _methods(wide: pd.DataFrame) -> pd.DataFrame:
   """Returns the first table: every method's accuracy, its groups and what it cost."""
   found = _columns(wide, {
       "clusters": "num_clusters", "mean": "clients_accuracy_mean", "sd": "clients_accuracy_sd",
-      "balanced": "clients_recall_mean", "new": "new_clients_accuracy_mean",
-      "ARI": "adjusted_rand_index", "steps": "cost_client_steps",
-      "down": "cost_bytes_down", "up": "cost_bytes_up",
+      "new": "new_clients_accuracy_mean", "ARI": "adjusted_rand_index",
+      "steps": "cost_client_steps", "down": "cost_bytes_down", "up": "cost_bytes_up",
   })
-  if not is_balanced:
-    found["balanced"] = math.nan
   found["bytes"] = (found["down"] + found["up"]).map(cost_text.bytes_text, na_action="ignore")
   found["steps"] = found["steps"].map(cost_text.steps_text, na_action="ignore")
   return found.drop(columns=["down", "up"])
@@ -112,20 +108,17 @@ def _gains(wide: pd.DataFrame) -> pd.DataFrame:
   return found.assign(verdict=list(map(intervals.verdict, found["low"], found["high"])))
 
 
-def _headline(wide: pd.DataFrame, gains: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _headline(wide: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
   """Returns the best of the methods that group, with its gains."""
   groupings = [
       name for name in wide.index
-      if name not in (method_names.PRETRAIN, method_names.BASELINE, *method_names.CONTROLS)
+      if name not in (method_names.PRETRAIN, *method_names.CONTROLS)
   ]
   if not groupings:
     return pd.DataFrame([{"verdict": "none"}])
-  scores = wide.loc[groupings, f"clients_{judging.METRICS[metric]}_mean"]
+  scores = wide.loc[groupings, "clients_accuracy_mean"]
   best = scores.idxmax()
-  row = {
-      "method": method_names.method_name(best), "metric": metric.replace("_", " "),
-      "score": scores[best],
-  }
+  row = {"method": method_names.method_name(best), "score": scores[best]}
   verdicts = []
   for over, name in zip(_OVER.values(), ("fedavg", "finetuned")):
     of_best = gains[(gains["method"] == best) & (gains["over"] == over)]
@@ -340,8 +333,7 @@ def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, pd.DataFrame]:
   """Returns the frames of the report."""
-  settings, about = document["config"], document["about"]
-  dataset = about["dataset"]
+  settings, dataset = document["config"], document["about"]["dataset"]
   names = dataset["class_names"] or list(map(str, range(dataset["num_classes"])))
   results, examples = tidy[tidy_experiment.RESULTS], tidy[tables.EXAMPLES]
   clients = tidy[tables.CLIENTS]
@@ -353,10 +345,6 @@ def summarise(
   main = main_clusters(all_members)
   recovery = tidy[tables.RECOVERY]
   saved = results[results["metric"] == tables.SAVED][["method"]]
-  privacy = [] if about["privacy"] is None else [{
-      **about["privacy"], "covers": "phase 1 alone",
-      "neighbours": about["privacy"]["neighboring_relation"].replace("_", " "),
-  }]
   has_weights = (clients["method"] == "own_weights").any()
   of_all = _SEEN_WEIGHTS if has_weights else _SEEN_SKETCHES
   seen = [{"method": name, "what": what} for name, what in {_ALL: of_all, **_SEEN}.items()
@@ -367,10 +355,9 @@ def summarise(
       "(c)": "global_blended_accuracy", "(c) at the clients": "clients_blended_accuracy_mean",
   })
   frames = {
-      "headline": _headline(wide, gains, dataset["metric"]),
-      "privacy": pd.DataFrame(privacy),
+      "headline": _headline(wide, gains),
       "warnings": tidy[tables.WARNINGS],
-      "methods": _methods(wide, dataset["metric"] != judging.ACCURACY),
+      "methods": _methods(wide),
       "all_gains": gains,
       "gains": gains[gains["over"] == _OVER["gain"]],
       "gains_over_finetuned": gains[gains["over"] == _OVER["gain_over_finetuned"]],

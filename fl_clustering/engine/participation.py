@@ -153,15 +153,3 @@ def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
     return np.arange(num_clients)
   rng = randomness.generator(config.seed, "evaluated clients")
   return np.sort(rng.choice(num_clients, config.evaluated_clients, replace=False))
-
-
-def most_rounds_of_a_client(
-    seed: int, num_clients: int, clients_per_round: int | None, num_rounds: int
-) -> int:
-  """Returns in how many of the rounds 1 to `num_rounds` the busiest client takes part."""
-  if clients_per_round in (None, num_clients):
-    return num_rounds
-  rounds = np.zeros(num_clients, int)
-  for round_num in range(1, num_rounds + 1):
-    rounds[participants(seed, num_clients, clients_per_round, round_num)] += 1
-  return int(rounds.max())

@@ -126,20 +126,13 @@ def _from_scratch(
 
 
 @functools.lru_cache(maxsize=None)
-def initial_means(
-    num_clusters: int, min_count: int, lloyd_steps_per_try: int = 1
-) -> rounds_lib.Work:
-  """Returns the start of FKM: k-means++ and Lloyd steps.
-
-  Args:
-    lloyd_steps_per_try: The most Lloyd steps of each try; at least one, because the seeds
-      of k-means++ are rows of the client.
-  """
+def initial_means(num_clusters: int, min_count: int) -> rounds_lib.Work:
+  """Returns the start of FKM: k-means++ and a Lloyd step, as the seeds are rows of the client."""
 
   def local_means(
       points: tf.Tensor, num_candidates: tf.Tensor, num_local: tf.Tensor, seed: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    return best_of_tries(points, num_candidates, num_local, lloyd_steps_per_try, seed)
+    return best_of_tries(points, num_candidates, num_local, 1, seed)
 
   return _from_scratch(local_means, num_clusters, min_count)
 

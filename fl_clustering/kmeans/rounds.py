@@ -171,7 +171,7 @@ def _num_rows_near(
 def released_means(
     points: tf.Tensor, means: tf.Tensor, counts: tf.Tensor, min_count: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns the means and counts with zeros for those that must not leave the client.
+  """Returns the means and counts, with zeros for a mean that must not leave the client.
 
   Args:
     points: The client's, float32 of shape (n, d).

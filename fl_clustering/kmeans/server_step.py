@@ -25,9 +25,9 @@ _JITTER = 0.05
 
 
 def near(centroids: np.ndarray, num_missing: int, rng: np.random.Generator) -> np.ndarray:
-  """Returns so many centroids that each lie close beside a random one of those given.
+  """Returns `num_missing` centroids, each close beside a random one of `centroids`.
 
-  Those are of shape (K, d), K > 0, near zero and of order one.
+  `centroids` are of shape (K, d), K > 0, near zero and of order one.
   """
   beside = centroids[rng.integers(len(centroids), size=num_missing)]
   jitter = rng.standard_normal(beside.shape) / np.sqrt(centroids.shape[1])

@@ -211,7 +211,7 @@ def inertias(
 
 
 class _Asker:
-  """Asks in rounds, and keeps their record."""
+  """Asks the clients, a question a round, and keeps the rounds' history."""
 
   def __init__(
       self, totals: Callable[[sum_query.SumQuery], np.ndarray], total_square: int, max_rounds: int
@@ -332,10 +332,10 @@ def _without_neighbors(order: Iterable[int], centers: np.ndarray) -> list[int]:
 
 
 def _without_least_losses(answer: _Answer, k: int) -> np.ndarray:
-  """Returns which k centers to keep, as a mask: without those of the least losses.
+  """Returns a mask of the k centers to keep: those with the largest losses.
 
-  A loss holds while the other centers stay.  So where a center goes, its nearest one stays,
-  if there are enough others.
+  But a loss holds only while the other centers stay.  So where a center goes, the center nearest
+  to it stays, if there are enough others.
   """
   num_centers = len(answer.means)
   assert answer.losses is not None

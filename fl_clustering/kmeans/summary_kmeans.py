@@ -42,7 +42,7 @@ def _squared_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _are_few(num_points: int, k: int) -> bool:
-  """Returns whether there is room for the points' distances, and those to all centers tried."""
+  """Returns whether memory holds all distances between points, and to all centers tried."""
   return num_points * max(num_points, _TRIES_AT_A_TIME * k) <= _MOST_DISTANCES
 
 
@@ -76,12 +76,12 @@ def ward_centers(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
 
 
 def _ward_centers_of_many(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
-  """Does what `ward_centers` does, without a matrix: costs are computed when they are looked at."""
+  """Returns `ward_centers` without a matrix of costs: a row is computed when it is needed."""
   columns, weights = points.T.copy(), weights.astype(np.float64)
   squares = (columns**2).sum(axis=0)  # Infinite once a cluster has been merged.
 
   def costs(kept: int) -> np.ndarray:
-    """Returns what it costs to merge every other cluster into one; infinite where there is none."""
+    """Returns the costs of merging clusters into `kept`; infinite for it and for merged ones."""
     # Not a matrix product, which libraries round by the number of their threads.
     row = np.einsum("ij,i->j", columns, -2 * columns[:, kept])
     row += squares

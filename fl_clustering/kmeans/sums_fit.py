@@ -43,19 +43,18 @@ def sum_of_squares(points: secure_sums.FederatedPoints) -> int:
 def _fine_means(
     totals: _Totals, cells: np.ndarray, asked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-  """Returns the means of the points nearest to every center, in grid steps, and their counts.
+  """Returns the exact means of the centers' points, how many these are, and if they seem equal.
 
-  They are exact in every column, also in one that is narrower than a step of the grid.  The last
-  value is False if a cluster has points that differ: then its sums need not be multiples of its
-  count.
+  The means are exact also in a column that is narrower than a step of the grid.
 
   Args:
     totals: Of points in column steps.
     cells: Column steps in grid steps, of shape (d,).
-    asked: The centers, integers of shape (M, d); those without points are left out.
+    asked: The centers, integers of shape (M, d).
 
   Returns:
-    Arrays of shape (L, d) and (L,), with L at most M, and a boolean.
+    Means in grid steps, of shape (L, d), and counts, (L,), of the L centers that have points.  And
+    False if a cluster's points differ: then its sums need not be multiples of its count.
   """
   query = sum_query.SumQuery(
       sum_kinds.FineSums(), {"centers": asked, "cells": np.tile(cells, (len(asked), 1))}
@@ -76,7 +75,7 @@ def _scores(
   Args:
     total_square: The sum of the squared norms of all points.
     centers: In grid steps, float64 of shape (K, d).
-    seem_equal: As from `_fine_means`.  Equal points have an inertia of exactly zero.
+    seem_equal: Whether every cluster's points seem equal: then the inertia is exactly zero.
   """
   query = sum_query.SumQuery(sum_kinds.Scores(), {"centers": np.rint(centers)})
   rounded, parts = query.arrays["centers"], query.split(totals(query))

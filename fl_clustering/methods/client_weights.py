@@ -68,6 +68,15 @@ class Represented:
     return values
 
 
+def mean_of(vectors: Represented | np.ndarray) -> np.ndarray:
+  """Returns the mean of the rows, float64 of shape (P,)."""
+  total = np.zeros(vectors.shape[1])
+  # One client at a time: all of them in float64 are gigabytes for large models.
+  for i in range(len(vectors)):
+    total += vectors[i]
+  return total / len(vectors)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClientWeights:
   """Every client's own weights after its last local training; not private.
@@ -120,7 +129,7 @@ class ClientWeights:
       raise validate.error("global_vector", "be finite", self.global_vector)
 
   def represented(self, kind: str, clients: np.ndarray | None = None) -> Represented:
-    """Returns what of the weights is grouped, without a copy.
+    """Returns the representation of the weights that is grouped, without a copy.
 
     Args:
       kind: One of `REPRESENTATIONS`: `weights` as they are, the `update` since the global
@@ -160,11 +169,7 @@ class ClientWeights:
     rows = self._rows_of(clients)
     if not len(rows):
       raise validate.error("clients", "hold at least one client", clients)
-    total = np.zeros_like(self.global_vector, np.float64)
-    # One at a time: all of them in float64 are gigabytes for large models.
-    for row in rows:
-      total += self.vectors[row]
-    return (total / len(rows)).astype(np.float32)
+    return mean_of(Represented(self.vectors, rows=rows)).astype(np.float32)
 
   def moved_to(self, path: str) -> ClientWeights:
     """Returns the same weights, with `vectors` in an .npy file and not in memory."""

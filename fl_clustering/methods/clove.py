@@ -56,7 +56,6 @@ def models_of(losses: np.ndarray, random_state: int) -> np.ndarray:
 
   Args:
     losses: The clients' losses under all models, of shape (N, K).
-    random_state: The seed of K-means.
   """
   from scipy import optimize  # pylint: disable=g-import-not-at-top
 

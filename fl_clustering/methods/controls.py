@@ -22,6 +22,7 @@ import numpy as np
 from fl_clustering.engine import participation
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
+from fl_clustering.methods import personal
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
@@ -46,11 +47,6 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
     return new_clients.in_cluster(state.vectors, np.zeros(len(clients), int))
 
   return method.Method(initialize, method.TrainClusters(engine), place)
-
-
-def _same(start: np.ndarray, clients: np.ndarray) -> np.ndarray:
-  # A view: for large models, a copy per client would be gigabytes.
-  return np.broadcast_to(start, (len(clients), len(start)))
 
 
 def _alone(
@@ -90,7 +86,7 @@ def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> meth
       clients: np.ndarray,
   ) -> np.ndarray:
     if config.grouping_epochs is None:
-      return _same(pretrained.vector, clients)
+      return personal.for_each(pretrained.vector, clients)
     assert weights is not None  # There are none only where there are no such clients.
     vectors = weights.represented("weights", clients)[:]
     vectors.flags.writeable = False  # The rounds write into what they can.
@@ -102,11 +98,10 @@ def finetuned(config: participation.Schedule, engine: engine_lib.Engine) -> meth
 def local(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that trains every client's model alone, from the beginning."""
 
-
   def starts_of(
       pretrained: method.Pretrained, unused_weights: client_weights_lib.ClientWeights | None,
       clients: np.ndarray,
   ) -> np.ndarray:
-    return _same(pretrained.initial_vector, clients)
+    return personal.for_each(pretrained.initial_vector, clients)
 
   return _alone(config, engine, starts_of, from_start=True)

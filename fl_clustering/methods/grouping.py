@@ -88,7 +88,7 @@ def representation_option() -> Any:
 
 
 def check_is_of_weights(representation: str) -> None:
-  """Checks that it is weights that are grouped, for what compares all pairs of clients."""
+  """Raises a ValueError unless weights are grouped, as methods that compare all pairs need."""
   known = client_weights_lib.REPRESENTATIONS
   if representation not in known:
     raise validate.error(
@@ -157,13 +157,7 @@ def with_threshold_warning(
     assignment: cluster_assignment.ClusterAssignment, threshold: str | float,
     name: str = "distance_threshold",
 ) -> cluster_assignment.ClusterAssignment:
-  """Returns an assignment that tells if its threshold has grouped nobody or everybody.
-
-  Args:
-    assignment: The clusters.
-    threshold: The threshold, as it was given.
-    name: The name of its option.
-  """
+  """Returns an assignment that tells if its threshold has grouped nobody or everybody."""
   sizes = [len(members) for members in assignment.clusters]
   if max(sizes) == 1 < len(sizes):
     found = f"leaves each of the {len(sizes)} clients in a cluster of its own"

@@ -83,8 +83,6 @@ def assignment(
   """Returns the clusters that K-means found; they have a warning if they are too few.
 
   Args:
-    clients: The clients.
-    labels: Their labels.
     num_clusters: The number of clusters that was asked for.
     grouped: What of the clients was grouped, in words.
   """

@@ -28,8 +28,8 @@ import numpy as np
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import personalization
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
-from fl_clustering.methods import new_clients
 from fl_clustering.methods import personal
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
   how = personalization.Personalization(pull=settings.mr_mtl_lambda)
 
   def mean(state: method.ClusterState) -> np.ndarray:
-    return new_clients.mean_of(state.vectors).astype(np.float32)
+    return client_weights.mean_of(state.vectors).astype(np.float32)
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.

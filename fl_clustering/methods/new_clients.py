@@ -6,16 +6,16 @@ from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.engine import participation
-  from fl_clustering.methods import client_weights as client_weights_lib
 
   StartsOf = Callable[
-      [method.Pretrained, client_weights_lib.ClientWeights | None, np.ndarray], np.ndarray
+      [method.Pretrained, client_weights.ClientWeights | None, np.ndarray], np.ndarray
   ]
 
 
@@ -45,15 +45,6 @@ def by_loss(engine: engine_lib.Engine) -> method.Place:
     return in_cluster(state.vectors, used[losses.argmin(axis=0)])
 
   return place
-
-
-def mean_of(vectors: client_weights_lib.Represented | np.ndarray) -> np.ndarray:
-  """Returns the mean of the rows, float64 of shape (P,)."""
-  total = np.zeros(vectors.shape[1])
-  # One client at a time: all of them in float64 are gigabytes for large models.
-  for i in range(len(vectors)):
-    total += vectors[i]
-  return total / len(vectors)
 
 
 def _l1(own: np.ndarray, mean: np.ndarray) -> float:
@@ -93,11 +84,11 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
     weights, new_weights = pretrained.used_weights, pretrained.new_client_weights
     assert new_weights is not None  # There are new clients.
     used = np.flatnonzero(list(map(len, state.members)))
-    means = [mean_of(weights.represented(representation, state.members[k])) for k in used]
-    own = new_weights.represented(representation, clients)
-    distances = [
-        [distance(own[i], mean) for i in range(len(own))] for mean in means
+    means = [
+        client_weights.mean_of(weights.represented(representation, state.members[k])) for k in used
     ]
+    own = new_weights.represented(representation, clients)
+    distances = [[distance(own[i], mean) for i in range(len(own))] for mean in means]
     return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
 
   return place

@@ -38,21 +38,24 @@ if TYPE_CHECKING:
 
 def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
   """Returns the method that groups once with a grouping."""
-  if grouping.representation == grouping_lib.SKETCH:
-    return _by_sketches(grouping, engine)
+  is_of_sketches = grouping.representation == grouping_lib.SKETCH
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    weights = pretrained.used_weights
-    assignment = grouping(weights, rng)
-    cluster_assignment.check_covers(assignment.clusters, weights.clients)
-    return method.ClusterState(
-        vectors=np.stack([weights.mean_of(members) for members in assignment.clusters]),
-        members=assignment.clusters,
-        warning=assignment.warning,
-    )
+    grouped = sketches(engine, engine.clients) if is_of_sketches else pretrained.used_weights
+    assignment = grouping(grouped, rng)
+    cluster_assignment.check_covers(assignment.clusters, grouped.clients)
+    means = np.stack([grouped.mean_of(members) for members in assignment.clusters])
+    vectors = np.tile(pretrained.vector, (len(means), 1)) if is_of_sketches else means
+    memory = {"centers": means} if is_of_sketches else {}
+    return method.ClusterState(vectors, assignment.clusters, memory, assignment.warning)
 
-  place = new_clients.by_weights(grouping.representation)
-  return method.Method(initialize, method.TrainClusters(engine), place)
+  place = (
+      _nearest_sketch(engine) if is_of_sketches
+      else new_clients.by_weights(grouping.representation)
+  )
+  return method.Method(
+      initialize, method.TrainClusters(engine), place, uses_own_weights=not is_of_sketches
+  )
 
 
 def sketches(engine: engine_lib.Engine, clients: np.ndarray) -> client_weights.ClientWeights:
@@ -61,21 +64,8 @@ def sketches(engine: engine_lib.Engine, clients: np.ndarray) -> client_weights.C
   return client_weights.ClientWeights(clients, found, np.zeros(found.shape[1], np.float32))
 
 
-def _by_sketches(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> method.Method:
-  """Returns the method that groups once by sketches; a new client joins the nearest mean."""
-
-  def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
-    of_clients = sketches(engine, engine.clients)
-    assignment = grouping(of_clients, rng)
-    cluster_assignment.check_covers(assignment.clusters, engine.clients)
-    return method.ClusterState(
-        vectors=np.tile(pretrained.vector, (len(assignment.clusters), 1)),
-        members=assignment.clusters,
-        memory={
-            "centers": np.stack([of_clients.mean_of(members) for members in assignment.clusters])
-        },
-        warning=assignment.warning,
-    )
+def _nearest_sketch(engine: engine_lib.Engine) -> method.Place:
+  """Returns the `Method.place` that takes the cluster whose mean sketch is nearest."""
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
@@ -85,9 +75,7 @@ def _by_sketches(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> 
     distances = np.linalg.norm(found[:, None] - state.memory["centers"], axis=2)
     return new_clients.in_cluster(state.vectors, distances.argmin(axis=1))
 
-  return method.Method(
-      initialize, method.TrainClusters(engine), place, uses_own_weights=False
-  )
+  return place
 
 
 def by_metric(grouping: hierarchical.Hierarchical, engine: engine_lib.Engine) -> method.Method:

@@ -42,7 +42,7 @@ def _check_tff() -> None:
 
 @contextlib.contextmanager
 def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
-  """Returns what gives points to those who compute: TFF's clients, or this process.
+  """Yields a function that gives points to those who compute: TFF's clients, or this process.
 
   TFF's clients compute in the caller's context, if there is one, such as a
   `fl_clustering.runtime.LocalRuntime`.  Without one this process computes, without TFF,
@@ -68,7 +68,7 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
 
 
 class _Distances(base.TransformerMixin, base.BaseEstimator):
-  """One client's distances, as scikit-learn puts them into the container that is asked for."""
+  """One client's distances; scikit-learn puts them into the container that the user chose."""
 
   def __init__(self, distances: np.ndarray, names: np.ndarray) -> None:
     self._distances = distances
@@ -144,9 +144,9 @@ class FederatedClusterer(
       self, config: Any, points: Mapping[Any, np.ndarray], widths: tuple[int, ...],
       hold_points: secure_sums.Hold,
   ) -> fitted.Fit:
-    """Fits points by client id, which `hold_points` gives to those who compute.
+    """Fits a model to points by client id; `hold_points` gives them to those who compute.
 
-    Of the points' columns, side by side, so many are each view's.
+    The columns of all views stand side by side; `widths` says how many each view has.
     """
 
   @abc.abstractmethod
@@ -154,7 +154,7 @@ class FederatedClusterer(
     """Sets the attributes that only this class has."""
 
   def _points_to_fit(self, clients: Any) -> tuple[given_clients.Clients, tuple[int, ...], Any]:
-    """Returns the clients' points as `_fit` and the model take them, their widths and names."""
+    """Returns the points to fit, how many columns each view has, and the columns' names."""
     tables = given_clients.tables_of(clients, has_views=self._has_views)
     tables, names = given_clients.aligned(tables)
     points, widths = given_clients.points_of(tables, self.privacy is not None)
@@ -166,7 +166,7 @@ class FederatedClusterer(
     return points, widths, by_view
 
   def _points(self, X: Any) -> given_clients.Clients:  # pylint: disable=invalid-name
-    """Returns the clients' points as the model takes them, to predict."""
+    """Returns the points to predict, checked against the columns that were fitted."""
     validation.check_is_fitted(self)
     num_views = len(self._widths)
     tables = given_clients.tables_of(X, "X", self._has_views, num_views)

@@ -238,7 +238,7 @@ def _any_points(table: Any, label: str) -> np.ndarray | None:
     return None
   # In wider types, numbers may be too large for float64.  Signaling NaNs would warn.
   with np.errstate(over="ignore", invalid="ignore"):
-    array = clustering_params.numeric_array(label.replace("`", ""), table, 2)
+    array = clustering_params.numeric_table(label.replace("`", ""), table)
     return array.astype(np.float64, copy=False)
 
 

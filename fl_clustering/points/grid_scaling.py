@@ -56,16 +56,16 @@ _EPSILON = np.finfo(np.float64).eps
 
 
 def rounding(means: np.ndarray) -> np.ndarray:
-  """Returns the standard deviations up to which columns of these means differ by rounding alone.
+  """Returns the standard deviations that rounding alone gives to columns of these means.
 
-  That is a few units in the last place of a column's largest magnitude: where so little varies,
-  the mean has it.
+  They are a few units in the last place of a column's mean, which is about as large as all numbers
+  of a column that varies so little.
   """
   return 4 * _EPSILON * np.abs(means)
 
 
 def check_field_widths(field_widths: Sequence[int] | None, standardize: bool) -> None:
-  """Raises a ValueError unless these are numbers of columns, and have a use."""
+  """Raises a ValueError unless field widths are numbers of columns and `standardize` is True."""
   if field_widths is None:
     return
   if not standardize:
@@ -136,7 +136,7 @@ def _column_exponents(clients: secure_sums.ClientPoints) -> np.ndarray:
 
 
 def column_bounds(counts: np.ndarray) -> np.ndarray:
-  """Returns numbers above those of every column, shape (d,), from counts of shape (d, bins)."""
+  """Returns a number above all of each column, shape (d,), from counts of shape (d, bins)."""
   last = _NUM_BINS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
   return np.exp2(_LOWEST + _EXPONENTS_PER_BIN * (last + 1.0))
 
@@ -242,9 +242,9 @@ class Grid:
       raise validate.error("n_clusters", rule, n_clusters)
 
   def in_column_steps(self) -> tuple[secure_sums.ClientPoints, np.ndarray]:
-    """Returns the clients in steps of every column's own, and these steps in grid steps.
+    """Returns the clients in column steps, and each column's step in grid steps.
 
-    The steps are float64 of shape (d,); zero for columns that the grid drops.
+    The latter are float64 of shape (d,); zero for columns that the grid drops.
     """
     scaling, own = self.clients.scaling, self.column_factor
     cells = np.divide(scaling.factor, own, out=np.zeros_like(scaling.factor), where=own > 0)

@@ -89,7 +89,7 @@ class Privacy:
 
   @property
   def points_per_client(self) -> int | None:
-    """The most points of a client that are used, all of which are one unit; None for all."""
+    """The most points of a client that are used, if a client is the unit; None if a point is."""
     return None
 
   @property
@@ -212,7 +212,7 @@ def budget_warnings(
     epsilon: float, delta: float, points_per_client: int | None, num_clients: int,
     public_num_points: int | None = None,
 ) -> list[str]:
-  """Returns what says that a budget of these settings protects hardly anyone, in words; public."""
+  """Returns warnings, in words, that a budget protects hardly anyone; public."""
   if points_per_client is None:
     return clustering_params.budget_warnings(epsilon, delta, num_units=public_num_points)
   return clustering_params.budget_warnings(epsilon, delta, "client", num_clients)
@@ -231,7 +231,7 @@ def _mu_of_centers(privacy: Privacy) -> float:
 def planning_warnings(
     privacy: Privacy, num_clusters: int, num_columns: int, num_clients: int
 ) -> list[str]:
-  """Returns what says that the noise is too large for so many clusters, in words; public.
+  """Returns warnings, in words, that the noise is too large for so many clusters; public.
 
   Of points whose number is not public, nothing is known before the fit.
   """

@@ -168,7 +168,7 @@ class PointArrays(ClientPoints):
   def _answer(
       self, question: Question, sent: Mapping[str, Any], points: np.ndarray
   ) -> np.ndarray:
-    """Returns what one client answers."""
+    """Returns one client's answer, before its share of the noise."""
     totals = np.zeros(question.shape(self.num_columns), np.int64)
     block_rows = max(1, min(BLOCK_ROWS, _BLOCK_ELEMENTS // self.num_columns))
     for start in range(0, len(points), block_rows):
@@ -181,7 +181,7 @@ class PointArrays(ClientPoints):
 
 
 class _PointsInFiles(collections.abc.Mapping):
-  """Points by client id in files, of which only the one that is asked for is open."""
+  """Points by client id, each in a file that is opened when the client is asked for."""
 
   def __init__(self, paths: Mapping[Any, str]):
     self._paths = paths

@@ -210,7 +210,7 @@ class Run:
     return slot_sums.Door(self.clients, self._releases, settings.trust, settings.min_clients)
 
   def with_releases(self, releases: releases_lib.Releases) -> Run:
-    """Returns the same run with other books, such as those that an interruption left."""
+    """Returns the run with other books, for example with those of an interrupted run."""
     other = copy.copy(self)
     other._releases = releases
     other._door = other._new_door()

@@ -50,7 +50,7 @@ def build_sum_of_sketches(model: model_lib.Model, client_type: Any) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _build_writing(model: model_lib.Model, client_type: Any) -> Any:
-  """Returns what has every client write its centered sketch to its own file, and tells nothing."""
+  """Returns the computation in which clients write centered sketches to files of their own."""
 
   @tff.tensorflow.computation(_MEAN_TYPE, client_type)
   def write(mean: Any, client: Any) -> tf.Tensor:
@@ -77,7 +77,7 @@ def _build_writing(model: model_lib.Model, client_type: Any) -> Any:
 
 
 class _SketchSums(private_fit.FederatedSums):
-  """What k-means sees of the sketches; a lost answer is zeros, as of no clients at all."""
+  """The sums of sketches that k-means asks for; a lost answer counts as zeros."""
 
   def __init__(self, releases: releases_lib.Releases, *args: Any) -> None:
     super().__init__(*args)
@@ -99,11 +99,11 @@ class Grouping:
       self, settings: plan_lib.PrivateClusters, model: model_lib.Model, client_type: Any,
       clients: Mapping[str, collections.OrderedDict[str, bytes]],
   ) -> None:
-    """Makes it.
+    """Builds the computations.
 
     Args:
-      client_type: Of a client's value, whose `train` and `sketch` are paths.
-      clients: These values by client id.
+      client_type: The type of a client's value, whose `train` and `sketch` are paths.
+      clients: The clients' values by id.
     """
     self._settings = settings
     self._sum_of_sketches = build_sum_of_sketches(model, client_type)

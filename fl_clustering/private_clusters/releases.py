@@ -76,8 +76,7 @@ class Releases:
   Attributes:
     ledger: Of the whole run.
     lost: The names of releases that were charged without an answer.
-    description: As in `noise.Source`.
-    is_private: Likewise.
+    description, is_private: As in `noise.Source`.
   """
 
   def __init__(
@@ -88,7 +87,6 @@ class Releases:
 
     Args:
       epsilon: The budget; `inf` for no privacy.
-      delta: Likewise.
       noise_seed: Of noise that can be repeated, which is NOT private; None for secure noise.
       journal: A folder, made if need be, with the releases so far; None keeps no journal.
       is_complete: Whether all releases must be there, so that nothing is asked any more.

@@ -9,17 +9,19 @@ if TYPE_CHECKING:
   from fl_clustering.runtime.local_runtime import LocalRuntime
   from fl_clustering.runtime.local_runtime import num_cores
   from fl_clustering.runtime.local_runtime import of_the_caller_or_own
-  from fl_clustering.runtime.worker_lost import WorkerLost
 
-# TFF takes seconds to import, and programs name `WorkerLost` before they need it.
+# TFF takes seconds to import, and programs may need none of it.
 _MODULES = {
     "ClientFileUnreadable": "fl_clustering.runtime.context",
-    "WorkerLost": "fl_clustering.runtime.worker_lost",
     **dict.fromkeys(
         ("LocalRuntime", "has_context_of_the_caller", "num_cores", "of_the_caller_or_own"),
         "fl_clustering.runtime.local_runtime",
     ),
 }
+
+
+class WorkerLost(RuntimeError):
+  """The worker process died, hung or did not start."""
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ from tensorflow_federated.python.core.impl.compiler import array
 from tensorflow_federated.python.core.impl.executors import remote_executor
 from tensorflow_federated.python.core.impl.types import type_serialization
 
-from fl_clustering.runtime import worker_lost
+from fl_clustering import runtime
 
 # What TensorFlow says of a file that it can't read, within the worker's error.
 _UNREADABLE_FILE = re.compile(
@@ -167,7 +167,7 @@ class Context(tff.framework.SyncExecutionContext):
     end(runner._event_loop, runner._thread)
 
   def invoke(self, comp: tff.Computation, arg: Any) -> Any:
-    ended = worker_lost.WorkerLost(
+    ended = runtime.WorkerLost(
         "TensorFlow Federated's worker process was ended with its runtime."
     )
     if self.is_closed:

@@ -9,18 +9,13 @@ See unshare(2), user_namespaces(7) and network_namespaces(7) of the Linux manual
 import ctypes
 import fcntl
 import os
-import pathlib
 import socket
 import struct
-
-# Where the packages are, for processes that know only Python's own.
-ROOT = str(pathlib.Path(__file__).absolute().parents[2])
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
-
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,7 +50,7 @@ def _start_loopback() -> None:
 
 
 def isolate() -> None:
-  """Moves this process, which has no other threads, into a namespace with a loopback alone.
+  """Moves this process, without other threads, into a namespace with a loopback alone.
 
   Raises:
     OSError: If this machine does not allow it.  The process may then be halfway, and can only end.
@@ -69,7 +64,7 @@ def isolate() -> None:
 
 
 def join(pid: int) -> None:
-  """Moves this process, likewise, into the network namespace of one that has isolated itself.
+  """Moves this process, without other threads, into the namespace of an isolated process.
 
   Raises:
     OSError: If this machine does not allow it, or the other process has ended.

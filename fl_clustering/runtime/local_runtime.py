@@ -31,9 +31,9 @@ import tensorflow_federated as tff
 from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
 from clustering_basics import core_count
+from fl_clustering import runtime
 from fl_clustering.runtime import context as context_lib
 from fl_clustering.runtime import private_socket
-from fl_clustering.runtime import worker_lost
 from fl_clustering.runtime import worker_process
 from fl_clustering.runtime import worker_watch
 
@@ -63,7 +63,7 @@ def _warn_once(port: int, reason: OSError) -> None:
 def _start(
     num_cores: int,
 ) -> tuple[private_socket.PrivateSocket | None, subprocess.Popen, grpc.Channel]:
-  """Starts a worker; returns the socket that leads to it, if there is one, and its channel."""
+  """Starts a worker; returns its socket (None if it has a port), its process and its channel."""
   try:
     opened = private_socket.PrivateSocket()
   except private_socket.NotAllowed as e:
@@ -71,7 +71,7 @@ def _start(
     _warn_once(port, e)
     return None, worker_process.start(port, num_cores), worker_process.channel(f"127.0.0.1:{port}")
   except OSError as e:
-    raise worker_lost.WorkerLost(
+    raise runtime.WorkerLost(
         f"The process that leads to TensorFlow Federated's worker process did not start ({e})."
     ) from e
   try:
@@ -87,9 +87,6 @@ class LocalRuntime:
 
   Use it as a context manager, from the main thread: the worker ends with the
   thread that started it.
-
-  Attributes:
-    context: The context that computes there.
   """
 
   def __init__(self, num_cores: int | None = None):
@@ -111,7 +108,7 @@ class LocalRuntime:
     try:
       if not worker_process.answers(self._process, self._channel):
         self._check_alive()
-        raise worker_lost.WorkerLost(
+        raise runtime.WorkerLost(
             "TensorFlow Federated's worker process did not answer within "
             f"{worker_process.START_TIMEOUT_SECONDS} s."
         )
@@ -147,14 +144,14 @@ class LocalRuntime:
 
   def _check_alive(self) -> None:
     if self._watch.reason is not None:
-      raise worker_lost.WorkerLost(f"TensorFlow Federated's worker process {self._watch.reason}.")
+      raise runtime.WorkerLost(f"TensorFlow Federated's worker process {self._watch.reason}.")
     if self._process.poll() is not None:
-      raise worker_lost.WorkerLost(
+      raise runtime.WorkerLost(
           "TensorFlow Federated's worker process ended with code "
           f"{self._process.returncode} (-9 is often a lack of memory)."
       )
     if self._socket is not None and not self._socket.is_open():
-      raise worker_lost.WorkerLost(
+      raise runtime.WorkerLost(
           "The process that leads to TensorFlow Federated's worker process ended."
       )
 

@@ -8,7 +8,6 @@ This module does not import TFF, and the process needs nothing but Python.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import urllib.parse
 
+from clustering_basics import child_process
 from fl_clustering.runtime import isolation
 from fl_clustering.runtime import relay
 
@@ -26,7 +26,6 @@ PORT = 8000
 # Where a path must be short (unix(7)): what is left of 108 bytes for the folder of temporary files.
 _MAX_TEMPORARY_BYTES = 80
 _NAME = "socket"
-_PR_SET_PDEATHSIG = 1
 _RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -40,7 +39,7 @@ class NotAllowed(OSError):
 
 
 class PrivateSocket:
-  """The socket, in a folder of its own that ends with it.
+  """The socket, in a folder of its own, which is removed with it.
 
   Attributes:
     path: Where it is.
@@ -62,8 +61,8 @@ class PrivateSocket:
     try:
       self._process = subprocess.Popen(
           [
-              sys.executable, "-I", "-S", "-c", _RUN, isolation.ROOT, str(os.getpid()),
-              self._folder,
+              sys.executable, "-I", "-S", "-c", _RUN, child_process.PROJECT_FOLDER,
+              str(os.getpid()), self._folder,
           ],
           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
       )
@@ -121,11 +120,12 @@ def _serve(parent: str, folder: str) -> None:
   except OSError as e:
     print(e.errno, flush=True)
     return
-  listener = _listen(folder)
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-  if os.getppid() == int(parent):
+  try:
+    listener = _listen(folder)
+    child_process.end_with_parent(int(parent), signal.SIGTERM)
     relay.start(listener, PORT)
     print(0, flush=True)
     signal.sigwait({signal.SIGTERM})
-  shutil.rmtree(folder, ignore_errors=True)
+  finally:
+    shutil.rmtree(folder, ignore_errors=True)
   os._exit(0)

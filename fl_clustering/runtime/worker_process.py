@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from fl_clustering.runtime import isolation
+from clustering_basics import child_process
 
 START_TIMEOUT_SECONDS = 60
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -36,19 +36,17 @@ _CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
 ]
 
-# Run in the child before it becomes the worker: joins a process's network, if
-# there is one, asks the kernel for SIGKILL at the parent's death
-# (PR_SET_PDEATHSIG = 1), and looks whether the parent is already gone.
+# Run in the child before it becomes the worker: joins a process's network, if there is one, and is
+# to end with its parent.
 _BECOME_WORKER = """
-import ctypes, os, signal, sys
+import os, sys
 root, network, parent, *worker = sys.argv[1:]
+sys.path.insert(0, root)
+from clustering_basics import child_process
+from fl_clustering.runtime import isolation
 if network:
-  sys.path.insert(0, root)
-  from fl_clustering.runtime import isolation
   isolation.join(int(network))
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() != int(parent):
-  sys.exit(1)
+child_process.end_with_parent(int(parent))
 os.execv(worker[0], worker)
 """
 
@@ -62,7 +60,6 @@ def start(port: int, num_cores: int, network: int | None = None) -> subprocess.P
   """Starts TFF's worker process, which ends with the thread that starts it.
 
   Args:
-    port: The port at which it answers.
     num_cores: How many clients it computes at a time.
     network: A process, by its id, whose network namespace it joins; it stays in this process's
       own by default.
@@ -70,7 +67,7 @@ def start(port: int, num_cores: int, network: int | None = None) -> subprocess.P
   return subprocess.Popen(
       [sys.executable, "-I", "-S", "-c", _BECOME_WORKER]
       + [
-          isolation.ROOT,
+          child_process.PROJECT_FOLDER,
           "" if network is None else str(network),
           str(os.getpid()),
           _worker_binary(),

@@ -319,13 +319,13 @@ def install(kit: str, name: str, workspace: str) -> None:
   write_locked(workspace)
 
 
-# Has the kernel end a process with the one that started it.
+# Runs a module as a process that ends with the one that started it.
 _START = """
-import ctypes, os, runpy, sys
-ctypes.CDLL(None).prctl(1, 9)
-if os.getppid() == int(sys.argv.pop(1)):
-  sys.argv.pop(0)
-  runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+import runpy, sys
+from clustering_basics import child_process
+child_process.end_with_parent(int(sys.argv.pop(1)))
+sys.argv.pop(0)
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 

@@ -184,8 +184,3 @@ def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[
   """Returns the columns that name rows: their place, from 1, and their key if any."""
   names = {"row": (table.index + 1).tolist()}
   return names if schema.key is None else {**names, "id": table[schema.key].tolist()}
-
-
-def changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-  """Returns the names of the files of `digests` that are there once, or differ; "" for none."""
-  return ", ".join(sorted(n for n in {*before, *now} if before.get(n) != now.get(n)))

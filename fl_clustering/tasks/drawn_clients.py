@@ -8,15 +8,15 @@ client, is about the images that it holds, wherever else they are.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import multiprocessing
+import os
 import signal
-import sys
 from typing import Any, Sequence
 
 import numpy as np
 
+from clustering_basics import child_process
 from clustering_basics import core_count
 from clustering_basics import options
 from clustering_basics import randomness
@@ -31,7 +31,6 @@ from fl_clustering.tasks import pooled_examples
 _TEST_SHARE = 0.4
 # So many take a second or two.
 _CLIENTS_AT_ONCE = 25_000
-_PR_SET_PDEATHSIG = 1
 
 
 def option() -> Any:
@@ -105,19 +104,18 @@ def _drawn_in_turn(
   return found
 
 
-def _begin() -> None:
+def _begin(parent_pid: int) -> None:
   # Ctrl-C and the terminal's end are for the program, which ends its processes.
   for number in (signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
-  if sys.platform == "linux":  # Of a program that is killed, they would stay.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+  child_process.end_with_parent(parent_pid)
 
 
 def _drawn(
     drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
     seed: int,
 ) -> list[np.ndarray]:
-  """Returns what `_drawn_in_turn` does; of many clients, on all cores."""
+  """Returns the rows of `_drawn_in_turn`; many clients draw theirs on all cores."""
   of_part = functools.partial(
       _drawn_in_turn, drawings, num_classes=num_classes, alpha=alpha, seed=seed
   )
@@ -128,7 +126,7 @@ def _drawn(
 
   parts = [ids[i : i + _CLIENTS_AT_ONCE] for i in range(0, len(ids), _CLIENTS_AT_ONCE)]
   with loky.ProcessPoolExecutor(
-      min(len(parts), core_count.usable()), initializer=_begin
+      min(len(parts), core_count.usable()), initializer=_begin, initargs=(os.getpid(),)
   ) as processes:
     return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
@@ -167,7 +165,7 @@ def _of_groups(
     examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
     rows: np.ndarray, groups: np.ndarray,
 ) -> pooled_examples.PooledExamples:
-  """Returns clients' examples, of a pool that has all of them as each group has them.
+  """Returns the clients' examples, transformed as the client's group transforms them.
 
   Args:
     rows: Every client's rows of the examples, of shape (num_clients, n).

@@ -52,21 +52,10 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
     ValueError: If the file is not in the cache and cannot be downloaded, is damaged, or has
       fewer writers than `num_clients`.
   """
-  missing = missing_path(options.data_dir)
-  if missing is not None:
-    _download(missing)
-  return _read_task(_cached_path(options.data_dir), options)
-
-
-def missing_path(data_dir: str | None) -> str | None:
-  """Returns where EMNIST's file is missing; None if it is in the cache folder.
-
-  Raises:
-    ValueError: If the file is damaged.
-  """
-  path = _cached_path(data_dir)
+  folder = os.path.abspath(os.path.expanduser(options.data_dir or _DEFAULT_CACHE_DIR))
+  path = os.path.join(folder, FILE_NAME)
   if not os.path.exists(path):
-    return path
+    _download(path)
   defect = _defect(path)
   if defect:
     # Programs name the folder by different flags.
@@ -74,12 +63,7 @@ def missing_path(data_dir: str | None) -> str | None:
         f"The cache of `dataset`='emnist' must hold a whole {FILE_NAME} or none, got {path}, which "
         f"is damaged ({defect}). Remove it (rm {shlex.quote(path)}), and it is downloaded again."
     )
-  return None
-
-
-def _cached_path(data_dir: str | None) -> str:
-  folder = os.path.abspath(os.path.expanduser(data_dir or _DEFAULT_CACHE_DIR))
-  return os.path.join(folder, FILE_NAME)
+  return _read_task(path, options)
 
 
 def _defect(path: str) -> str | None:

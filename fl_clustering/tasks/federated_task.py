@@ -159,10 +159,7 @@ class FederatedTask:
     global_test_source: One line: where `global_test` is from.
     num_classes: Labels are below this number.
     partition_options: The options that the partition used, by name.
-    fallback_reason: Why `auto` did not use EMNIST; None if it did, or was not
-      asked.
-    warnings: What a reader of the results should know about the data, the
-      fallback included.
+    warnings: What a reader of the results should know about the data.
     new_clients: Clients that don't train and come when the training is over.
     class_names: What the labels mean, in their order; `None` if they are mere numbers.
     tables: How a table's rows become features; `None` for other data.
@@ -178,7 +175,6 @@ class FederatedTask:
   num_classes: int
   model: model_lib.Model
   partition_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  fallback_reason: str | None = None
   warnings: tuple[str, ...] = ()
   new_clients: PooledClients = NO_CLIENTS
   class_names: tuple[str, ...] | None = None
@@ -280,12 +276,6 @@ class FederatedTask:
     """Returns the examples of a part of all clients, new ones at the end."""
     found = self.clients.part(part)
     return found.followed_by(self.new_clients.part(part)) if self.new_clients else found
-
-  @property
-  def train_label_counts(self) -> np.ndarray:
-    """How many training examples each class has, (C,)."""
-    train = self.clients.train
-    return np.bincount(train.pool.labels[train.rows], minlength=self.num_classes)
 
   @property
   def num_parameters(self) -> int:

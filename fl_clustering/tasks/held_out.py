@@ -96,7 +96,7 @@ def split_client(
     client_id: str, examples: examples_lib.Examples, seed: int, group: int | None,
     test_share: float = TEST_SHARE,
 ) -> federated_task.ClientData:
-  """Returns a client with these examples, split as of `deal_out`."""
+  """Returns a client whose examples `deal_out` splits."""
   train, test = deal_out(client_id, len(examples), seed, test_share)
   return federated_task.ClientData(
       client_id, examples.take(train), examples.take(test), group
@@ -153,7 +153,7 @@ def draw_validation(
 def with_validation(
     task: federated_task.FederatedTask, validation_share: float, seed: int
 ) -> federated_task.FederatedTask:
-  """Returns the task whose clients that train have validation examples, as of `draw_validation`."""
+  """Returns the task with validation examples (`draw_validation`) at the clients that train."""
   if not validation_share:
     return task
   clients = task.clients

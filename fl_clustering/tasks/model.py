@@ -76,7 +76,7 @@ class Model:
 
 
 def for_any_batch(logits: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns a model's function of at least one input as one that takes none as well.
+  """Returns a model's function of at least one input, made to take a batch of none, too.
 
   oneDNN's convolution of no images has the shape of its input, and the next operation
   fails.  So a batch of none is computed as one blank input, whose logits are dropped.

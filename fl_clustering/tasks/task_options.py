@@ -33,7 +33,7 @@ class TaskOptions:
       shares out all of them.
   """
 
-  dataset: str = "auto"
+  dataset: str = "digits"
   data_dir: str | None = None
   num_clients: int = 100
   partition: str | None = None

@@ -40,7 +40,7 @@ def _damaged(path: str, error: Exception, advice: str) -> DamagedCheckpoint:
 
 
 def _read(path: str, advice: str = _ADVICE) -> tuple[str, Saved]:
-  """Returns what the stage of a file started from, and what is saved of it."""
+  """Returns the digest of what a file's stage started from, and the stage as saved."""
   try:
     state = atomic_file.read_arrays(path)
     meta = json.loads(state.pop(_META).item())
@@ -119,8 +119,7 @@ class Checkpoints:
       started_from: The digest of what the stage started from.
       round_num: The number of the round that ended.
       history: The rows of all rounds so far, as lists of plain values.
-      at_once: Whether to save whatever was saved a moment ago: the stage's last round,
-        or one that can't be repeated.
+      at_once: Whether to save whatever was saved a moment ago: the stage's last round.
     """
     start = time.monotonic()
     if not at_once and start < self._not_before.get(stage, start):

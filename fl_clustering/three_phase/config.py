@@ -11,7 +11,6 @@ from typing import Any, Mapping, TYPE_CHECKING
 
 from clustering_basics import options
 from clustering_basics import validate
-from fl_clustering.engine import aggregation
 from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
@@ -54,10 +53,10 @@ def _none_or_several(**repeats: int) -> None:
 class ThreePhaseConfig(options.WithChoices):
   """Settings of a three-phase run, checked and completed as it is made.
 
-  `None` stands for "not given". The options of partitions, models, aggregators and methods
-  are attributes too. An option of a choice that was not made is refused when it is given
-  and stays `None` otherwise. Those of the chosen model, aggregator and methods are completed
-  with their defaults, so a saved configuration says every value that was used.
+  `None` stands for "not given". The options of partitions, models and methods are
+  attributes too. An option of a choice that was not made is refused when it is given and stays
+  `None` otherwise. Those of the chosen model and methods are completed with their defaults, so a
+  saved configuration says every value that was used.
 
   `dataset` and `model` are `None` for a task of the caller's own, see `for_task`.
 
@@ -65,7 +64,7 @@ class ThreePhaseConfig(options.WithChoices):
   """
 
   dataset: str | None = options.option(
-      str, options.listed(task_registry.DATASETS), "auto", values=task_registry.DATASETS,
+      str, options.listed(task_registry.DATASETS), "digits", values=task_registry.DATASETS,
       may_be_none=True,
   )
   num_clients: int = options.option(
@@ -143,17 +142,6 @@ class ThreePhaseConfig(options.WithChoices):
       engines.TFF, values=engines.ENGINES,
       default_text="tff; jax where TensorFlow Federated is not installed",
   )
-  aggregator: str = options.option(
-      str,
-      "How phase 1 averages (cluster training and the controls always by `mean`). "
-      + options.listed(aggregation.AGGREGATORS)
-      + " The guarantee covers the global models of phase 1 for whoever sees nothing else: "
-      "not the clients' own weights, which the server gets unprotected to group them, and "
-      "nothing that follows from those. --clients_per_round does not improve it, since the "
-      "draw follows from --seed: what counts is the number of rounds of the client that takes "
-      "part most often. The noise of dp does not follow --seed.",
-      "mean", values=aggregation.AGGREGATORS, choices=aggregation.AGGREGATORS,
-  )
   methods: tuple[str, ...] = options.option(
       str,
       "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
@@ -206,7 +194,7 @@ class ThreePhaseConfig(options.WithChoices):
       0.9, rule=functools.partial(validate.up_to, 1),
   )
   seed: int = options.option(
-      int, "Seed of everything random but dp's noise.", 0,
+      int, "Seed of everything random.", 0,
       rule=functools.partial(validate.integer, 0),
   )
 
@@ -217,13 +205,6 @@ class ThreePhaseConfig(options.WithChoices):
     options.check(self)
     self._check_clients()
     self._check_task()
-    self._complete_options_of("aggregator")
-    # It checks its own options.
-    if self.build_aggregator().is_private and self.schema is not None:
-      raise validate.error(
-          "aggregator", "not be private for tables, whose columns are scaled by unprotected sums "
-          "(private_clusters scales them by a public schema)", self.aggregator,
-      )
     for setting in ("methods", "controls", "personal"):
       names = getattr(self, setting)
       if len(set(names)) != len(names):
@@ -351,16 +332,15 @@ class ThreePhaseConfig(options.WithChoices):
   def _check_engine(self) -> None:
     if self.engine == engines.TFF:
       return
-    rule = f"be {{}} with engine={self.engine}"
-    if self.aggregator != "mean":
-      raise validate.error("aggregator", rule.format("mean"), self.aggregator)
     for setting, rows in (
         ("methods", method_registry.METHODS), ("personal", method_registry.PERSONAL)
     ):
       fitting = [name for name, row in rows.items() if not row.only_tff]
       for name in getattr(self, setting):
         if name in rows and name not in fitting:
-          raise validate.error(setting, rule.format(f"of {', '.join(fitting) or 'none'}"), name)
+          raise validate.error(
+              setting, f"be of {', '.join(fitting) or 'none'} with engine={self.engine}", name
+          )
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:
@@ -435,11 +415,6 @@ class ThreePhaseConfig(options.WithChoices):
     if name == method_registry.FEDAVG:
       return self.control_repeats
     return self.method_repeats or 0 if name in self.chosen_methods else 0
-
-  def build_aggregator(self) -> Any:
-    """Returns the aggregator, an instance of a class in `aggregation.AGGREGATORS`."""
-    chosen = aggregation.AGGREGATORS[self.aggregator]
-    return chosen(**{name: getattr(self, name) for name in options.of(chosen)})
 
   def method_settings(self, name: str, **overrides: Any) -> Any:
     """Returns the settings of a method with this run's options; of a grouping, itself.

@@ -1,16 +1,21 @@
-"""Phase 1: FedAvg over all clients, and then the clients' own weights."""
+"""Phase 1: FedAvg over all clients, and then the clients' own weights.
+
+FedAvg (McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+AISTATS 2017, Algorithm 1): every client trains the model it is sent on its own examples, the server
+averages the results weighted by the number of examples.  That is the training of one cluster.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
-from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights as client_weights_lib
@@ -20,11 +25,9 @@ from fl_clustering.three_phase import stages
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import config as config_lib
 
 STAGE = "pretrain"
-_LEAF = "aggregator_"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,20 +35,19 @@ class _State:
   """What phase 1 goes on from.
 
   Attributes:
-    fedavg: The state after a round.
+    vector: The global model after a round, float32 of shape (P,).
     broadcast: The model that the clients were sent in that round, of shape (P,).
     cost: The cost of all rounds so far.
   """
 
-  fedavg: fedavg_lib.FedAvgState
+  vector: np.ndarray
   broadcast: np.ndarray
   cost: cost_lib.Cost
 
 
 def pretrain(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
-    engine: engine_lib.Engine, stage_runner: stages.StageRunner, started_from: str,
-    keeps_weights: bool = True,
+    config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
+    stage_runner: stages.StageRunner, started_from: str, keeps_weights: bool = True,
 ) -> method_lib.Pretrained:
   """Runs phase 1, from its checkpoint if there is one.
 
@@ -53,21 +55,18 @@ def pretrain(
     started_from: The `stages.digest` of what phase 1 starts from.
     keeps_weights: Whether all clients' own weights are wanted.
   """
-  aggregator = config.build_aggregator()
-  fedavg = _fedavg(config, task, engine)
-  initial = fedavg.initialize()
-
+  rng = randomness.generator(config.seed, "initial_parameters")
+  (initial,) = engine.initial_vectors(1, rng)
   evaluated = participation.evaluated(config, len(engine.clients))
 
   def start() -> tuple[_State, list[stages.Row]]:
-    return _State(initial, initial.vector, cost_lib.Cost()), []
+    return _State(initial, initial, cost_lib.Cost()), []
 
   def step(state: _State, round_nums: Sequence[int]) -> tuple[_State, list[stages.Row]]:
     (round_num,) = round_nums
     round_ = participation.round_of(config, len(engine.clients), round_num)
-    after, losses = fedavg.next(state.fedavg, round_)
+    vectors, (losses,) = engine.train(state.vector[None], (engine.clients,), round_)
     cost = engine.training_cost(round_.clients, round_.num_epochs)
-    vectors = after.vector[None]
     with divergence.told(f"after round {round_num}"):
       clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,), evaluated)
       (global_test,) = engine.global_confusions(vectors)
@@ -78,19 +77,17 @@ def pretrain(
         **metrics_lib.client_metrics(clients),
         **cost.by_name(),
     })
-    return _State(after, state.fedavg.vector, state.cost + cost), rows
+    return _State(vectors[0], state.vector, state.cost + cost), rows
 
   def unpack(arrays: Mapping[str, np.ndarray]) -> _State:
-    return _unpack(arrays, len(initial.vector))
+    return _unpack(arrays, len(initial))
 
   state = stage_runner.run(stages.Stage(
-      STAGE, started_from, 1, config.pretrain_rounds, start, step, _pack, unpack,
-      # Save before reporting, or a resumed run would redraw the noise of a reported round.
-      save_all=aggregator.is_private,
+      STAGE, started_from, 1, config.pretrain_rounds, start, step, _pack, unpack
   ))
-  vector = state.fedavg.vector
+  vector = state.vector
   if not keeps_weights:
-    return method_lib.Pretrained(initial.vector, vector, None, cost=state.cost)
+    return method_lib.Pretrained(initial, vector, None, cost=state.cost)
   last_round = participation.round_of(config, len(engine.clients), config.pretrain_rounds)
   if config.grouping_epochs is None:
     # Every client's training of the last round, repeated with the same random numbers.
@@ -107,27 +104,7 @@ def pretrain(
     of_new_clients = own_weights(engine, engine.new_clients, sent, number, num_epochs)
   cost_of_own = engine.training_cost(others, num_epochs)
   return method_lib.Pretrained(
-      initial.vector, vector, grouped, of_new_clients, state.cost + cost_of_own, cost_of_own
-  )
-
-
-def _fedavg(
-    config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask,
-    engine: engine_lib.Engine,
-) -> Any:
-  """Returns phase 1's `fedavg.FedAvg`, or that of a TFF aggregator."""
-  aggregator = config.build_aggregator()
-  factory = aggregator.build(config.clients_per_round or config.num_training_clients)
-  if factory is None:
-    return fedavg_lib.FedAvg(engine)
-  from fl_clustering.engine.tff import client_update  # Not on top: other engines need no TFF.
-  from fl_clustering.engine.tff import engine as tff_engine
-  from fl_clustering.engine.tff import federated_training
-
-  assert isinstance(engine, tff_engine.Engine)  # Other engines are refused with an aggregator.
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  return federated_training.FedAvg(
-      task, engine.files, local_training, factory, config.seed, aggregator.is_private
+      initial, vector, grouped, of_new_clients, state.cost + cost_of_own, cost_of_own
   )
 
 
@@ -143,12 +120,10 @@ def own_weights(
 
 
 def _pack(state: _State) -> dict[str, np.ndarray]:
-  leaves = {f"{_LEAF}{i}": leaf for i, leaf in enumerate(state.fedavg.aggregator_state)}
   return {
-      "vectors": state.fedavg.vector[None],
+      "vectors": state.vector[None],
       "broadcast": state.broadcast,
       "cost": np.array(state.cost.values(), np.int64),
-      **leaves,
   }
 
 
@@ -157,10 +132,5 @@ def _unpack(arrays: Mapping[str, np.ndarray], num_parameters: int) -> _State:
   for name, shape in (("vectors", (1, num_parameters)), ("broadcast", (num_parameters,))):
     if arrays[name].shape != shape:
       raise validate.error(name, f"have shape {shape}", arrays[name].shape)
-  num_leaves = sum(name.startswith(_LEAF) for name in arrays)
-  leaves = tuple(arrays[f"{_LEAF}{i}"] for i in range(num_leaves))
-  return _State(
-      fedavg_lib.FedAvgState(arrays["vectors"][0], leaves),
-      arrays["broadcast"],
-      cost_lib.Cost(*map(int, arrays["cost"])),
-  )
+  cost = cost_lib.Cost(*map(int, arrays["cost"]))
+  return _State(arrays["vectors"][0], arrays["broadcast"], cost)

@@ -14,8 +14,8 @@ from typing import Callable, Sequence, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import divergence
+from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import scoring
 
@@ -41,7 +41,7 @@ def _in_words(error: divergence.TrainingDiverged, repeat: int) -> str:
 def run(
     start_of: Callable[[int], rounds.Start], count: int, numbers: Sequence[int],
     config: config_lib.ThreePhaseConfig, engine: engine_lib.Engine,
-    stage_runner: stages.StageRunner, metric: str,
+    stage_runner: stages.StageRunner,
 ) -> np.ndarray:
   """Trains the repeats, from their checkpoints where there are any.
 
@@ -49,10 +49,9 @@ def run(
     start_of: Returns the start of a repeat, from 1 on.
     count: How many repeats there are, at least one.
     numbers: The numbers of the rounds that are repeated.
-    metric: What is returned, a name in `judging.METRICS`.
 
   Returns:
-    The metric at every client that is evaluated under each repeat, float64 of shape (count, n).
+    The accuracy at every client that is evaluated under each repeat, float64 of shape (count, n).
 
   Raises:
     divergence.TrainingDiverged: If a loss, a weight or an output is not finite.
@@ -70,5 +69,5 @@ def run(
     state = outcome.state
     with divergence.told(f"after repeat {repeat}"):
       clients, _ = scoring.on_clients_and_clusters(engine, state.vectors, state.members, evaluated)
-      found.append(judging.client_scores(metric, clients))
+      found.append(metrics_lib.accuracy(clients))
   return np.stack(found)

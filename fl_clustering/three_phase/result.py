@@ -6,7 +6,7 @@ Models are judged by confusion matrices of shape (C, C), with true labels as row
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, TYPE_CHECKING
+from typing import Callable, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -111,16 +111,13 @@ class ThreePhaseResult:
     evaluated: The clients on whose data models were evaluated, an increasing array.
     client_weights: The clients' own weights; `None` where sketches of their data were grouped.
     methods: The results of the methods and controls, by name.
-    repeats: The `metric` of every client that is evaluated when a method or control was trained
+    repeats: The accuracy of every client that is evaluated when a method or control was trained
       again, of shape (R, n), by its name.
     num_clusters_choice: How the number of clusters was chosen; `None` if it was given.
-    privacy: What the aggregator of phase 1 guarantees, or `None`.
     local_weights: A function from a number of local epochs to the weights that
       `grouping_epochs` would have given.  It trains the clients, so it works as long as
       TFF's context and the run's `data_dir` are there.
     failures: Why methods and controls that are not in `methods` failed, by name.
-    metric: By which of `judging.METRICS` methods are compared.
-    baseline: What is reached without features, see `baseline.py`; `None` where it is not known.
   """
 
   pretrain: PretrainResult
@@ -129,8 +126,5 @@ class ThreePhaseResult:
   methods: Mapping[str, MethodResult]
   repeats: Mapping[str, np.ndarray]
   num_clusters_choice: num_clusters.NumClustersChoice | None
-  privacy: dict[str, Any] | None
   local_weights: Callable[[int], client_weights_lib.ClientWeights]
   failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
-  metric: str = "accuracy"
-  baseline: np.ndarray | None = None

@@ -38,9 +38,6 @@ from fl_clustering.engine import participation
 from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
-from fl_clustering.three_phase import baseline
-from fl_clustering.three_phase import client_privacy
-from fl_clustering.three_phase import judging
 from fl_clustering.three_phase import matched_control
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import repeats as repeats_lib
@@ -70,10 +67,9 @@ class Run:
   Attributes:
     data_dir: The folder for models that are too many for memory.
     tolerated: Exceptions that end a method or control and not the run, as of `run`.
-    metric: By which of `judging.METRICS` methods are compared.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
-    repeats: Every client's `metric` under each repeat of a method, (R, N), by name.
+    repeats: Every client's accuracy under each repeat of a method, (R, N), by name.
   """
 
   config: config_lib.ThreePhaseConfig
@@ -82,7 +78,6 @@ class Run:
   engine: engine_lib.Engine
   stage_runner: stages.StageRunner
   tolerated: tuple[type[BaseException], ...]
-  metric: str
   failures: dict[str, str] = dataclasses.field(default_factory=dict)
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -181,7 +176,7 @@ class Run:
 
     with divergence.told(name):
       self.repeats[name] = repeats_lib.run(
-          start_of, count, numbers, self.config, self.engine, self.stage_runner, self.metric
+          start_of, count, numbers, self.config, self.engine, self.stage_runner
       )
 
 
@@ -209,16 +204,13 @@ def run(
     ValueError: If the settings are of another number of clients, or JAX is to train and can't.
   """
   _check_number_of_clients(config, task)
-  metric = judging.metric_of(task)
-  # Compute the guarantee first, so it can't depend on the outcome.
-  privacy = client_privacy.spent(config)
   engine = _engine(config, task, data_dir, clients_per_block)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
-  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), metric)
+  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated))
   # What a method or this machine can't work with is refused before anything is trained.
   methods = this.methods()
   _check_memory(config, engine, methods)
@@ -231,7 +223,7 @@ def run(
   )
   stage_runner.tell_planned(planned)
   pretrained = pretraining.pretrain(
-      config, task, engine, stage_runner, settings, _uses_weights(config, methods)
+      config, engine, stage_runner, settings, _uses_weights(config, methods)
   )
   config, choice = _with_number_of_clusters(config, pretrained)
   this = dataclasses.replace(this, config=config)
@@ -257,14 +249,11 @@ def run(
       methods=this.results,
       repeats=this.repeats,
       num_clusters_choice=choice,
-      privacy=privacy,
       local_weights=functools.partial(
           pretraining.own_weights, engine, engine.clients, pretrained.vector,
           participation.grouping_round(config),
       ),
       failures=this.failures,
-      metric=metric,
-      baseline=baseline.of_task(task, this.evaluated),
   )
 
 

@@ -80,13 +80,12 @@ class Stage:
     pack: Returns a state as arrays by name.
     unpack: The inverse of `pack`.  A checkpoint that makes it raise a ValueError or
       KeyError is damaged.
-    save_all: Whether every round is saved before it is reported: for rounds that can't be
-      repeated.
     in_blocks: Whether a block may have more than one round.
-    alike: Stages of the same text have the same rounds, so that only the first of them is run;
-      `None` where no other can.
-    to_alike: Returns what others that are alike need of the last state.
-    of_alike: Returns the last state from that of another.
+    alike: Two methods that find the same clusters, for example, train the same models: their
+      stages have the same text here, and only the first is run.  None if no other stage can have
+      the same rounds.
+    to_alike: Returns the part of the last state that is the same after every stage with this text.
+    of_alike: Returns this stage's last state, given that part.
   """
 
   name: str
@@ -97,7 +96,6 @@ class Stage:
   step: Callable[[Any, Sequence[int]], tuple[Any, list[Row]]]
   pack: Callable[[Any], dict[str, np.ndarray]]
   unpack: Callable[[dict[str, np.ndarray]], Any]
-  save_all: bool = False
   in_blocks: bool = False
   alike: str | None = None
   to_alike: Callable[[Any], Any] = lambda state: state
@@ -125,14 +123,6 @@ class RunObserver:
     Every method begins twice: all make their first clusters before any of them trains.
     """
 
-  def stage_started(self, stage: str, num_rounds: int, rounds_done: int) -> None:
-    """The rounds of a stage start or go on.
-
-    Args:
-      num_rounds: The number of its last round.
-      rounds_done: How many rounds its checkpoint holds.
-    """
-
   def round_finished(self, stage: str, round_num: int, rows: list[Row]) -> None:
     """A round of a stage ended; round 0 is before the first."""
 
@@ -150,21 +140,19 @@ class StageRunner:
     """Keeps what a stage needs; without checkpoints, nothing is saved."""
     self._checkpoints = checkpoints
     self._observers = observers
-    # What others need of the stages that have run, and all rows of these, by `Stage.alike`.
+    # By `Stage.alike`, of the stage that was run: what its `to_alike` returned, and its rows.
     self._finished: dict[str | None, tuple[Any, list[Row]]] = {}
 
   def run(self, stage: Stage) -> Any:
     """Runs a stage from its checkpoint or its start; returns its last state.
 
-    A stage that is alike one that has run is not run again.
+    After a stage with the same `alike`, nothing is run: the last state is made from that stage's.
 
     Raises:
       checkpoint.DamagedCheckpoint: If its checkpoint can't be read, or is of another start.
     """
     self.tell_begins(stage.name)
     done, state, history = self._load(stage)
-    for observer in self._observers:
-      observer.stage_started(stage.name, stage.num_rounds, done)
     for round_num in range(stage.first_round, done + 1):
       self._tell(stage.name, round_num, [row for row in history if row.round == round_num])
     rounds_per_block = 1
@@ -189,7 +177,7 @@ class StageRunner:
     if self._checkpoints is not None:
       self._checkpoints.save(
           stage.name, _started_from(stage), done, stage.pack(state), history,
-          stage.save_all or done == stage.num_rounds,
+          done == stage.num_rounds,
       )
 
   def _load(self, stage: Stage) -> tuple[int, Any, list[Row]]:

@@ -14,7 +14,6 @@ from clustering_basics import intervals
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import gains
-from fl_clustering.three_phase import judging
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import federated_task
@@ -67,7 +66,7 @@ def _gain(
   """Returns a method's `gains.Gain`, a dict for JSON."""
 
   def scores(name: str) -> np.ndarray:
-    return judging.client_scores(result.metric, result.methods[name].clients)
+    return metrics_lib.accuracy(result.methods[name].clients)
 
   def trained(name: str) -> list[float]:
     return [float(np.mean(one)) for one in (scores(name), *result.repeats.get(name, ()))]
@@ -132,8 +131,7 @@ def summarize(
     "new_clients", "validation", "global_mean", "global_weighted", "clients_blended",
     "global_blended", "cost", "gain", "gain_over_finetuned", "adjusted_rand_index", "purity"}},
     "comparison"}`,
-    with `"privacy"` for a private run, `"num_clusters_choice"`, the number by criterion, where it
-    was chosen, and `"baseline": {"clients"}` where it is known, see `baseline.py`.
+    with `"num_clusters_choice"`, the number by criterion, where it was chosen.
     `"validation"` is of the clients that have such rows.  A model on a test set is
     `{"accuracy", "recall", "precision"}`; clients are `{"accuracy": {"mean",
     "sd", "p10", "max"}, "pooled_accuracy", "recall": as accuracy, "share_at_target"}`,
@@ -143,7 +141,7 @@ def summarize(
     `"global"` test set. A cost is `{"client_steps", "bytes_down", "bytes_up"}`, phase 1
     included where the method builds on it. A gain over `fedavg`, and of a grouping over
     `finetuned`, is `{"mean", "low", "high", "detectable", "verdict"}`, see `gains.py`;
-    `"comparison"` says what its interval rests on, and the metric where it is not the accuracy.
+    `"comparison"` says what its interval rests on.
   """
   compared = _comparisons(result)
   summary: dict[str, Any] = {
@@ -164,17 +162,10 @@ def summarize(
           "method_repeats": config.method_repeats,
       },
   }
-  if result.metric != judging.ACCURACY:
-    summary["comparison"]["metric"] = result.metric
-  if result.baseline is not None:
-    clients = _client_distribution(result.baseline, config.target_accuracy)
-    summary["baseline"] = {"clients": clients}
   for name, key, control in compared:
     summary["methods"][name][key] = _gain(result, name, control, len(compared))
   if result.num_clusters_choice is not None:
     summary["num_clusters_choice"] = result.num_clusters_choice.choices
-  if result.privacy is not None:
-    summary["privacy"] = result.privacy
   return summary
 
 

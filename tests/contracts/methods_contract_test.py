@@ -1,4 +1,4 @@
-"""What holds for every method and control, and for every aggregator."""
+"""What holds for every method and control."""
 
 import dataclasses
 import os
@@ -12,7 +12,6 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import options
-from fl_clustering.engine import aggregation
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
@@ -277,27 +276,6 @@ class RegistryTest(absltest.TestCase):
     self.assertContainsSubset({"fl_clustering", "numpy"}, imported)
     slow = {"pandas", "scipy", "sklearn", "tensorflow", "tensorflow_federated"}
     self.assertEmpty(slow & imported)
-
-
-@parameterized.parameters(*aggregation.AGGREGATORS)
-class AggregatorContractTest(parameterized.TestCase):
-
-  def test_is_built_from_the_configuration(self, name):
-    config = config_lib.ThreePhaseConfig(num_clients=6, aggregator=name)
-    aggregator = config.build_aggregator()
-    self.assertIsInstance(aggregator, aggregation.AGGREGATORS[name])
-    with self.assertRaises(dataclasses.FrozenInstanceError):
-      aggregator.clipping_norm = 2.0
-
-  def test_describes_itself(self, name):
-    aggregator = aggregation.AGGREGATORS[name]
-    self.assertRegex(aggregator.about, r"^\w.*\w$")
-    self.assertIsInstance(aggregator.is_private, bool)
-    config = config_lib.ThreePhaseConfig(num_clients=6, aggregator=name)
-    guarantee = config.build_aggregator().guarantee(rounds_per_client=3)
-    self.assertEqual(guarantee is not None, aggregator.is_private)
-    for option in options.of(aggregator).values():
-      self.assertRegex(option.about, r"^\w.*\.$")
 
 
 if __name__ == "__main__":

@@ -78,14 +78,14 @@ def parse(module, experiment, commands):
   for arguments in commands:
     try:
       with flagsaver.flagsaver():
-        left = flags.FLAGS(["program", *command_line.arguments(arguments)])[1:]
+        left = command_line.parse(arguments)
         if left:
           problems.append(f"{module}: no flags: {left}")
         if experiment:
           why = refused(getattr(program, experiment), arguments)
           if why:
             problems.append(f"{module}: {' '.join(arguments)}: {why}")
-    except (flags.Error, ValueError) as e:
+    except ValueError as e:
       problems.append(f"{module}: {' '.join(arguments)}: {e}")
   return list(flags.FLAGS), problems
 

@@ -6,6 +6,7 @@ from absl.testing import flagsaver
 from absl.testing import parameterized
 
 from experiment_shell import command_line
+from experiment_shell import option_flags
 
 flags.DEFINE_list("fruits", [], "A list.")
 flags.DEFINE_integer("dozens", 0, "A number.")
@@ -19,10 +20,11 @@ class CommandLineTest(parameterized.TestCase):
     return self.create_tempfile(name, content, mode="wb").full_path
 
   def _parsed(self, *arguments):
-    """Returns the flags' values as a program has them."""
+    """Returns the flags' values as a program has them, and "others": the arguments beside them."""
     with flagsaver.flagsaver():
-      flags.FLAGS(["program", *command_line.arguments(arguments)])
-      return {name: flags.FLAGS[name].value for name in ("fruits", "dozens", "ripe")}
+      others = command_line.parse(arguments)
+      found = {name: flags.FLAGS[name].value for name in ("fruits", "dozens", "ripe")}
+      return {**found, "others": others}
 
   @parameterized.parameters(
       (["--fruits=a", "--fruits=b"], "fruits"),
@@ -32,19 +34,20 @@ class CommandLineTest(parameterized.TestCase):
   )
   def test_a_flag_is_given_once(self, arguments, name):
     path = self._file("\n".join(arguments).encode())
-    for given, place in ((arguments, "command line"), ([f"--flagfile={path}", "--fruits=c"], path)):
-      with self.assertRaisesRegex(ValueError, f"`{name}` .*{place}"):
-        command_line.arguments(given)
+    for given, place in ((arguments, ""), ([f"--flagfile={path}", "--fruits=c"], path)):
+      with self.assertRaisesRegex(ValueError, f"--{name}=.*{place}"):
+        self._parsed(*given)
 
   def test_values_that_look_like_flags_are_none(self):
-    given = ["--fruits", "--dozens", "--dozens=3", "--other=1", "--other=2", "x", "--dozens=4"]
-    self.assertEqual(command_line.arguments(given), given)
+    parsed = self._parsed("--fruits", "--dozens", "--dozens=3", "x")
+    self.assertEqual(
+        (parsed["fruits"], parsed["dozens"], parsed["others"]),
+        (["--dozens"], 3, ["x"]),
+    )
 
   def test_no_before_what_is_no_switch_is_an_unknown_flag(self):
-    given = ["--dozens=3", "--nodozens", "--fruits=a"]
-    self.assertEqual(command_line.arguments(given), given)
-    with self.assertRaisesRegex(flags.UnrecognizedFlagError, "nodozens"):
-      self._parsed(*given)
+    with self.assertRaisesRegex(ValueError, "nodozens"):
+      self._parsed("--dozens=3", "--nodozens", "--fruits=a")
 
   @parameterized.parameters(
       (["--flagfile={file}", "--fruits=mine"], ["mine"]),
@@ -75,7 +78,16 @@ class CommandLineTest(parameterized.TestCase):
     encoded = self._file("--fruits=ß\n".encode("latin-1"))
     for path in (circle, folder, os.path.join(folder, "none.flags"), "", encoded):
       with self.assertRaisesRegex(ValueError, f"`flagfile` .*{path}"):
-        command_line.arguments([f"--flagfile={path}"])
+        self._parsed(f"--flagfile={path}")
+
+  def test_a_flag_of_a_file_counts_as_given(self):
+    path = self._file(b"--ripe")
+    with flagsaver.flagsaver():
+      command_line.parse([f"--flagfile={path}", "--dozens=3"])
+      option_flags.check_left_out(("fruits",), "here")
+      for name in ("ripe", "dozens"):
+        with self.assertRaisesRegex(ValueError, f"`{name}`"):
+          option_flags.check_left_out((name,), "here")
 
 
 if __name__ == "__main__":

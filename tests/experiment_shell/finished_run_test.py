@@ -58,13 +58,6 @@ class FinishedRunTest(parameterized.TestCase):
       with self._damaged(name, "'note'"):
         part["note"]  # pylint: disable=pointless-statement
 
-  def test_a_run_of_another_format_is_refused(self):
-    self._write("summary.json", "{}")
-    for document in ({}, {"format": file_format.FORMAT + 1}):
-      self._write("config.json", json.dumps({"config": {"seed": 3}, **document}))
-      with self._damaged("config.json", "format"):
-        finished_run.FinishedRun(self.path).check()
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -75,7 +75,7 @@ def _predict():
 
 
 def run_predict(*arguments):
-  """Does what `run_main` does, with the program that predicts."""
+  """Runs the program that predicts with flags and returns what it prints."""
   program, own_flags = _predict()
   with mock.patch.dict(flags.FLAGS._flags(), own_flags):  # pylint: disable=protected-access
     return run_main(program.main, *arguments)

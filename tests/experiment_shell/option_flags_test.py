@@ -12,7 +12,9 @@ from clustering_basics import options
 from experiment_shell import option_flags
 from experiment_shell import run_flags
 
-_SIZE, _COLOR, _ROOMS = (f"option_flags_test_{name}" for name in ("size", "color", "rooms"))
+_SIZE, _COLOR, _ROOMS, _FLOORS = (
+    f"option_flags_test_{name}" for name in ("size", "color", "rooms", "floors")
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +26,9 @@ class _Config:
       str, "The color.", "red", values=("red", "blue"), default_text="as the house"
   )
   option_flags_test_rooms: int = options.option(int, "Number of rooms.", 4)
+  option_flags_test_floors: int | str | None = options.option(
+      int, "Number of floors.", None, word="auto"
+  )
   title: str = "house"
 
 
@@ -44,14 +49,16 @@ class OptionFlagsTest(absltest.TestCase):
   def test_the_values_that_are_given_and_the_defaults_that_no_text_describes(self):
     self.assertEqual(_parsed(), {"sizes": (0.5, 2.0)})
     self.assertEqual(
-        _parsed(f"--{_SIZE}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4"),
-        {"sizes": (3.0, 0.5), _COLOR: "blue", _ROOMS: 4},
+        _parsed(f"--{_SIZE}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
+        {"sizes": (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
     )
+    self.assertEqual(_parsed(f"--{_FLOORS}=auto")[_FLOORS], "auto")
     self.assertEqual(_parsed(f"--{_SIZE}=")["sizes"], ())
 
   def test_values_that_the_option_can_not_have(self):
-    with self.assertRaisesRegex(ValueError, f"`{_SIZE}`"):
-      _parsed(f"--{_SIZE}=1,x")
+    for name in (_SIZE, _FLOORS):
+      with flagsaver.flagsaver(), self.assertRaisesRegex(ValueError, f"`{name}`"):
+        _parsed(f"--{name}=1,x")
     with self.assertRaisesRegex(flags.IllegalFlagValueError, _COLOR):
       _parsed(f"--{_COLOR}=green")
 

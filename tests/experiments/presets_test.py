@@ -30,7 +30,7 @@ experiment = getattr(importlib.import_module(program), name)
 config = experiment().config if isinstance(experiment, type) else experiment
 for preset in presets:
   with flagsaver.flagsaver():
-    flags.FLAGS(["program", *command_line.arguments([f"--flagfile={preset}"])])
+    command_line.parse([f"--flagfile={preset}"])
     # The settings of tables are completed from the files, which are not here.
     if getattr(flags.FLAGS, "dataset", None) != "files":
       config()

@@ -15,6 +15,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import benchmark
 from experiments.dp_benchmark import config as private_config
@@ -63,9 +64,7 @@ def _run(
 
 
 def _wide(rows: pd.DataFrame, keys: list[str], metrics: Sequence[str]) -> pd.DataFrame:
-  """Returns a column for each metric, and the rows in their order."""
-  found = rows.pivot(index=keys, columns="metric", values="value").rename_axis(columns=None)
-  return found.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates()))[list(metrics)]
+  return frames.wide(rows, keys, metrics).set_index(keys)
 
 
 def _methods(folder: str, **settings: Any) -> pd.DataFrame:

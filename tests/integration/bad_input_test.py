@@ -7,7 +7,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
-from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering.three_phase import config as config_lib
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
@@ -58,8 +57,6 @@ class BadInputTest(parameterized.TestCase):
       ("data_dir", "--dataset=idx"), ("data_dir", "--dataset=idx", "--data_dir=/no/such/folder"),
       ("batch_size", "--batch_size=2147483648"),
       ("client_epochs_per_round", "--client_epochs_per_round=3000000000"),
-      ("num_clients", "--aggregator=dp", "--num_clients=1", "--partition=dirichlet"),
-      ("noise_multiplier", "--aggregator=dp", "--noise_multiplier=1e-9"),
       ("distance_threshold", "--methods=hierarchical", "--hierarchical_cut=num_clusters",
        "--distance_threshold=mean"),
       ("hierarchical_cut", "--methods=kmeans", "--hierarchical_cut=distance"),
@@ -70,7 +67,6 @@ class BadInputTest(parameterized.TestCase):
       ("cfl_ratio", "--methods=cfl", "--cfl_ratio=0"), ("seed", "--seed=-1"),
       ("methods", "--engine=jax", "--methods=kmeans,cfl"),
       ("personal", "--engine=jax", "--personal=ditto"),
-      ("aggregator", "--engine=jax", "--aggregator=dp"),
       ("clients_per_block", "--clients_per_block=5"),
       ("schema", "--dataset=digits", "--schema=schema.json"),
   )
@@ -151,18 +147,6 @@ class BadInputTest(parameterized.TestCase):
 
     self._check(result, "^error: `output_dir`")
     self.assertEqual(program.read_text(self.folder, "config.json"), text)
-
-  def test_auto_without_the_data_that_it_chose(self):
-    settings = config_lib.ThreePhaseConfig(**{**experiment_flags.OF_DIGITS, "num_clients": 8})
-    text = _config(settings.to_json(), inputs=None)
-    self.create_tempfile(f"{self.folder}/config.json", text)
-
-    result = program.run(
-        "--dataset=auto", "--num_clients=8", f"--output_dir={self.folder}", "--resume"
-    )
-
-    self.assertEqual(result.code, 2, result.stderr)
-    self.assertRegex(result.stderr, "(?m)^error: `output_dir` .*config.json")
 
   @parameterized.parameters("", "/run")
   def test_a_folder_that_is_a_file_or_below_one(self, below):

@@ -49,6 +49,7 @@ class OutputTest(absltest.TestCase):
   def test_what_it_leaves_and_prints(self):
     lines = self.result.stdout.splitlines()
     self.assertEndsWith(lines[0], ", 8 clients, 1 new")
+    self.assertIn("--dataset=emnist", lines[1])
     self.assertEqual(lines[-1], f"report: {self.folder}/report.html")
     self.assertNotIn("cell", self.result.stderr)  # There is one bar, that of the rounds.
     self.assertCountEqual(

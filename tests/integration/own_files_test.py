@@ -105,11 +105,9 @@ class OwnFilesTest(absltest.TestCase):
     page = program.read_text(self.folder, "report.html")
     for text in (
         "240 rows of tables in data: 3 features, and 2 classes in the column sick (no, yes)",
-        "<td>no, yes</td>", ">majority class<", "The method whose models are saved",
+        "<td>no, yes</td>", "The method whose models are saved",
     ):
       self.assertIn(text, page)
-    recall, *_ = program.table(self.folder, "clients", phase="baseline", metric="recall")["value"]
-    self.assertAlmostEqual(recall, 0.5)
 
   def _of_client(self, method, client):
     """Returns a client's metrics under the model that it gets in the end."""
@@ -295,8 +293,6 @@ class BadInputTest(parameterized.TestCase):
       ("num_new_clients", *_ROLES, "--num_new_clients=3"),
       ("num_clients", *_ROLES, "--num_clients=2"), ("site_0.csv, line 2, column ", *_ROLES[:2]),
       ("label", *in_process.overriding(_ROLES, "--label_column=ill")),
-      # Columns are scaled by unprotected sums.
-      ("`aggregator`", *_ROLES, "--aggregator=dp"),
   )
   def test_is_refused(self, message, *flags):
     base = self.create_tempdir().full_path

@@ -246,7 +246,7 @@ class SettingsTest(parameterized.TestCase):
     self.assertEqual(main.call_args.kwargs["data_dir"], os.path.abspath("data"))
 
   @parameterized.parameters(
-      ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"), ("reuse=somewhere", "reuse"),
+      ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"),
       ("partition=iid", "partition"), ("settings=natural", "partition"),
       ("num_clients=61", "num_clients"), ("engine=jax", "personal"),
       ("cluster=nowhere", "cluster"),

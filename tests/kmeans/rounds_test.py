@@ -74,7 +74,7 @@ class RowRuleTest(parameterized.TestCase):
     width = columns.stop - columns.start
     files = point_files.write_files(clients, self.create_tempdir().full_path)
     gathered = rounds.Rounds(files, 3).gather(
-        local_work.initial_means(8, min_count, 10), min_count,
+        local_work.initial_means(8, min_count), min_count,
         np.zeros((3, 0, width), np.float32),
         {client_id: np.array([0, index], np.int32) for index, client_id in enumerate(clients)},
     ).by_client

@@ -18,7 +18,7 @@ from absl.testing import absltest
 import numpy as np
 import psutil
 
-from experiment_shell import child_process
+from clustering_basics import child_process
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire

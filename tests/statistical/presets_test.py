@@ -47,12 +47,12 @@ def _clusters(config, names):
   from fl_clustering.engine.tff import client_update
   from fl_clustering.engine.tff import engine as engine_lib
 
-  task = data.load(config, None, None)
+  task = data.load(config, None)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
     engine = engine_lib.Engine(task, folder, local_training, config.seed)
-    pretrained = pretraining.pretrain(config, task, engine, stage_runner, "")
+    pretrained = pretraining.pretrain(config, engine, stage_runner, "")
     for name in names:
       method = registry.METHODS[name].build(config.method_settings(name), engine)
       start = rounds.start(name, method, pretrained, config, engine, "")

@@ -125,14 +125,11 @@ class ReadTest(_EmnistTest):
       self._load(num_clients=6)
 
   def test_default_folder_is_that_of_tff(self):
-    self.assertIsNone(emnist.missing_path(self._folder))
+    folder = os.path.join(self._folder, ".tff")
+    os.mkdir(folder)
+    shutil.copy(_file(), folder)
     with mock.patch.dict(os.environ, {"HOME": self._folder}):
-      folder = os.path.join(self._folder, ".tff")
-      path = os.path.join(folder, "emnist_all.sqlite")
-      self.assertEqual(emnist.missing_path(None), path)
-      os.mkdir(folder)
-      shutil.copy(_file(), folder)
-      self.assertIsNone(emnist.missing_path(None))
+      self.assertLen(self._load(data_dir=None, num_clients=3).clients, 3)
 
 
 class DamagedTest(_EmnistTest):
@@ -146,11 +143,10 @@ class DamagedTest(_EmnistTest):
   )
   def test_refuses(self, damage):
     damage(pathlib.Path(self._path))
-    for read in (self._load, lambda: emnist.missing_path(self._folder)):
-      with self.assertRaisesRegex(ValueError, "dataset") as caught:
-        read()
-      self.assertIn(self._path, str(caught.exception))
-      self.assertNotIn("\n", str(caught.exception))
+    with self.assertRaisesRegex(ValueError, "dataset") as caught:
+      self._load()
+    self.assertIn(self._path, str(caught.exception))
+    self.assertNotIn("\n", str(caught.exception))
 
 
 class DownloadTest(_EmnistTest):

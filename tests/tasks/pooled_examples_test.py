@@ -84,7 +84,6 @@ class PooledClientsTest(parameterized.TestCase):
       self.assertEqual(task.counts("train").tolist(), [3, 2])
       self.assertEqual(_rows(task.pooled("train")), [[0, 1, 2], [3, 4]])
       self.assertEqual(task.pooled("validation").counts.tolist(), [0, 0])
-      self.assertEqual(task.train_label_counts.tolist(), [2, 2, 1])
 
   def test_one_by_one_or_several(self):
     clients = _clients(validation=_shares(_pool(), [], [9]))

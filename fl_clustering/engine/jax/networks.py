@@ -90,7 +90,7 @@ def logits(
     model: model_lib.Model, parameters: Sequence[jax.Array], inputs: jax.Array,
     key: jax.Array | None = None,
 ) -> jax.Array:
-  """Does what `Model.logits` does, for a model that has `layers`.
+  """Returns the logits that `Model.logits` computes with TensorFlow, for a model with `layers`.
 
   Args:
     key: Of the random numbers of dropout, or None for evaluation, without dropout.

@@ -83,7 +83,7 @@ def moments(
     clients: np.ndarray,
     by_label: bool,
 ) -> np.ndarray:
-  """Does what `Engine.moments` does."""
+  """Returns the moments of a model's outputs on the clients' training data (`Engine.moments`)."""
   shape = (1 + by_label * model.num_classes, 2, model.num_classes)
   found = np.empty((len(clients), *shape), np.float32)
   jobs = [{"path": files.train[client].path} for client in clients]

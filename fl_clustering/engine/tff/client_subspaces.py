@@ -98,7 +98,7 @@ def subspaces(
     clients: np.ndarray,
     num_vectors: int,
 ) -> list[dict[int, np.ndarray]]:
-  """Does what `Engine.subspaces` does."""
+  """Returns the singular vectors of the clients' examples by label (`Engine.subspaces`)."""
   validate.integer(minimum=1, num_vectors=num_vectors)
   num_features = math.prod(model.input_shape)
   num_vectors = min(num_vectors, num_features)

@@ -23,11 +23,6 @@ MOST_MESSAGE_BYTES = 128 * 2**20
 Field = tuple[str, Any]
 
 
-def job_type(*fields: Field) -> tff.StructWithPythonType:
-  """Returns the TFF type of a job."""
-  return tff.StructWithPythonType(list(fields), collections.OrderedDict)
-
-
 def models_type(num_parameters: int) -> tff.TensorType:
   """Returns the TFF type of models, float32 of shape (num_models, num_parameters)."""
   return tff.TensorType(np.float32, [None, num_parameters])
@@ -46,14 +41,14 @@ def on_clients(
   Returns:
     The computation `(common@SERVER, {job}@CLIENTS) -> {(index, *result)}@CLIENTS`.
   """
-  type_of_job = job_type(("index", np.int32), *fields)
+  job_type = tff.StructWithPythonType([("index", np.int32), *fields], collections.OrderedDict)
 
-  @tff.tensorflow.computation(common_type, type_of_job)
+  @tff.tensorflow.computation(common_type, job_type)
   def do_job(common: Any, job: Any) -> tuple:
     return job["index"], *work(common, job)
 
   @tff.federated_computation(
-      tff.FederatedType(common_type, tff.SERVER), tff.FederatedType(type_of_job, tff.CLIENTS)
+      tff.FederatedType(common_type, tff.SERVER), tff.FederatedType(job_type, tff.CLIENTS)
   )
   def do_all(common: Any, jobs: Any) -> Any:
     return tff.federated_map(do_job, (tff.federated_broadcast(common), jobs))

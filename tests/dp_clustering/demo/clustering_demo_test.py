@@ -14,6 +14,7 @@ import pandas as pd
 from dp_clustering.demo import clustering_demo
 from dp_clustering import private_methods
 from experiment_shell import finished_run
+from experiment_shell import frames
 from experiment_shell import launch
 from experiments import reports
 from tests.experiment_shell import in_process
@@ -36,8 +37,7 @@ def _run(folder, *flags):
 def _table(folder):
   """Returns a row for every clustering, in the order of measuring."""
   rows = pd.read_csv(os.path.join(folder, "results.csv"))
-  wide = rows.pivot(index=[*_KEYS, "noise"], columns="metric", values="value").reset_index("noise")
-  return wide.reindex(pd.MultiIndex.from_frame(rows[_KEYS].drop_duplicates()))
+  return frames.wide(rows, [*_KEYS, "noise"]).set_index(_KEYS)
 
 
 class SeededTest(absltest.TestCase):

@@ -20,25 +20,26 @@ class SweepFigureTest(absltest.TestCase):
     return axes
 
   def test_lines_are_the_rows(self):
-    axes = self._axes({"loss/point": [0.5, 0.2], "loss of true clusters": [0.6, 0.6]}, [2, 8])
+    axes = self._axes({"loss_per_point": [0.5, 0.2], "true_loss_per_point": [0.6, 0.6]}, [2, 8])
     self.assertEqual(axes.lines[0].get_xydata().tolist(), [[2, 0.5], [8, 0.2]])
     self.assertEqual(axes.lines[1].get_xydata().tolist(), [[2, 0.6], [8, 0.6]])
     low, high = axes.get_ylim()
     self.assertTrue(low < 0 and high > 0.6)
 
   def test_qualities_are_on_one_scale(self):
-    axes = self._axes({"accuracy": [0.1, 0.2], "false matches": [math.nan, 0.1]}, [2, 8])
+    lines = {"dominant_label_accuracy": [0.1, 0.2], "false_match_frac": [math.nan, 0.1]}
+    axes = self._axes(lines, [2, 8])
     self.assertGreater(axes.get_ylim()[1], 1)
 
   def test_infinite_epsilon_has_a_place_and_a_name(self):
-    axes = self._axes({"loss/point": [0.4, 0.3, 0.2]}, [0.5, 3.0, math.inf])
+    axes = self._axes({"loss_per_point": [0.4, 0.3, 0.2]}, [0.5, 3.0, math.inf])
     self.assertEqual(axes.lines[0].get_xdata().tolist(), [0.5, 3, 6])
     names = [text.get_text() for text in axes.get_xticklabels()]
     self.assertEqual(names, ["0.5", "3", "no noise"])
-    self.assertEqual(self._axes({"loss/point": [0.4]}, [math.inf]).lines[0].get_xdata(), [2])
+    self.assertEqual(self._axes({"loss_per_point": [0.4]}, [math.inf]).lines[0].get_xdata(), [2])
 
   def test_many_values_have_few_ticks(self):
-    axes = self._axes({"loss/point": [1 / k for k in range(1, 60)]}, range(1, 60))
+    axes = self._axes({"loss_per_point": [1 / k for k in range(1, 60)]}, range(1, 60))
     self.assertLen(axes.get_xticks(), 10)
 
 

@@ -5,7 +5,6 @@ import numpy as np
 
 from clustering_basics import randomness
 from fl_clustering.engine import divergence
-from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import cluster_training
@@ -31,8 +30,20 @@ def _starts(num_models):
   return small_engine.vectors(_TASK, num_models)
 
 
-def _training(options=small_engine.OPTIONS):
-  return cluster_training.ClusterTraining(_TASK, small_engine.files(_TASK), options, _SEED)
+def _training(options=small_engine.OPTIONS, seed=_SEED):
+  return cluster_training.ClusterTraining(_TASK, small_engine.files(_TASK), options, seed)
+
+
+def _trained_alone(start, client, round_):
+  """Returns what a client makes of a model in a round."""
+  update = client_update.build_client_update(_TASK.model, small_engine.OPTIONS)
+  seed = randomness.stateless_seed(
+      _SEED, "local_training", round_.number, _TASK.client_ids[client]
+  )
+  parameters = client_update.unflatten(_TASK.model, start)
+  path = small_engine.files(_TASK).train[client].path
+  trained, _, _ = update(parameters, path, seed, round_.num_epochs)
+  return client_update.flatten(trained).numpy()
 
 
 def _everyone(num_epochs=1):
@@ -65,16 +76,38 @@ class PlanHeadsTest(absltest.TestCase):
 
 class ClusterTrainingTest(absltest.TestCase):
 
+  def test_one_cluster_is_the_weighted_mean_of_the_clients(self):
+    (start,), round_ = _starts(1), participation.Round(3, letters.clients("ace"), 1)
+    (vector,), _ = _training().train(start[None], (_ALL,), round_)
+    trained = [_trained_alone(start, client, round_) for client in round_.clients]
+    sizes = [len(_TASK.clients[client].train) for client in round_.clients]
+    np.testing.assert_allclose(vector, np.average(trained, axis=0, weights=sizes), atol=2e-6)
+
+  def test_the_order_of_the_clients_does_not_matter(self):
+    models = [
+        _training().train(_starts(1), (_ALL,), participation.Round(1, letters.clients(names), 1))[0]
+        for names in ("ace", "eac")
+    ]
+    np.testing.assert_array_equal(*models)
+
+  def test_the_seed_decides(self):
+    one, same, other = (
+        _training(seed=seed).train(_starts(1), (_ALL,), _everyone())[0] for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    self.assertGreater(np.abs(one - other).max(), 1e-4)
+
   def test_overlapping_clusters_are_a_fedavg_each(self):
-    fedavg = fedavg_lib.FedAvg(small_engine.engine(seed=_SEED))
     clusters = letters.clusters("abe", "bcd", "e")
     starts = _starts(3)
     copy = starts.copy()
     vectors, _ = _training().train(starts, clusters, participation.Round(2, _ALL, 1))
     np.testing.assert_array_equal(starts, copy)
     for k, members in enumerate(clusters):
-      alone, _ = fedavg.next(fedavg_lib.FedAvgState(starts[k]), participation.Round(2, members, 1))
-      np.testing.assert_allclose(vectors[k], alone.vector, atol=1e-6)
+      (alone,), _ = _training().train(
+          starts[k][None], (_ALL,), participation.Round(2, members, 1)
+      )
+      np.testing.assert_allclose(vectors[k], alone, atol=1e-6)
 
   def test_only_clients_that_take_part_train(self):
     (start,) = _starts(1)
@@ -103,6 +136,8 @@ class ClusterTrainingTest(absltest.TestCase):
       _training(small_engine.DIVERGING).train(
           _starts(2), letters.clusters("a", "e"), participation.Round(2, letters.clients("e"), 2)
       )
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 3, client '[a-e]'"):
+      _training(small_engine.DIVERGING).train(_starts(1), (_ALL,), _everyone(2))
 
 
 class TrainMembersTest(absltest.TestCase):
@@ -123,18 +158,13 @@ class TrainMembersTest(absltest.TestCase):
   def test_own_models_are_what_each_client_trained(self):
     starts = _starts(len(_CLUSTERS))
     _, own, losses = _training().train_members(starts, _CLUSTERS, _everyone())
-    update = client_update.build_client_update(_TASK.model, small_engine.OPTIONS)
     for start, members, own_of_members, of_cluster in zip(starts, _CLUSTERS, own, losses):
       self.assertCountEqual(of_cluster.clients, members)
       self.assertEqual(own_of_members.dtype, np.float32)
       for member, vector in zip(of_cluster.clients, own_of_members):
-        trained, _, _ = update(
-            client_update.unflatten(_TASK.model, start),
-            small_engine.files(_TASK).train[member].path,
-            randomness.stateless_seed(_SEED, "local_training", 3, _TASK.client_ids[member]),
-            1,
+        np.testing.assert_allclose(
+            vector, _trained_alone(start, member, _everyone()), atol=1e-6
         )
-        np.testing.assert_allclose(vector, client_update.flatten(trained), atol=1e-6)
 
   def test_only_members_that_take_part_have_own_models(self):
     starts = _starts(len(_CLUSTERS))

@@ -22,7 +22,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering.engine import fedavg as fedavg_lib
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
 from fl_clustering.tasks import digits
@@ -128,16 +127,17 @@ class TutorialTest(absltest.TestCase):
 
   def _accuracies(self, task):
     """Returns the accuracy in training of every round; the engine's models must be NumPy's."""
-    fedavg = fedavg_lib.FedAvg(small_engine.engine(task, _OPTIONS, _SEED))
-    state = fedavg.initialize()
+    engine = small_engine.engine(task, _OPTIONS, _SEED)
+    vectors = engine.initial_vectors(1, np.random.default_rng(_SEED))
     vector = np.zeros(task.num_parameters)
     sizes = [len(client.train) for client in task.clients]
     accuracies = []
     for number in range(1, _NUM_ROUNDS + 1):
-      state, _ = fedavg.next(state, participation.Round(number, np.arange(len(sizes)), _NUM_EPOCHS))
+      round_ = participation.Round(number, engine.clients, _NUM_EPOCHS)
+      vectors, _ = engine.train(vectors, (engine.clients,), round_)
       trained, num_right = zip(*(_train_plainly(vector, one, number) for one in task.clients))
       vector = np.average(trained, axis=0, weights=sizes)
-      np.testing.assert_allclose(state.vector, vector, atol=1e-4)
+      np.testing.assert_allclose(vectors[0], vector, atol=1e-4)
       accuracies.append(sum(num_right) / (_NUM_EPOCHS * sum(sizes)))
     return accuracies
 

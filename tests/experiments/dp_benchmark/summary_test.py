@@ -1,10 +1,10 @@
 import os
+import statistics
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import numpy as np
 
-from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.dp_benchmark import benchmark
@@ -22,8 +22,8 @@ class SummaryTest(parameterized.TestCase):
     return benchmark.EXPERIMENT.summarise(tidy, run.document)
 
   def test_comparisons_have_gains_with_intervals_and_verdicts(self):
-    frames = self._frames()
-    rows = frames["comparisons"].set_index(["method", "dataset", "k", "epsilon"])
+    found = self._frames()
+    rows = found["comparisons"].set_index(["method", "dataset", "k", "epsilon"])
 
     self.assertLen(rows, 2 * 2 * 4)  # Methods, data sets, settings.
     row = rows.loc[(methods.LABELS["lsh"], "letter", 2, 1.0)]
@@ -32,19 +32,15 @@ class SummaryTest(parameterized.TestCase):
         [sample_benchmark.invented_loss(factor, 2, 1.0, run) for run in range(4)]
         for factor in (1.0, 0.75)
     )
-    np.testing.assert_allclose(
-        np.array([row["low"], row["high"]]) * np.mean(other) / 100,
-        intervals.of_means(other, ours, len(rows)),
-    )
+    expected = frames.compared(other, ours, len(rows), in_pairs=False)
+    for name in ("low", "high"):
+      self.assertAlmostEqual(row[name], 100 * expected[name] / statistics.fmean(other))
     self.assertEqual(set(rows["verdict"]), {"better"})
-    (of_lsh,) = frames["opponents"].query("method == 'LSH tree'").to_dict("records")
-    self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller mean"]), (8, 8, 8))
+    (of_lsh,) = found["opponents"].query("method == 'LSH tree'").to_dict("records")
+    self.assertEqual((of_lsh["cases"], of_lsh["better"], of_lsh["smaller_mean"]), (8, 8, 8))
 
   @parameterized.named_parameters(
-      ("better", {}, [16, 16, 0, 0]),
-      ("worse", {"factors": {"lsh": 0.5, "refine": 0.75}}, [8, 0, 0, 8]),
       ("both", {"factors": {"lsh": 0.5, "diffprivlib": 1.0, "refine": 0.75}}, [16, 8, 0, 8]),
-      ("equal", {"factors": {"lsh": 0.751, "refine": 0.75}}, [8, 0, 8, 0]),
       ("two_runs", {"runs": 2}, [16, 0, 16, 0]),
       ("federated_only", {"factors": {"refine": 0.75, "refine_none": 0.5}}, []),
       ("only_without_privacy", {"factors": {"sklearn": 0.5}}, []),
@@ -70,7 +66,7 @@ class SummaryTest(parameterized.TestCase):
     rows = self._frames(datasets={"letter": letter})["optimum"]
 
     row = rows[(rows["method"] == _OURS) & (rows["paper"] == "yes")].iloc[0]
-    self.assertEqual((row["epsilon"], row["unit points"]), (2.0, 50))
+    self.assertEqual((row["epsilon"], row["unit_points"]), (2.0, 50))
     self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
 
   def test_report_is_drawn_with_all_figures_or_none(self):

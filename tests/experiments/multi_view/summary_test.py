@@ -4,8 +4,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from clustering_basics import intervals
 from experiment_shell import figure_style
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.multi_view import comparison
@@ -32,7 +32,7 @@ class SummaryTest(parameterized.TestCase):
 
     self.assertEqual(
         list(scores),
-        ["dataset", "method", "points", "NMI, IID", "ARI, IID", "NMI, Dirichlet", "ARI, Dirichlet"],
+        ["dataset", "method", "points", "nmi, IID", "ari, IID", "nmi, Dirichlet", "ari, Dirichlet"],
     )
     self.assertEqual(
         scores[["method", "points"]].iloc[[0, 1, 3, -1]].to_numpy().tolist(),
@@ -42,7 +42,7 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(
         scores.iloc[-1].tolist()[3:], ["0.800 ± 0.010", "0.700 ± 0.010"] * 2
     )
-    self.assertEqual(scores["ARI, IID"].iloc[0], "0.500 ± 0.005")
+    self.assertEqual(scores["ari, IID"].iloc[0], "0.500 ± 0.005")
     # The same at every partition.
     self.assertEqual(scores.iloc[1].tolist()[3:], ["0.700 ± 0.005", "0.600 ± 0.005"] * 2)
     self.assertEqual(self._scores(num_seeds=1).iloc[-1].tolist()[3:], ["0.790", "0.690"] * 2)
@@ -54,15 +54,13 @@ class SummaryTest(parameterized.TestCase):
       row = gains.iloc[1]
       self.assertEqual((row["dataset"], row["method"]), ("sample", "concatenated k-means"))
       self.assertAlmostEqual(row["gain"], 0.1)
-      expected = intervals.of_pairs((0.69, 0.7, 0.71), (0.595, 0.6, 0.605), 5 * len(names))
-      self.assertAlmostEqual(row["low"], expected[0])
-      self.assertAlmostEqual(row["high"], expected[1])
+      expected = frames.compared((0.69, 0.7, 0.71), (0.595, 0.6, 0.605), 5 * len(names))
+      for name in ("low", "high"):
+        self.assertAlmostEqual(row[name], expected[name])
       self.assertEqual(row["verdict"], "better")
       self.assertAlmostEqual(gains["gain"].iloc[2], 0.3)  # Of `local_only`, with label skew.
 
   @parameterized.named_parameters(
-      ("better", {}, [5, 5, 0, 0]),
-      ("worse", {"ari": {"equal": 0.1}}, [5, 0, 0, 5]),
       ("both", {"ari": {"equal": 0.55}}, [5, 3, 0, 2]),
       ("two_seeds", {"num_seeds": 2}, [5, 0, 5, 0]),
       ("no_classes", {"labelled": False}, []),
@@ -75,14 +73,14 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
 
   def test_views_have_their_scores_alone_and_weights(self):
-    frames = self._frames()
+    found = self._frames()
 
-    views = frames["views"].set_index("view")
-    self.assertEqual(views.loc["<shape>", "NMI alone"], "0.300 ± 0.005")
+    views = found["views"].set_index("view")
+    self.assertEqual(views.loc["<shape>", "nmi alone"], "0.300 ± 0.005")
     self.assertEqual(views.loc["<shape>", "the paper's weights, IID"], "0.800 ± 0.000")
-    drawn = frames["weights"].set_index(["weighed", "method"])
+    drawn = found["weights"].set_index(["weighed", "method"])
     self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
-    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "NMI alone"], 0.6)
+    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "nmi alone"], 0.6)
 
   def test_objectives_are_those_above_the_last_of_a_fit(self):
     rows = self._frames()["objectives"]

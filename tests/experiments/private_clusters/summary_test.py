@@ -1,14 +1,12 @@
 import functools
 import os
 import pathlib
-import statistics
 import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import numpy as np
 
-from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.private_clusters import simulation
@@ -26,7 +24,7 @@ def _frames(**changes):
 
 
 _usual = functools.cache(_frames)
-_FINETUNED = "DP-FedAvg: fine-tuned accuracy"
+_FINETUNED = "DP-FedAvg: finetuned accuracy"
 
 
 class SummaryTest(parameterized.TestCase):
@@ -35,25 +33,22 @@ class SummaryTest(parameterized.TestCase):
     rows = _usual()["methods"].set_index("method")
 
     ours = rows.loc["private clusters"].set_index("epsilon").loc[2.0]
-    self.assertEqual(ours["planning number"], 0.41)
+    self.assertEqual(ours["planning_number"], 0.41)
     self.assertAlmostEqual(ours["accuracy"], 0.8635 - 0.4 * 0.41**2)
     other = rows.loc["FedAvg, no privacy"]
-    self.assertEqual(other[["epsilon", "planning number", "adjusted Rand index"]].isna().sum(), 3)
+    self.assertEqual(other[["epsilon", "planning_number", "adjusted_rand_index"]].isna().sum(), 3)
 
   def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
     rows = _usual()["comparisons"].set_index(["against", "epsilon"])
 
     row = rows.loc[(_FINETUNED, 2.0)]
-    ours, other = (
-        np.array([sample_runs.score(mean, method, 2.0, seed) for seed in range(3)])
+    both = (
+        [100 * sample_runs.score(mean, method, 2.0, seed) for seed in range(3)]
         for mean, method in ((0.8865, "private_ifca"), (0.8305, "dp_fedavg"))
     )
-    gains = (100 * (ours - other)).tolist()
-    self.assertAlmostEqual(row["gain"], statistics.fmean(gains))
-    interval = intervals.interval(
-        statistics.fmean(gains), [(statistics.variance(gains) / 3, 2)], num_comparisons=4
-    )
-    np.testing.assert_allclose(list(row[["low", "high"]]), interval)
+    expected = frames.compared(*both, num_comparisons=4)
+    for name in ("gain", "low", "high"):
+      self.assertAlmostEqual(row[name], expected[name])
     self.assertEqual((row["seeds"], row["lost"]), (3, 3))
     self.assertEqual(rows["verdict"].to_dict(), {
         (_FINETUNED, 8.0): "better", (_FINETUNED, 2.0): "unclear",
@@ -66,11 +61,11 @@ class SummaryTest(parameterized.TestCase):
     for name in ("clusters", "rounds"):  # As if a cell had failed.
       rows = tidy[name]
       tidy[name] = rows[(rows["epsilon"] != 2) | (rows["seed"] != 0)]
-    frames = simulation.EXPERIMENT.summarise(tidy, document)
+    found = simulation.EXPERIMENT.summarise(tidy, document)
 
-    keys = frames["rounds"][["method", "epsilon", "seed"]].drop_duplicates()
-    self.assertEqual(keys.to_numpy().tolist(), [["private_ifca", 2.0, 1]])
-    self.assertLen(frames["clusters"], 1)
+    keys = found["rounds"][["method", "epsilon", "seed"]].drop_duplicates()
+    self.assertEqual(keys.to_numpy().tolist(), [["private clusters", 2.0, 1]])
+    self.assertLen(found["clusters"], 1)
 
   def test_a_seed_without_a_partner_is_not_compared(self):
     tidy, document = _tidy()

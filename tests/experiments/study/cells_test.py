@@ -60,7 +60,7 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated):
     _tell_rounds(observer, name, 4)
   methods = {name: _method() for name in ("kmeans", "fedavg")}
   return result_lib.ThreePhaseResult(
-      _pretrained(), np.arange(2), None, methods, None, None, None, None,
+      _pretrained(), np.arange(2), None, methods, None, None, None,
       {"ifca": "nan,\nin round 1"},
   )
 
@@ -197,7 +197,6 @@ class StudyConfigTest(parameterized.TestCase):
       ("no_seeds", {"num_seeds": 0}, "num_seeds"),
       ("one_fold", {"num_folds": 1}, "num_folds"),
       ("decided", {"partition": "iid"}, "partition"),
-      ("unnamed", {"dataset": "auto"}, "dataset"),
       ("repeats", {"control_repeats": 1}, "control_repeats"),
       ("own_clients", {"settings": ("natural",)}, "partition"),
       ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),

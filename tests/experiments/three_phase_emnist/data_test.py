@@ -1,21 +1,16 @@
 import dataclasses
 import hashlib
 import importlib.util
-import json
 import sys
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from clustering_basics import file_format
 from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import emnist
-from fl_clustering.tasks import registry
-from fl_clustering.three_phase import client_privacy
 from fl_clustering.three_phase import config as config_lib
 from tests.tasks import data_files
 
@@ -42,7 +37,7 @@ class DescriptionTest(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
     data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
-    self.task = data.load(_CONFIG, self.folder, None)
+    self.task = data.load(_CONFIG, self.folder)
     self.identity = data.identity(_CONFIG, self.task)
 
   def _described(self, **changes):
@@ -59,15 +54,6 @@ class DescriptionTest(parameterized.TestCase):
     named = self._described(class_names=tuple("abcdefghij"))
     self.assertEqual(named["class_names"], [*"abcdefghij"])
 
-  def test_privacy_is_of_phase_1_alone_and_warned_of(self):
-    config = dataclasses.replace(_CONFIG, aggregator="dp")
-    task = dataclasses.replace(self.task, warnings=("few",))
-
-    self.assertIsNone(data.describe(_CONFIG, task)["privacy"])
-    self.assertEqual(data.describe(config, task)["privacy"], client_privacy.spent(config))
-    self.assertEqual(data.warnings(_CONFIG, task), ("few",))
-    self.assertLen(data.warnings(config, task), 2)
-
   def _check(self, before, now):
     tidy_experiment.check_same_inputs(None, {"inputs": before}, now)
 
@@ -75,7 +61,7 @@ class DescriptionTest(parameterized.TestCase):
     elsewhere = self.create_tempdir().full_path
     for seed in (0, 1):
       data_files.write_idx_files(elsewhere, data_files.idx_arrays(num_train=60, seed=seed))
-      now = data.identity(_CONFIG, data.load(_CONFIG, elsewhere, None))
+      now = data.identity(_CONFIG, data.load(_CONFIG, elsewhere))
       if not seed:
         self._check(self.identity, now)
     with self.assertRaisesRegex(ValueError, "dataset .* fingerprint"):
@@ -104,12 +90,6 @@ class DescriptionTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "own_methods .* mine"):
       self._check(before, data.identity(config, self.task))
 
-  def test_personal_models_of_other_options_are_no_stage_in_common(self):
-    recorded = dataclasses.replace(_CONFIG, personal=("ditto", "apfl"))
-    other = dataclasses.replace(recorded, apfl_alpha=0.5)
-    common = data.stages_in_common(recorded.to_json(), other)
-    self.assertEqual(common[-2:], ["local", "ditto"])
-
   @parameterized.parameters(
       (["tensorflow_federated", "jax"], "tff"), (["tensorflow_federated"], "tff"),
       (["tensorflow", "jax"], "jax"), (["tensorflow"], None),
@@ -128,24 +108,12 @@ class DescriptionTest(parameterized.TestCase):
 
 class CompletedTest(parameterized.TestCase):
 
-  def _completed(self, chosen=None, **settings):
-    settings = {"dataset": "auto", "schema": None, "num_clusters": None, **settings}
-    folder = self.create_tempdir().full_path
-    return data.completed(settings, flags.OF_DIGITS, folder, chosen)
+  def _completed(self, **settings):
+    settings = {"dataset": "digits", "schema": None, "num_clusters": None, **settings}
+    return data.completed(settings, flags.OF_DIGITS, None)
 
   def _config(self, **settings):
     return data.config_of(self._completed(**settings), None)
-
-  # The digits don't take the folder of EMNIST's cache.
-  @parameterized.parameters(("digits", "digits", None), ("emnist", "emnist", "cache"),
-                            (None, "auto", "cache"))
-  def test_resume_takes_the_data_set_that_auto_chose(self, chosen, dataset, data_dir):
-    with mock.patch.object(registry, "load_task", side_effect=KeyboardInterrupt) as load_task:
-      with self.assertRaises(KeyboardInterrupt):
-        data.load(config_lib.ThreePhaseConfig(), "cache", chosen)
-
-    options = load_task.call_args.kwargs
-    self.assertEqual((options["dataset"], options["data_dir"]), (dataset, data_dir))
 
   def test_no_more_clusters_than_clients_where_neither_is_given(self):
     settings = {"partition": "iid", "num_clients": 5, "num_new_clients": 2}
@@ -153,14 +121,13 @@ class CompletedTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`num_clusters`"):
       self._config(**settings, num_clusters=4)
 
-  @parameterized.parameters("auto", "digits")
-  def test_digits_without_a_partition_differ_in_kind_and_in_labels(self, dataset):
+  def test_digits_without_a_partition_differ_in_kind_and_in_labels(self):
     self.assertEqual(
-        self._completed(dataset=dataset), {"dataset": dataset, "schema": None, **flags.OF_DIGITS}
+        self._completed(), {"dataset": "digits", "schema": None, **flags.OF_DIGITS}
     )
-    config = self._config(dataset=dataset)
+    config = self._config()
     self.assertEqual((config.partition, config.num_clusters), ("rotated", 4))
-    found = self._config(dataset=dataset, num_clients=40, num_clusters=3)
+    found = self._config(num_clients=40, num_clusters=3)
     self.assertEqual(found, dataclasses.replace(config, num_clients=40, num_clusters=3))
 
   @parameterized.parameters(
@@ -170,15 +137,6 @@ class CompletedTest(parameterized.TestCase):
   def test_no_option_that_no_method_uses(self, method, options, left_out):
     config = self._config(methods=(method,), **options)
     self.assertEqual({name for name in flags.OF_DIGITS if getattr(config, name) is None}, left_out)
-
-  @parameterized.parameters(("digits", "rotated", None), ("emnist", None, "cache/emnist.sqlite"))
-  def test_a_resumed_run_stays_with_the_data_that_it_chose(self, name, partition, missing):
-    folder = self.create_tempdir()
-    document = file_format.stamped({"config": {}, "inputs": {"dataset": {"name": name}}})
-    folder.create_file("config.json", json.dumps(document))
-    with mock.patch.object(emnist, "missing_path", return_value=missing):
-      found = self._completed(data.chosen_dataset(folder.full_path))
-    self.assertEqual(found.get("partition"), partition)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class MeasureTest(absltest.TestCase):
     error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
     with mock.patch.object(measure.run_lib, "run", side_effect=error):
       with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
-        measure.measure(config, self.task, self.create_tempdir().full_path)
+        measure.measure(config, self.task, self.create_tempdir().full_path, None)
 
   def test_a_client_in_several_clusters_has_a_row_for_each(self):
     found = self._clients(phase="cluster", method="dynamic_distance", metric="cluster")

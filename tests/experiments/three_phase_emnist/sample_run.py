@@ -76,7 +76,7 @@ def _assignment(method, clients):
   return cluster_assignment.ClusterAssignment(tuple(clusters), warning)
 
 
-def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0, **changes):
+def result(on, means=None, choice=None, repeats=4, spread=1.0, **changes):
   """Returns the `ThreePhaseResult` of a task.
 
   Args:
@@ -133,9 +133,7 @@ def result(on, means=None, choice=None, metric="accuracy", repeats=4, spread=1.0
           of_fedavg + 0.01 * spread * (-1) ** repeat for repeat in range(repeats)
       ])} if repeats else {},
       "num_clusters_choice": choice,
-      "privacy": None,
       "local_weights": None,
-      "metric": metric,
       **changes,
   })
 
@@ -197,10 +195,8 @@ def write(folder, on=None, matched_rounds=2, saved=None, settings=None, warnings
     rows = tables.get(name) or [dict(zip(columns, row)) for row in more.get(name, ())]
     frames[name] = pd.DataFrame(rows, columns=columns)
     frames[name].insert(0, "seed", 0)
-  about = data.describe(config, on)
-  about["dataset"]["metric"] = found.metric
-  about["privacy"] = found.privacy
   return run_folder.written(folder, {
       "experiment": experiment.EXPERIMENT.name, "config": config.to_json(),
-      "inputs": data.identity(config, on), "about": about, "warnings": warnings,
+      "inputs": data.identity(config, on), "about": data.describe(config, on),
+      "warnings": warnings,
   }, frames)

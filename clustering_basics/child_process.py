@@ -12,13 +12,16 @@ PROJECT_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(parent_pid: int) -> None:
+def end_with_parent(parent_pid: int, number: int = signal.SIGKILL) -> None:
   """Has the kernel end this process when its parent ends, `kill -9` included, where it is Linux.
 
   If the parent has ended already, so does this process.
+
+  Args:
+    number: The signal that the kernel sends.
   """
   if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
   if os.getppid() != parent_pid:
     sys.exit(1)
 

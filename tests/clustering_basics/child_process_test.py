@@ -1,20 +1,21 @@
 import io
 import os
 import signal
+import subprocess
+import sys
 import traceback
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
-from experiment_shell import child_process
-from tests.experiment_shell import run_folder
+from clustering_basics import child_process
 
 # Starts a process that ends with it, tells of it, and waits.
 _PARENT = """
 import os, subprocess, sys
 
-child = "from experiment_shell import child_process; import sys, time; "
+child = "from clustering_basics import child_process; import sys, time; "
 child += "child_process.end_with_parent(int(sys.argv[1])); print('ready', flush=True); "
 child += "time.sleep(120)"
 process = subprocess.Popen([sys.executable, "-c", child, str(os.getpid())], stdout=subprocess.PIPE)
@@ -22,6 +23,8 @@ process.stdout.readline()
 print(process.pid, flush=True)
 process.wait()
 """
+
+
 def _printed(*names):
   """Returns the traceback of an exception, after which a line may follow."""
   try:
@@ -33,7 +36,10 @@ def _printed(*names):
 class ChildProcessTest(parameterized.TestCase):
 
   def test_a_child_ends_when_its_parent_is_killed(self):
-    with run_folder.started("-c", _PARENT) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT], env={"PYTHONPATH": child_process.PROJECT_FOLDER},
+        stdout=subprocess.PIPE,
+    ) as parent:
       child = psutil.Process(int(parent.stdout.readline()))
       os.kill(parent.pid, signal.SIGKILL)
 

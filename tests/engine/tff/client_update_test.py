@@ -1,0 +1,88 @@
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from fl_clustering.engine.tff import client_update
+from tests import local_runtime
+from tests import small_task
+from tests.engine.tff import small_engine
+
+_TASK = small_task.small_task()
+
+setUpModule = local_runtime.use
+
+
+def _path(client):
+  return small_engine.files(_TASK).train[client].path
+
+
+def _train_eagerly(model, client, vector, seed, num_epochs):
+  """Trains one client step by step, without any of the engine."""
+  parameters = [tf.Variable(p) for p in client_update.unflatten(model, vector)]
+  images = client.train.features.astype(np.float32) / 255
+  labels = client.train.labels.astype(np.int32)
+  optimizer = tf.keras.optimizers.SGD(small_engine.OPTIONS.learning_rate)
+  for epoch in range(num_epochs):
+    epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
+    order = tf.random.experimental.stateless_shuffle(tf.range(len(labels)), epoch_seed).numpy()
+    losses = []
+    for start in range(0, len(labels), small_engine.OPTIONS.batch_size):
+      batch = order[start : start + small_engine.OPTIONS.batch_size]
+      with tf.GradientTape() as tape:
+        logits = model.logits([p.value() for p in parameters], images[batch], None)
+        loss = tf.keras.losses.sparse_categorical_crossentropy(
+            labels[batch], logits, from_logits=True
+        )
+        mean_loss = tf.reduce_mean(loss)
+      losses += list(loss.numpy())
+      optimizer.apply_gradients(zip(tape.gradient(mean_loss, parameters), parameters))
+  return np.concatenate([p.numpy().ravel() for p in parameters]), np.mean(losses)
+
+
+class ClientUpdateTest(parameterized.TestCase):
+
+  @parameterized.parameters((0, 1), (1, 3), (4, 1), (4, 3))
+  def test_equals_training_step_by_step(self, client, num_epochs):
+    task = small_task.small_task("cnn_small")
+    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    (vector,), seed = small_engine.vectors(task, 1), tf.constant([3, 4])
+    # Files of digits are the same for all models.
+    trained, loss, num_examples = update(
+        client_update.unflatten(task.model, vector), _path(client), seed, num_epochs
+    )
+    client = task.clients[client]
+    expected, expected_loss = _train_eagerly(task.model, client, vector, seed, num_epochs)
+    np.testing.assert_allclose(client_update.flatten(trained), expected, atol=2e-6)
+    self.assertAlmostEqual(float(loss), expected_loss, places=4)
+    self.assertEqual(num_examples, len(client.train))
+
+  def test_the_largest_batch_is_all_examples(self):
+    num_examples = len(_TASK.clients[4].train)
+    (vector,) = small_engine.vectors(_TASK, 1)
+    found = []
+    # The largest that a configuration accepts.
+    for batch_size in (num_examples, 2**30):
+      options = client_update.LocalTraining(batch_size, 0.1)
+      update = client_update.build_client_update(_TASK.model, options)
+      parameters = client_update.unflatten(_TASK.model, vector)
+      trained, _, _ = update(parameters, _path(4), tf.constant([3, 4]), 1)
+      found.append(client_update.flatten(trained))
+    self.assertGreater(np.abs(found[0] - vector).max(), 1e-4)
+    np.testing.assert_array_equal(*found)
+
+  def test_dropout_depends_on_the_seed_alone(self):
+    task = small_task.small_task("cnn")
+    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    (vector,) = small_engine.vectors(task, 1)
+    parameters, path = client_update.unflatten(task.model, vector), _path(1)
+    runs = [
+        client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])
+        for seed in ([1, 2], [1, 2], [1, 3])
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    self.assertGreater(np.abs(runs[0] - runs[2]).max(), 1e-4)
+
+
+if __name__ == "__main__":
+  absltest.main()
