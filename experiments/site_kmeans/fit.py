@@ -22,10 +22,9 @@ from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
-from fl_clustering.tables import encode
 from fl_clustering.tables import saved
-from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -101,7 +100,7 @@ class Sites:
   """Where a fit's rows are, and how they are reached.
 
   Attributes:
-    tables: How rows become points, as sites do it (`sites.rows`).
+    tables: How rows become points, as at sites.
     settings: Those of the fit, with the privacy of the federation file.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
@@ -116,15 +115,6 @@ class Sites:
   seconds_to_join: float
 
 
-def _tables(
-    schema: schema_lib.Schema, federation: federation_lib.Federation
-) -> saved.SavedTables:
-  if federation.privacy is not None:
-    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
-  nothing = np.zeros(len(schema.feature_names))
-  return saved.SavedTables(schema, encode.FeatureScaling(nothing, nothing, nothing + 1))
-
-
 def _load(
     config: Config, unused_stack: contextlib.ExitStack, *, federation: str, schema: str, kit: str,
     seconds: float, seconds_to_join: float,
@@ -133,14 +123,7 @@ def _load(
   from fl_clustering.sites import coordinator as coordinator_lib
 
   agreed = federation_lib.Federation.load(federation)
-  of_tables = site_folder.read_schema(schema)
-  if federation_lib.schema_hash(of_tables) != agreed.schema:
-    raise validate.error("schema", "be the one of the federation file", schema)
-  tables: Any
-  if isinstance(of_tables, schema_lib.Schema):
-    tables = _tables(of_tables, agreed)
-  else:
-    tables = saved.SavedViews({view: _tables(one, agreed) for view, one in of_tables.items()})
+  tables = rows.tables(site_folder.read_schema(schema), agreed)
   epsilon, is_private = config.epsilon, agreed.privacy is not None
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
