@@ -182,11 +182,9 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
           {"metric": name, "value": value} for name, value in scores.items() if value is not None
       ],
       EXCHANGES: [
-          {"exchange": place, "what": one.what, "metric": metric, "value": value}
+          {"exchange": place, "what": one["what"], "metric": metric, "value": one[metric]}
           for place, one in enumerate(coordinator.log, start=1)
-          for metric, value in (
-              ("bytes_down", one.bytes_down), ("bytes_up", one.bytes_up), ("seconds", one.seconds),
-          )
+          for metric in ("bytes_down", "bytes_up", "seconds")
       ],
   }
 

@@ -45,22 +45,6 @@ class SiteRefused(RuntimeError):
   """A site refuses to answer, or its answer is none."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Exchanged:
-  """What was sent in one exchange.
-
-  Attributes:
-    what: "hello", "keys", or the name of the question.
-    bytes_down: How much a site was sent.
-    bytes_up: How much each site sent.
-  """
-
-  what: str
-  bytes_down: int
-  bytes_up: int
-  seconds: float
-
-
 def _hello(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
   if set(header) != {"hello"} or arrays:
     raise wire.Refused("it must be a hello alone")
@@ -107,13 +91,15 @@ class Coordinator:
 
   Attributes:
     noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
+    log: Of every exchange, `what` it was: "hello", "keys", or the name of the question; how much a
+      site was sent, `bytes_down`, and sent at most, `bytes_up`; and the `seconds`.
   """
 
   def __init__(self, federation: federation_lib.Federation, exchange: Exchange) -> None:
     """Opens a session; `start` begins it."""
     self.federation = federation
     self.noise_source = _PlannedNoise()
-    self.log: list[Exchanged] = []
+    self.log: list[dict[str, Any]] = []
     self._exchange = exchange
     self._num_rounds = self._num_asked = 0
     # The settings of the last fit, its requests with noise, what came of them, and their costs.
@@ -140,14 +126,6 @@ class Coordinator:
     cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
     return max(0.0, cost - math.fsum(paid for _, _, paid in self._paid))
 
-  def _answers(self, message: bytes) -> dict[str, bytes]:
-    answers: dict[str, bytes] = {}
-    for _ in range(_ATTEMPTS):
-      missing = [name for name in sorted(self.federation.sites) if name not in answers]
-      if missing:
-        answers |= self._exchange(dict.fromkeys(missing, message))
-    return answers
-
   def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
     """Returns every site's answer to one message, by the site's name.
 
@@ -155,15 +133,17 @@ class Coordinator:
       read: Returns the answer, given its header and arrays, or raises a `wire.Refused`.
     """
     start = time.perf_counter()
-    answers = self._answers(message)
-    lost = [name for name in sorted(self.federation.sites) if name not in answers]
-    if lost:
+    answers: dict[str, bytes] = {}
+    for _ in range(_ATTEMPTS):
+      if missing := {name: message for name in self.federation.sites if name not in answers}:
+        answers |= self._exchange(missing)
+    if lost := [name for name in self.federation.sites if name not in answers]:
       raise SiteLost(
           f"{', '.join(lost)}: no answer to {what}. A round needs all sites; when they are back, "
           "begin again."
       )
     found = {}
-    for name in sorted(self.federation.sites):
+    for name in self.federation.sites:
       try:
         header, arrays = wire.unpack(answers[name], self.federation.most_bytes)
         if isinstance(reason := header.get("refused"), str):
@@ -171,8 +151,10 @@ class Coordinator:
         found[name] = read(header, arrays)
       except wire.Refused as e:
         raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
-    seconds = time.perf_counter() - start
-    self.log.append(Exchanged(what, len(message), max(map(len, answers.values())), seconds))
+    self.log.append({
+        "what": what, "bytes_down": len(message), "bytes_up": max(map(len, answers.values())),
+        "seconds": time.perf_counter() - start,
+    })
     return found
 
   def total(self, asked: questions.Asked) -> np.ndarray:
@@ -210,7 +192,7 @@ class Coordinator:
   def points(self) -> SitePoints:
     """Returns the sites' points for a fit, in the coordinates of the federation file."""
     nobody = site_lib.held({"": np.zeros((0, self.federation.num_columns))}, self.federation)
-    return SitePoints(dict.fromkeys(sorted(self.federation.sites)), nobody.scaling, self)
+    return SitePoints(dict.fromkeys(self.federation.sites), nobody.scaling, self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

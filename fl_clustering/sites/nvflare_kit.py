@@ -21,7 +21,6 @@ import shutil
 import sys
 from typing import Any, Iterable, Mapping
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.tables import schema as schema_lib
@@ -163,7 +162,7 @@ def check_version() -> None:
 def _write(folder: str, documents: Mapping[str, Any]) -> None:
   os.makedirs(folder, mode=0o700, exist_ok=True)
   for name, document in documents.items():
-    atomic_file.write_text(os.path.join(folder, name), json.dumps(document, indent=1) + "\n")
+    schema_lib.write_document(os.path.join(folder, name), document)
 
 
 def write_locked(workspace: str) -> None:

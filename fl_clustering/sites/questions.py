@@ -45,16 +45,18 @@ _PLAIN = {
 # The kinds of sums, with the fields that a request gives (`view_widths` are the federation file's)
 # and the arrays of their queries.
 _KINDS: Mapping[str, tuple[Any, dict[str, type], tuple[str, ...]]] = {
-    kind.__name__: (kind, fields, arrays) for kind, fields, arrays in (
-        (sum_kinds.Start, {}, ("origin",)),
-        (sum_kinds.ChildSums, {"with_losses": bool}, ("centers", "directions", "thresholds")),
-        (sum_kinds.FineSums, {}, ("centers", "cells")),
-        (sum_kinds.Scores, {}, ("centers",)),
-        (view_sums.KernelSums, {"steps": int}, ("centers", "rates", "factors")),
-        (view_sums.FineKernelSums, {}, ("centers", "rates", "factors", "cells")),
-        (cluster_statistics.ClippedResiduals, {"with_squared_errors": bool},
-         ("centers", "clip_radii")),
-    )
+    "Start": (sum_kinds.Start, {}, ("origin",)),
+    "ChildSums": (
+        sum_kinds.ChildSums, {"with_losses": bool}, ("centers", "directions", "thresholds")
+    ),
+    "FineSums": (sum_kinds.FineSums, {}, ("centers", "cells")),
+    "Scores": (sum_kinds.Scores, {}, ("centers",)),
+    "KernelSums": (view_sums.KernelSums, {"steps": int}, ("centers", "rates", "factors")),
+    "FineKernelSums": (view_sums.FineKernelSums, {}, ("centers", "rates", "factors", "cells")),
+    "ClippedResiduals": (
+        cluster_statistics.ClippedResiduals, {"with_squared_errors": bool},
+        ("centers", "clip_radii"),
+    ),
 }
 _PRIVATE = ("ClippedResiduals", "KernelSums")
 

@@ -31,8 +31,7 @@ def tables(
   Raises:
     ValueError: If the schema is another one than the federation file's, or does not say enough.
   """
-  has_views = not isinstance(schema, schema_lib.Schema)
-  by_view = dict(schema) if has_views else {"": schema}
+  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
   if federation_lib.schema_hash(schema) != federation.schema:
     names = [name for one in by_view.values() for name in one.feature_names]
     rule = "be the one of the federation file, with the same fields, bounds and levels"
@@ -41,7 +40,7 @@ def tables(
   if widths != federation.widths:
     raise validate.error("widths", f"be {list(widths)}, as the schema says", federation.widths)
   kept = {view: _tables(one, federation.privacy is not None) for view, one in by_view.items()}
-  return saved.SavedViews(kept) if has_views else kept[""]
+  return kept[""] if isinstance(schema, schema_lib.Schema) else saved.SavedViews(kept)
 
 
 def _tables(schema: schema_lib.Schema, is_private: bool) -> saved.SavedTables:

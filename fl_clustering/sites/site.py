@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import re
 import threading
 from typing import Any, Mapping
 
@@ -34,6 +35,7 @@ from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 
 SESSION_BYTES = 16
+_SESSION = re.compile(f"[0-9a-f]{{{2 * SESSION_BYTES}}}")
 
 
 @dataclasses.dataclass
@@ -160,20 +162,16 @@ class Site:
       raise wire.Refused(
           f"it has another federation file, of the fingerprint {self._federation.fingerprint}"
       )
-    try:
-      nonce = bytes.fromhex(session)
-    except (TypeError, ValueError):
-      nonce = b""
-    if len(nonce) != SESSION_BYTES:
+    if not isinstance(session, str) or not _SESSION.fullmatch(session):
       raise wire.Refused(f"a session must be of {SESSION_BYTES} bytes")
     limit = self._federation.limits["sessions"]
     if self._ledger.num_sessions(own) >= limit:
       raise wire.Refused(f"it has taken part in all of {limit} sessions")
     self._check_left(mu_squared)
     self._session = self._last = None
-    self._ledger.begin(nonce.hex(), own, self._unit)
+    self._ledger.begin(session, own, self._unit)
     handshake = masking.Handshake(
-        self._identity, self._federation.sites, self._federation.hash, nonce
+        self._identity, self._federation.sites, self._federation.hash, bytes.fromhex(session)
     )
     self._session = _Session(handshake)
     return wire.pack({"hello": handshake.hello()})

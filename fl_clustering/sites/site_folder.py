@@ -7,13 +7,11 @@ tables that are copied or moved out of the folder by themselves lose it.
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
 from typing import Any
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
@@ -75,10 +73,9 @@ def _ledgers(data_dir: str) -> dict[str, str]:
 def _bind(data_dir: str, ledger: site_ledger.SiteLedger) -> None:
   """Writes that a ledger counts the rows of a folder of tables."""
   path = os.path.join(data_dir, MARKER)
+  ledgers = {**_read_marker(path), ledger.id: ledger.path}
   try:
-    atomic_file.write_text(path, json.dumps({
-        "format": _MARKER_FORMAT, "ledgers": {**_read_marker(path), ledger.id: ledger.path}
-    }, indent=1) + "\n")
+    schema_lib.write_document(path, {"format": _MARKER_FORMAT, "ledgers": ledgers})
   except OSError as e:
     rule = f"take a file that says which ledger counts its rows ({e.strerror})"
     raise validate.error("data_dir", rule, data_dir) from e
@@ -120,8 +117,6 @@ class SiteFolder:
     """
     identity = identity_lib.Identity.create(name)
     read_schema(schema)
-    if not os.path.isdir(data_dir):
-      raise validate.error("data_dir", "be the folder of this site's tables", data_dir)
     found = _ledgers(data_dir)
     if found and not another_ledger:
       rule = (
@@ -137,16 +132,14 @@ class SiteFolder:
       raise validate.error("site_dir", f"be a new folder ({e.strerror})", path) from e
     identity.write(os.path.join(path, _IDENTITY))
     ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
+    ledger.close()
     try:
       _bind(data_dir, ledger)
     except BaseException:
       shutil.rmtree(path)
       raise
-    finally:
-      ledger.close()
-    atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(
-        {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}, indent=1
-    ) + "\n")
+    places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
+    schema_lib.write_document(os.path.join(path, _ROWS), places)
     return cls(path)
 
   def lock(self) -> None:
