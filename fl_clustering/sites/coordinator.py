@@ -189,11 +189,6 @@ class Coordinator:
       self._paid[place:] = [(request, signed.copy(), cost)]
     return signed
 
-  def points(self) -> SitePoints:
-    """Returns the sites' points for a fit, in the coordinates of the federation file."""
-    nobody = site_lib.held({"": np.zeros((0, self.federation.num_columns))}, self.federation)
-    return SitePoints(dict.fromkeys(self.federation.sites), nobody.scaling, self)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SitePoints(secure_sums.ClientPoints):
@@ -256,13 +251,14 @@ def fit(config: Any, coordinator: Coordinator) -> fitted.Fit:
     SiteLost, SiteRefused: If a site does not answer.
   """
   coordinator.start(config)
-  points, noise_source = coordinator.points(), coordinator.noise_source
-  widths = coordinator.federation.widths
+  federation, noise_source = coordinator.federation, coordinator.noise_source
+  nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
+  points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)
   try:
     if isinstance(config, multiview_config.MultiViewConfig):
       if config.privacy is None:
-        return fitting.fit(config, points, widths)
-      return private_view_fit.fit(config, points, widths, noise_source)
+        return fitting.fit(config, points, federation.widths)
+      return private_view_fit.fit(config, points, federation.widths, noise_source)
     if config.privacy is None:
       return sums_fit.fit(config, points)
     return private_fit.fit(config, points, noise_source)

@@ -98,7 +98,7 @@ class Site:
           "identity", f"be that of a site of the federation file: {', '.join(federation.sites)}",
           f"{identity.name} with the key {identity.public.hex()}",
       )
-    self.name, self.num_rows = identity.name, sum(map(len, clients.values()))
+    self.num_rows = sum(map(len, clients.values()))
     self._identity, self._federation, self._ledger = identity, federation, ledger
     self._points = held(clients, federation)
     self._noise: noise.Source = noise.SecureNoise()

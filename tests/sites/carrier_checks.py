@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from unittest import mock
 import uuid
+import warnings
 import zipfile
 
 from absl.testing import absltest
@@ -57,25 +58,38 @@ def _job(document=None, compression=zipfile.ZIP_STORED, num_blanks=0, **files):
   return written.getvalue()
 
 
-def _bombs():
-  """Returns jobs that are much longer unpacked, by name."""
+def _others():
+  """Returns jobs that are not ours, by name, some of which are much longer unpacked."""
   deflated, blanks = zipfile.ZIP_DEFLATED, 50 * 2**20
-  honest = _job(compression=deflated, num_blanks=blanks)
+  longer = _job(compression=deflated, num_blanks=blanks)
   size = len(json.dumps(nvflare_kit.SITE_JOB))
   signature = ".__nvfl_sig.json"
+  twice = io.BytesIO(_job())
+  with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(twice, "a") as job:
+    job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
+  popen = {"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}
   return {
-      "honest": honest,
-      "lying": honest.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
+      "longer": longer,
+      "lying": longer.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
       "signature": _job(compression=deflated, **{signature: blanks * " "}),
       "folders": _job(**{f"{'a/' * 1000}{signature}": "{}"}),
       "entries": _job(**{f"{place}/": "" for place in range(1000)}),
-      "nested": _job(compression=deflated, **{"custom.zip": honest}),
+      "nested": _job(compression=deflated, **{"custom.zip": longer}),
       "other compression": _job(compression=zipfile.ZIP_LZMA, num_blanks=blanks),
-      "long": _job(num_blanks=2**20),
+      "long": _job(num_blanks=2**20), "two configurations": twice.getvalue(),
+      **{name: _job(**{name: "{}"}) for name in (
+          "custom/evil.py", "config/config_train.json", "../local/resources.json",
+          "custom/.__nvfl_sig.json.py",
+      )},
+      **{f"{change}": _job({**nvflare_kit.SITE_JOB, **change}) for change in (
+          {"components": [popen]}, {"executors": []}, {"more": 1},
+          {"task_data_filters": [{"tasks": ["*"], "filters": []}]},
+      )},
+      "no zip": b"no zip", "cut": _job()[:-30], "number": 2**40, "text": "PK", "nothing": None,
   }
 
 
-class OneJobTest(parameterized.TestCase):
+class OneJobTest(absltest.TestCase):
 
   def test_our_job_is_ours_with_signatures(self):
     signatures = dict.fromkeys(
@@ -84,27 +98,7 @@ class OneJobTest(parameterized.TestCase):
     for app in (_job(), _job(**signatures)):
       self.assertTrue(nvflare_carrier.is_our_job(app))
 
-  @parameterized.parameters(
-      *((_job(**{name: "{}"}),) for name in (
-          "custom/evil.py", "config/config_train.json", "../local/resources.json",
-          "custom/.__nvfl_sig.json.py",
-      )),
-      *((_job({**nvflare_kit.SITE_JOB, **change}),) for change in (
-          {"components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}]},
-          {"executors": []}, {"task_data_filters": [{"tasks": ["*"], "filters": []}]}, {"more": 1},
-      )),
-      (b"",), (b"no zip",), (_job()[:-30],),
-  )
-  def test_another_job_is_none(self, app):
-    self.assertFalse(nvflare_carrier.is_our_job(app))
-
-  def test_a_job_with_two_configurations_is_none(self):
-    twice = io.BytesIO(_job())
-    with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
-      job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
-    self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
-
-  def test_a_job_that_grows_is_refused_before_it_does(self):
+  def test_another_job_is_refused_before_it_is_unpacked(self):
     nvflare_carrier.OneJob()
     deploy = next(
         one for one in client_req_processors.ClientRequestProcessors.request_processors
@@ -123,10 +117,10 @@ class OneJobTest(parameterized.TestCase):
       message.set_header(private_defs.RequestHeader.JOB_ID, job_id)
       return deploy.process(message, engine).body
 
-    bombs = _bombs()
+    others = _others()
     tracemalloc.start()
     self.addCleanup(tracemalloc.stop)
-    for name, app in {**bombs, "number": 2**40, "text": "PK", "nothing": None}.items():
+    for name, app in others.items():
       tracemalloc.reset_peak()
       self.assertIn("one job", reply(app), name)
       self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
@@ -238,16 +232,6 @@ class KitTest(parameterized.TestCase):
         file.write("{}")
     with self._refused():
       nvflare_kit.check_locked(self.workspace)
-
-  def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
-    # Else any account of that machine is the server to its site, or the operator to all sites.
-    kit, folder = os.path.join(self.kits, nvflare_kit.OPERATOR), tempfile.mkdtemp()
-    nvflare_kit.lay_out(kit, ("east", "north", "south"), folder)
-    self._install(self._kit())
-    for one in (self.workspace, os.path.join(folder, "server")):
-      with open(os.path.join(one, "local", "comm_config.json"), encoding="utf-8") as file:
-        internal = json.load(file)["internal"]
-      self.assertEqual(internal["resources"]["connection_security"], "mtls")
 
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)
