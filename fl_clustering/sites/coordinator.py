@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import time
 from typing import Any, Callable, Iterable, Mapping
@@ -101,30 +100,19 @@ class Coordinator:
     self.noise_source = _PlannedNoise()
     self.log: list[dict[str, Any]] = []
     self._exchange = exchange
-    self._num_rounds = self._num_asked = 0
-    # The settings of the last fit, its requests with noise, what came of them, and their costs.
-    self._config: Any = None
-    self._paid: list[tuple[bytes, np.ndarray, float]] = []
+    self._num_rounds = 0
 
   def start(self, config: Any = None) -> None:
     """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
-    if config != self._config:
-      self._config, self._paid = config, []
-    session = os.urandom(site_lib.SESSION_BYTES).hex()
+    cost = 0.0
+    if config is not None and (privacy := config.privacy) is not None:
+      cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
     hellos = self._sent("hello", _hello, wire.pack({
-        "do": "hello", "session": session, "federation": self.federation.hash.hex(),
-        "mu_squared": self._mu_squared_to_pay(),
+        "do": "hello", "session": os.urandom(site_lib.SESSION_BYTES).hex(),
+        "federation": self.federation.hash.hex(), "mu_squared": cost,
     }))
     self._sent("keys", _ready, wire.pack({"do": "keys", "hellos": hellos}))
-    self._num_rounds = self._num_asked = 0
-
-  def _mu_squared_to_pay(self) -> float:
-    """Returns the cost of the fit, without what is paid."""
-    if self._config is None or self._config.privacy is None:
-      return 0.0
-    privacy = self._config.privacy
-    cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
-    return max(0.0, cost - math.fsum(paid for _, _, paid in self._paid))
+    self._num_rounds = 0
 
   def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
     """Returns every site's answer to one message, by the site's name.
@@ -158,16 +146,8 @@ class Coordinator:
     return found
 
   def total(self, asked: questions.Asked) -> np.ndarray:
-    """Returns the sum of all sites' answers, int64 of the question's shape.
-
-    With noise, a fit that is repeated after a site was lost gets the sums that it got before: they
-    are paid for.
-    """
+    """Returns the sum of all sites' answers, int64 of the question's shape."""
     header, arrays = asked.to_message()
-    request, place = wire.pack(header, arrays), self._num_asked
-    self._num_asked += 1
-    if place < len(self._paid) and self._paid[place][0] == request:
-      return self._paid[place][1].copy()
     self._num_rounds += 1
     message = wire.pack({"do": "ask", "round": self._num_rounds, **header}, arrays)
     shape = asked.question.shape(self.federation.num_columns)
@@ -184,9 +164,6 @@ class Coordinator:
     signed = total.view(np.int64)
     if not questions.are_sums(asked, signed, self.federation):
       raise _no_rows(f"to {asked.name}")
-    if self.federation.privacy is not None:
-      cost = questions.mu_squared(asked, self.federation.privacy)
-      self._paid[place:] = [(request, signed.copy(), cost)]
     return signed
 
 
