@@ -28,8 +28,6 @@ from fl_clustering.sites import wire
 
 # From requests by site to answers by site.  A site that does not answer is left out.
 Exchange = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
-# How often a request is sent before a site counts as lost.
-_ATTEMPTS = 2
 
 
 class SiteLost(RuntimeError):
@@ -122,7 +120,7 @@ class Coordinator:
     """
     start = time.perf_counter()
     answers: dict[str, bytes] = {}
-    for _ in range(_ATTEMPTS):
+    for _ in range(2):  # So often, before a site counts as lost.
       if missing := {name: message for name in self.federation.sites if name not in answers}:
         answers |= self._exchange(missing)
     if lost := [name for name in self.federation.sites if name not in answers]:

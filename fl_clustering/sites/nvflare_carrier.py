@@ -56,7 +56,6 @@ from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
 
-_MANAGER = "_net_manager"
 _CHANNEL, _TOPIC = "federated_clustering", "sites"
 # Where the operator's program listens, and a password; in the server's environment.
 RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
@@ -68,8 +67,6 @@ _JOB_NAMES = frozenset((_CONFIG, "config/", *(
 )))
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
-# What NVFlare makes, and what unpacks no more than it is asked for.
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _POLL = 0.2
 # What may come as bytes.
 _BYTES = (bytes, bytearray, memoryview)
@@ -95,7 +92,8 @@ def is_our_job(app: Any) -> bool:
       names = {info.filename for info in infos}
       if len(names) < len(infos) or not {_CONFIG} <= names <= _JOB_NAMES:
         return False
-      if any(info.compress_type not in _COMPRESSIONS for info in infos):
+      # What NVFlare makes, and what unpacks no more than it is asked for.
+      if {info.compress_type for info in infos} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         return False
       if sum(info.file_size for info in infos) > _MOST_JOB_BYTES:
         return False
@@ -147,7 +145,7 @@ class _Guard(net_agent.NetAgent):
   def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
     super().__init__(cell, *args, **kwargs)
     answered = self.cell.req_reg.reg
-    for key in [key for key in answered if key.startswith(f"{_MANAGER}:")]:
+    for key in [key for key in answered if key.startswith("_net_manager:")]:
       del answered[key]
     self._root = fqcn_lib.FqcnInfo(self.cell.get_fqcn()).root
     self.cell.set_message_interceptor(self._refusal)

@@ -24,9 +24,7 @@ from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import wire
 
-_SECONDS_TO_END = 10
 _POLL = 0.2
-_RUNNING = ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")
 
 
 def _exchange(
@@ -143,7 +141,7 @@ def _accept(
     _check_running(server)
     meta = session.get_job_meta(job)
     status = str(meta.get("status"))
-    if not status.startswith(_RUNNING):
+    if not status.startswith(("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")):
       refused = [one for one in meta.get("job_deploy_detail", ()) if not f"{one}".endswith(": OK")]
       reason = wire.printable("; ".join(map(str, refused)) or f"{status}; its log says why")
       raise coordinator.CarrierFailed(f"NVFlare's job has not begun: {reason}")
@@ -153,7 +151,7 @@ def _wait_for_end(server: subprocess.Popen, session: Any, job: str) -> None:
   """Lets sites end their part of the job, and close their ledgers."""
   with contextlib.suppress(Exception):
     _check_running(server)
-    session.wait_for_job(job, timeout=_SECONDS_TO_END, poll_interval=_POLL)
+    session.wait_for_job(job, timeout=10.0, poll_interval=_POLL)
 
 
 def _close(session: Any) -> None:

@@ -28,11 +28,6 @@ from fl_clustering.sites import wire
 # little outside.  With integers no farther, all products and distances are below 2^53 and exact, so
 # no row changes to which center another one goes.
 _FARTHEST = 1.5 * point_grid.POINT_STEPS
-_LARGEST_FACTOR = 1e150
-# Where scaled coordinates end: beyond those of a fit, and with squares that can still be added up.
-_LARGEST_COORDINATE = 1e120
-# Sums of integers stay below it, with noise, too.
-_LARGEST_TOTAL = secure_sums.MODULUS / 2
 # Parts of totals that are no less than zero.
 _COUNTS = frozenset(("count", "counts", "upper_counts"))
 # Standard deviations of the noise that no honest number exceeds, but once in 10^23.
@@ -94,12 +89,13 @@ _ARRAYS: Mapping[str, tuple[str, Callable[[np.ndarray], bool]]] = {
 class _HostileScaling(secure_sums.Scaling):
   """A scaling in whose coordinates no sum is infinite or NaN.
 
-  What fails because of a row would tell of it, and of whose it is.
+  What fails because of a row would tell of it, and of whose it is.  Coordinates end beyond those of
+  a fit, and where their squares can still be added up.
   """
 
   def apply(self, points: np.ndarray) -> np.ndarray:
     scaled = super().apply(points)
-    return np.clip(scaled, -_LARGEST_COORDINATE, _LARGEST_COORDINATE, out=scaled)
+    return np.clip(scaled, -1e120, 1e120, out=scaled)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -170,7 +166,7 @@ def read(
   if privacy is None:
     shape = (federation.num_columns,)
     shift = _array(left, "shift", shape, _within(-1e101, 1e101))
-    scaling = _HostileScaling(shift, _array(left, "factor", shape, _within(0, _LARGEST_FACTOR)))
+    scaling = _HostileScaling(shift, _array(left, "factor", shape, _within(0, 1e150)))
   else:
     scales = rest.pop("scales", None)
   if name in _PLAIN:
@@ -253,7 +249,7 @@ def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federat
   are of as many points as their counts say, each of which adds 1 at most with noise, in the counts'
   steps, and else less than 2^31 to a number.  To groups that were not asked for nobody adds.
   """
-  if np.any(np.abs(total.astype(float)) >= _LARGEST_TOTAL):
+  if np.any(np.abs(total.astype(float)) >= secure_sums.MODULUS / 2):  # With noise, too.
     return False
   if not isinstance(asked.question, secure_sums.Totals):
     if asked.name == "ColumnMoments":

@@ -7,11 +7,13 @@ tables that are copied or moved out of the folder by themselves lose it.
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
 from typing import Any
 
+from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
@@ -75,7 +77,7 @@ def _bind(data_dir: str, ledger: site_ledger.SiteLedger) -> None:
   path = os.path.join(data_dir, MARKER)
   ledgers = {**_read_marker(path), ledger.id: ledger.path}
   try:
-    schema_lib.write_document(path, {"format": _MARKER_FORMAT, "ledgers": ledgers})
+    atomic_file.write_text(path, json.dumps({"format": _MARKER_FORMAT, "ledgers": ledgers}))
   except OSError as e:
     rule = f"take a file that says which ledger counts its rows ({e.strerror})"
     raise validate.error("data_dir", rule, data_dir) from e
@@ -139,7 +141,7 @@ class SiteFolder:
       shutil.rmtree(path)
       raise
     places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
-    schema_lib.write_document(os.path.join(path, _ROWS), places)
+    atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(places))
     return cls(path)
 
   def lock(self) -> None:
