@@ -123,7 +123,7 @@ sites = {
     for name, key in keys.items()}
 operator = coordinator.Coordinator(
     agreed, lambda sent: {name: sites[name].handle(message) for name, message in sent.items()})
-fit = coordinator.fit(kmeans_config.KMeansConfig(2), operator)
+fit = coordinator.fit_kmeans(kmeans_config.KMeansConfig(2), operator)
 print(np.array_equal(fit.centroids, FederatedKMeans(2).fit(rows).cluster_centers_))
 has_nvflare = importlib.util.find_spec("nvflare") is not None
 print(len(nvflare_kit.provision(keys, "localhost", 8002, "kits")) if has_nvflare else 3)

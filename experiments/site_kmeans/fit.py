@@ -101,7 +101,7 @@ class Sites:
 
   Attributes:
     tables: How rows become points, as at sites.
-    settings: Those of the fit, with the privacy of the federation file.
+    settings, epsilon: Of `sites.coordinator.fit_kmeans`.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
     seconds_to_join: How long sites may take to connect.
@@ -110,6 +110,7 @@ class Sites:
   federation: federation_lib.Federation
   tables: saved.SavedTables | saved.SavedViews
   settings: kmeans_config.KMeansConfig | multiview_config.MultiViewConfig
+  epsilon: float | None
   kit: str
   seconds: float
   seconds_to_join: float
@@ -127,15 +128,16 @@ def _load(
   epsilon, is_private = config.epsilon, agreed.privacy is not None
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
-  settings = coordinator_lib.with_privacy(config.settings(tables, is_private), agreed, epsilon)
+  settings = config.settings(tables, is_private)
+  privacy = coordinator_lib.with_privacy(settings, agreed, epsilon).privacy
   nvflare_kit.check_operator(kit)
   needed = []
-  if is_private:
+  if privacy is not None:
     needed = [privacy_lib.rows_needed(
-        settings.privacy, config.num_clusters, agreed.num_columns, len(agreed.sites)
+        privacy, config.num_clusters, agreed.num_columns, len(agreed.sites)
     )]
   return tidy_experiment.Inputs(
-      Sites(agreed, tables, settings, kit, seconds, seconds_to_join),
+      Sites(agreed, tables, settings, epsilon, kit, seconds, seconds_to_join),
       {"federation": {"file": agreed.document, "fingerprint": agreed.fingerprint}},
       lines=(
           f"sites: {', '.join(agreed.sites)}", *agreed.terms, *needed,
@@ -164,7 +166,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
   ) as exchange:
     coordinator = coordinator_lib.Coordinator(sites.federation, exchange)
     with launch.input_errors():  # Such as fewer rows than clusters.
-      fit = coordinator_lib.fit(sites.settings, coordinator)
+      fit = coordinator_lib.fit_kmeans(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
   if isinstance(tables, saved.SavedViews):
     model = load_model.SavedMultiView.of_fit(fit, tables)
@@ -176,7 +178,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     scores |= {"inertia": fit.loss, "simplified silhouette": fit.silhouette}
   fitted_rows.write_model(run.folder, model)
   if fit.ledger is not None:
-    scores |= {"epsilon": sites.settings.privacy.epsilon, "mu spent": fit.ledger.mu_spent}
+    scores |= {"epsilon": sites.epsilon, "mu spent": fit.ledger.mu_spent}
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in scores.items() if value is not None

@@ -214,17 +214,21 @@ def with_privacy(
   return dataclasses.replace(config, privacy=privacy)
 
 
-def fit(config: Any, coordinator: Coordinator) -> fitted.Fit:
-  """Fits centroids or views at sites, in a session of its own.
+def fit_kmeans(
+    config: Any, coordinator: Coordinator, epsilon: float | None = None
+) -> fitted.Fit:
+  """Fits centroids of rows or of views at sites, in a session of its own.
 
   A round in which a site was lost has a cost, too, so a fit that spends all can't be repeated.
 
   Args:
-    config: What `with_privacy` has returned.
+    config, epsilon: As in `with_privacy`.
 
   Raises:
+    ValueError: If the settings need more than sums, or don't go with the federation file.
     SiteLost, SiteRefused: If a site does not answer.
   """
+  config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
   federation, noise_source = coordinator.federation, coordinator.noise_source
   nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)

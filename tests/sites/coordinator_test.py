@@ -58,7 +58,7 @@ class OneProcessTest(sample_sites.TestCase):
     }
     one = view_estimator.FederatedMultiViewKMeans(4, **settings).fit(views)
     config = multiview_config.MultiViewConfig(4, **settings)
-    fit = coordinator_lib.fit(config, sites.coordinator())
+    fit = coordinator_lib.fit_kmeans(config, sites.coordinator())
 
     _same_bits(fit.centroids, np.concatenate(one.cluster_centers_, axis=1))
     _same_bits(fit.model.on_grid.view_weights, one.view_weights_)

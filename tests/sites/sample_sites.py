@@ -88,8 +88,7 @@ class Sites:
       config = multiview_config.MultiViewConfig(
           num_clusters, standardize=False, **multiview_config.PRIVATE_DEFAULTS
       )
-    config = coordinator_lib.with_privacy(config, self.federation, epsilon)
-    return coordinator_lib.fit(config, self.coordinator(exchange))
+    return coordinator_lib.fit_kmeans(config, self.coordinator(exchange), epsilon)
 
   def spent(self):
     """Returns what is in the ledgers, by name."""
