@@ -196,7 +196,7 @@ class Case:
   @property
   def mu(self) -> float:
     """What a run may cost, by its ledger."""
-    return self.settings.budget().total
+    return self.settings.budget.total
 
   def _watched(
       self, run: fitting.Run, number: int = 0, **kwargs: Any

@@ -20,7 +20,6 @@ from clustering_basics import intervals
 from experiments.study import cells
 from experiments.study import config as config_lib
 from experiments.study import summary
-from experiments.three_phase_emnist import method_names
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import config as run_config
 
@@ -61,12 +60,12 @@ def claims(law: str, num_seeds: int, rng: np.random.Generator) -> Claims:
       num_seeds=num_seeds,
   )
   config = study.to_json()
-  methods = (method_names.PRETRAIN, *study.run.chosen_methods, *method_registry.CONTROLS)
+  methods = (method_registry.PRETRAIN, *study.run.chosen_methods, *method_registry.CONTROLS)
   rows = []
   for cell in cells.cells(study):
     of_seed = rng.normal(0, _OF_SEED)
     rows += [
-        {**cell, "method": method, "accuracy": of_seed + _accuracy(law, rng), "client_steps": 1}
+        {**cell, "method": method, "accuracy": of_seed + _accuracy(law, rng), "steps": 1}
         for method in methods
     ]
   gains = summary.gains(pd.DataFrame(rows), config)

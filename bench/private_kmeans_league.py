@@ -11,21 +11,23 @@ from a library or from UCI's files.  They are centered and scaled to the unit ba
 of points is public, both of which is not private, as there.  Above 32 dimensions, the better of
 PE-means' two forms may be the one with projections.  Its code adds the same draw of noise to all
 coordinates of a sum, so it is less private than stated.  diffprivlib needs no delta, and spends
-more than its epsilon.  Our noise is secure and can't be repeated.  All 20 runs take about an hour
-on two cores, most of it in diffprivlib.
+more than its epsilon; it is installed when it is first needed (`peers/diffprivlib.py`).  Our noise
+is secure and can't be repeated.  All 20 runs take about an hour on two cores, most of it in
+diffprivlib.
 """
 
-import contextlib
 import csv
 import dataclasses
 import math
 import os
-from typing import Any, Callable, Iterator, Mapping, Sequence
+import tempfile
+from typing import Iterator, Mapping, Sequence
 
 from absl import flags
 import numpy as np
 import pandas as pd
 
+from bench import peer_environments
 from clustering_basics import atomic_file
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -34,12 +36,11 @@ from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import path_flag
 from experiments.dp_benchmark import data as data_lib
-from experiments.dp_benchmark import diffprivlib_process
 from experiments.dp_benchmark import methods as methods_lib
-from experiments.dp_benchmark import uci
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
-METHODS = ("sklearn", "diffprivlib", "lsh", "refine")
+_DIFFPRIVLIB = "diffprivlib"
+METHODS = ("sklearn", _DIFFPRIVLIB, "lsh", "refine")
 # Their noise is secure, so it has no seed.
 _OURS = ("lsh", "refine")
 _HEADER = ("dataset", "method", "epsilon", "run", "loss")
@@ -82,19 +83,17 @@ flags.DEFINE_integer(
 flags.DEFINE_integer("seed", 0, "Seed of scikit-learn and diffprivlib.", lower_bound=0)
 path_flag.define(
     "data_dir", None, "Folder with UCI's letter-recognition.data (or .gz). Default: OpenML's.")
-path_flag.define(
-    "diffprivlib_python", None,
-    "Path of a Python with IBM's diffprivlib. Default: the one that Bazel makes, if any.")
 path_flag.define_output("csv", "File for the loss of every run, as CSV. Default: no file.")
+flags.adopt_module_key_flags(peer_environments)
 
 
 def load_dataset(name: str, data_dir: str | None = None) -> data_lib.BenchmarkDataset:
-  """Returns a data set, by its key in `PUBLISHED`; `uci.Unavailable` if it can't be had."""
+  """Returns a data set, by its key in `PUBLISHED`; `data_lib.Unavailable` if it can't be had."""
   from sklearn import datasets  # Imported late: bad flags should fail at once.
 
   published, source = PUBLISHED[name], "scikit-learn"
   if name == "letter":
-    points, source = uci.load_letter(data_dir)
+    points, source = data_lib.load_letter(data_dir)
   elif name == "iris":
     points = datasets.load_iris().data
   else:
@@ -113,17 +112,39 @@ def area(losses: Sequence[float]) -> float:
   return float(np.diff(EPSILONS) @ (values[1:] + values[:-1]) / 2)
 
 
+def _of_diffprivlib(
+    dataset: data_lib.BenchmarkDataset, k: int, seeds: Mapping[float, int]
+) -> np.ndarray:
+  """Returns the centers at every epsilon, with its seed, of shape (num_epsilons, k, dim)."""
+  with tempfile.TemporaryDirectory() as folder:
+    job, answer = (os.path.join(folder, name) for name in ("job.npz", "answer.npy"))
+    np.savez(job, points=dataset.points, k=k, epsilons=[*seeds], seeds=[*seeds.values()])
+    try:
+      python = peer_environments.python(_DIFFPRIVLIB)
+      peer_environments.call([python, "-m", f"bench.peers.{_DIFFPRIVLIB}", job, answer])
+    except RuntimeError as e:
+      raise launch.RunFailed(f"{_DIFFPRIVLIB} failed: {e}") from e
+    return np.load(answer)
+
+
 def losses(
-    dataset: data_lib.BenchmarkDataset, name: str, method: Callable[..., Any], run: int, seed: int
+    dataset: data_lib.BenchmarkDataset, name: str, run: int, seed: int
 ) -> Iterator[tuple[float, float]]:
   """Yields the epsilons and mean losses per point of one run of a method."""
-  delta = len(dataset.points) ** -1.1
-  for epsilon in (math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS:
-    purpose = f"league: {dataset.name}, {name}, {epsilon!r}"
-    own_seed = int(randomness.generator(seed, purpose, run).integers(2**31))
-    centers = method(
-        dataset, PUBLISHED[dataset.name].k, epsilon, delta, None if name in _OURS else own_seed
-    ).centers
+  k, delta = PUBLISHED[dataset.name].k, len(dataset.points) ** -1.1
+  seeds = {
+      epsilon: int(randomness.generator(
+          seed, f"league: {dataset.name}, {name}, {epsilon!r}", run
+      ).integers(2**31))
+      for epsilon in ((math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS)
+  }
+  all_centers = _of_diffprivlib(dataset, k, seeds) if name == _DIFFPRIVLIB else [
+      methods_lib.METHODS[name](
+          dataset, k, epsilon, delta, None if name in _OURS else own_seed
+      ).centers
+      for epsilon, own_seed in seeds.items()
+  ]
+  for epsilon, centers in zip(seeds, all_centers):
     _, loss = metrics.nonprivate_labels_and_loss(dataset.points, centers, data_lib.RADIUS)
     yield epsilon, loss / len(dataset.points)
 
@@ -154,35 +175,27 @@ def main() -> None:
   given, rows = flags.FLAGS, []
   # From a data set and a method to the areas of its runs.
   areas: dict[str, dict[str, list[float]]] = {}
-  with contextlib.ExitStack() as stack:
-    with launch.input_errors():
-      _check_flags()
-      methods = methods_lib.load(given.methods, given.diffprivlib_python, stack)
-    left_out, datasets = dict(methods.skipped), []
-    for name in given.datasets:
-      try:
-        datasets.append(load_dataset(name, given.data_dir))
-      except uci.Unavailable as e:
-        left_out[name] = str(e)
-    for name, reason in left_out.items():
-      print(f"left out: {name}: {reason}")
-    for run in range(given.runs):
-      for dataset in datasets:
-        for name, method in methods.by_name.items():
-          try:
-            found = dict(losses(dataset, name, method, run, given.seed))
-          except diffprivlib_process.ProcessEnded as e:
-            raise launch.RunFailed(str(e)) from e
-          of_method = areas.setdefault(dataset.name, {}).setdefault(name, [])
-          of_method.append(area(list(found.values())))
-          rows += [[dataset.name, name, epsilon, run, loss] for epsilon, loss in found.items()]
-          if given.csv is not None:
-            atomic_file.write_text(given.csv, output_folder.csv_text(_HEADER, rows))
-  header = ["data set", "points", "d", "k", *methods.by_name, "Google's (published)"]
+  with launch.input_errors():
+    _check_flags()
+  datasets = []
+  for name in given.datasets:
+    try:
+      datasets.append(load_dataset(name, given.data_dir))
+    except data_lib.Unavailable as e:
+      print(f"left out: {name}: {e}")
+  for run in range(given.runs):
+    for dataset in datasets:
+      for name in given.methods:
+        found = dict(losses(dataset, name, run, given.seed))
+        areas.setdefault(dataset.name, {}).setdefault(name, []).append(area(list(found.values())))
+        rows += [[dataset.name, name, epsilon, run, loss] for epsilon, loss in found.items()]
+        if given.csv is not None:
+          atomic_file.write_text(given.csv, output_folder.csv_text(_HEADER, rows))
+  header = ["data set", "points", "d", "k", *given.methods, "Google's (published)"]
   header.append("PE-means' best (published)")
   table = pd.DataFrame([_row(name, of_name) for name, of_name in areas.items()], columns=header)
   print(table.to_string(index=False))
-  if "refine" in methods.by_name:
+  if "refine" in given.methods:
     won = sum(np.mean(of["refine"]) < PUBLISHED[name].pe_means for name, of in areas.items())
     print(f"refine has a smaller area than PE-means on {won} of {len(areas)} data sets")
 

@@ -26,6 +26,7 @@ from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import path_flag
 from fl_clustering.engine import participation
+from fl_clustering.engine import sketch
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as engine_lib
@@ -45,7 +46,6 @@ _NUM_GROUPS, _NUM_CLASSES = 4, 10
 _TRAIN_EXAMPLES, _TEST_EXAMPLES = 20, 8
 _ALPHA = 0.5
 _LEARNING_RATE = 0.1
-_SKETCH_SIZE = 256
 _FEWEST_CLIENTS, _MANY_CLIENTS = 1_000, 1_000_000
 # Of the whole run.
 _CLIENTS_PER_ROUND, _ROUNDS, _EVALUATED = 10_000, 10, 100_000
@@ -266,7 +266,7 @@ def _run(clients: _Clients, table: _Table, what: str) -> None:
   initial = engine.initial_vectors(1, np.random.default_rng(5))
   start, num_trained = rounds(1, initial, everyone, per_round)
   lap(f"{_ROUNDS} rounds", num_trained)
-  sketches = engine.sketches(engine.clients, _SKETCH_SIZE)
+  sketches = engine.sketches(engine.clients, sketch.SIZE)
   lap("sketches", num_clients)
   labels = _kmeans(sketches)
   lap(

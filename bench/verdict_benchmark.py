@@ -83,10 +83,10 @@ def _accuracies(
     engine = engine_lib.Engine(task, folder, local_training, config.seed, config)
     pretrained = pretraining.pretrain(config, engine, stage_runner, "")
     for name in _METHODS.value:
-      method = (
-          method_registry.CONTROLS[name](config, engine) if name in method_registry.CONTROLS else
-          method_registry.entry(name).build(config.method_settings(name), engine)
-      )
+      if name in method_registry.CONTROLS:
+        method = method_registry.CONTROLS[name].build(config, engine)
+      else:
+        method = method_registry.entry(name).build(config.method_settings(name), engine)
       start_of = functools.partial(
           rounds.start, name, method, pretrained, config, engine, ""
       )

@@ -85,11 +85,12 @@ def compared(
   """
   if in_pairs:
     ends = intervals.of_pairs(first, second, num_comparisons, num_folds)
+    gain = pd.Series(np.subtract(first, second)).mean()
   else:
     ends = intervals.of_means(first, second, num_comparisons)
+    gain = pd.Series(first).mean() - pd.Series(second).mean()
   low, high = np.clip(np.multiply(scale, ends), *limits).tolist()
-  gain = scale * (pd.Series(first).mean() - pd.Series(second).mean())
-  return {"gain": gain, "low": low, "high": high, "verdict": intervals.verdict(*ends)}
+  return {"gain": scale * gain, "low": low, "high": high, "verdict": intervals.verdict(*ends)}
 
 
 def counts(gains: pd.DataFrame) -> dict[str, int]:

@@ -68,7 +68,8 @@ class Table:
   Attributes:
     name: Of the frame that `summarise` returned.  Without rows, there is no table.
     title: With the names of settings in braces.
-    columns: The columns that are shown, with the formats of numbers; all by default.
+    columns: The columns that are shown, with the formats of numbers, or functions that make their
+      texts; all by default.
     form: The format of numbers where all columns are shown.
     by: The column for whose values there is a table each.
     is_text: Whether cells are aligned to the left.
@@ -79,7 +80,7 @@ class Table:
   name: str
   title: str
   caption: str
-  columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  columns: Mapping[str, str | Callable[[Any], str]] = dataclasses.field(default_factory=dict)
   form: str = "{}"
   by: str | None = None
   is_text: bool = False
@@ -136,8 +137,8 @@ class Experiment:
       columns are None here.
     finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
       such as a model, when all are measured.  A resumed run may call it again.
-    is_charged: Whether a run with these settings releases what counts for good.  It is not
-      overwritten, and is resumed with its journal alone.
+    charged_in: Of a run with these settings, if it releases what counts for good, the file with
+      which alone it is resumed, such as `JOURNAL`; it is not overwritten.  None for other runs.
     versions_of: The packages whose versions `config.json` states.
     failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.
@@ -161,7 +162,7 @@ class Experiment:
   folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
   read: Mapping[str, tidy_tables.Columns | None] = dataclasses.field(default_factory=dict)
   finish: Callable[[Run, Mapping[str, Any]], None] | None = None
-  is_charged: Callable[[Any], bool] = lambda config: False
+  charged_in: Callable[[Any], str | None] = lambda config: None
   versions_of: tuple[str, ...] = ()
   failures: tuple[type[Exception], ...] = ()
   rechecks_finished: bool = False
@@ -282,7 +283,7 @@ def run(
           "skipped": inputs.skipped,
           "warnings": inputs.warnings,
           "versions": output_folder.versions(experiment.versions_of),
-      }, JOURNAL if experiment.is_charged(config) else None)
+      }, experiment.charged_in(config))
     skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
     print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
     run_ = Run(config, inputs.data, place.path, place.recorded is not None)

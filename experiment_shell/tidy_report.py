@@ -8,7 +8,7 @@ import json
 import os
 import struct
 import textwrap
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping
 
 import pandas as pd
 
@@ -23,12 +23,12 @@ _ABSENT = "–"
 _LETTERS = 58  # Of a title as wide as a figure.
 
 
-def _formatted(value: Any, form: str) -> str:
+def _formatted(value: Any, form: str | Callable[[Any], str]) -> str:
   if value is None or value != value:
     return _ABSENT
   if isinstance(value, str):
     return value
-  text = form.format(value)
+  text = form(value) if callable(form) else form.format(value)
   return text if text.strip("-0.") else text.lstrip("-")  # Zero has no sign.
 
 
@@ -70,7 +70,7 @@ def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
   return finished.rows(name) if finished.has(name) else []
 
 
-def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:
+def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:
   """Returns the rows of what the reader must not overlook, by title."""
   skipped = [
       {"name": name, "reason": reason}
@@ -84,7 +84,7 @@ def warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any
       for name, version in versions.items() if version != before.get(name)
   ]
   return {
-      "The data": of_data, "Left out": skipped, "Failed cells": _failures(finished),
+      "Warnings": of_data, "Left out": skipped, "Failed cells": _failures(finished),
       "Resumed with other versions": others,
   }
 
@@ -159,34 +159,33 @@ def _frames(
 
 
 def write_page(
-    finished: finished_run.FinishedRun, *, title: str, headline: str,
-    warned: Mapping[str, list[dict[str, Any]]], frames: Mapping[str, pd.DataFrame],
-    tables: Sequence[tidy_experiment.Table], figures: Sequence[tidy_experiment.Figure],
-    reading: Sequence[str], contents: Mapping[str, str],
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun, headline: str,
+    frames: Mapping[str, pd.DataFrame],
 ) -> None:
-  """Writes the figures and, last, the page of a folder.
-
-  Args:
-    warned: From a title to the rows of a table.
-    contents: What is in the folder's files.
-  """
+  """Writes the figures and, last, the page of a run."""
   settings = finished.settings
-  if figures:
+  contents = {**experiment.all_files(), **experiment.all_folders()}
+  if not finished.has(tidy_experiment.FAILURES):
+    del contents[tidy_experiment.JOURNAL]
+  if experiment.figures:
     os.makedirs(finished.join(tidy_experiment.FIGURES), exist_ok=True)
   with figure_style.style():
     drawn = [
         _draw(one, frames[one.name], settings, finished.join(
             os.path.join(tidy_experiment.FIGURES, f"{one.name}.png")
         ))
-        for one in figures if len(frames[one.name])
+        for one in experiment.figures if len(frames[one.name])
     ]
   atomic_file.write_text(finished.join(output_folder.REPORT), report_page.render(
-      title=title,
+      title=experiment.title,
       headline=headline,
-      warnings=[_text_table(title, rows) for title, rows in warned.items() if rows],
+      warnings=[_text_table(title, rows) for title, rows in _warnings(finished).items() if rows],
       figures=drawn,
-      tables=[_shown(one, frames[one.name], settings) for one in tables if len(frames[one.name])],
-      reading=reading,
+      tables=[
+          _shown(one, frames[one.name], settings) for one in experiment.tables
+          if len(frames[one.name])
+      ],
+      reading=experiment.reading,
       run=[
           _text_table("Settings", list(_name_values(settings))),
           *(
@@ -214,40 +213,25 @@ def report(
       continue
     path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
     atomic_file.write_text(path, frame.to_csv(index=False))
-  failed, contents = _failures(finished), {**experiment.all_files(), **experiment.all_folders()}
-  if not failed:
-    del contents[tidy_experiment.JOURNAL]
+  failed = _failures(finished)
   summary = {"headline": headline, "failed": len(failed)}
   atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
-  write_page(
-      finished, title=experiment.title, headline=headline, warned=warnings(finished),
-      frames=frames, tables=experiment.tables, figures=experiment.figures,
-      reading=experiment.reading, contents=contents,
-  )
+  write_page(experiment, finished, headline, frames)
   if not failed:  # Only now, as whoever is killed before goes on with it.
     with contextlib.suppress(FileNotFoundError):
       os.remove(finished.join(tidy_experiment.JOURNAL))
 
 
-def text_of(
-    headline: str, tables: Sequence[tidy_experiment.Table], frames: Mapping[str, pd.DataFrame],
-    settings: Mapping[str, Any],
-) -> str:
-  """Returns a headline and the tables that a program prints."""
-  found = [headline]
-  for table in tables:
+def text(experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun) -> str:
+  """Returns what a program prints of a run: the headline, and tables."""
+  frames = _frames(experiment, finished)
+  found = [_headline(experiment, frames)]
+  for table in experiment.tables:
     if table.printed and len(frames[table.name]):
-      found.append(table.title.format_map(settings))
+      found.append(table.title.format_map(finished.settings))
       for of, part in _parts(table, frames[table.name]):
         first, *others = part = part.rename(columns={part.columns[0]: of or part.columns[0]})
         if others:  # The first one is aligned to the left; names are two spaces apart.
           part = part.set_index(first).add_prefix(" ").rename_axis(index=None, columns=first)
         found.append(part.to_string(index=bool(others)))
   return "\n\n".join(filter(None, found))
-
-
-def text(experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun) -> str:
-  """Returns what a program prints of a run."""
-  frames = _frames(experiment, finished)
-  headline = _headline(experiment, frames)
-  return text_of(headline, experiment.tables, frames, finished.settings)

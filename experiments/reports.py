@@ -5,8 +5,7 @@ from typing import Any, Mapping
 
 from experiment_shell import finished_run
 
-# From an experiment's name in `config.json` to a module with an `EXPERIMENT` (`tidy_experiment`), or
-# with `FILES` and `write_report`.
+# From an experiment's name in `config.json` to a module with an `EXPERIMENT` (`tidy_experiment`).
 MODULES = {
     "clustering_demo": "dp_clustering.demo.sweeps",
     "dp_benchmark": "experiments.dp_benchmark.benchmark",
@@ -24,18 +23,13 @@ MODULES = {
 
 def files(experiment: str) -> Mapping[str, str]:
   """Returns the files and folders that a run leaves, and what is in them."""
-  module = importlib.import_module(MODULES[experiment])
-  tidy: Any = getattr(module, "EXPERIMENT", None)
-  return module.FILES if tidy is None else {**tidy.all_files(), **tidy.all_folders()}
+  found: Any = importlib.import_module(MODULES[experiment])
+  return {**found.EXPERIMENT.all_files(), **found.EXPERIMENT.all_folders()}
 
 
 def write_report(experiment: str, run: finished_run.FinishedRun) -> None:
   """Draws the report of a finished run."""
   from experiment_shell import tidy_report  # It takes long to import.
 
-  module = importlib.import_module(MODULES[experiment])
-  tidy: Any = getattr(module, "EXPERIMENT", None)
-  if tidy is None:
-    module.write_report(run)
-  else:
-    tidy_report.report(tidy, run)
+  found: Any = importlib.import_module(MODULES[experiment])
+  tidy_report.report(found.EXPERIMENT, run)

@@ -59,7 +59,7 @@ class NumbersTest(parameterized.TestCase):
     engine = _Engine()
     steps = [
         engine.training_cost(participation.round_of(config, 3, n).clients, 2)
-        .client_steps
+        .steps
         for n in numbers
     ]
     self.assertEqual(numbers, list(range(7, 7 + len(numbers))))

@@ -54,9 +54,9 @@ class MetricsTest(absltest.TestCase):
   def test_client_metrics(self):
     confusions = np.array([[[k, 10 - k], [0, 0]] for k in (0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 9)])
     found = metrics.client_metrics(confusions)
-    np.testing.assert_allclose(found["clients_accuracy_mean"], 2.3 / 11)
-    np.testing.assert_allclose(found["clients_accuracy_p10"], 0.1)
-    np.testing.assert_allclose(found["clients_recall_mean"], 2.3 / 11)
+    np.testing.assert_allclose(found["accuracy"], 2.3 / 11)
+    np.testing.assert_allclose(found["accuracy_p10"], 0.1)
+    np.testing.assert_allclose(found["recall"], 2.3 / 11)
 
   def test_no_examples_have_no_accuracy(self):
     accuracy = metrics.accuracy(np.array([np.zeros((2, 2), int), [[1, 1], [0, 2]]]))

@@ -9,6 +9,7 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.engine import participation
+from fl_clustering.engine import sketch
 from fl_clustering.methods import grouping
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -16,7 +17,7 @@ from fl_clustering.tasks import models
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import run as run_lib
-from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import rows
 
 _NUM_GROUPS = 4
 
@@ -85,11 +86,11 @@ class RunMemoryTest(absltest.TestCase):
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(run_lib, "_engine", _Engine):
       tracemalloc.start()
       result = run_lib.run(config, task, folder, checkpoint.Checkpoints(folder))
-      summary.summarize(config, task, result)
+      list(rows.of_result(config, result))
       _, peak = tracemalloc.get_traced_memory()
       tracemalloc.stop()
-    self.assertEqual(result.methods["kmeans"].adjusted_rand_index, 1)
-    self.assertEqual(result.methods["ifca"].adjusted_rand_index, 1)
+    self.assertEqual(result.methods["kmeans"].ari, 1)
+    self.assertEqual(result.methods["ifca"].ari, 1)
     return peak
 
   def test_it_grows_by_a_sketch_or_two_a_client(self):
@@ -97,7 +98,7 @@ class RunMemoryTest(absltest.TestCase):
     self._peak(500)  # Whatever is imported or cached.
     of_client = (self._peak(many) - self._peak(few)) / (many - few)
     # K-means takes a copy of the sketches, of 1 KB each, and needs 0.4 KB beside.
-    self.assertLess(of_client, 2.7 * 4 * grouping.SKETCH_SIZE)
+    self.assertLess(of_client, 2.7 * 4 * sketch.SIZE)
 
 
 if __name__ == "__main__":

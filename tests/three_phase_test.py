@@ -22,7 +22,7 @@ from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import summary
+from fl_clustering.three_phase import rows as rows_lib
 from tests import letters
 from tests import local_runtime
 from tests import nightly
@@ -145,7 +145,7 @@ class ThreePhaseTest(parameterized.TestCase):
     # The plain mean, as a cluster starts.
     mean = result.client_weights.vectors.mean(axis=0, dtype=np.float64)
     confusions = np.stack([_confusion(mean, client.test) for client in _task.clients])
-    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 0)
+    (accuracy,) = recorder.values("fedavg", "", "accuracy", 0)
     self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
   def test_fedavg_control_is_fedavg_from_its_start(self):
@@ -168,10 +168,10 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_who_trains_alone_starts_before_or_after_phase_1(self):
     result, recorder = _recorded_run(_FOUR_CLUSTERS)
-    (finetuned,) = recorder.values("finetuned", "", "clients_accuracy_mean", 0)
+    (finetuned,) = recorder.values("finetuned", "", "accuracy", 0)
     self.assertEqual(finetuned, metrics.accuracy(result.pretrain.clients).mean())
     # Nobody has trained before round 1, and all models are the same.
-    (local,) = recorder.values("local", "", "clients_accuracy_mean", 0)
+    (local,) = recorder.values("local", "", "accuracy", 0)
     self.assertLess(local, 0.3)
     rounds = {row.round for row in recorder.rows if row.method == "local"}
     self.assertEqual(rounds, {0, 1, 2, 3, 4})
@@ -182,8 +182,9 @@ class ThreePhaseTest(parameterized.TestCase):
     }
     result, recorder = _recorded_run(settings)
     one_by_one = {
-        name: lambda *arguments, build=build: build(*arguments)._replace(next_rounds=None)
-        for name, build in methods_registry.CONTROLS.items()
+        name: row._replace(
+            build=lambda *arguments, build=row.build: build(*arguments)._replace(next_rounds=None)
+        ) for name, row in methods_registry.CONTROLS.items()
     }
     observer = run_recorder.Recorder()
     with mock.patch.dict(methods_registry.CONTROLS, one_by_one):
@@ -191,7 +192,7 @@ class ThreePhaseTest(parameterized.TestCase):
     for name in ("finetuned", "local"):
       np.testing.assert_array_equal(result.methods[name].vectors, expected.methods[name].vectors)
       found, other = (
-          [row for row in one.rows if row.method == name and not row.metric.startswith("bytes_")]
+          [row for row in one.rows if row.method == name and not row.metric.startswith("bytes")]
           for one in (recorder, observer)
       )
       self.assertEqual(found, other)
@@ -241,14 +242,14 @@ class ThreePhaseTest(parameterized.TestCase):
         "distance_threshold": "q0.4", "cluster_rounds": 4,
     })
     matched, fedavg = result.methods["fedavg_matched"], result.methods["fedavg"]
-    most = result.methods["dynamic_distance"].cost.client_steps
-    self.assertGreater(most, 1.05 * fedavg.cost.client_steps)
-    self.assertGreaterEqual(matched.cost.client_steps, most)
+    most = result.methods["dynamic_distance"].cost.steps
+    self.assertGreater(most, 1.05 * fedavg.cost.steps)
+    self.assertGreaterEqual(matched.cost.steps, most)
     # Not a round more than that takes.
-    per_round = (matched.cost.client_steps - fedavg.cost.client_steps) / max(
+    per_round = (matched.cost.steps - fedavg.cost.steps) / max(
         row.round for row in recorder.rows if row.method == "fedavg_matched"
     )
-    self.assertLess(matched.cost.client_steps - per_round, most)
+    self.assertLess(matched.cost.steps - per_round, most)
     self.assertNotIn("fedavg_matched", _recorded_run(_THREE_CLUSTERS)[0].methods)
 
   def test_costs_are_those_of_the_clients_steps_and_models(self):
@@ -259,7 +260,7 @@ class ThreePhaseTest(parameterized.TestCase):
     for name, rounds_sent in (("fedavg", 4), ("finetuned", 2), ("local", 0)):
       num_bytes = rounds_sent * 5 * model
       self.assertEqual(result.methods[name].cost, cost.Cost(4 * steps, num_bytes, num_bytes), name)
-    self.assertEqual(result.pretrain.cost.client_steps, 2 * steps)
+    self.assertEqual(result.pretrain.cost.steps, 2 * steps)
 
   def test_the_weights_of_who_did_not_train_last_cost_a_training(self):
     result, _ = _recorded_run({"methods": (), "clients_per_round": 2, "cluster_rounds": 1})
@@ -275,9 +276,8 @@ class ThreePhaseTest(parameterized.TestCase):
     choice = result.num_clusters_choice
     self.assertEqual(choice.criterion, "silhouette")
     self.assertLen(result.methods["kmeans"].assignment.clusters, choice.num_clusters)
-    found = summary.summarize(config, _task, result)["num_clusters_choice"]
-    self.assertEqual(found["silhouette"], choice.num_clusters)
-    self.assertCountEqual(found, ("silhouette", "eigengap"))
+    self.assertEqual(choice.choices["silhouette"], choice.num_clusters)
+    self.assertCountEqual(choice.choices, ("silhouette", "eigengap"))
 
   @parameterized.parameters(
       (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
@@ -346,7 +346,10 @@ class ThreePhaseTest(parameterized.TestCase):
       return controls.fedavg(settings, engine)._replace(next=fails)
 
     with (
-        mock.patch.dict(methods_registry.CONTROLS, {"fedavg": build}),
+        mock.patch.dict(
+            methods_registry.CONTROLS,
+            {"fedavg": methods_registry.CONTROLS["fedavg"]._replace(build=build)},
+        ),
         tempfile.TemporaryDirectory() as folder,
     ):
       result = run_lib.run(config, _task, folder, tolerated=(MemoryError,))
@@ -386,9 +389,6 @@ class ThreePhaseTest(parameterized.TestCase):
       (k,) = clusters
       np.testing.assert_array_equal(confusion, _confusion(found.vectors[k], client.test))
     self.assertEqual(result.methods["finetuned"].new_client_clusters, ((), ()))
-    summarized = summary.summarize(config, task, result)
-    self.assertIn("new_clients", summarized["methods"]["kmeans"])
-    self.assertEqual(summarized["num_test_examples"]["new_clients"], sum(sizes))
 
   @parameterized.named_parameters(("kmeans", "kmeans"), ("overlapping", "dynamic_distance"))
   def test_phase_3(self, name):
@@ -438,12 +438,9 @@ class ThreePhaseTest(parameterized.TestCase):
         _confusion(fedavg.vectors[0], _task.clients[client].test) for client in result.evaluated
     ]
     np.testing.assert_array_equal(fedavg.clients, expected)
-    (accuracy,) = recorder.values("fedavg", "", "clients_accuracy_mean", 2)
+    (accuracy,) = recorder.values("fedavg", "", "accuracy", 2)
     self.assertAlmostEqual(accuracy, metrics.accuracy(fedavg.clients).mean())
     self.assertEqual(result.repeats["fedavg"].shape, (2, 3))
-    found = summary.summarize(_config(**settings), _task, result)
-    sizes = [len(_task.clients[client].test) for client in result.evaluated]
-    self.assertEqual(found["num_test_examples"]["clients"], sum(sizes))
 
   @parameterized.parameters(
       ("methods", {}), ("controls", {"representation": "sketch"}),
@@ -463,14 +460,14 @@ class ThreePhaseTest(parameterized.TestCase):
     }
     config = _config(**settings)
     result, expected = _recorded_run(settings)
-    expected_summary = summary.summarize(config, _task, result)
+    expected_rows = list(rows_lib.of_result(config, result))
     folder = self.create_tempdir().full_path
     for stop_at in (("pretrain", 1), ("kmeans", 0), ("fedavg", 1), ("local", 3)):
       with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
         _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
     recorder = run_recorder.Recorder()
     result = _run(config, checkpoint.Checkpoints(folder), [recorder])
-    self.assertEqual(summary.summarize(config, _task, result), expected_summary)
+    self.assertEqual(list(rows_lib.of_result(config, result)), expected_rows)
     self.assertEqual(recorder.rows, expected.rows)
 
 

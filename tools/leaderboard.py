@@ -11,9 +11,8 @@ from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import intervals
 from experiments.study import settings as settings_lib
-from experiments.three_phase_emnist import cost_text
-from experiments.three_phase_emnist import method_names
-from fl_clustering.methods import registry as method_registry
+from experiments.three_phase_emnist import report
+from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -32,11 +31,10 @@ def read(path: str) -> tuple[pd.DataFrame, dict[str, Any]]:
 
   cells = pd.read_csv(path)
   names = list(cells["method"].unique())
-  others = (method_names.PRETRAIN, *method_names.CONTROLS)
   return cells, {
       "settings": list(cells["setting"].unique()),
-      "methods": [name for name in names if name not in others],
-      "personal": [name for name in names if name in method_registry.PERSONAL],
+      "methods": list(filter(registry.groups, names)),
+      "personal": [name for name in names if name in registry.PERSONAL],
       "num_folds": cells["fold"].max() or None,
   }
 
@@ -60,15 +58,15 @@ def rows(cells: pd.DataFrame, config: Mapping[str, Any]) -> Iterator[tuple[str, 
   scores = summary.scores(cells, config).sort_values("accuracy", ascending=False, kind="stable")
   for of_method in scores.to_dict("records"):
     setting, method, found = of_method["setting"], of_method["method"], of_method["found"]
-    if method == method_names.PRETRAIN:
+    if method == registry.PRETRAIN:
       continue
     sd = of_method["sd"]
     yield setting, (
-        method_names.method_name(method),
+        registry.label(method),
         f"{of_method['accuracy']:.3f}" + (f" ± {sd:.3f}" if sd == sd else ""),
         *(gains.get((setting, method, reference), "") for reference in summary.REFERENCES),
         f"{found:.0f} of {of_method['repetitions']}" if found == found else "",
-        cost_text.steps_text(of_method["steps"]), cost_text.bytes_text(1e6 * of_method["MB"]),
+        report.steps_text(of_method["steps"]), report.bytes_text(of_method["bytes"]),
     )
 
 

@@ -13,23 +13,19 @@ digits in the same order.  With `cnn`, TFF, fedjax and pfl draw dropout of their
 a later TensorFlow, with which plain TensorFlow ends at Flower's weights.
 """
 
-import hashlib
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from typing import Any, Sequence
+from typing import Any
 
 from absl import flags
 import numpy as np
 
+from bench import peer_environments
 from bench.peers import job as job_lib
-from clustering_basics import child_process
 from clustering_basics import randomness
 from clustering_basics import validate
 from experiment_shell import launch
-from experiment_shell import path_flag
 
 PEERS = ("plain", "ours", "tff", "fedjax", "pfl", "flower")
 
@@ -38,13 +34,9 @@ flags.DEFINE_list("peers", list(PEERS[1:]), "Who is compared with plain TensorFl
 flags.DEFINE_integer("launches", 3, "Processes of each peer.", lower_bound=1)
 flags.DEFINE_integer("rounds", 5, "Rounds that are timed, after one that is not.", lower_bound=1)
 flags.DEFINE_integer("num_clients", 100, "Number of clients.", lower_bound=2)
-path_flag.define(
-    "environments_dir", "~/.cache/federated_clustering/peers", "Folder of the environments.")
+flags.adopt_module_key_flags(peer_environments)
 
 _SEED = 1
-_SECONDS = 3600
-# No peer tells anybody that it runs.
-_QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _MAIN = "import sys; from bench.peers import job, {0}; {0}.main(job.read(sys.argv[1]))"
 
 
@@ -77,40 +69,10 @@ def build_job(model: str, num_clients: int, num_rounds: int) -> job_lib.Job:
   )
 
 
-def _call(command: Sequence[str]) -> None:
-  """Runs a command; a `RuntimeError` with its last words if it fails."""
-  environment = {**os.environ, **_QUIET, "PYTHONPATH": child_process.PROJECT_FOLDER}
-  with tempfile.TemporaryFile() as errors:
-    try:
-      subprocess.run(
-          command, check=True, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-          timeout=_SECONDS, env=environment,
-      )
-    except (OSError, subprocess.SubprocessError) as e:
-      raise RuntimeError(child_process.last_line(errors) or str(e)) from e
-
-
-def _python(peer: str, folder: str) -> str:
-  """Returns the Python of a peer, in an environment that is made the first time."""
-  requirements = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{peer}.txt")
-  if not os.path.exists(requirements):
-    return sys.executable
-  with open(requirements, "rb") as file:
-    digest = hashlib.sha256(sys.version.encode() + file.read()).hexdigest()[:12]
-  path = os.path.join(os.path.abspath(folder), f"{peer}-{digest}")
-  python, installed = os.path.join(path, "bin", "python3"), os.path.join(path, "installed")
-  if not os.path.exists(installed):
-    print(f"installing {peer} in {path}", flush=True)
-    _call([sys.executable, "-I", "-m", "venv", "--clear", path])
-    _call([python, "-I", "-m", "pip", "install", "--progress-bar=off", "-r", requirements])
-    open(installed, "w", encoding="utf-8").close()
-  return python
-
-
-def measure(peer: str, job: str, folder: str) -> tuple[float, np.ndarray]:
+def measure(peer: str, job: str) -> tuple[float, np.ndarray]:
   """Returns the median seconds of a round of a peer, in a new process, and its last model."""
   answer = f"{job}.{peer}.npz"
-  _call([_python(peer, folder), "-c", _MAIN.format(peer), job, answer])
+  peer_environments.call([peer_environments.python(peer), "-c", _MAIN.format(peer), job, answer])
   with np.load(answer) as arrays:
     return statistics.median(arrays["seconds"][1:]), arrays["vector"]
 
@@ -132,7 +94,7 @@ def main() -> None:
         if peer in problems:
           continue
         try:
-          one, vectors[peer] = measure(peer, job, flags.FLAGS.environments_dir)
+          one, vectors[peer] = measure(peer, job)
           seconds[peer].append(one)
         except RuntimeError as e:
           problems[peer] = str(e)

@@ -1,12 +1,10 @@
-"""Private k-means compared: our methods, IBM's diffprivlib, and no privacy at all.
+"""Private k-means compared: our methods, and no privacy at all.
 
   bazel run experiments:dp_benchmark -- --data_dir=uci --output_dir=out
 
 The losses are computed exactly and the noise is seeded: it is a comparison on public
 data, and nothing here is private.
 """
-
-from typing import Collection
 
 from absl import flags
 
@@ -23,24 +21,14 @@ path_flag.define(
     "data_dir", None,
     "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
     "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
-path_flag.define(
-    "diffprivlib_python", None,
-    "Path of a Python with IBM's diffprivlib (requirements/diffprivlib.txt). Default: the one "
-    "that Bazel makes. Without Bazel there is none, and diffprivlib is left out.")
-
-
-def _check_used(name: str, used_by: Collection[str], chosen: Collection[str]) -> None:
-  """Raises a ValueError if a flag is given but nothing chosen uses it."""
-  if getattr(flags.FLAGS, name) is not None and not set(used_by) & set(chosen):
-    raise validate.error(
-        name, f"be left out without {' or '.join(used_by)}", getattr(flags.FLAGS, name))
 
 
 def config() -> config_lib.BenchmarkConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   found = config_lib.BenchmarkConfig(**option_flags.given(config_lib.BenchmarkConfig))
-  _check_used("data_dir", data.FROM_FILES, found.datasets)
-  _check_used("diffprivlib_python", ["diffprivlib"], found.methods)
+  folder = flags.FLAGS.data_dir
+  if folder is not None and not set(data.FROM_FILES) & set(found.datasets):
+    raise validate.error("data_dir", f"be left out without {' or '.join(data.FROM_FILES)}", folder)
   return found
 
 
@@ -49,10 +37,7 @@ def main() -> None:
     settings = config()
   from experiments.dp_benchmark import benchmark  # It takes long to import.
 
-  program.main(
-      benchmark.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir,
-      diffprivlib_python=flags.FLAGS.diffprivlib_python,
-  )
+  program.main(benchmark.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir)
 
 
 if __name__ == "__main__":

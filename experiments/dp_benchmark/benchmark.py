@@ -1,9 +1,8 @@
 """The benchmark of private clustering: losses of all methods over k and over epsilon."""
 
 import contextlib
-import dataclasses
 import math
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Iterable, Mapping
 
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -11,20 +10,11 @@ from dp_clustering import metrics
 from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import config as config_lib
 from experiments.dp_benchmark import data as data_lib
-from experiments.dp_benchmark import diffprivlib_process
 from experiments.dp_benchmark import figures
 from experiments.dp_benchmark import methods as methods_lib
 from experiments.dp_benchmark import summary
 
 _KEYS = {"dataset": str, "method": str, "k": int, "epsilon": float, "run": int}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Benchmark:
-  """The data sets and methods that are available on this machine."""
-
-  datasets: Mapping[str, data_lib.BenchmarkDataset]
-  methods: Mapping[str, Callable[..., methods_lib.Found]]
 
 
 def _check_num_clusters(
@@ -40,28 +30,23 @@ def _check_num_clusters(
 
 
 def _load(
-    config: config_lib.BenchmarkConfig, stack: contextlib.ExitStack, *,
-    data_dir: str | None = None, diffprivlib_python: str | None = None,
+    config: config_lib.BenchmarkConfig, unused_stack: contextlib.ExitStack, *,
+    data_dir: str | None = None,
 ) -> tidy_experiment.Inputs:
-  """Loads the data sets and starts diffprivlib.
+  """Loads the data sets.
 
   Args:
     data_dir: Folder with UCI's files, or None.
-    diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
 
   Raises:
-    ValueError: If the settings don't fit the data, or nothing is left to run.
+    ValueError: If the settings don't fit the data, or no data set is left.
   """
-  methods = methods_lib.load(config.methods, diffprivlib_python, stack)
   datasets, unavailable = data_lib.load_datasets(config.datasets, config.seed, data_dir)
   _check_num_clusters(config, datasets)
   return tidy_experiment.Inputs(
-      Benchmark({one.name: one for one in datasets}, methods.by_name),
-      identity={
-          "datasets": {one.name: one.describe() for one in datasets},
-          "diffprivlib": methods.diffprivlib_versions,
-      },
-      skipped={**unavailable, **methods.skipped},
+      {one.name: one for one in datasets},
+      identity={"datasets": {one.name: one.describe() for one in datasets}},
+      skipped=unavailable,
       lines=tuple(
           f"data: {one.name}, {len(one.points):,} x {one.points.shape[1]}: {one.source}"
           for one in datasets
@@ -76,11 +61,13 @@ def _settings(config: config_lib.BenchmarkConfig) -> list[tuple[int, float]]:
   return list(dict.fromkeys(over_k + over_epsilon))
 
 
-def cells(config: config_lib.BenchmarkConfig, benchmark: Benchmark) -> list[dict[str, Any]]:
+def cells(
+    config: config_lib.BenchmarkConfig, datasets: Mapping[str, Any]
+) -> list[dict[str, Any]]:
   """Returns what is measured, in this order."""
   found: list[dict[str, Any]] = []
-  for dataset in benchmark.datasets:
-    for method in benchmark.methods:
+  for dataset in datasets:
+    for method in config.methods:
       settings = _settings(config)
       if method == methods_lib.NOT_PRIVATE:
         settings = list(dict.fromkeys((k, math.inf) for k, _ in settings))
@@ -101,10 +88,9 @@ def _measure(
     whole: tidy_experiment.Run, dataset: str, method: str, k: int, epsilon: float, run: int
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the mean squared distance of the points to the nearest center, which is not private."""
-  config, benchmark = whole.config, whole.data
-  data = benchmark.datasets[dataset]
+  config, data = whole.config, whole.data[dataset]
   seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-  centers = benchmark.methods[method](data, k, epsilon, config.delta, seed).centers
+  centers = methods_lib.METHODS[method](data, k, epsilon, config.delta, seed).centers
   _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
   return {
       tidy_experiment.RESULTS: [{"metric": "loss", "value": loss / len(data.points)}],
@@ -124,5 +110,4 @@ EXPERIMENT = tidy_experiment.Experiment(
     figures=figures.FIGURES,
     reading=summary.READING,
     versions_of=("numpy", "scikit-learn", "scipy", "dp-accounting"),
-    failures=(diffprivlib_process.ProcessEnded,),
 )

@@ -1,22 +1,29 @@
 """The data sets of the benchmark, as points in the ball of radius one.
 
 To add one, write a function of (seed, data_dir) that returns a `BenchmarkDataset` or
-raises `uci.Unavailable`, and add a row to `DATASETS`.
+raises `Unavailable`, and add a row to `DATASETS`.
+
+The mixtures are those of Scott, Lampert, Saulpic, "Differentially Private Federated k-Means
+Clustering with Server-Side Data" (ICML 2025, https://arxiv.org/abs/2506.05408): points of clients
+around ten means uniform in the unit cube, with norms clipped at 11.  There the server has points of
+its own to start from; here it has none.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
-from typing import Any, Callable, Sequence
+import os
+import socket
+from typing import Any, Callable, Iterator, Sequence
+import warnings
 
 import numpy as np
 
+from clustering_basics import core_count
 from clustering_basics import randomness
 from clustering_basics import validate
-from experiments.dp_benchmark import bundled_data
-from experiments.dp_benchmark import client_mixtures
 from experiments.dp_benchmark import digits_embeddings
-from experiments.dp_benchmark import uci
 
 RADIUS = 1.0
 # Into so many clients a data set is split that has none.
@@ -28,6 +35,24 @@ _SYNTHETIC_CLUSTERS = 64
 # Ratio of the distances between clusters to those inside: it gives a standard deviation
 # of 0.0125 per coordinate, and centers within 0.875.
 _SYNTHETIC_CLUSTER_RATIO = 8.0
+
+_MIXTURE_CLUSTERS = 10
+_MIXTURE_DIM = 100
+_MIXTURE_VARIANCE = 0.5
+_MIXTURE_RADIUS = 11.0
+
+_PATCH_SIDE = 4
+_WINDOW = 36
+
+_LETTER_FILES = ("letter-recognition.data", "letter-recognition.data.gz")
+_LETTER_SHAPE = (20_000, 16)
+_GAS_FILES = tuple(f"gt_{year}.csv" for year in range(2011, 2016))
+_GAS_SHAPE = (36_733, 11)
+_OPENML_TIMEOUT_SECONDS = 20
+
+
+class Unavailable(Exception):
+  """A data set can't be had; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,20 +170,217 @@ def _sklearn_digits(unused_seed: int, unused_data_dir: str | None) -> tuple[np.n
   return datasets.load_digits().data, source
 
 
-def _mixture(name: str, seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
-  size = client_mixtures.SIZES[name]
+def _standardized(points: np.ndarray) -> np.ndarray:
+  """Returns points with mean zero and variance one in every column; none may be constant."""
+  points = np.asarray(points, np.float64)
+  return (points - points.mean(axis=0)) / points.std(axis=0)
+
+
+def _sample_image(name: str) -> np.ndarray:
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import datasets
+
+  return datasets.load_sample_image(name)
+
+
+def _photo_colors(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns the colors of a quarter of the pixels of a photograph; 68,480 x 3."""
+  pixels = _sample_image("china.jpg")[::2, ::2].reshape(-1, 3)
+  return pixels, "red, green and blue of every second pixel, both ways, of scikit-learn's china.jpg"
+
+
+def _photo_patches(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns squares of 4 x 4 pixels of another photograph; 16,960 x 48."""
+  image = _sample_image("flower.jpg")
+  rows, columns = (length // _PATCH_SIDE for length in image.shape[:2])
+  cut = image[: rows * _PATCH_SIDE, : columns * _PATCH_SIDE]
+  patches = cut.reshape(rows, _PATCH_SIDE, columns, _PATCH_SIDE, 3).swapaxes(1, 2)
+  return (
+      patches.reshape(rows * columns, -1),
+      "squares of 4 x 4 pixels, in colors, of scikit-learn's flower.jpg",
+  )
+
+
+def _ecg_windows(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns tenths of seconds of an electrocardiogram of five minutes; 3,000 x 36."""
+  from scipy import misc
+
+  signal = misc.electrocardiogram()
+  return (
+      signal.reshape(-1, _WINDOW),
+      "tenths of seconds of SciPy's electrocardiogram (MIT-BIH record 208, 360 Hz)",
+  )
+
+
+def _terrain(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns places and heights of a piece of land, standardized; 34,744 x 3."""
+  from matplotlib import cbook
+
+  sample: Any = cbook.get_sample_data("jacksboro_fault_dem.npz")
+  with sample as file:
+    heights = file["elevation"][::2, ::2]
+  places = np.indices(heights.shape).reshape(2, -1)
+  return (
+      _standardized(np.column_stack([*places, heights.ravel()])),
+      "row, column and height of every second place, both ways, of Matplotlib's "
+      "jacksboro_fault_dem.npz, standardized",
+  )
+
+
+def _breast_cancer(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns measurements of cell nuclei, standardized; 569 x 30."""
+  from sklearn import datasets
+
+  points = _standardized(datasets.load_breast_cancer().data)
+  return points, "cell nuclei, from scikit-learn, standardized"
+
+
+def _diabetes(*_: Any) -> tuple[np.ndarray, str]:
+  """Returns measurements of patients, standardized; 442 x 10."""
+  from sklearn import datasets
+
+  return _standardized(datasets.load_diabetes().data), "patients, from scikit-learn, standardized"
+
+
+def _read_numbers(path: str, num_columns: int, **options: Any) -> np.ndarray:
+  """Returns the columns of a CSV file; ValueError if they aren't numbers."""
+  try:
+    if not os.path.isfile(path):
+      raise OSError("not a regular file")
+    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8", **options)
+  except (ValueError, EOFError, OSError) as e:
+    raise validate.error(
+        "data_dir", f"hold {os.path.basename(path)} with {num_columns} columns of numbers in "
+        f"UCI's layout ({e})", path,
+    ) from e
+
+
+@contextlib.contextmanager
+def _network_timeout(seconds: float) -> Iterator[None]:
+  before = socket.getdefaulttimeout()
+  socket.setdefaulttimeout(seconds)
+  try:
+    yield
+  finally:
+    socket.setdefaulttimeout(before)
+
+
+def _from_openml(shape: tuple[int, int], **request: Any) -> np.ndarray:
+  """Returns a data set of OpenML's as an array of this shape."""
+  # Imported late: it takes most of a second, and most runs need no network.
+  from sklearn import datasets
+
+  try:
+    with _network_timeout(_OPENML_TIMEOUT_SECONDS), warnings.catch_warnings():
+      warnings.simplefilter("ignore")  # It warns before it tries again.
+      bunch = datasets.fetch_openml(as_frame=False, n_retries=1, **request)
+    points = np.asarray(bunch.data, np.float64)
+  except (OSError, ValueError) as e:
+    raise Unavailable(f"OpenML could not provide it ({e})") from e
+  if points.shape != shape:
+    raise Unavailable(f"OpenML's has the shape {points.shape}, not UCI's {shape}")
+  return points
+
+
+def _missing(names: str, data_dir: str | None) -> str:
+  place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
+  return f"{names} {place}"
+
+
+def load_letter(data_dir: str | None) -> tuple[np.ndarray, str]:
+  """Returns UCI letter recognition and one line about it.
+
+  David Slate, "Letter Recognition", UCI Machine Learning Repository, 1991,
+  https://doi.org/10.24432/C5ZP40.
+
+  Args:
+    data_dir: Folder with `letter-recognition.data`, which may be gzipped, or None.
+
+  Raises:
+    Unavailable: If there is no such file and OpenML does not have it.
+    ValueError: If the file is not in UCI's layout.
+  """
+  if data_dir is not None:
+    for name in _LETTER_FILES:
+      path = os.path.join(data_dir, name)
+      if os.path.exists(path):
+        # The letter itself is in the first column.
+        columns = range(1, 1 + _LETTER_SHAPE[1])
+        return _read_numbers(path, _LETTER_SHAPE[1], usecols=columns), f"UCI letter, {name}"
+  try:
+    points = _from_openml(_LETTER_SHAPE, name="letter", version=1)
+  except Unavailable as e:
+    raise Unavailable(f"{_missing(_LETTER_FILES[0], data_dir)}; {e}") from e
+  return points, "UCI letter, from OpenML"
+
+
+def load_gas_emissions(data_dir: str | None) -> tuple[np.ndarray, str]:
+  """Returns UCI gas turbine emissions and one line about it.
+
+  "Gas Turbine CO and NOx Emission Data Set", UCI Machine Learning Repository, 2019,
+  https://doi.org/10.24432/C5WC95.
+
+  Args:
+    data_dir: Folder with `gt_2011.csv` to `gt_2015.csv`, or None.
+
+  Raises:
+    Unavailable: If a file is missing and OpenML does not have the data.
+    ValueError: If a file is not in UCI's layout.
+  """
+  if data_dir is not None:
+    paths = [os.path.join(data_dir, name) for name in _GAS_FILES]
+    if all(map(os.path.exists, paths)):
+      years = [
+          _read_numbers(path, _GAS_SHAPE[1], skiprows=1, usecols=range(_GAS_SHAPE[1]))
+          for path in paths
+      ]
+      return np.concatenate(years), "UCI gas turbine emissions, gt_2011.csv to gt_2015.csv"
+  files = f"{_GAS_FILES[0]} to {_GAS_FILES[-1]}"
+  try:
+    # OpenML may have another data set by this name; only UCI's shape is accepted.
+    points = _from_openml(
+        _GAS_SHAPE, name="gas_turbine_co_and_nox_emission_data_set", target_column=None
+    )
+  except Unavailable as e:
+    raise Unavailable(f"{_missing(files, data_dir)}; {e}") from e
+  return points, "UCI gas turbine emissions, from OpenML"
+
+
+def _optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
+  """Returns the loss per point of k-means without privacy that starts from the true means."""
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import cluster
+
+  core_count.count_quietly()
+  found = cluster.KMeans(len(means), init=means, n_init=1).fit(points)
+  # The last digits depend on the number of threads.
+  return round(found.inertia_ / len(points), 9)
+
+
+def _mixture(
+    name: str, num_clients: int, points_per_client: int, protects_clients: bool,
+    paper_epsilon: float, seed: int, unused_data_dir: str | None,
+) -> BenchmarkDataset:
+  """Returns a mixture, one client's points after the other's.
+
+  Args:
+    protects_clients: Whether privacy protects a client with all of its points, or one point.
+    paper_epsilon: The epsilon at which the paper's setting is compared, with delta 1e-6.
+  """
   rng = randomness.generator(seed, f"private benchmark: {name}")
-  points, means = client_mixtures.draw(size, rng)
-  points /= client_mixtures.RADIUS
-  k = client_mixtures.NUM_CLUSTERS
-  loss = client_mixtures.optimal_loss(points, means / client_mixtures.RADIUS)
+  means = rng.random((_MIXTURE_CLUSTERS, _MIXTURE_DIM))
+  num_points = num_clients * points_per_client
+  clusters = rng.integers(_MIXTURE_CLUSTERS, size=num_points)
+  noise = rng.normal(0, np.sqrt(_MIXTURE_VARIANCE), (num_points, _MIXTURE_DIM))
+  points = (means[clusters] + noise) / _MIXTURE_RADIUS
+  loss = _optimal_loss(points, means / _MIXTURE_RADIUS)
   return BenchmarkDataset(
       name,
       points,
-      f"{k} Gaussians of FedDP-KMeans, seed {seed}",
-      client_sizes=(size.points_per_client,) * size.num_clients,
-      unit_points=size.points_per_client if size.protects_clients else 1,
-      optimum=Optimum(k, loss, size.paper_epsilon),
+      f"{_MIXTURE_CLUSTERS} Gaussians of FedDP-KMeans, seed {seed}",
+      client_sizes=(points_per_client,) * num_clients,
+      unit_points=points_per_client if protects_clients else 1,
+      optimum=Optimum(_MIXTURE_CLUSTERS, loss, paper_epsilon),
   )
 
 
@@ -168,20 +390,27 @@ _Loader = Callable[[int, str | None], BenchmarkDataset]
 KNOWN: dict[str, _Loader] = {
     "synthetic": _synthetic,
     "digits_embeddings": functools.partial(_scaled, "digits_embeddings", _digits_embeddings),
-    "letter": functools.partial(_scaled, "letter", lambda _, folder: uci.load_letter(folder)),
+    "letter": functools.partial(_scaled, "letter", lambda _, folder: load_letter(folder)),
     "gas_emissions": functools.partial(
-        _scaled, "gas_emissions", lambda _, folder: uci.load_gas_emissions(folder)
+        _scaled, "gas_emissions", lambda _, folder: load_gas_emissions(folder)
     ),
     "sklearn_digits": functools.partial(_scaled, "sklearn_digits", _sklearn_digits),
 }
-# Never used to choose the constants of `dp_clustering.refine`.
+# Never used to choose the constants of `dp_clustering.refine`; installed packages bring them along.
 NEW: dict[str, _Loader] = {
-    name: functools.partial(_scaled, name, lambda *_, load=load: load())
-    for name, load in bundled_data.LOADERS.items()
+    name: functools.partial(_scaled, name, load) for name, load in {
+        "photo_colors": _photo_colors, "photo_patches": _photo_patches,
+        "ecg_windows": _ecg_windows, "terrain": _terrain, "breast_cancer": _breast_cancer,
+        "diabetes": _diabetes,
+    }.items()
 }
-DATASETS: dict[str, _Loader] = {
-    **KNOWN, **NEW, **{name: functools.partial(_mixture, name) for name in client_mixtures.SIZES},
+_MIXTURES: dict[str, _Loader] = {
+    name: functools.partial(_mixture, name, *settings) for name, settings in {
+        "mixture_100_clients": (100, 1_000, False, 4.0),
+        "mixture_2000_clients": (2_000, 50, True, 3.2),
+    }.items()
 }
+DATASETS: dict[str, _Loader] = {**KNOWN, **NEW, **_MIXTURES}
 
 FROM_FILES = ("letter", "gas_emissions")
 
@@ -202,7 +431,7 @@ def load_datasets(
   for name in names:
     try:
       loaded.append(DATASETS[name](seed, data_dir))
-    except uci.Unavailable as e:
+    except Unavailable as e:
       unavailable[name] = str(e)
   if not loaded:
     reasons = "; ".join(f"{name}: {reason}" for name, reason in unavailable.items())

@@ -22,7 +22,6 @@ _COLORS = figure_style.METHOD_COLORS
 # As in the figures of federated k-means.  What is not private is grey and dashed.
 _LOOKS: dict[str, dict[str, Any]] = {methods.LABELS.get(name, name): look for name, look in {
     "sklearn": {"color": _COLORS["grey"], "linestyle": "--", "marker": "s", "markersize": 4},
-    "diffprivlib": {"color": _COLORS["purple"], "marker": "^", "markersize": 5},
     "lsh": {"color": _COLORS["orange"], "marker": "D", "markersize": 4},
     "refine": {"color": _COLORS["vermilion"], "marker": "o", "markersize": 5},
     # Rings around the marks of the central form, which are nearly at the same place.

@@ -5,27 +5,22 @@ epsilon or delta if it has no such parameter.  They are for `dataset.unit_points
 together.
 """
 
-import contextlib
-import dataclasses
 import functools
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, NamedTuple
 
 import numpy as np
 
 from clustering_basics import core_count
-from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.dp_benchmark import data
-from experiments.dp_benchmark import diffprivlib_process
 from fl_clustering.points import privacy as privacy_lib
 
 # The label of each method in tables and figures.
 LABELS = {
     "sklearn": "scikit-learn (not private)",
-    "diffprivlib": "IBM diffprivlib",
     "lsh": "LSH tree",
     "refine": "split and refine",
     "refine_server": "federated, noise by the server",
@@ -46,20 +41,6 @@ class Found(NamedTuple):
 
   centers: np.ndarray
   ledger: ledger_lib.Ledger | None = None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class LoadedMethods:
-  """The methods that can be run on this machine.
-
-  Attributes:
-    skipped: The reasons why the others can't be run, by name.
-    diffprivlib_versions: Versions in the environment of diffprivlib; empty without it.
-  """
-
-  by_name: dict[str, Callable[..., Found]]
-  skipped: dict[str, str]
-  diffprivlib_versions: dict[str, str]
 
 
 def _sklearn_centers(
@@ -103,14 +84,6 @@ def _private_centers(
   return Found(found.centers, found.ledger)
 
 
-def _diffprivlib_centers(
-    process: diffprivlib_process.DiffprivlibProcess, dataset: data.BenchmarkDataset, k: int,
-    epsilon: float, unused_delta: float, seed: int,
-) -> Found:
-  # Without delta, m points together have m times the epsilon.
-  return Found(process.centers(dataset.points, k, epsilon / dataset.unit_points, seed))
-
-
 def _federated_centers(
     trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
 ) -> Found:
@@ -134,56 +107,9 @@ def _federated_centers(
   return Found(found.centroids, found.ledger)
 
 
-def _start_diffprivlib(
-    python: str | None
-) -> tuple[diffprivlib_process.DiffprivlibProcess | None, str]:
-  """Returns diffprivlib's process, or else None and the reason; by default in Bazel's Python."""
-  chosen = python or diffprivlib_process.default_python()
-  if chosen is None:
-    return None, (
-        "no Python with diffprivlib was found; run with Bazel, or name one with "
-        "--diffprivlib_python"
-    )
-  try:
-    return diffprivlib_process.DiffprivlibProcess(chosen), ""
-  except diffprivlib_process.Unavailable as e:
-    if python is not None:
-      raise validate.error("diffprivlib_python", f"have diffprivlib ({e})", python) from e
-    return None, str(e)
-
-
-def load(
-    names: Sequence[str], diffprivlib_python: str | None, stack: contextlib.ExitStack
-) -> LoadedMethods:
-  """Returns the methods; starts diffprivlib if it is needed.
-
-  Args:
-    names: Keys of `LABELS`.
-    diffprivlib_python: Path of a Python with diffprivlib; None for Bazel's, if any.
-    stack: Ends the process of diffprivlib.
-
-  Raises:
-    ValueError: If `diffprivlib_python` has no diffprivlib, or no method is left.
-  """
-  found: dict[str, Callable[..., Found]] = {
-      "sklearn": _sklearn_centers,
-      "lsh": functools.partial(_private_centers, "lsh"),
-      "refine": functools.partial(_private_centers, "refine"),
-      **{
-          name: functools.partial(_federated_centers, trust) for name, trust in FEDERATED.items()
-      },
-  }
-  skipped, versions = {}, {}
-  if "diffprivlib" in names:
-    process, reason = _start_diffprivlib(diffprivlib_python)
-    if process is None:
-      skipped["diffprivlib"] = reason
-    else:
-      stack.enter_context(process)
-      found["diffprivlib"] = functools.partial(_diffprivlib_centers, process)
-      versions = process.versions
-  by_name = {name: found[name] for name in names if name in found}
-  if not by_name:
-    (reason,) = skipped.values()
-    raise validate.error("methods", f"name one that can be run here ({reason})", "diffprivlib")
-  return LoadedMethods(by_name, skipped, versions)
+METHODS: dict[str, Callable[..., Found]] = {
+    "sklearn": _sklearn_centers,
+    "lsh": functools.partial(_private_centers, "lsh"),
+    "refine": functools.partial(_private_centers, "refine"),
+    **{name: functools.partial(_federated_centers, trust) for name, trust in FEDERATED.items()},
+}

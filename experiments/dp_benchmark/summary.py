@@ -257,11 +257,6 @@ READING = (
     "of 1 as public.",
     "scikit-learn's k-means is the best of ten starts. It has no privacy and shows what could be "
     "reached.",
-    "IBM diffprivlib runs at the same epsilon with delta = 0, which is stricter than what the "
-    "other methods promise. It needs a bound on the coordinates and gets the exact one of the "
-    "data. In version 0.6.6, it exchanges the parts of its budget for counts and for coordinates, "
-    "so that in d > 4 dimensions it spends more than its epsilon: 1.4 times as much in 16, 2.7 "
-    "times in 100. The comparison favors it there.",
     "The federated methods are split and refine on secure sums over the clients. Where privacy is "
     "for a point, they find the same centers as the central form with the same noise, bit for "
     "bit, however the points are split over clients; here every run has its own noise. Where "

@@ -249,8 +249,8 @@ def _finish(whole: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   fitted_rows.write(whole.folder, model, rows.clients, with_means=True)
 
 
-def _is_charged(config: config_lib.OwnDataConfig) -> bool:
-  return config.privacy is not None
+def _charged_in(config: config_lib.OwnDataConfig) -> str | None:
+  return None if config.privacy is None else tidy_experiment.JOURNAL
 
 
 EXPERIMENT = tidy_experiment.Experiment(
@@ -273,7 +273,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     folders=fitted_rows.FOLDERS,
     read=summary.READ,
     finish=_finish,
-    is_charged=_is_charged,
+    charged_in=_charged_in,
     versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
     failures=(runtime.WorkerLost,),
     rechecks_finished=True,

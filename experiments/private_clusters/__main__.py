@@ -40,14 +40,11 @@ def main() -> None:
     settings = config()
   # They take long to import.
   # pylint: disable=g-import-not-at-top
-  if settings.simulation:
-    from experiments.private_clusters import simulation
+  from experiments.private_clusters import release
+  from experiments.private_clusters import simulation
 
-    program.main(simulation.EXPERIMENT, settings, data_dir=flags.FLAGS.data_dir)
-  else:
-    from experiments.private_clusters import release
-
-    release.main(settings, flags.FLAGS.data_dir)
+  experiment = simulation.EXPERIMENT if settings.simulation else release.EXPERIMENT
+  program.main(experiment, settings, data_dir=flags.FLAGS.data_dir)
 
 
 if __name__ == "__main__":

@@ -109,14 +109,7 @@ class PrivateClustersConfig(options.WithChoices):
           raise validate.error(
               name, "be one without `simulation`, as budgets add up", getattr(self, name)
           )
-    task_registry.check_options(
-        self.dataset, self.partition, num_clients=self.num_clients,
-        **self.options_for("partition"),
-    )
-    task_registry.check_images(
-        self.dataset, self.partition, self.image_size, self.examples_per_client
-    )
-    models.choose(self.model, **self.options_for("model"))
+    task_registry.check(**task_registry.options_of(self))
     for epsilon in self.epsilon:
       self.settings(epsilon)
 
@@ -127,11 +120,6 @@ class PrivateClustersConfig(options.WithChoices):
       raise ValueError(
           f"`schema` must be given for `dataset` {self.dataset}, as no private row may decide how "
           "rows are read, got None; experiments:draft_schema drafts one from a public sample."
-      )
-    if self.schema is not None and not reads_tables:
-      raise ValueError(
-          f"`schema` must be left out with `dataset` {self.dataset}, got one for tables with the "
-          f"column {self.schema.label!r}."
       )
     if reads_tables and self.num_clients is not None:
       raise validate.error(

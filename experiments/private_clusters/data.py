@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -86,18 +87,8 @@ def load(
   """
   if config.schema is not None:
     return _load_tables(config, data_dir, seed)
-  task = task_registry.load_task(
-      dataset=config.dataset,
-      data_dir=data_dir,
-      num_clients=config.num_clients,
-      partition=config.partition,
-      model=config.model,
-      seed=seed,
-      image_size=config.image_size,
-      examples_per_client=config.examples_per_client,
-      **config.options_for("partition"),
-      **config.options_for("model"),
-  )
+  asked = {**task_registry.options_of(config), "data_dir": data_dir, "seed": seed}
+  task = task_registry.load_task(**asked)
   clients = tuple(task.clients)
   return Clients(
       {client.client_id: client.train for client in clients},
@@ -115,7 +106,8 @@ def load(
 
 
 def inputs(
-    config: config_lib.PrivateClustersConfig, data_dir: str | None
+    config: config_lib.PrivateClustersConfig, unused_stack: contextlib.ExitStack, *,
+    data_dir: str | None,
 ) -> tidy_experiment.Inputs:
   """Returns the inputs of a run; their data are a function of a seed that returns its clients.
 
@@ -125,22 +117,30 @@ def inputs(
   load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
   clients = load_seed(config.seed)
   num_clients, num_parameters = len(clients.train), clients.model.num_parameters
-  settings = config.settings(config.epsilon[0])
-  settings.check_clients(num_clients)
-  for epsilon in config.epsilon:
-    for text in privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients):
+  config.settings(config.epsilon[0]).check_clients(num_clients)
+  numbers = {
+      epsilon: config.settings(epsilon).planning_number(num_parameters, num_clients)
+      for epsilon in config.epsilon
+  }
+  warnings: list[str] = []
+  for epsilon, number in numbers.items():
+    texts = privacy_lib.budget_warnings(epsilon, config.delta, 1, num_clients)
+    for text in texts:
       logging.warning("%s", text)
-  number = settings.budget().planning_number(config.num_clusters, num_parameters, num_clients)
+    if number > plan.LARGE_NOISE:
+      texts.insert(0, plan.advice(number, config.num_clusters))
+    warnings += (f"epsilon {epsilon:g}: {text}" for text in texts)
   return tidy_experiment.Inputs(
       load_seed,
       {
           "dataset": clients.identity,
           "model": {"name": clients.model.name, "num_parameters": num_parameters},
       },
+      warnings=tuple(warnings),
       lines=(
           f"data: {clients.source}; {num_clients:,} clients, {config.model} with "
           f"{num_parameters:,} parameters",
           f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
-          f"{plan.advice(number, config.num_clusters)}",
+          f"{plan.advice(numbers[config.epsilon[0]], config.num_clusters)}",
       ),
   )

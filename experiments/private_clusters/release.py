@@ -1,104 +1,141 @@
 """A private run: one training with secure noise, and nothing of its rows but in `released/`.
 
-It is one release and no table of cells: its journal, not its results, says where it goes on.
+It is one cell.  Its journal of releases, not its results, says where it goes on.
 """
 
-import contextlib
+from __future__ import annotations
+
+import dataclasses
+import math
 import os
+import shutil
 import tempfile
+from typing import Any, Mapping
 
-from absl import flags
+import numpy as np
+import tqdm
 
+from clustering_basics import atomic_file
+from clustering_basics import file_format
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
-from experiment_shell import run_flags
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from experiment_shell import tidy_tables
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
+from experiments.private_clusters import figures
 from experiments.private_clusters import released
-from experiments.private_clusters import released_page
 from fl_clustering import runtime
 from fl_clustering.engine.tff import client_files
+from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.private_clusters import training
 
-NAME = "private_clusters"
-FILES = {
-    output_folder.REPORT: "NOT for publication: this page",
-    released.FOLDER: "may be published: models, ledger, noisy numbers and their page",
-    releases_lib.JOURNAL: "every release and its answer, for --resume",
-    output_folder.SUMMARY: "as in released/",
-    output_folder.CONFIG: "NOT for publication: all settings, versions, the data's names",
-}
+# The folder that may be published, and the models in it.
+FOLDER, MODELS = "released", "models.npz"
+VERSIONS_OF = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
+# What of `config.json` may be published: not the clients and their folder.
+_PUBLIC = ("experiment", "config", "charged", "warnings")
 
 
-def _train(
-    config: config_lib.PrivateClustersConfig, clients: data.Clients,
-    place: output_folder.OutputFolder,
-) -> None:
-  """Trains, and writes what is released."""
-  settings = config.settings(config.epsilon[0])
-  with launch.input_errors():
-    releases = releases_lib.Releases(
-        settings.epsilon, settings.delta, journal=place.join(releases_lib.JOURNAL),
-        # Which is written when all is answered.
-        is_complete=os.path.exists(place.join(released.FOLDER)),
-    )
+def train(
+    settings: plan_lib.PrivateClusters, clients: data.Clients, seed: int,
+    releases: releases_lib.Releases,
+) -> tuple[list[training.State], fitting.Report]:
+  """Trains with a progress bar over the rounds.
+
+  Args:
+    seed, releases: As of `fitting.Run`.
+
+  Returns:
+    The states before every round and after the last, without their models but for the last; and
+    the report.
+
+  Raises:
+    launch.InputError: If the noise of such a budget can't be drawn, or the journal not be used.
+  """
+  states: list[training.State] = []
   # Elsewhere than what is written of the run, as these are the clients' examples.
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
     files = client_files.write_examples(clients.train, clients.test, folder)
-    trained = released.train(settings, clients.model, files, folder, config.seed, releases)
-  released.write(
-      place.join(released.FOLDER), config.to_json(), settings, clients.model, clients.source,
-      trained,
-  )
+    run = fitting.Run(settings, clients.model, files, folder, seed, releases)
+    try:
+      with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
+        for state, public in run.states():
+          if states:
+            bar.update()
+            states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
+          states.append(state)
+        return states, run.report(public)
+    except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
+      raise launch.InputError(str(e)) from e
 
 
-def write_report(finished: finished_run.FinishedRun) -> None:
-  """Draws the page of what was released, and the one that says what may be published."""
-  released_page.write(finished.join(released.FOLDER))
-  warned = released_page.warnings(finished.summary)
-  tidy_report.write_page(
-      finished, title="Private clusters: what may be published",
-      headline="The folder released/ may be published, with its page report.html, and nothing "
-      "else here.",
-      warned={**warned, **tidy_report.warnings(finished)}, frames={}, tables=(), figures=(),
-      reading=("config.json names the clients and their folder.",), contents=FILES,
-  )
+def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
+  """Trains, writes the models and returns the rows of all that is released."""
+  config: config_lib.PrivateClustersConfig = run.config
+  settings, clients = config.settings(config.epsilon[0]), run.data(config.seed)
+  folder = os.path.join(run.folder, FOLDER)
+  with launch.input_errors():
+    releases = releases_lib.Releases(
+        settings.epsilon, settings.delta, journal=os.path.join(run.folder, releases_lib.JOURNAL),
+        is_complete=os.path.exists(folder),  # It is made when all is answered.
+    )
+  states, report = train(settings, clients, config.seed, releases)
+  os.makedirs(folder, exist_ok=True)
+  arrays, start = {}, 0
+  for name, shape in clients.model.parameter_shapes.items():
+    end = start + math.prod(shape)
+    arrays[name] = states[-1].vectors[:, start:end].reshape(-1, *shape)
+    start = end
+  atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)
+  return {
+      **released.guarantee_rows(settings, clients.model.num_parameters, len(clients.train)),
+      released.LEDGER: released.ledger_rows(releases.ledger, releases.lost),
+      released.CLUSTERS: released.report_rows(report),
+      released.ROUNDS: released.round_rows(states),
+  }
 
 
-def main(config: config_lib.PrivateClustersConfig, data_dir: str | None) -> None:
-  """Runs or resumes a private run, as the flags of all programs say."""
-  with contextlib.ExitStack() as stack:
-    with launch.input_errors():
-      place = output_folder.OutputFolder(
-          run_flags.output_dir(NAME), flags.FLAGS.resume, flags.FLAGS.overwrite, FILES,
-          (releases_lib.JOURNAL, released.FOLDER),
-      )
-      place.check_same_config(config.to_json(), NAME)
-      stack.callback(place.close)
-      if place.is_finished:
-        print(f"this run is finished: {place.path}")
-      else:
-        inputs = data.inputs(config, data_dir)
-        if place.recorded is not None:
-          tidy_experiment.check_same_inputs(place, place.recorded, inputs.identity)
-        place.start(
-            {
-                "experiment": NAME, "config": config.to_json(), "inputs": inputs.identity,
-                "versions": output_folder.versions(released.VERSIONS_OF),
-            },
-            os.path.join(releases_lib.JOURNAL, releases_lib.ENTRIES),
-        )
-        print(*inputs.lines, f"results: {place.path}", sep="\n")
-    if not place.is_finished:
-      with launch.run_errors(place.path, runtime.WorkerLost):
-        _train(config, inputs.data(config.seed), place)
-        finished = finished_run.FinishedRun(place.join(released.FOLDER))
-        place.write_text(output_folder.SUMMARY, output_folder.json_text(finished.summary))
-        # Last, as a folder with a report is a finished run.
-        write_report(finished_run.FinishedRun(place.path))
-    with launch.input_errors():  # A file of it may have been removed since.
-      text = released_page.text(place.join(released.FOLDER))
-    print(text, f"report: {place.join(output_folder.REPORT)}", sep="\n")
+def _publish(run: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
+  """Copies the tables to the folder that may be published, and draws its page of them alone."""
+  whole = finished_run.FinishedRun(run.folder)
+  public = finished_run.FinishedRun(whole.join(FOLDER))
+  stated = file_format.stamped({name: whole.document[name] for name in _PUBLIC})
+  atomic_file.write_text(public.join(output_folder.CONFIG), output_folder.json_text(stated))
+  for name in map(tidy_tables.file_name, released.TIDY):
+    shutil.copyfile(whole.join(name), public.join(name))
+  tidy_report.report(EXPERIMENT, public)
+
+
+EXPERIMENT = tidy_experiment.Experiment(
+    name="private_clusters",
+    title="Private clusters",
+    keys={},
+    load=data.inputs,
+    cells=lambda config, load: [{}],
+    measure=_measure,
+    summarise=released.summarise,
+    headlines=released.HEADLINES,
+    tables=released.TABLES,
+    figures=(figures.ROUNDS,),
+    reading=released.READING,
+    tidy=released.TIDY,
+    files={
+        output_folder.CONFIG: "settings; outside of released/ also the clients' names and folder, "
+        "and versions",
+        MODELS: "the clusters' models",
+    },
+    folders={
+        FOLDER: "may be published: models, and all of this but the journal and the data's names",
+        releases_lib.JOURNAL: "every release and its answer, for --resume",
+    },
+    finish=_publish,
+    charged_in=lambda config: os.path.join(releases_lib.JOURNAL, releases_lib.ENTRIES),
+    versions_of=VERSIONS_OF,
+    failures=(runtime.WorkerLost,),
+)

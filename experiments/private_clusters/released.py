@@ -1,91 +1,44 @@
-"""Trains clusters, and writes what may be published: noisy sums and what follows from them."""
+"""What a training releases: tidy tables, and the page that is drawn of them alone.
+
+All of it is paid for by the budget, or was known before the run.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import os
+import statistics
 from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
-import numpy as np
-import tqdm
+import pandas as pd
 
-from clustering_basics import atomic_file
-from clustering_basics import file_format
+from dp_clustering import noise
 from dp_clustering import privacy_calculator
-from experiment_shell import launch
-from experiment_shell import output_folder
+from experiment_shell import frames
+from experiment_shell import tidy_experiment
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.private_clusters import fitting
-from fl_clustering.private_clusters import plan as plan_lib
-from fl_clustering.private_clusters import releases as releases_lib
-from fl_clustering.private_clusters import training
 
 if TYPE_CHECKING:
-  from fl_clustering.engine.tff import client_files
-  from fl_clustering.tasks import model as model_lib
+  from dp_clustering import ledger as ledger_lib
+  from fl_clustering.private_clusters import fitting
+  from fl_clustering.private_clusters import plan as plan_lib
+  from fl_clustering.private_clusters import training
 
-
-# The folder that may be published, and files in it.
-FOLDER = "released"
-LEDGER, CLUSTERS, ROUNDS = "ledger.csv", "clusters.csv", "rounds.csv"
-MODELS = "models.npz"
+# Tidy tables.  The first three say what is guaranteed.
+RESULTS, BUDGET, LEDGER = tidy_experiment.RESULTS, "budget", "ledger"
+CLUSTERS, ROUNDS = "clusters", "rounds"
+TIDY: Mapping[str, Mapping[str, Any]] = {
+    RESULTS: {}, BUDGET: {"part": str}, LEDGER: {"release": str}, CLUSTERS: {"cluster": str},
+    ROUNDS: {"round": int, "line": str},
+}
 # Metrics of `ROUNDS`, and a line of the first.
 SIZE, NORM, REVIVAL = "clients, noisy", "clip norm", "revival"
-VERSIONS_OF = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Trained:
-  """What a training ends with.
-
-  Attributes:
-    states: Before every round and after the last; without their models but for the last.
-    planning_number: As of `plan.Budget`.
-  """
-
-  states: tuple[training.State, ...]
-  report: fitting.Report
-  releases: releases_lib.Releases
-  planning_number: float
-  num_clients: int
-
-  @property
-  def vectors(self) -> np.ndarray:
-    """The models, float32 of shape (K, P)."""
-    return self.states[-1].vectors
-
-
-def train(
-    settings: plan_lib.PrivateClusters, model: model_lib.Model, files: client_files.ClientFiles,
-    folder: str, seed: int, releases: releases_lib.Releases,
-) -> Trained:
-  """Trains with a progress bar over the rounds; the arguments are those of `fitting.Run`.
-
-  Raises:
-    launch.InputError: If the noise of such a budget can't be drawn, or the journal not be used.
-  """
-  os.makedirs(folder, exist_ok=True)
-  run = fitting.Run(settings, model, files, folder, seed, releases)
-  states: list[training.State] = []
-  try:
-    with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
-      for state, public in run.states():
-        if states:
-          bar.update()
-          states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
-        states.append(state)
-      report = run.report(public)
-  except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
-    raise launch.InputError(str(e)) from e
-  number = settings.budget().planning_number(
-      settings.num_clusters, model.num_parameters, len(run.clients)
-  )
-  return Trained(tuple(states), report, releases, number, len(run.clients))
+# An accuracy whose noise has a larger standard deviation is unknown.
+_LARGEST_STD = 0.2
+_FALSE_ALARMS = 0.01
 
 
 def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
-  """Returns the numbers of each cluster and of all clients, for a tidy table; None for NaN."""
+  """Returns the rows of `CLUSTERS`: of each, and of all clients together; None for NaN."""
   columns = {
       "clients": report.counts, "sd of clients": report.count_stds,
       "accuracy": report.accuracies, "sd of accuracy": report.accuracy_stds,
@@ -98,7 +51,11 @@ def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
 
 
 def round_rows(states: Sequence[training.State]) -> list[dict[str, Any]]:
-  """Returns likewise sizes of clusters, clip norm and revivals by round, of `Trained.states`."""
+  """Returns the rows of `ROUNDS`: sizes of clusters, clip norm and revivals.
+
+  Args:
+    states: Before every round and after the last.
+  """
   found = []
   for before, after in zip(states, states[1:]):
     lines = [(f"cluster {number}", SIZE, size) for number, size in enumerate(after.sizes.tolist())]
@@ -111,95 +68,159 @@ def round_rows(states: Sequence[training.State]) -> list[dict[str, Any]]:
   return found
 
 
-def _privacy(settings: plan_lib.PrivateClusters, trained: Trained) -> dict[str, Any]:
-  ledger, budget = trained.releases.ledger, settings.budget()
-  parts = {
-      "grouping": budget.mean_sketch**2 + budget.kmeans**2,
-      "first clip norm": budget.norms**2,
-      "training": budget.round_**2 * budget.rounds,
-      "report": budget.report**2,
+def _detected(mu: float) -> float:
+  """Returns the most that any test for a client can detect, as a share of those who took part."""
+  normal = statistics.NormalDist()
+  return normal.cdf(normal.inv_cdf(_FALSE_ALARMS) + mu)
+
+
+def guarantee_rows(
+    settings: plan_lib.PrivateClusters, num_parameters: int, num_clients: int
+) -> dict[str, list[dict[str, Any]]]:
+  """Returns the rows of `RESULTS` and `BUDGET`, which are known before the run."""
+  mu = settings.budget.total
+  results = {
+      "num_clients": num_clients,
+      "num_parameters": num_parameters,
+      "planning_number": settings.planning_number(num_parameters, num_clients),
+      "mu": mu,
+      "detected": _detected(mu),
+      "replaced_epsilon": privacy_calculator.gaussian_epsilon(2 * mu, settings.delta),
   }
   return {
-      "epsilon": settings.epsilon,
-      "delta": settings.delta,
-      "mu": budget.total,
-      "unit": "one client with all of its data",
-      "neighboring_relation": "zero_out_one_client",
-      "replacing_one_client": {
-          "epsilon": privacy_calculator.gaussian_epsilon(2 * budget.total, settings.delta),
-          "delta": settings.delta,
-      },
-      "trust": settings.trust,
-      "min_clients": settings.min_clients,
-      "noise": ledger.noise_source,
-      "is_private": ledger.is_private,
-      "warnings": privacy_lib.budget_warnings(
-          settings.epsilon, settings.delta, 1, trained.num_clients
-      ),
-      "budget": [
-          {"part": part, "share": square / budget.total**2} for part, square in parts.items()
+      RESULTS: [{"metric": name, "value": value} for name, value in results.items()],
+      BUDGET: [
+          {"part": part, "metric": "share", "value": share}
+          for part, share in settings.budget.shares.items()
       ],
   }
 
 
-def _summary(
-    settings: plan_lib.PrivateClusters, model: model_lib.Model, source: str, trained: Trained
-) -> dict[str, Any]:
-  """Returns `summary.json`, all of which is public."""
-  number = trained.planning_number
-  return {
-      "privacy": _privacy(settings, trained),
-      "plan": {
-          "planning_number": number, "advice": plan_lib.advice(number, settings.num_clusters),
-      },
-      "data": {
-          "source": source,
-          "model": model.name,
-          "num_parameters": model.num_parameters,
-          "num_clients": trained.num_clients,
-          "num_clusters": settings.num_clusters,
-          "rounds": settings.rounds,
-      },
-      "lost": trained.releases.lost,
-  }
+def ledger_rows(ledger: ledger_lib.Ledger, lost: Sequence[str]) -> list[dict[str, Any]]:
+  """Returns the rows of `LEDGER`.
 
-
-def _tidy_text(rows: Sequence[Mapping[str, Any]]) -> str:
-  return output_folder.csv_text(list(rows[0]), (row.values() for row in rows))
-
-
-def write(
-    folder: str, config: Mapping[str, Any], settings: plan_lib.PrivateClusters,
-    model: model_lib.Model, source: str, trained: Trained,
-) -> None:
-  """Writes all but the report, which is drawn from these files alone.
-
-  Raises:
-    ValueError: If the noise was not secure.
+  Args:
+    lost: The names of releases without an answer.
   """
-  releases = trained.releases
-  if not releases.is_private:
-    raise ValueError(
-        f"`trained` must have secure noise to be released, got {releases.description}."
-    )
-  os.makedirs(folder, exist_ok=True)
-  rows = [
-      (one.name, one.sensitivity, one.std, one.mu, int(one.name not in releases.lost))
-      for one in releases.ledger.releases
+  return [
+      {"release": one.name, "metric": metric, "value": value}
+      for one in ledger.releases
+      for metric, value in (
+          ("sensitivity", one.sensitivity), ("std", one.std), ("mu", one.mu),
+          ("answered", int(one.name not in lost)),
+      )
   ]
-  header = ("release", "sensitivity", "std", "mu", "answered")
-  texts = {
-      LEDGER: output_folder.csv_text(header, rows),
-      CLUSTERS: _tidy_text(report_rows(trained.report)),
-      ROUNDS: _tidy_text(round_rows(trained.states)),
-      output_folder.CONFIG: output_folder.json_text(file_format.stamped({"config": config})),
-      output_folder.SUMMARY: output_folder.json_text(_summary(settings, model, source, trained)),
+
+
+def clusters(rows: pd.DataFrame) -> pd.DataFrame:
+  """Returns the frame of `CLUSTERS_TABLE`, of the rows of `CLUSTERS`."""
+  found = frames.wide(rows, ["cluster"], list(CLUSTERS_TABLE.columns)[1:])
+  is_unknown = found["clients"].notna() & ~(found["sd of accuracy"] <= _LARGEST_STD)
+  return found.assign(accuracy=found["accuracy"].astype(object).mask(is_unknown, "unknown"))
+
+
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+  """Returns the frames of the page."""
+  settings, results = document["config"], tidy[RESULTS]
+  values: dict[str, Any] = {
+      **settings, **dict(zip(results["metric"], results["value"])),
+      "epsilon": settings["epsilon"][0],
   }
-  for name, text in texts.items():
-    atomic_file.write_text(os.path.join(folder, name), text)
-  arrays, start = {}, 0
-  for name, shape in model.parameter_shapes.items():
-    end = start + math.prod(shape)
-    arrays[name] = trained.vectors[:, start:end].reshape(-1, *shape)
-    start = end
-  atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)
+  values["least"] = settings["min_clients"] or values["num_clients"]
+  ledger = frames.wide(tidy[LEDGER], ["release"])
+  total = {"release": "all together", "mu": math.hypot(*ledger["mu"])}
+  is_lost = ledger["answered"] == 0
+  texts = {**_GUARANTEE, "trust": _TRUSTED[settings["trust"]]}
+  return {
+      "headline": pd.DataFrame([{
+          "verdict": "lost" if is_lost.any() else "",
+          **{name: values[name] for name in ("epsilon", "delta", "replaced_epsilon")},
+      }]),
+      "lost": ledger.loc[is_lost, ["release"]],
+      "guarantee": pd.DataFrame([
+          {"of": name, "what": text.format_map(values)} for name, text in texts.items()
+      ]),
+      CLUSTERS: clusters(tidy[CLUSTERS]),
+      BUDGET: frames.wide(tidy[BUDGET], ["part"]),
+      LEDGER: pd.concat([
+          ledger.assign(answered=is_lost.map({True: "no", False: "yes"})), pd.DataFrame([total]),
+      ]),
+      ROUNDS: tidy[ROUNDS],
+  }
+
+
+_HEADLINE = (
+    "The folder released/ may be published, and nothing else of the run. It is differentially "
+    "private: epsilon {epsilon:g} at delta {delta:g} for one client with all of its data; where "
+    "its data are replaced, epsilon {replaced_epsilon:.3g} at delta {delta:g}."
+)
+HEADLINES = {
+    "": _HEADLINE,
+    "lost": f"{_HEADLINE} Answers were lost: they are charged, and the run went on without them.",
+}
+_GUARANTEE = {
+    "neighbours": "The messages of one client are zeros in one of them (zero_out_one_client). The "
+    "number of clients and who takes part are not hidden. The second epsilon is for a client whose "
+    "data are replaced by others, and not left out.",
+    "membership": f"A test for whether a client's data were used, with {_FALSE_ALARMS:.0%} false "
+    "alarms, finds at most {detected:.1%} of the clients whose data were (mu = {mu:.3g}).",
+    "noise": f"It was {noise.SecureNoise.description}. A secure sum must hide the single messages.",
+    "training": "{model} with {num_parameters:,.0f} parameters, by {num_clients:,.0f} clients in "
+    "{num_clusters} clusters and {rounds} rounds; planning number {planning_number:.2f}",
+}
+# Who sees what without noise.
+_TRUSTED = {
+    privacy_lib.SERVER: "The server adds the noise to totals over all clients, and is trusted not "
+    "to look at them before.",
+    privacy_lib.NONE: "Every client adds a share of the noise to its own message, so the server "
+    "sees noisy totals only. The guarantee holds as long as at least {least:,.0f} of the "
+    "{num_clients:,.0f} clients add their share to every release and keep it secret. The ledger "
+    "states the noise of {least:,.0f} shares; more add up to more.",
+}
+CLUSTERS_TABLE = tidy_experiment.Table(
+    CLUSTERS, "Clusters",
+    "Noisy numbers of the clients with rows for training and for testing, and their noisy mean "
+    "accuracy on these, each with the standard deviation of its noise. Unknown: the noise has one "
+    f"above {_LARGEST_STD:g}. Without numbers: the answer was lost.",
+    {
+        "cluster": "{}", "clients": "{:.1f}", "sd of clients": "{:.1f}", "accuracy": "{:.3f}",
+        "sd of accuracy": "{:.3f}",
+    },
+    printed=True,
+)
+TABLES = (
+    tidy_experiment.Table(
+        "lost", "Answers that were lost",
+        "They are charged, and the run went on without them.",
+    ),
+    CLUSTERS_TABLE,
+    tidy_experiment.Table(
+        "guarantee", "What is guaranteed", "It covers grouping, training and report.", is_text=True
+    ),
+    tidy_experiment.Table(
+        BUDGET, "The parts of the budget",
+        "The squares of mu add up, so these are shares of its square. They were fixed before the "
+        "first question, whatever the data.",
+        {"part": "{}", "share": "{:.0%}"},
+    ),
+    tidy_experiment.Table(
+        LEDGER, "What was released",
+        "All that was asked of the clients. An answer that was lost is charged all the same.",
+        {
+            "release": "{}", "sensitivity": "{:.5g}", "std": "{:.5g}", "mu": "{:.5g}",
+            "answered": "{}",
+        },
+        folded=True,
+    ),
+)
+CAVEAT = (
+    "The planning number knows nothing of label skew: where every client has few labels, a small "
+    "planning number does not promise a small loss."
+)
+READING = (
+    "Not covered: the guarantee is for one run. Whoever chooses the number of clusters, of rounds "
+    "or another setting by several runs on the same clients spends the budget of each.",
+    CAVEAT,
+)

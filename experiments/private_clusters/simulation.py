@@ -6,10 +6,8 @@ its noise can be drawn again.  It writes nothing that is called released.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,10 @@ from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
 from experiments.private_clusters import figures
+from experiments.private_clusters import release
 from experiments.private_clusters import released
 from experiments.private_clusters import summary
 from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_update
 from fl_clustering.private_clusters import client_messages
@@ -36,13 +34,6 @@ _ONE_MODEL = (summary.FEDAVG, summary.DP_FEDAVG)
 _NOT_PRIVATE = (summary.FEDAVG, summary.IFCA)
 # Gradient steps with which a client goes on from its model on its own.
 _FINETUNING_STEPS = 25
-
-
-def _load(
-    config: config_lib.PrivateClustersConfig, stack: contextlib.ExitStack, *, data_dir: str | None
-) -> tidy_experiment.Inputs:
-  del stack
-  return data.inputs(config, data_dir)
 
 
 def cells(config: config_lib.PrivateClustersConfig, load: Any = None) -> list[dict[str, Any]]:
@@ -119,21 +110,20 @@ def _measure(
   """Returns the scores of a training, and of one with noise what it would release."""
   settings = run.config.settings(epsilon, 1 if method in _ONE_MODEL else None)
   clients = run.data(seed)
-  # Elsewhere than what is written of the run, as these are the clients' examples.
-  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
-    trained = released.train(
-        settings, clients.model, client_files.write_examples(clients.train, clients.test, folder),
-        folder, seed, releases_lib.Releases(settings.epsilon, settings.delta, seed),
-    )
-  scores = _scores(clients, settings, trained.vectors)
+  states, report = release.train(
+      settings, clients, seed, releases_lib.Releases(settings.epsilon, settings.delta, seed)
+  )
+  scores = _scores(clients, settings, states[-1].vectors)
   if settings.is_private:
-    scores[summary.PLANNING_NUMBER] = trained.planning_number
+    scores[summary.PLANNING_NUMBER] = settings.planning_number(
+        clients.model.num_parameters, len(clients.train)
+    )
   return {
       tidy_experiment.RESULTS: [
           {"metric": metric, "value": value} for metric, value in scores.items()
       ],
-      summary.CLUSTERS: released.report_rows(trained.report) if settings.is_private else [],
-      summary.ROUNDS: released.round_rows(trained.states) if settings.is_private else [],
+      released.CLUSTERS: released.report_rows(report) if settings.is_private else [],
+      released.ROUNDS: released.round_rows(states) if settings.is_private else [],
   }
 
 
@@ -146,7 +136,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     name="private_clusters_simulation",
     title="NOT private: a simulation of private clusters",
     keys={"method": str, "epsilon": float, "seed": int},
-    load=_load,
+    load=data.inputs,
     cells=cells,
     measure=_measure,
     summarise=summary.summarise,
@@ -155,9 +145,9 @@ EXPERIMENT = tidy_experiment.Experiment(
     figures=(figures.SCORES, _ROUNDS),
     reading=summary.READING,
     tidy={
-        tidy_experiment.RESULTS: {}, summary.CLUSTERS: {"cluster": str},
-        summary.ROUNDS: {"round": int, "line": str},
+        name: released.TIDY[name]
+        for name in (released.RESULTS, released.CLUSTERS, released.ROUNDS)
     },
-    versions_of=released.VERSIONS_OF,
+    versions_of=release.VERSIONS_OF,
     failures=(runtime.WorkerLost,),
 )

@@ -13,12 +13,9 @@ import pandas as pd
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import figures
-from experiments.private_clusters import released_page
-from fl_clustering.points import privacy as privacy_lib
+from experiments.private_clusters import released
 from fl_clustering.private_clusters import plan as plan_lib
 
-# Tidy tables beside the results: what every training with noise would release.
-CLUSTERS, ROUNDS = "clusters", "rounds"
 OURS, IFCA, DP_FEDAVG, FEDAVG = "private_ifca", "ifca", "dp_fedavg", "fedavg"
 _LABELS = {
     OURS: figures.OURS, IFCA: figures.IFCA, DP_FEDAVG: figures.DP_FEDAVG, FEDAVG: figures.FEDAVG,
@@ -88,32 +85,14 @@ def _of_ours(rows_: pd.DataFrame) -> pd.DataFrame:
   return rows_[rows_["method"] == (OURS if OURS in rows_["method"].values else DP_FEDAVG)]
 
 
-def _planning_numbers(cells: pd.DataFrame) -> pd.Series:
-  """Returns the planning number of every epsilon."""
-  return _of_ours(cells).groupby("epsilon")[PLANNING_NUMBER].max()
-
-
 def _headline(
     cells: pd.DataFrame, comparisons: pd.DataFrame, num_clusters: int
 ) -> pd.DataFrame:
-  least = _planning_numbers(cells).min()
+  least = _of_ours(cells)[PLANNING_NUMBER].min()
   if least > plan_lib.LARGE_NOISE:
     return pd.DataFrame([{"verdict": "noise", "advice": plan_lib.advice(least, num_clusters)}])
   found = comparisons[comparisons["against"].str.startswith(figures.DP_FEDAVG)]
   return frames.headline(found, seeds=found["seeds"].max())
-
-
-def _warnings(cells: pd.DataFrame, document: Mapping[str, Any]) -> pd.DataFrame:
-  """Returns what was warned of before the run, in words."""
-  settings, of_data = document["config"], document["inputs"]["dataset"]
-  num_clients = of_data["num_clients"] if "num_clients" in of_data else len(of_data["clients"])
-  found: list[dict[str, Any]] = []
-  for epsilon, number in _planning_numbers(cells).items():
-    texts = privacy_lib.budget_warnings(epsilon, settings["delta"], 1, num_clients)
-    if number > plan_lib.LARGE_NOISE:
-      texts.insert(0, plan_lib.advice(number, settings["num_clusters"]))
-    found += ({"epsilon": epsilon, "warning": text} for text in texts)
-  return pd.DataFrame(found)
 
 
 def _of_one(rows_: pd.DataFrame) -> pd.DataFrame:
@@ -134,8 +113,7 @@ def summarise(
   inputs = document["inputs"]
   return frames.labelled({
       "headline": _headline(cells, comparisons, document["config"]["num_clusters"]),
-      "warnings": _warnings(cells, document),
-      "clusters": released_page.clusters(_of_one(tidy[CLUSTERS])),
+      "clusters": released.clusters(_of_one(tidy[released.CLUSTERS])),
       "methods": _methods(cells),
       "comparisons": comparisons,
       "data": pd.DataFrame([
@@ -143,7 +121,7 @@ def summarise(
           for part, of_part in inputs.items() for name, value in of_part.items() if value
       ]),
       "scores": _over_epsilon(results),
-      "rounds": _of_one(tidy[ROUNDS]),
+      "rounds": _of_one(tidy[released.ROUNDS]),
   }, _LABELS)
 
 
@@ -158,13 +136,10 @@ HEADLINES = {
     "{cases} values of epsilon, and less accurate at {worse}; unclear: {unclear}; seeds: {seeds}.",
 }
 TABLES = (
-    tidy_experiment.Table(
-        "warnings", "Too much noise, or a budget that protects little", "", is_text=True
-    ),
     dataclasses.replace(
-        released_page.CLUSTERS,
+        released.CLUSTERS_TABLE,
         title="NOT private, as seeded: clusters as a run would release them",
-        caption=f"{SHOWN} {released_page.CLUSTERS.caption}",
+        caption=f"{SHOWN} {released.CLUSTERS_TABLE.caption}",
     ),
     tidy_experiment.Table(
         "methods", "Simulation, NOT private: exact means over seeds ({num_seeds})",
@@ -181,7 +156,7 @@ TABLES = (
         "Lost: seeds where it is below zero. The interval from low to high is about other seeds "
         "with these data, and there is none of fewer than three. Against IFCA without privacy, a "
         "gain below zero is what privacy costs. "
-        + released_page.CAVEAT,
+        + released.CAVEAT,
         _GAIN, by="against",
     ),
     tidy_experiment.Table("data", "The data", "What was simulated.", is_text=True, folded=True),

@@ -9,7 +9,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Mapping
 
 from experiment_shell import cell_processes
 from experiment_shell import launch
@@ -18,9 +18,7 @@ from experiments.study import config as config_lib
 from experiments.study import figures
 from experiments.study import summary
 from experiments.three_phase_emnist import data as data_lib
-from experiments.three_phase_emnist import method_names
 from fl_clustering import runtime
-from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
@@ -30,35 +28,13 @@ from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import result as result_lib
+from fl_clustering.three_phase import rows
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import summary as summary_lib
 
 _CHECKPOINTS = "checkpoints"
 # What ends a method, while the others go on; in phase 1, it ends the cell.
 _FAILURES = (divergence.TrainingDiverged, MemoryError, device_memory.DeviceFull)
-# Where a number is in the summary of a method.
-SCORES = {
-    "accuracy": ("clients", "accuracy", "mean"),
-    "accuracy_sd": ("clients", "accuracy", "sd"),
-    "accuracy_p10": ("clients", "accuracy", "p10"),
-    "accuracy_best": ("clients", "accuracy", "max"),
-    "share_at_target": ("clients", "share_at_target"),
-    "recall": ("clients", "recall", "mean"),
-    "pooled_accuracy": ("clients", "pooled_accuracy"),
-    "new_clients_accuracy": ("new_clients", "accuracy", "mean"),
-    "blended_accuracy": ("clients_blended", "accuracy", "mean"),
-    "global_accuracy": ("global_mean", "accuracy"),
-    "global_recall": ("global_mean", "recall"),
-    "global_weighted_accuracy": ("global_weighted", "accuracy"),
-    "global_weighted_recall": ("global_weighted", "recall"),
-    "num_clusters": ("num_clusters",),
-    "adjusted_rand_index": ("adjusted_rand_index",),
-    "purity": ("purity",),
-    "client_steps": ("cost", "client_steps"),
-    "bytes_down": ("cost", "bytes_down"),
-    "bytes_up": ("cost", "bytes_up"),
-    "validation_accuracy": ("validation", "accuracy", "mean"),
-}
+_OF_ROUNDS = ("accuracy", "steps", "bytes")  # The metrics of every round that are kept.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,58 +104,17 @@ def _load(
   )
 
 
-class _Observer(stages.RunObserver):
-  """Keeps the clients' mean accuracy, the client steps and the bytes of every round by method."""
-
-  def __init__(self) -> None:
-    self.rounds: dict[str, list[tuple[int, float, float, float]]] = {}
-
-  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
-    values = {row.metric: row.value for row in rows if row.cluster == ""}
-    self.rounds.setdefault(stage, []).append((
-        round_num, values["clients_accuracy_mean"], values["client_steps"],
-        values["bytes_down"] + values["bytes_up"],
-    ))
-
-
-def _score_rows(method: str, of_method: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-  """Yields the rows of all scores; what does not apply has no value."""
-  for metric, path in SCORES.items():
-    value: Any = of_method
-    for name in path:
-      value = None if value is None else value.get(name)
-    yield {"method": method, "metric": metric, "value": value}
-
-
-def _round_rows(
-    method: str, rounds: Sequence[tuple[int, float, float, float]], total: cost_lib.Cost | None
-) -> Iterator[dict[str, Any]]:
-  """Yields the rows of a method's rounds; costs are those of everything until then.
-
-  Args:
-    total: The cost after the last round; None for phase 1, which starts from nothing.
-  """
-  steps = bytes_ = 0.0
-  if total is not None:
-    steps = total.client_steps - sum(one[2] for one in rounds)
-    bytes_ = total.bytes_down + total.bytes_up - sum(one[3] for one in rounds)
-  for number, accuracy, more_steps, more_bytes in rounds:
-    steps, bytes_ = steps + more_steps, bytes_ + more_bytes
-    for metric, value in (("accuracy", accuracy), ("client_steps", steps), ("bytes", bytes_)):
-      yield {"method": method, "round": number, "metric": metric, "value": value}
-
-
 def _run(
     config: config_lib.StudyConfig, machine: Machine, checkpoints: str, cell: Mapping[str, Any]
-) -> tuple[result_lib.ThreePhaseResult, _Observer]:
+) -> tuple[result_lib.ThreePhaseResult, rows.Rounds]:
   # It takes long to import.
   from fl_clustering.three_phase import run as run_lib  # pylint: disable=g-import-not-at-top
 
   with launch.input_errors():  # Another seed's draw, or what has become of the files since.
     data_lib.check_engine(config.run.engine)
     task = load_task(config, machine.data_dir, **cell)
-  observer = _Observer()
-  observers: list[stages.RunObserver] = [observer]
+  rounds = rows.Rounds()
+  observers: list[stages.RunObserver] = [rounds]
   with contextlib.ExitStack() as stack:
     # Elsewhere than what is written of the run, as these are the clients' examples.
     folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -190,7 +125,7 @@ def _run(
     return run_lib.run(
         config.run_config(cell["setting"], cell["seed"]), task, folder,
         checkpoint.Checkpoints(checkpoints), observers, _FAILURES,
-    ), observer
+    ), rounds
 
 
 def _measure(
@@ -200,25 +135,17 @@ def _measure(
   config, cell = whole.config, {"setting": setting, "seed": seed, "fold": fold}
   checkpoints = os.path.join(whole.folder, _CHECKPOINTS, f"{setting}-seed{seed}-fold{fold}")
   try:
-    result, observer = _run(config, whole.data, checkpoints, cell)
+    result, rounds = _run(config, whole.data, checkpoints, cell)
   except checkpoint.DamagedCheckpoint:  # They can be made again.
     shutil.rmtree(checkpoints)
-    result, observer = _run(config, whole.data, checkpoints, cell)
-  target = config.run.target_accuracy
-  phase_1 = summary_lib.pretrain_summary(result.pretrain, target)
-  scores = list(_score_rows(
-      method_names.PRETRAIN, {**phase_1, "global_mean": phase_1["global"]}
-  ))
-  rounds = list(_round_rows(
-      method_names.PRETRAIN, observer.rounds[method_names.PRETRAIN], None
-  ))
-  for name, found in result.methods.items():
-    scores += _score_rows(name, summary_lib.method_summary(found, target))
-    rounds += _round_rows(name, observer.rounds[name], found.cost)
+    result, rounds = _run(config, whole.data, checkpoints, cell)
   shutil.rmtree(checkpoints)
   return {
-      tidy_experiment.RESULTS: scores,
-      summary.ROUNDS: rounds,
+      tidy_experiment.RESULTS: list(rows.of_methods(result, config.run.target_accuracy)),
+      summary.ROUNDS: [
+          {name: value for name, value in row.items() if name != "cluster"}
+          for row in rounds.rows(result) if row["cluster"] == "" and row["metric"] in _OF_ROUNDS
+      ],
       summary.PROBLEMS: [
           {"method": name, "problem": " ".join(problem.split()), "metric": "failed", "value": 1}
           for name, problem in result.failures.items()

@@ -13,8 +13,8 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiments.study import summary
-from experiments.three_phase_emnist import method_looks
-from experiments.three_phase_emnist import method_names
+from experiments.three_phase_emnist import figures as three_phase_figures
+from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
 )
 _LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
 _DARK, _INK, _UNCLEAR_INK = 0.7, "#1c1e21", "#5b6167"
-_REPETITIONS: dict[str, method_looks.Look] = {
+_REPETITIONS: dict[str, three_phase_figures.Look] = {
     summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
     summary.GROUPS_MISSED: {
         "color": _COLORS["vermilion"], "marker": "o", "markerfacecolor": "none"
@@ -90,8 +90,8 @@ def _height_of_repetitions(frame: pd.DataFrame) -> float:
 def _draw_costs(frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a line for every method; its end has a marker."""
   looks = {
-      name: {**look, "label": method_names.method_label(name), "markevery": [-1]}
-      for name, look in method_looks.line_looks(list(frame["method"].unique())).items()
+      name: {**look, "label": registry.title(name), "markevery": [-1]}
+      for name, look in three_phase_figures.line_looks(list(frame["method"].unique())).items()
   }
   figure_shapes.lines(axes, frame, "cost", "method", looks)
   axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.

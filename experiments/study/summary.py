@@ -9,26 +9,25 @@ from typing import Any, Iterator, Mapping
 import pandas as pd
 
 from clustering_basics import intervals
+from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.study import settings as settings_lib
-from experiments.three_phase_emnist import method_names
+from experiments.three_phase_emnist import report
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
 
 ROUNDS, PROBLEMS = "rounds", "problems"
-FEDAVG, FINETUNED = method_names.FEDAVG, method_names.FINETUNED
+FEDAVG, FINETUNED = method_registry.FEDAVG, method_registry.FINETUNED
 # What methods are compared with.
 REFERENCES = {FEDAVG: "over_fedavg", FINETUNED: "over_finetuned"}
 # From this adjusted Rand index on, a method has found the true groups.
 FOUND = 0.95
 GROUPS_FOUND, GROUPS_MISSED, NOT_SCORED = "groups found", "not found", "not scored"
 _REPETITION = ["seed", "fold"]
-_OF_GLOBAL_MODELS = {
-    "global_accuracy": "mean: accuracy", "global_recall": "mean: recall",
-    "global_weighted_accuracy": "weighted: accuracy", "global_weighted_recall": "weighted: recall",
-    "blended_accuracy": "blended: accuracy",
-}
-_COSTS = {"bytes": "bytes", "client_steps": "steps"}
+GLOBAL_MODELS = (
+    "global_accuracy", "global_recall", "global_weighted_accuracy", "global_weighted_recall",
+    "blended_accuracy",
+)
 
 
 def chosen(config: Mapping[str, Any]) -> list[str]:
@@ -38,24 +37,24 @@ def chosen(config: Mapping[str, Any]) -> list[str]:
 
 def methods(config: Mapping[str, Any]) -> list[str]:
   """Returns all methods and controls in the order of the tables."""
-  return method_names.ordered([
-      method_names.PRETRAIN, *chosen(config), *method_registry.CONTROLS, *config["personal"],
-      method_names.FEDAVG_MATCHED,
+  return method_registry.ordered([
+      method_registry.PRETRAIN, *chosen(config), *method_registry.CONTROLS, *config["personal"],
+      method_registry.FEDAVG_MATCHED,
   ])
 
 
 def cells(results: pd.DataFrame) -> pd.DataFrame:
   """Returns a row for every setting, seed, fold and method that did not fail."""
-  keys = ["setting", *_REPETITION, "method"]
-  found = results.pivot(index=keys, columns="metric", values="value")
-  found = found.reindex(columns=results["metric"].unique())
-  return found.reindex(pd.MultiIndex.from_frame(results[keys].drop_duplicates())).reset_index()
+  metrics = dict.fromkeys([*results["metric"].unique(), "ari"])  # Or nobody knows any groups.
+  return frames_lib.wide(results, ["setting", *_REPETITION, "method"], metrics)
 
 
-def _wide(of_setting: pd.DataFrame, column: str, config: Mapping[str, Any]) -> pd.DataFrame:
+def _wide(of_setting: pd.DataFrame, metric: str, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns a row for every repetition, with a column for every method."""
-  found = of_setting.pivot(index=_REPETITION, columns="method", values=column)
-  return found.reindex(columns=methods(config))
+  found = frames_lib.wide(
+      of_setting, _REPETITION, methods(config), column="method", value=metric
+  )
+  return found.set_index(_REPETITION)
 
 
 def _compared(
@@ -67,15 +66,15 @@ def _compared(
   as the method with the most; without that control it is not compared.
   """
   for setting, of_setting in found.groupby("setting", sort=False):
-    accuracy, steps = (_wide(of_setting, one, config) for one in ("accuracy", "client_steps"))
+    accuracy, steps = (_wide(of_setting, one, config) for one in ("accuracy", "steps"))
     for reference in REFERENCES:
       for method in methods(config):
-        if method in (reference, method_names.PRETRAIN, method_names.FEDAVG_MATCHED):
+        if method in (reference, method_registry.PRETRAIN, method_registry.FEDAVG_MATCHED):
           continue
         other = accuracy[reference]
         if reference == FEDAVG:
           has_more = steps[method] > (1 + matched_control.TOLERANCE) * steps[FEDAVG]
-          other = other.where(~has_more, accuracy[method_names.FEDAVG_MATCHED])
+          other = other.where(~has_more, accuracy[method_registry.FEDAVG_MATCHED])
         yield setting, method, reference, pd.DataFrame(
             {"own": accuracy[method], "other": other}
         ).dropna()
@@ -92,48 +91,44 @@ def gains(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   pairs = {(setting, frozenset((method, other))) for setting, method, other, _ in compared}
   rows = []
   for setting, method, reference, both in compared:
-    low, high = intervals.of_pairs(
-        both["own"].tolist(), both["other"].tolist(), len(pairs), config["num_folds"]
-    )
     rows.append({
-        "setting": setting, "method": method, "reference": reference,
-        "repetitions": len(both), "gain": 100 * (both["own"] - both["other"]).mean(),
+        "setting": setting, "method": method, "reference": reference, "repetitions": len(both),
         # No share differs by more than 1.
-        "low": max(100 * low, -100.0), "high": min(100 * high, 100.0),
-        "verdict": intervals.verdict(low, high),
+        **frames_lib.compared(
+            both["own"].tolist(), both["other"].tolist(), len(pairs),
+            num_folds=config["num_folds"], scale=100, limits=(-100, 100),
+        ),
     })
   return pd.DataFrame(rows)
 
 
 def _in_order(rows: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns rows by setting, and by method in each."""
-  place = {name: at for at, name in enumerate([*config["settings"], *methods(config)])}
-  return rows.sort_values(
-      ["setting", "method"], key=lambda names: names.map(place), kind="stable", ignore_index=True
-  )
+  return frames_lib.in_order(rows, setting=config["settings"], method=methods(config))
 
 
 def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
-  """Returns means over the repetitions of every method in every setting."""
+  """Returns means over the repetitions of every method in every setting.
+
+  Beside the means of all metrics these are `repetitions`; `sd`, `low` and `high` of the accuracy;
+  `ari sd`; and `found`, in how many repetitions the true groups are found.
+  """
   groups = found.groupby(["setting", "method"])
-  means = groups.mean(numeric_only=True)
+  means = groups.mean(numeric_only=True).drop(columns=_REPETITION)
   ends = [
       intervals.of_values(values.tolist(), num_folds=config["num_folds"])
       for _, values in groups["accuracy"]
   ]
-  index = groups["adjusted_rand_index"]
   # Where clients are in several clusters, there is no index, and the groups are not found.
-  are_known = means["adjusted_rand_index"].groupby("setting").transform("any")
+  are_known = means["ari"].groupby("setting").transform("any")
   is_chosen = means.index.get_level_values("method").isin(chosen(config))
   low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
-  return _in_order(pd.DataFrame({
-      "repetitions": groups.size(), "accuracy": means["accuracy"], "sd": groups["accuracy"].std(),
-      "low": low.clip(min=0), "high": high.clip(max=1),
-      "ARI": means["adjusted_rand_index"], "ARI sd": index.std(),
-      "found": index.agg(lambda values: (values >= FOUND).sum()).where(are_known & is_chosen),
-      "clusters": means["num_clusters"], "steps": means["client_steps"],
-      "MB": (means["bytes_down"] + means["bytes_up"]) / 1e6,
-      **{title: means[name] for name, title in _OF_GLOBAL_MODELS.items()},
+  return _in_order(means.assign(**{
+      "repetitions": groups.size(), "sd": groups["accuracy"].std(),
+      "low": low.clip(min=0), "high": high.clip(max=1), "ari sd": groups["ari"].std(),
+      "found": groups["ari"].agg(lambda values: (values >= FOUND).sum()).where(
+          are_known & is_chosen
+      ),
   }).reset_index(), config)
 
 
@@ -141,9 +136,10 @@ def _by_setting(
     rows: pd.DataFrame, texts: list[str], config: Mapping[str, Any]
 ) -> pd.DataFrame:
   """Returns a row of texts for every method, with a column for every setting."""
-  shown = rows.assign(text=texts).pivot(index="method", columns="setting", values="text")
-  order = [name for name in methods(config) if name in shown.index]
-  return shown.reindex(order)[rows["setting"].unique()].reset_index()
+  shown = frames_lib.wide(
+      rows.assign(text=texts), ["method"], rows["setting"].unique(), column="setting", value="text"
+  )
+  return frames_lib.in_order(shown, method=methods(config))
 
 
 def _by_repetition(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
@@ -152,7 +148,7 @@ def _by_repetition(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFra
   for setting, method, reference, both in _compared(found, config):
     if reference == FEDAVG:
       own = found[(found["setting"] == setting) & (found["method"] == method)]
-      index = own.set_index(_REPETITION)["adjusted_rand_index"].reindex(both.index)
+      index = own.set_index(_REPETITION)["ari"].reindex(both.index)
       parts.append(pd.DataFrame({
           "setting": setting, "method": method, "gain": 100 * (both["own"] - both["other"]),
           "groups": [
@@ -169,17 +165,16 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
   Rounds that only some repetitions have, such as the last ones of a matched control, are left out.
   """
   keys = ["setting", "method", "round"]
-  found = rounds[rounds["method"] != method_names.FEDAVG_MATCHED].pivot(
-      index=[*keys, *_REPETITION], columns="metric", values="value"
-  )
-  means = found.groupby(keys).mean()
-  counts = found.groupby(keys).size()
+  found = frames_lib.wide(
+      rounds[rounds["method"] != method_registry.FEDAVG_MATCHED], [*keys, *_REPETITION]
+  ).groupby(keys)
+  means, counts = found.mean(), found.size()
   means = means[counts == counts.groupby(["setting", "method"]).transform("max")].reset_index()
-  means = means[means["client_steps"] > 0]  # Nobody has trained the other models.
+  means = means[means["steps"] > 0]  # Nobody has trained the other models.
   return pd.concat([
-      own.assign(panel=f"{setting}: {title}", mean=own["accuracy"], cost=own[cost])
+      own.assign(panel=f"{setting}: {cost}", mean=own["accuracy"], cost=own[cost])
       for setting, own in _in_order(means, config).groupby("setting", sort=False)
-      for cost, title in _COSTS.items()
+      for cost in ("bytes", "steps")
   ])[["panel", "method", "round", "cost", "mean"]]
 
 
@@ -195,10 +190,6 @@ def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
       "repetitions": own["repetitions"].max(),
   }
   return pd.DataFrame([row] if len(own) else [])
-
-
-def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
-  return frame.assign(method=list(map(method_names.method_label, frame["method"])))
 
 
 def summarise(
@@ -220,7 +211,9 @@ def summarise(
       of_methods, [f"{mean:.3f}" for mean in of_methods["accuracy"]], config
   )
   frames["by_repetition"] = _by_repetition(found, config)
-  frames = {name: _labelled(frame) for name, frame in frames.items()}
+  frames = frames_lib.labelled(
+      frames, {name: method_registry.title(name) for name in methods(config)}
+  )
   # Every panel has a row for every method.
   frames["by_repetition"] = frames["by_repetition"].astype({"method": pd.CategoricalDtype(
       frames["by_repetition"]["method"].unique()
@@ -296,11 +289,11 @@ TABLES = (
     tidy_experiment.Table(
         "methods", "Clusters and costs",
         "ARI: mean adjusted Rand index to the true groups, where there are any. Found: in so many "
-        f"repetitions it is {FOUND:g} or more. Steps of SGD of all clients, and megabytes to and "
-        "from them.",
+        f"repetitions it is {FOUND:g} or more. Steps of SGD of all clients, and bytes to and from "
+        "them.",
         {
-            "method": "{}", "ARI": "{:.2f}", "ARI sd": "{:.2f}", "found": "{:.0f}",
-            "clusters": "{:.1f}", "steps": "{:,.0f}", "MB": "{:,.1f}",
+            "method": "{}", "ari": "{:.2f}", "ari sd": "{:.2f}", "found": "{:.0f}",
+            "clusters": "{:.1f}", "steps": "{:,.0f}", "bytes": report.bytes_text,
         },
         by="setting", folded=True,
     ),
@@ -308,7 +301,7 @@ TABLES = (
         "methods", "Global models",
         "The mean and the weighted mean of the clusters' models, on the global test set; and the "
         "clusters' models blended with their mean, on the clients' test data.",
-        {"method": "{}", **{title: "{:.3f}" for title in _OF_GLOBAL_MODELS.values()}},
+        {"method": "{}", **dict.fromkeys(GLOBAL_MODELS, "{:.3f}")},
         by="setting", folded=True,
     ),
 )

@@ -55,14 +55,12 @@ def config_of(
   reads_tables = task_registry.DATASETS[dataset].reads_tables
   if reads_tables and data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  test_share = settings.get("test_share")
-  task_registry.check_tables(dataset, schema, test_share)
   if reads_tables:
     if "num_clients" in settings:
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
       )
-    found = files.num_clients(data_dir, schema, test_share, settings["seed"])
+    found = files.num_clients(data_dir, schema, settings.get("test_share"), settings["seed"])
     settings = {**settings, "num_clients": found}
   return config_lib.ThreePhaseConfig(**settings)
 
@@ -113,21 +111,8 @@ def load(
   Raises:
     ValueError: If the data are missing, damaged or too few.
   """
-  task = task_registry.load_task(
-      dataset=config.dataset,
-      data_dir=data_dir,
-      num_clients=config.num_clients,
-      partition=config.partition,
-      model=config.model,
-      seed=config.seed,
-      schema=config.schema,
-      test_share=config.test_share,
-      num_new_clients=config.num_new_clients,
-      fold=fold,
-      examples_per_client=config.examples_per_client,
-      **config.options_for("partition"),
-      **config.options_for("model"),
-  )
+  asked = task_registry.options_of(config)
+  task = task_registry.load_task(data_dir=data_dir, fold=fold, **asked)
   task = held_out.hold_out(task, config.num_new_clients, config.seed)
   return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
 

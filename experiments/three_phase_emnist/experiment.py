@@ -8,12 +8,10 @@ from typing import Any, Iterable, Mapping
 from clustering_basics import model_folder
 from experiment_shell import tidy_experiment
 from experiments.own_tables import cluster_profiles
-from experiments.three_phase_emnist import cluster_figures
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import figures
 from experiments.three_phase_emnist import report
 from experiments.three_phase_emnist import summary
-from experiments.three_phase_emnist import tables
 from fl_clustering.tasks import federated_task
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
@@ -90,12 +88,21 @@ EXPERIMENT = tidy_experiment.Experiment(
     summarise=summary.summarise,
     headlines=report.HEADLINES,
     tables=report.TABLES,
-    figures=(*figures.FIGURES, *cluster_figures.FIGURES, _PROFILES),
+    figures=(*figures.FIGURES, _PROFILES),
     reading=report.READING,
-    tidy=tables.TIDY,
+    tidy={
+        tidy_experiment.RESULTS: {"method": str, "cluster": int},
+        summary.CURVES: {"method": str, "cluster": int, "round": int},
+        summary.CLIENTS: {"phase": str, "method": str, "client": str},
+        summary.EXAMPLES: {"client": str, "group": str, "new": int, "part": str, "label": int},
+        summary.WARNINGS: {"method": str, "warning": str},
+        summary.NUM_CLUSTERS: {"criterion": str, "num_clusters": int, "chosen": int},
+        summary.RECOVERY: {"method": str, "representation": str, "epochs": str, "used": int},
+        summary.DISTANCES: {"client": str, "other": str},
+    },
     files={
-        tables.WEIGHTS: "the clients' weights that were grouped, and the global model",
-        f"{tables.PROFILES}.csv": "mean and spread of every feature in the clusters whose models "
+        summary.WEIGHTS: "the clients' weights that were grouped, and the global model",
+        f"{summary.PROFILES}.csv": "mean and spread of every feature in the clusters whose models "
         "are saved, in the data's units",
     },
     folders={
@@ -103,6 +110,6 @@ EXPERIMENT = tidy_experiment.Experiment(
         "client_data": "the clients' data, while a run trains",
         model_folder.MODEL: "the models of one method's clusters, for experiments:predict",
     },
-    read={tables.PROFILES: cluster_profiles.COLUMNS},
+    read={summary.PROFILES: cluster_profiles.COLUMNS},
     versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated", "jax"),
 )

@@ -1,10 +1,13 @@
-"""Figures of gains, of accuracy per round, cost and client, and of how groups were found."""
+"""The figures of a run, and how methods look in all figures."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import Any, Callable, Sequence, TYPE_CHECKING
 
+import matplotlib
+from matplotlib import cm
+from matplotlib import colors as mpl_colors
 from matplotlib import ticker
 import numpy as np
 
@@ -12,13 +15,23 @@ from clustering_basics import intervals
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
-from experiments.three_phase_emnist import method_looks
-from experiments.three_phase_emnist import method_names
+from experiments.three_phase_emnist import summary
+from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
+  from matplotlib.axis import Axis
   import pandas as pd
 
+Look = dict[str, Any]  # Keywords of a line, such as its colour.
+
+# Methods have them by their places in the registry, and controls from the end, so no two of a run
+# look the same.
+_COLORS = tuple(figure_style.METHOD_COLORS.get(one, one) for one in (
+    "blue", "vermilion", "green", "sky blue", "black", "#882255", "#332288", "#44aa99", "#cc6677",
+    "yellow", "purple", "orange", "#7a4b1e",
+))
+_MARKERS, _MARKERS_OF_CONTROLS = "os^DvX*", "<>dhpH8"
 _INK = "#1c1e21"
 # More clients are shown by a histogram: points would lie on top of each other.
 _MAX_POINTS = 500
@@ -26,7 +39,7 @@ _BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
 # Smaller markers come later, so that all show where they coincide.
-_REPRESENTATION_LOOKS: dict[str, method_looks.Look] = {
+_REPRESENTATION_LOOKS: dict[str, Look] = {
     name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3,
            "label": name.replace("_", " ")}
     for name, color, marker, size in (
@@ -39,26 +52,57 @@ _VERDICT_COLORS = {
     intervals.WORSE: figure_style.METHOD_COLORS["vermilion"],
     intervals.UNCLEAR: figure_style.QUIET,
 }
-_LEVEL_LOOK: method_looks.Look = {"color": figure_style.QUIET, "linestyle": ":"}
+_MOST_SEPARATED = 50
+_LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
+_MOST_CHARACTERS = 32  # Of a label's name.
+_LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
+
+
+def method_looks(methods: Sequence[str]) -> dict[str, Look]:
+  """Returns colour, line style and marker for each method, as keywords of a line."""
+  others = [name for name in methods if registry.groups(name) and name not in registry.METHODS]
+  first = (registry.LOCAL, registry.FINETUNED, registry.FEDAVG, registry.FEDAVG_MATCHED)
+  looks = {registry.PRETRAIN: (figure_style.METHOD_COLORS["grey"], "-", ".")}
+  for names, colors, line, markers in (
+      ((*registry.METHODS, *others), _COLORS, "-", _MARKERS),
+      ((*first, *registry.PERSONAL), _COLORS[::-1], "--", _MARKERS_OF_CONTROLS),
+  ):
+    for place, name in enumerate(names):
+      looks[name] = (colors[place % len(colors)], line, markers[place % len(markers)])
+  return {name: dict(zip(("color", "linestyle", "marker"), looks[name])) for name in methods}
+
+
+def line_looks(methods: Sequence[str]) -> dict[str, Look]:
+  """Returns the look of every method's line.
+
+  Methods that agree have the same curve.  Earlier ones are wider, so that they show
+  beneath later ones.
+  """
+  looks = method_looks(methods)
+  chosen = list(filter(registry.groups, methods))
+  step = min(0.8, 3 / max(len(chosen), 1))
+  for method, look in looks.items():
+    later = len(chosen) - 1 - chosen.index(method) if method in chosen else 0
+    look["linewidth"] = 1.3 + step * later
+    look["markersize"] = 4 + look["linewidth"] / 2
+  return looks
 
 
 def _lines(frame: pd.DataFrame, axes: Axes, x: str) -> None:
   """Draws a line per method; where one has many points, about eight have a marker."""
   methods = list(frame["method"].unique())
-  looks = method_looks.line_looks(methods)
+  looks = line_looks(methods)
   for position, (method, look) in enumerate(looks.items()):
     num_points = (frame["method"] == method).sum()
     every = 1 if num_points <= _FEW_ROUNDS else -(-num_points // 8)
-    look |= {
-        "label": method_names.method_label(method), "markevery": (position % every, every),
-    }
+    look |= {"label": registry.title(method), "markevery": (position % every, every)}
   figure_shapes.lines(axes, frame, x, "method", looks)
   axes.set_ylabel("accuracy")
   axes.grid(True)
 
 
 def _draw_learning_curves(frame: pd.DataFrame, axes: Axes) -> None:
-  is_matched = frame["method"] == method_names.FEDAVG_MATCHED
+  is_matched = frame["method"] == registry.FEDAVG_MATCHED
   # The matched control may have very many rounds.
   last = min(frame["round"].max(), int(_MATCHED_SHOWN * frame["round"][~is_matched].max()))
   frame = frame[frame["round"] <= last]
@@ -107,7 +151,7 @@ def _draw_distribution(
 
 def _draw_client_accuracy(frame: pd.DataFrame, axes: Axes) -> None:
   methods = list(frame["method"].unique())
-  looks, target = method_looks.method_looks(methods), frame["target"].iloc[0]
+  looks, target = method_looks(methods), frame["target"].iloc[0]
   rng = np.random.default_rng(0)  # Only spreads the points; no number depends on it.
   groups = [frame[frame["method"] == method]["accuracy"].to_numpy() for method in methods]
   for position, (method, values) in enumerate(zip(methods, groups)):
@@ -115,7 +159,7 @@ def _draw_client_accuracy(frame: pd.DataFrame, axes: Axes) -> None:
   figure_shapes.write_beside(axes, [f"{values.mean():.3f}" for values in groups], "mean")
   axes.axvline(target, color=_INK, linewidth=1, linestyle=":", label="target accuracy")
   axes.set_xlim(right=1.01)
-  _set_rows(axes, [method_names.method_label(method) for method in methods])
+  _set_rows(axes, [registry.title(method) for method in methods])
   axes.set_xlabel("accuracy on a client's own test data")
 
 
@@ -152,18 +196,87 @@ def _draw_group_recovery(frame: pd.DataFrame, axes: Axes) -> None:
   shown = frame.assign(place=frame["epochs"].map(epochs.index))
   for representation, look in _REPRESENTATION_LOOKS.items():
     line = shown[shown["representation"] == representation].sort_values("place")
-    axes.plot(line["place"], line["adjusted_rand_index"], **look)
+    axes.plot(line["place"], line["ari"], **look)
   used = shown[shown["used"] == 1]
   axes.plot(
-      used["place"], used["adjusted_rand_index"], color=_INK, marker="o", markersize=13,
+      used["place"], used["ari"], color=_INK, marker="o", markersize=13,
       linestyle="", markerfacecolor="none", label="used by this run",
   )
   axes.set_xticks(range(len(epochs)), [text.replace(" ", "\n") for text in epochs])
   axes.set_xlim(-0.3, len(epochs) - 0.7)
-  axes.set_ylim(min(-0.05, frame["adjusted_rand_index"].min() - 0.05), 1.09)
+  axes.set_ylim(min(-0.05, frame["ari"].min() - 0.05), 1.09)
   axes.set_xlabel("local epochs")
   axes.set_ylabel("adjusted Rand index")
   axes.grid(True)
+
+
+def _separate(
+    axis: Axis, clusters: np.ndarray, draw_lines: Sequence[Callable[..., Any]], color: str,
+    widths: tuple[float, float],
+) -> None:
+  """Names the clusters of ordered clients on an axis, and draws lines between them.
+
+  Lines between too many clusters would hide what is between them.
+
+  Args:
+    draw_lines: What draws a line at a place of the axis.
+    widths: The lines' width, and that of very many lines.
+  """
+  stretches = figure_style.blocks(clusters)
+  figure_style.set_block_ticks(axis, clusters, stretches)
+  for start, _ in stretches[1:] if len(stretches) <= _MOST_SEPARATED else ():
+    for draw_line in draw_lines:
+      draw_line(start - 0.5, color=color, linewidth=widths[len(stretches) > 12])
+
+
+def _draw_distances(frame: pd.DataFrame, axes: Axes) -> None:
+  clusters = frame.drop_duplicates("client").set_index("client")["cluster"]
+  clusters = clusters.sort_values(kind="stable")
+  table = frame.pivot(index="client", columns="other", values="distance")
+  # A client's distance to itself is left out: zeros would take up half of the colours.
+  image = axes.imshow(
+      table.loc[clusters.index, clusters.index].to_numpy(float), cmap="viridis",
+      interpolation="nearest",
+  )
+  _separate(axes.yaxis, clusters.to_numpy(), (axes.axhline, axes.axvline), "white", (0.9, 0.5))
+  axes.set_xticks([])
+  axes.set_ylabel("cluster")
+  axes.spines[:].set_visible(False)
+  axes.figure.colorbar(image, ax=axes, location="bottom", shrink=0.9, aspect=25, pad=0.03)
+
+
+def _label_colors(num_labels: int) -> Sequence[Any]:
+  if num_labels <= len(_LABEL_COLORS):
+    return _LABEL_COLORS[:num_labels]
+  return matplotlib.colormaps["viridis"](np.linspace(0, 1, num_labels))
+
+
+def _draw_labels(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws stacked bars without gaps."""
+  names = frame["label"].unique()
+  table = frame.pivot(index="place", columns="label", values="height")[names].to_numpy(float)
+  edges = np.arange(len(table) + 1) - 0.5
+  # A step lasts until the next edge; the last bar needs its value once more there.
+  tops = np.cumsum(np.concatenate([table, table[-1:]]), axis=1)
+  bottom = np.zeros(len(edges))
+  has_names = len(names) <= len(_LABEL_COLORS)
+  for name, top, color in zip(names, tops.T, _label_colors(len(names))):
+    axes.fill_between(
+        edges, bottom, top, step="post", color=color, linewidth=0, antialiased=False,
+        label=figure_style.shortened(str(name), _MOST_CHARACTERS) if has_names else None,
+    )
+    bottom = top
+  if not has_names:
+    scale = cm.ScalarMappable(mpl_colors.Normalize(0, len(names) - 1), "viridis")
+    axes.figure.colorbar(scale, ax=axes, label="number of the label", aspect=15)
+  axes.set_xlim(edges[0], edges[-1])
+  axes.set_ylim(0, tops[:, -1].max())
+  axes.set_xticks([])
+  axes.set_xlabel("client")
+  if frame["cluster"].notna().all():
+    clusters = frame.drop_duplicates("place").sort_values("place")["cluster"].to_numpy(int)
+    _separate(axes.xaxis, clusters, (axes.axvline,), "black", (1.4, 0.8))
+    axes.set_xlabel("client, by cluster")
 
 
 FIGURES = (
@@ -207,5 +320,22 @@ FIGURES = (
         "Each line is one way to represent a client, after so many local epochs, or as its last "
         "round of phase 1 left it; the circle marks what this run used.",
         _draw_group_recovery, panels="method",
+    ),
+    tidy_experiment.Figure(
+        "distance_matrix", "Euclidean distances between every two clients, ordered by cluster",
+        "Rows and columns are clients, at most 100 evenly spaced ones; distances are the same in "
+        "all panels, between the clients' representations (a setting) after phase 1. If a method "
+        "has put similar clients together, the squares along the diagonal, which white lines "
+        "separate, are darker than the rest. A client of several clusters is with the largest, "
+        "so that others may have no row. A client's distance to itself is left out.",
+        _draw_distances, panels="panel", height=2.3,
+    ),
+    tidy_experiment.Figure(
+        "label_mix", "The labels that every client trains on",
+        "Every bar is a client, and every colour a label, the same in both panels. Bars of "
+        "different colours mean that clients have different data; bars of different heights, that "
+        f"some have more. At most {summary.MOST_BARS} clients, evenly spaced by size. Black lines "
+        "separate clusters.",
+        _draw_labels, panels="panel", columns=1, height=2.2,
     ),
 )

@@ -1,6 +1,7 @@
 """Measures a run: its three phases, with a progress bar, and the rows of its tables."""
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import os
@@ -11,29 +12,30 @@ import numpy as np
 
 from clustering_basics import atomic_file
 from clustering_basics import model_folder
+from clustering_basics import randomness
 from experiment_shell import figure_style
 from experiment_shell import launch
+from experiment_shell import output_folder
 from experiment_shell import tidy_experiment
-from experiments.three_phase_emnist import group_recovery
-from experiments.three_phase_emnist import method_names
-from experiments.three_phase_emnist import profiles
-from experiments.three_phase_emnist import tables
+from experiments.own_tables import cluster_profiles
+from experiments.three_phase_emnist import summary
 from fl_clustering import runtime
 from fl_clustering import saved_clusters
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
+from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
+from fl_clustering.three_phase import rows as rows_lib
 from fl_clustering.three_phase import run as run_lib
-from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import summary as summary_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.methods import client_weights as client_weights_lib
+  from fl_clustering.tables import encode
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
@@ -41,30 +43,23 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 # Of more clients, so many are shown by their distances, evenly spaced.
 _MOST_IN_MATRIX = 100
+# Local epochs by which groups are looked for besides the run's own.
+_EPOCHS = (1, 5)
 
 
-class Recorder(stages.RunObserver):
-  """Keeps the rows of all rounds, and writes the weights that are grouped.
-
-  A resumed run replays its rounds.
-  """
+class Recorder(rows_lib.Rounds):
+  """Keeps the rows of all rounds, and writes the weights that are grouped."""
 
   def __init__(self, folder: str, client_ids: Sequence[str]) -> None:
-    self.rows: list[Row] = []
+    super().__init__()
     self._folder = folder
     self._client_ids = client_ids
 
-  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
-    self.rows += [
-        {name: value for name, value in row._asdict().items() if name != "phase"} for row in rows
-    ]
-
   def clients_grouped(
-      self, client_weights: "client_weights_lib.ClientWeights | None",
-      assignments: Mapping[str, Any],
+      self, client_weights: client_weights_lib.ClientWeights | None, assignments: Mapping[str, Any]
   ) -> None:
     if client_weights is not None:
-      client_weights.save(os.path.join(self._folder, tables.WEIGHTS), self._client_ids)
+      client_weights.save(os.path.join(self._folder, summary.WEIGHTS), self._client_ids)
 
 
 @contextlib.contextmanager
@@ -101,35 +96,11 @@ def _ends(folder: str, engine: str) -> Iterator[None]:
     ) from e
 
 
-def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float | None]]:
-  """Yields the numbers of nested dicts, with names joined by `_`."""
-  for name, value in part.items():
-    if isinstance(value, Mapping):
-      yield from _flat(value, f"{prefix}{name}_")
-    elif not isinstance(value, str):
-      yield f"{prefix}{name}", value
-
-
 def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
   """Yields a row for every number; one that is not defined, as a recall without rows, has none."""
   for metric, value in named:
-    if value is None or not math.isnan(value):
+    if not math.isnan(value):
       yield {**columns, "metric": metric, "value": value}
-
-
-def result_rows(summary: Mapping[str, Any], result: "result_lib.ThreePhaseResult") -> Iterator[Row]:
-  """Yields what concerns methods as a whole, clusters, and, with no method, the run."""
-  of_run = {name: summary[name] for name in ("num_test_examples", "comparison")}
-  parts = {
-      "": of_run, method_names.PRETRAIN: summary["pretrain"], **summary["methods"],
-  }
-  for method, part in parts.items():
-    yield from _rows(_flat(part), method=method, cluster="")
-  for method, found in result.methods.items():
-    for name in ("best_accuracy", "validation_accuracy"):
-      values = getattr(found, name)
-      for cluster, value in enumerate(() if values is None else values):
-        yield from _rows([(name, value)], method=method, cluster=cluster)
 
 
 def client_rows(
@@ -147,7 +118,7 @@ def client_rows(
     if confusions is None:
       return
     metrics = metrics_lib.model_metrics(confusions)
-    if phase in (tables.CLUSTER, tables.NEW_CLIENTS):  # What clients keep.
+    if phase in (summary.CLUSTER, summary.NEW_CLIENTS):  # What clients keep.
       recalls = metrics_lib.class_recall(confusions)
       metrics |= {f"recall_class_{label}": recalls[:, label] for label in range(recalls.shape[1])}
     values = np.stack(list(metrics.values()), axis=1).tolist()
@@ -158,22 +129,22 @@ def client_rows(
       )
       yield from _rows(own, phase=phase, method=method, client=client_id)
 
-  first, new_clients = method_names.PRETRAIN, task.new_client_ids
+  first, new_clients = registry.PRETRAIN, task.new_client_ids
   client_ids = task.client_ids
   evaluated = [client_ids[client] for client in result.evaluated]
   yield from rows(first, first, evaluated, result.pretrain.clients)
-  yield from rows(first, "own_weights", evaluated, result.pretrain.own_weights)
+  yield from rows(first, summary.OWN_WEIGHTS, evaluated, result.pretrain.own_weights)
   for method, found in result.methods.items():
     clusters_of = cluster_assignment.clusters_of(
         [members[np.isin(members, result.evaluated)] for members in found.assignment.clusters]
     )
     clusters = [clusters_of[client] for client in result.evaluated]
-    yield from rows(tables.CLUSTER, method, evaluated, found.clients, clusters)
-    yield from rows(tables.EVALUATE, method, evaluated, found.clients_blended)
-  yield from rows(tables.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
+    yield from rows(summary.CLUSTER, method, evaluated, found.clients, clusters)
+    yield from rows(summary.EVALUATE, method, evaluated, found.clients_blended)
+  yield from rows(summary.NEW_CLIENTS, first, new_clients, result.pretrain.new_clients)
   for method, found in result.methods.items():
     yield from rows(
-        tables.NEW_CLIENTS, method, new_clients, found.new_clients,
+        summary.NEW_CLIENTS, method, new_clients, found.new_clients,
         found.new_client_clusters,
     )
 
@@ -194,7 +165,7 @@ def example_rows(task: "federated_task.FederatedTask", evaluated: np.ndarray) ->
 
 
 def distance_rows(
-    weights: "client_weights_lib.ClientWeights | None", client_ids: Sequence[str],
+    weights: client_weights_lib.ClientWeights | None, client_ids: Sequence[str],
     representation: str,
 ) -> Iterator[Row]:
   """Yields the distances between the clients' weights, if any."""
@@ -207,6 +178,105 @@ def distance_rows(
     yield {"client": one, "other": other, "metric": "distance", "value": value}
 
 
+def recovery_rows(
+    config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask",
+    result: "result_lib.ThreePhaseResult",
+) -> list[dict[str, Any]]:
+  """Tries which settings recover the true groups: representations and numbers of local epochs.
+
+  It trains the clients, so TFF's context and the run's data folder must still be there.
+
+  Returns:
+    Two rows for each grouping without overlap and each setting; none where no true groups are
+    known, or no weights.
+  """
+  true_groups = task.true_groups
+  names = [name for name in config.methods if name in registry.GROUPINGS]
+  if true_groups is None or not names or result.client_weights is None:
+    return []
+  if result.num_clusters_choice is not None:
+    config = config.with_num_clusters(result.num_clusters_choice.num_clusters)
+  used = (config.grouping_epochs, config.representation)
+  weights_by_epochs: dict[int | None, client_weights_lib.ClientWeights] = {
+      config.grouping_epochs: result.client_weights
+  }
+  for more_epochs in _EPOCHS:
+    if more_epochs not in weights_by_epochs:
+      weights_by_epochs[more_epochs] = result.local_weights(more_epochs)
+  rows = []
+  for name in names:
+    for epochs, weights in weights_by_epochs.items():
+      for representation in client_weights_lib.REPRESENTATIONS:
+        grouping = config.method_settings(name, representation=representation)
+        assignment = grouping(weights, randomness.generator(config.seed, "grouping"))
+        if assignment.overlapping:
+          continue
+        setting = {
+            "method": name, "representation": representation, "epochs": epochs or "last round",
+            "used": int((epochs, representation) == used),
+        }
+        scores = {
+            "ari": assignment.adjusted_rand_index(true_groups),
+            "purity": assignment.purity(true_groups),
+        }
+        rows += [{**setting, "metric": metric, "value": value} for metric, value in scores.items()]
+  return rows
+
+
+def _in_units(
+    profiles: cluster_profiles.Profiles, scaling: "encode.FeatureScaling"
+) -> cluster_profiles.Profiles:
+  """Returns profiles of scaled features in the data's units, where they are near to exact.
+
+  The features were float32.  A mean of zero would show as a small number, so means and
+  deviations are rounded to a millionth or so of a feature's deviation.
+  """
+  is_constant = scaling.factor == 0
+  unit = np.where(is_constant, 0, 1 / np.where(is_constant, 1, scaling.factor))
+  step = 10.0 ** (np.floor(np.log10(np.where(is_constant, 1, unit))) - 5)
+
+  def rounded(values: np.ndarray) -> np.ndarray:
+    return np.where(is_constant, values, np.rint(values / step) * step + 0.0)  # No -0.
+
+  return dataclasses.replace(
+      profiles,
+      means=rounded(profiles.means * unit + scaling.shift),
+      deviations=rounded(profiles.deviations * unit),
+      overall_mean=rounded(profiles.overall_mean * unit + scaling.shift),
+      overall_deviation=rounded(profiles.overall_deviation * unit),
+  )
+
+
+def profiles_text(
+    task: "federated_task.FederatedTask", saved: "saved_clusters.SavedClusters"
+) -> str:
+  """Returns `profiles.csv`: mean and spread of every feature over a cluster's training rows.
+
+  Those for validation are among them.
+
+  Args:
+    task: The run's task, of tables; its new clients have no part.
+    saved: The run's clusters.  The rows of a client in several of them are in each.
+  """
+
+  def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for client in task.clients:
+      parts = [part for part in (client.train, client.validation) if part is not None]
+      features = np.concatenate([part.features.astype(np.float64) for part in parts])
+      features = features.reshape(len(features), -1)
+      for cluster in saved.clusters[client.client_id]:
+        yield features, np.full(len(features), cluster)
+
+  assert task.tables is not None
+  names = task.tables.schema.feature_names
+  scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(names))
+  rows = [
+      [f"{value:.12g}" if isinstance(value, float) else value for value in row]
+      for row in cluster_profiles.rows(_in_units(scaled, task.tables.scaling), names)
+  ]
+  return output_folder.csv_text(cluster_profiles.HEADER, rows)
+
+
 def tidy_rows(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask",
     result: "result_lib.ThreePhaseResult",
@@ -214,19 +284,19 @@ def tidy_rows(
   """Returns the rows of all tables but those that need the training."""
   choice = result.num_clusters_choice
   return {
-      tidy_experiment.RESULTS: result_rows(summary_lib.summarize(config, task, result), result),
-      tables.CLIENTS: client_rows(task, result),
-      tables.EXAMPLES: example_rows(task, result.evaluated),
-      tables.WARNINGS: [
-          {"method": name, "warning": found.assignment.warning, "metric": "num_clusters",
+      tidy_experiment.RESULTS: rows_lib.of_result(config, result),
+      summary.CLIENTS: client_rows(task, result),
+      summary.EXAMPLES: example_rows(task, result.evaluated),
+      summary.WARNINGS: [
+          {"method": name, "warning": found.assignment.warning, "metric": "clusters",
            "value": len(found.assignment.clusters)}
           for name, found in result.methods.items() if found.assignment.warning
       ],
-      tables.NUM_CLUSTERS: [
+      summary.NUM_CLUSTERS: [
           {"metric": "score", "value": row.pop("score"), **row}
           for row in (() if choice is None else choice.rows())
       ],
-      tables.DISTANCES: distance_rows(
+      summary.DISTANCES: distance_rows(
           result.client_weights, task.client_ids, config.representation or "weights"
       ),
   }
@@ -250,17 +320,17 @@ def measure(
         config, task, client_data, checkpoints, [recorder, bar],
         clients_per_block=clients_per_block,
     )
-    recovery = group_recovery.recovery_rows(config, task, result)
+    recovery = recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)
   if task.tables is not None:
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.options_for("model"))
     saved.save(os.path.join(folder, model_folder.MODEL))
     if len(saved.vectors) > 1:
-      path = os.path.join(folder, f"{tables.PROFILES}.csv")
-      atomic_file.write_text(path, profiles.profiles_text(task, saved))
-    is_saved = {"method": method, "cluster": "", "metric": tables.SAVED, "value": 1}
+      path = os.path.join(folder, f"{summary.PROFILES}.csv")
+      atomic_file.write_text(path, profiles_text(task, saved))
+    is_saved = {"method": method, "cluster": "", "metric": summary.SAVED, "value": 1}
     rows[tidy_experiment.RESULTS] = [*rows[tidy_experiment.RESULTS], is_saved]
   # The clients' files serve training alone; the checkpoints hold the trained models.
   shutil.rmtree(client_data)
-  return {**rows, tables.CURVES: recorder.rows, tables.RECOVERY: recovery}
+  return {**rows, summary.CURVES: recorder.rows(result), summary.RECOVERY: recovery}

@@ -1,5 +1,7 @@
 """The texts of a run's report: its headline, its tables, and how to read it."""
 
+from typing import Sequence
+
 from clustering_basics import intervals
 from experiment_shell import tidy_experiment
 
@@ -31,8 +33,33 @@ for _fedavg in _RELATIONS:
         + _relation(_finetuned, "finetuned", "fine-tuning at every client") + "."
     )
 
+
+def _in_units(value: float, units: Sequence[str]) -> str:
+  """Returns a number of three digits, and the unit with which it is `value`."""
+  position = 0
+  while value >= 999.5 and position < len(units) - 1:
+    value /= 1000
+    position += 1
+  return f"{value:.3g}{units[position]}"
+
+
+def steps_text(value: float) -> str:
+  """Returns a number of steps in a few characters, such as `12.3 k`."""
+  return _in_units(value, ("", " k", " M", " G", " T"))
+
+
+def bytes_text(value: float) -> str:
+  """Returns a number of bytes in a few characters, such as `1.2 GB`."""
+  return _in_units(value, (" B", " kB", " MB", " GB", " TB", " PB"))
+
+
 _SCORE = "{:.3f}"
-_DETAILS = {"p10": _SCORE, "at target": "{:.0%}", "recall": _SCORE, "pooled": _SCORE}
+_DETAILS = {
+    "accuracy_p10": _SCORE, "share_at_target": "{:.0%}", "recall": _SCORE,
+    "pooled_accuracy": _SCORE,
+}
+_OF_NEW = {"accuracy": _SCORE, "accuracy_sd": _SCORE, **_DETAILS}
+_GLOBAL = ("global_accuracy", "global_weighted_accuracy", "global_blended_accuracy")
 TABLES = (
     tidy_experiment.Table(
         "warnings", "What methods warn of", "Clusters: how many the method has in the end.",
@@ -40,13 +67,14 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
-        "Mean and standard deviation over the clients, which all weigh alike. New: mean over "
-        "clients that came after the training. ARI: adjusted Rand index, the agreement with the "
-        "true groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all clients together; "
-        "bytes: what was sent to and from them; phase 1 is included where a method builds on it.",
+        "Accuracy: mean over the clients, which all weigh alike, with the standard deviation over "
+        "them. New: of clients that came after the training. Ari: adjusted Rand index, the "
+        "agreement with the true groups, 1 exactly, 0 as by chance. Steps: steps of SGD of all "
+        "clients together; bytes: what was sent to and from them; phase 1 is included where a "
+        "method builds on it.",
         {
-            "method": "{}", "clusters": "{:.0f}", "mean": _SCORE, "sd": _SCORE, "new": _SCORE,
-            "ARI": _SCORE, "steps": "{}", "bytes": "{}",
+            "method": "{}", "clusters": "{:.0f}", "accuracy": _SCORE, "accuracy_sd": _SCORE,
+            "new_accuracy": _SCORE, "ari": _SCORE, "steps": steps_text, "bytes": bytes_text,
         },
         printed=True,
     ),
@@ -63,8 +91,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "accuracies", "Accuracies of the clients, in detail",
-        "On their own test data. P10: a tenth of the clients is below it. At target: the share of "
-        "the clients with at least the target accuracy. Recall: mean recall of a client's classes. "
+        "On their own test data. P10: a tenth of the clients is below it. Share at target: of the "
+        "clients, with at least the target accuracy. Recall: mean recall of a client's classes. "
         "Pooled: all test examples weigh alike. Higher and lower: clients with a higher and with a "
         "lower accuracy than under FedAvg.",
         {"method": "{}", **_DETAILS, "higher": "{:.0f}", "lower": "{:.0f}"}, folded=True,
@@ -76,14 +104,14 @@ TABLES = (
         "on it. Clients that train alone keep their models, so nothing is sent. Where a method has "
         "more steps than FedAvg, a part of its gain may come from that: FedAvg matched goes on "
         "until it has as many as the method with the most.",
-        {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "bytes down": "{:,.0f}",
-         "bytes up": "{:,.0f}"},
+        {"method": "{}", "steps": "{:,.0f}", "of FedAvg": "{:.2f}", "bytes_down": "{:,.0f}",
+         "bytes_up": "{:,.0f}"},
         folded=True,
     ),
     tidy_experiment.Table(
         "new_clients", "Clients that came after the training",
         "Accuracy on their own test data, as for the other clients.",
-        {"method": "{}", "mean": _SCORE, "sd": _SCORE, **_DETAILS}, folded=True,
+        {"method": "{}", **{f"new_{name}": form for name, form in _OF_NEW.items()}}, folded=True,
     ),
     tidy_experiment.Table(
         "clusters", "Clusters",
@@ -91,7 +119,7 @@ TABLES = (
         "groups: how many clients of each are in it. A client may be in several clusters of "
         "dynamic distance. Of many clusters, the first 100; curves.csv and clients.csv have all.",
         {
-            "cluster": "{:.0f}", "clients": "{:,}", "best accuracy": _SCORE,
+            "cluster": "{:.0f}", "clients": "{:,}", "best_accuracy": _SCORE,
             "training examples": "{:,.0f}", "true groups": "{}", "who": "{}",
         },
         by="method", is_text=True, folded=True,
@@ -104,22 +132,20 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "global_models", "Global models: accuracy on the global test set",
-        "(a): mean of all cluster models; of phase 1, its model. (b): mean weighted by the "
-        "accuracy of each cluster on its clients' validation data, or by the best one that it "
+        "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean weighted "
+        "by the accuracy of each cluster on its clients' validation data, or by the best one that it "
         "reached on their test data where there are no others or the weights are those of the "
-        "article; where the global test set is clients' own test data, (b) is too high then. (c): "
-        "each cluster's model averaged with (a); the mean over the clusters, or over 100 of them. "
-        "results.csv has recall and precision, too.",
-        {"method": "{}", **dict.fromkeys(("(a)", "(b)", "(c)", "(c) at the clients"), _SCORE)},
-        folded=True,
+        "article; where the global test set is clients' own test data, (b) is too high then. "
+        "Blended (c): each cluster's model averaged with (a), at the clients; global blended: the "
+        "mean over the clusters, or over 100 of them. results.csv has recall and precision, too.",
+        {"method": "{}", **dict.fromkeys((*_GLOBAL, "blended_accuracy"), _SCORE)}, folded=True,
     ),
     tidy_experiment.Table(
         "group_recovery", "Which settings find the true groups",
         "Every representation and several numbers of local epochs. Used: 1 for what this run used. "
         "Purity: the share of clients whose group is their cluster's most frequent one.",
         {
-            "representation": "{}", "epochs": "{}", "used": "{}", "adjusted_rand_index": _SCORE,
-            "purity": _SCORE,
+            "representation": "{}", "epochs": "{}", "used": "{}", "ari": _SCORE, "purity": _SCORE,
         },
         by="method", folded=True,
     ),
@@ -131,12 +157,12 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",
-        "Beside the models that it averages. Nothing in this run is differentially private. "
-        "client_weights.npz holds the weights of the first row.",
+        "Beside the models that it averages. The first row holds for all methods, the others come on "
+        "top of it. Nothing in this run is differentially private. client_weights.npz holds the "
+        "weights of the first row.",
         is_text=True, folded=True,
     ),
 )
-
 READING = (
     "An interval holds for all comparisons with FedAvg and with fine-tuning together, with "
     "probability 95 %. Unclear: it has zero in it, or there is none, as with one client. With "

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# Numbers travel as float32.
+BYTES_PER_NUMBER = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
@@ -10,7 +13,7 @@ class Cost:
   Evaluations on test data are not part of it: they only measure.
   """
 
-  client_steps: int = 0
+  steps: int = 0
   bytes_down: int = 0
   bytes_up: int = 0
 
@@ -25,5 +28,5 @@ class Cost:
     return dataclasses.astuple(self)
 
   def by_name(self) -> dict[str, int]:
-    """Returns the values by field name."""
-    return dataclasses.asdict(self)
+    """Returns the values by field name, and `bytes`, those in both directions."""
+    return {**dataclasses.asdict(self), "bytes": self.bytes_down + self.bytes_up}

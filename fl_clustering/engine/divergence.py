@@ -11,6 +11,10 @@ if TYPE_CHECKING:
   from fl_clustering.engine import participation
 
 
+# What stands in a confusion matrix of outputs that are not finite.
+NOT_FINITE = -1
+
+
 class TrainingDiverged(RuntimeError):
   """A client's loss or weights, or a model's outputs, are no longer finite."""
 
@@ -19,17 +23,21 @@ def check_losses(
     losses: participation.ClientLosses, where: str, client_ids: Sequence[str]
 ) -> None:
   """Raises `TrainingDiverged` unless all losses are finite, given all clients' ids."""
-  for client, loss in zip(*losses):
-    if not np.isfinite(loss):
-      raise TrainingDiverged(
-          f"the training loss is {loss} in {where}, client {client_ids[client]!r}; "
-          "a lower learning rate may help."
-      )
+  for place in np.flatnonzero(~np.isfinite(losses.values)):
+    raise TrainingDiverged(
+        f"the training loss is {losses.values[place]} in {where}, client "
+        f"{client_ids[losses.clients[place]]!r}; a lower learning rate may help."
+    )
 
 
-def check_outputs(are_finite: Any, rows: str) -> None:
+def are_finite(confusions: np.ndarray) -> np.ndarray:
+  """Returns whether all outputs were finite, of shape (...), from matrices (..., C, C)."""
+  return confusions[..., 0, 0] != NOT_FINITE
+
+
+def check_outputs(finite: Any, rows: str) -> None:
   """Raises `TrainingDiverged` unless a model's outputs for some rows are finite."""
-  if not np.all(are_finite):
+  if not np.all(finite):
     raise TrainingDiverged(
         f"a model's outputs are not finite for the {rows}; a lower learning rate may help."
     )

@@ -1,26 +1,24 @@
 """What a method can ask of the clients: to train models, to evaluate them, and what that costs.
 
-Whatever else a method does is NumPy.  An engine does the work for many models at once, and counts
-it.  The one in `tff/` does all kinds; the one in `jax/` those that scale to millions of clients.
+Whatever else a method does is NumPy.  `Engine` counts the work and checks what comes of it.  An
+engine does the work, for many models at once, in methods of the same names with an underscore.  The
+one in `tff/` does all kinds; the one in `jax/` those that scale to millions of clients.
 """
 
 from __future__ import annotations
 
 import abc
-import dataclasses
-from typing import Any, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.engine import cost as cost_lib
+from fl_clustering.engine import divergence
+from fl_clustering.engine import participation
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import participation
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import model as model_lib
-
-# Numbers travel as float32.
-_BYTES_PER_NUMBER = 4
 
 
 class Engine(abc.ABC):
@@ -72,45 +70,62 @@ class Engine(abc.ABC):
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()
+    self._all_ids = client_ids
     self._batch_size = batch_size
 
-  def training_cost(self, clients: np.ndarray, num_epochs: int) -> cost_lib.Cost:
+  def training_cost(
+      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
+  ) -> cost_lib.Cost:
     """Returns the cost of sending clients a model each and getting it back trained.
 
     Args:
       clients: The clients; one that trains several models is there several times.
       num_epochs: Passes of a client over its data.
-    """
-    steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
-    num_bytes = len(clients) * _BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, num_bytes, num_bytes)
-
-  def _count_training(
-      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
-  ) -> cost_lib.Cost:
-    """Counts a training, and returns its cost.
-
-    Args:
       down: Whether the models are sent to the clients.
       up: Whether they are sent back.
     """
-    cost = self.training_cost(clients, num_epochs)
-    cost = dataclasses.replace(
-        cost, bytes_down=down * cost.bytes_down, bytes_up=up * cost.bytes_up
-    )
-    self.cost += cost
-    return cost
+    steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
+    num_bytes = len(clients) * cost_lib.BYTES_PER_NUMBER * self.model.num_parameters
+    return cost_lib.Cost(num_epochs * steps, down * num_bytes, up * num_bytes)
 
   def _count_bytes(self, down: int = 0, up: int = 0) -> None:
     """Counts so many numbers that clients are sent, and that they send."""
-    self.cost += cost_lib.Cost(0, _BYTES_PER_NUMBER * down, _BYTES_PER_NUMBER * up)
+    self.cost += cost_lib.Cost(0, cost_lib.BYTES_PER_NUMBER * down, cost_lib.BYTES_PER_NUMBER * up)
+
+  def _check_own(
+      self, vectors: Iterable[np.ndarray], clients: np.ndarray, number: int
+  ) -> None:
+    """Checks clients' own models after the round of this number."""
+    for client, vector in zip(clients, vectors):
+      divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
+
+  def _check_outputs(
+      self, are_finite: np.ndarray, clients: np.ndarray, part: str, when: str = ""
+  ) -> None:
+    """Checks a model's outputs on each client's rows, given bools of shape (n,)."""
+    for client in clients[~are_finite]:
+      divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}{when}")
+
+  def _check_and_count(
+      self, vectors: np.ndarray, losses: Sequence[participation.ClientLosses],
+      round_: participation.Round, already_sent: bool = False,
+  ) -> None:
+    """Checks and counts what `train` returns."""
+    where = [f"round {round_.number}"]
+    if len(vectors) > 1:
+      where = [f"round {round_.number}, cluster {k}" for k in range(len(vectors))]
+    for place, of_model, vector in zip(where, losses, vectors):
+      divergence.check_losses(of_model, place, self._all_ids)
+      if len(of_model.clients):
+        divergence.check_vector(vector, place)
+    clients = participation.joined(losses).clients
+    self.cost += self.training_cost(clients, round_.num_epochs, down=not already_sent)
 
   def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
     """Returns models as they are before any training, float32 of shape (num_models, P)."""
     drawn = [self.model.initial_parameters(rng) for _ in range(num_models)]
     return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 
-  @abc.abstractmethod
   def train(
       self,
       vectors: np.ndarray,
@@ -134,8 +149,10 @@ class Engine(abc.ABC):
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite; so do all that train.
     """
+    trained, losses = self._train(vectors, members, round_)
+    self._check_and_count(trained, losses, round_, already_sent)
+    return trained, losses
 
-  @abc.abstractmethod
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
@@ -153,8 +170,13 @@ class Engine(abc.ABC):
       The clients' models, not private, float32 of shape (len(clients), P), and their mean
       training losses, in the same order.
     """
+    own, values = self._train_each(vectors, clients, round_)
+    losses = participation.ClientLosses(clients, values)
+    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
+    self._check_own(own, clients, round_.number)
+    self.cost += self.training_cost(clients, round_.num_epochs)
+    return own, losses
 
-  @abc.abstractmethod
   def train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
   ) -> tuple[np.ndarray, list[participation.AloneRound]]:
@@ -172,8 +194,20 @@ class Engine(abc.ABC):
       The models after the last round, not private: to the last bit those that `train` returns,
       round after round, for a cluster per client.  And what there is to know of every round.
     """
+    trained, losses, confusions = self._train_alone(vectors, rounds)
+    made = []
+    for round_, of_round, matrices in zip(rounds, losses, confusions):
+      of_round[~np.isin(self.clients, round_.clients)] = np.nan
+      taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
+      divergence.check_losses(taking_part, f"round {round_.number}", self._all_ids)
+      cost = self.training_cost(round_.clients, round_.num_epochs, down=False, up=False)
+      self.cost += cost
+      made.append(participation.AloneRound(of_round, matrices, cost))
+    self._check_own(trained, self.clients, rounds[-1].number)
+    for round_, are_finite in zip(rounds, divergence.are_finite(confusions)):
+      self._check_outputs(are_finite, self.clients, "test", f" after round {round_.number}")
+    return trained, made
 
-  @abc.abstractmethod
   def confusions(
       self, vectors: Any, members: participation.Clusters, part: str = "test"
   ) -> list[np.ndarray]:
@@ -192,12 +226,17 @@ class Engine(abc.ABC):
     Raises:
       divergence.TrainingDiverged: If an output is not finite.
     """
+    found = self._confusions(vectors, members, part)
+    for of_model, clients in zip(found, members):
+      self._check_outputs(divergence.are_finite(of_model), clients, part)
+    return found
 
-  @abc.abstractmethod
   def global_confusions(self, vectors: Any) -> np.ndarray:
     """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
+    parts = self._global_confusions(vectors)
+    divergence.check_outputs(divergence.are_finite(parts), "global test rows")
+    return parts.sum(axis=1)
 
-  @abc.abstractmethod
   def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     """Returns every model's mean loss on every client's training data.
 
@@ -211,8 +250,10 @@ class Engine(abc.ABC):
       A float32 array of shape (num_models, len(clients)).  A loss that is not a number
       is infinite here, so that a client that takes the least loss never takes its model.
     """
+    found = self._losses(vectors, clients)
+    self._count_bytes(down=found.size * self.model.num_parameters, up=found.size)
+    return np.where(np.isnan(found), np.float32(np.inf), found)
 
-  @abc.abstractmethod
   def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     """Returns what a linear probe learns of the clients' training data, projected at random.
 
@@ -223,6 +264,51 @@ class Engine(abc.ABC):
     Returns:
       Vectors of norm 1, or of zeros, not private, float32 of shape (len(clients), size).
     """
+    self._count_bytes(up=len(clients) * size)
+    return self._sketches(clients, size)
+
+  # What an engine computes for these, neither counted nor checked.
+
+  @abc.abstractmethod
+  def _train(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
+    """Returns what `train` returns."""
+
+  @abc.abstractmethod
+  def _train_each(
+      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the models that `train_each` returns, and the values of the losses."""
+
+  @abc.abstractmethod
+  def _train_alone(
+      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns what clients do in `train_alone`.
+
+    Returns:
+      The models; losses of shape (len(rounds), num_clients), in which those of who does not take
+      part mean nothing; and confusion matrices of shape (len(rounds), num_clients, C, C).
+    """
+
+  @abc.abstractmethod
+  def _confusions(
+      self, vectors: Any, members: participation.Clusters, part: str
+  ) -> list[np.ndarray]:
+    """Returns what `confusions` returns; see `divergence.are_finite`."""
+
+  @abc.abstractmethod
+  def _global_confusions(self, vectors: Any) -> np.ndarray:
+    """Returns the matrices of parts of the global test set, of shape (K, num_parts, C, C)."""
+
+  @abc.abstractmethod
+  def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
+    """Returns what `losses` returns; a loss may be NaN."""
+
+  @abc.abstractmethod
+  def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
+    """Returns what `sketches` returns."""
 
   # What only the engine in `tff/` does; a method that asks for it has `only_tff` in its row.
 

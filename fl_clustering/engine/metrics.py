@@ -26,9 +26,9 @@ def client_metrics(confusions: np.ndarray) -> dict[str, np.floating]:
   """Returns a round's metrics over all clients, from matrices (N, C, C)."""
   metrics = model_metrics(confusions)
   return {
-      "clients_accuracy_mean": metrics["accuracy"].mean(),
-      "clients_accuracy_p10": np.percentile(metrics["accuracy"], 10),
-      "clients_recall_mean": metrics["recall"].mean(),
+      "accuracy": metrics["accuracy"].mean(),
+      "accuracy_p10": np.percentile(metrics["accuracy"], 10),
+      "recall": metrics["recall"].mean(),
   }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from clustering_basics import options
 from clustering_basics import validate
+from fl_clustering.engine import sketch
 from fl_clustering.methods import client_weights as client_weights_lib
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 _DEFAULT_NUM_CLUSTERS = 8
 # Stands for the number that `num_clusters.choose` finds.
 AUTO = "auto"
-# What is grouped in place of the clients' weights, and how many numbers of each.
-SKETCH, SKETCH_SIZE = "sketch", 256
+# What is grouped in place of the clients' weights.
+SKETCH = "sketch"
 
 # The rule of options that count something.
 AT_LEAST_ONE = functools.partial(validate.integer, 1)
@@ -79,9 +80,9 @@ def representation_option() -> Any:
   return options.option(
       str,
       "What is grouped: the clients' `weights`, their `update` since the last global "
-      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the 256 numbers that a "
-      "linear probe learns of a client's data. No models of all clients are kept then, and the "
-      "clusters start from the last global model.",
+      "model, or the `normalized_update`. Or, by K-means, a `sketch`: the "
+      f"{sketch.SIZE} numbers that a linear probe learns of a client's data. No models of all "
+      "clients are kept then, and the clusters start from the last global model.",
       default="update",
       values=(*client_weights_lib.REPRESENTATIONS, SKETCH),
   )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import participation
+from fl_clustering.engine import sketch
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping as grouping_lib
@@ -60,7 +61,7 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
 
 def sketches(engine: engine_lib.Engine, clients: np.ndarray) -> client_weights.ClientWeights:
   """Returns the clients' sketches in place of their weights; not private."""
-  found = engine.sketches(clients, grouping_lib.SKETCH_SIZE)
+  found = engine.sketches(clients, sketch.SIZE)
   return client_weights.ClientWeights(clients, found, np.zeros(found.shape[1], np.float32))
 
 

@@ -45,6 +45,9 @@ class MethodEntry(NamedTuple):
   Attributes:
     settings: A frozen dataclass, whose options (see `options.py`) are the method's.
     build: Makes the method of such settings.
+    label: What readers call it; by default its name, with spaces.
+    sees: What the server sees of it beside the models that it averages, and the clients' own
+      weights or sketches after phase 1.
     only_if_named: Whether studies run it only where it is named.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
@@ -53,24 +56,49 @@ class MethodEntry(NamedTuple):
 
   settings: type
   build: Callable[[Any, engine_lib.Engine], method.Method]
+  label: str = ""
+  sees: str = ""
   only_if_named: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
   only_tff: bool = False
 
 
+class ControlEntry(NamedTuple):
+  """A row of `CONTROLS`: what makes the control of a run's settings, and its label."""
+
+  build: Callable[[participation.Schedule, engine_lib.Engine], method.Method]
+  label: str
+
+
 METHODS = {
-    "kmeans": MethodEntry(kmeans.KMeans, one_shot.one_shot),
+    "kmeans": MethodEntry(kmeans.KMeans, one_shot.one_shot, "K-means"),
     "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
     "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
-    "ifca": MethodEntry(ifca.Ifca, ifca.ifca),
-    "cfl": MethodEntry(cfl.Cfl, cfl.cfl, only_tff=True),
-    "fesem": MethodEntry(fesem.Fesem, fesem.fesem, only_tff=True),
-    "pacfl": MethodEntry(pacfl.Pacfl, pacfl.pacfl, groups_by_features=True, only_tff=True),
-    "clove": MethodEntry(clove.Clove, clove.clove, only_if_named=True),
-    "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, only_if_named=True),
+    "ifca": MethodEntry(ifca.Ifca, ifca.ifca, "IFCA", "Which model fits each client best."),
+    "cfl": MethodEntry(
+        cfl.Cfl, cfl.cfl, "CFL", "Every client's update in every round.", only_tff=True
+    ),
+    "fesem": MethodEntry(
+        fesem.Fesem, fesem.fesem, "FeSEM", "Every client's own weights in every round.",
+        only_tff=True,
+    ),
+    "pacfl": MethodEntry(
+        pacfl.Pacfl, pacfl.pacfl, "PACFL",
+        "Directions of every client's raw data: the first one of a label can look like the "
+        "client's average example of that label.",
+        groups_by_features=True, only_tff=True,
+    ),
+    "clove": MethodEntry(
+        clove.Clove, clove.clove, "CLoVE", "Every client's loss under every model.",
+        only_if_named=True,
+    ),
+    "flexcfl": MethodEntry(flexcfl.FlexCfl, flexcfl.flexcfl, "FlexCFL", only_if_named=True),
     "flux": MethodEntry(
-        flux.Flux, flux.flux, only_if_named=True, groups_by_features=True, only_tff=True
+        flux.Flux, flux.flux, "FLUX",
+        "Means and standard deviations of what the global model makes of every client's examples, "
+        "over all and over each label.",
+        only_if_named=True, groups_by_features=True, only_tff=True,
     ),
 }
 
@@ -83,22 +111,65 @@ GROUPINGS = {
 }
 
 # What runs beside the methods that are chosen.
-FEDAVG, FINETUNED = "fedavg", "finetuned"
-CONTROLS: dict[str, Callable[[participation.Schedule, engine_lib.Engine], method.Method]] = {
-    FEDAVG: controls.fedavg,
-    FINETUNED: controls.finetuned,
-    "local": controls.local,
+FEDAVG, FINETUNED, LOCAL = "fedavg", "finetuned", "local"
+CONTROLS = {
+    FEDAVG: ControlEntry(controls.fedavg, "FedAvg"),
+    FINETUNED: ControlEntry(controls.finetuned, "fine-tuned"),
+    LOCAL: ControlEntry(controls.local, "local"),
 }
 
 # Controls that run where they are chosen: a model per client, which depends on the others'.
 PERSONAL = {
-    "ditto": MethodEntry(ditto.Ditto, ditto.ditto, only_tff=True),
+    "ditto": MethodEntry(ditto.Ditto, ditto.ditto, "Ditto", only_tff=True),
     "fedrep": MethodEntry(
-        fedrep.FedRep, fedrep.fedrep, check_model=fedrep.in_representation, only_tff=True
+        fedrep.FedRep, fedrep.fedrep, "FedRep",
+        "In every round, the layers before the last of every client's own model.",
+        check_model=fedrep.in_representation, only_tff=True,
     ),
-    "apfl": MethodEntry(apfl.Apfl, apfl.apfl, only_tff=True),
-    "mr_mtl": MethodEntry(mr_mtl.MrMtl, mr_mtl.mr_mtl, only_tff=True),
+    "apfl": MethodEntry(apfl.Apfl, apfl.apfl, "APFL", only_tff=True),
+    "mr_mtl": MethodEntry(
+        mr_mtl.MrMtl, mr_mtl.mr_mtl, "MR-MTL", "Every client's own model in every round.",
+        only_tff=True,
+    ),
 }
+
+# Phase 1, and what `matched_control.py` adds to the controls.
+PRETRAIN, FEDAVG_MATCHED = "pretrain", "fedavg_matched"
+_OTHER_LABELS = {PRETRAIN: "phase 1", FEDAVG_MATCHED: "FedAvg matched"}
+
+
+def all_controls() -> list[str]:
+  """Returns the names of all controls, from no cooperation to everyone together."""
+  return [LOCAL, FINETUNED, *PERSONAL, FEDAVG, FEDAVG_MATCHED]
+
+
+def groups(name: str) -> bool:
+  """Returns whether it is a method that groups clients, and so neither phase 1 nor a control."""
+  return name != PRETRAIN and name not in all_controls()
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+  """Returns phase 1, the methods that group clients as they come, and the controls."""
+  names = list(names)
+  return [
+      *(name for name in names if name == PRETRAIN), *filter(groups, names),
+      *(name for name in all_controls() if name in names),
+  ]
+
+
+def label(name: str) -> str:
+  """Returns what readers call a method, also one that is not registered here, within a sentence."""
+  method_row, control_row = METHODS.get(name) or PERSONAL.get(name), CONTROLS.get(name)
+  if method_row is not None:
+    return method_row.label or name.replace("_", " ")
+  if control_row is not None:
+    return control_row.label
+  return _OTHER_LABELS.get(name, name.replace("_", " "))
+
+
+def title(name: str) -> str:
+  """Returns the same, with a word where it is a control."""
+  return f"{label(name)} (control)" if name in all_controls() else label(name)
 
 
 def _is_own(module: str) -> bool:

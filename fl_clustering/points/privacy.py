@@ -69,10 +69,13 @@ class Privacy:
   radius: float
   trust: str
   min_clients: int | None
+  # Whether epsilon may be `inf`, for no privacy.
+  may_be_exact = False
 
   def __post_init__(self) -> None:
-    least, largest = clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
-    validate.within(least, largest, epsilon=self.epsilon)
+    if not self.may_be_exact or self.epsilon != math.inf:
+      least, largest = clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
+      validate.within(least, largest, epsilon=self.epsilon)
     validate.between(0, 1, delta=self.delta)
     validate.within(1e-100, 1e100, radius=self.radius)
     for name in ("epsilon", "delta", "radius"):
@@ -289,14 +292,14 @@ def noise_factor(privacy: Privacy, num_clients: int) -> float:
 
 
 def _limits(privacy: Privacy, mu: float, stds: Mapping[str, float]) -> dict[str, float] | None:
-  """Returns the limits of a client's totals, for `FederatedPoints.totals`; None for points.
+  """Returns the limits of a client's totals, for `FederatedPoints.totals`; None without limits.
 
   Divided by the standard deviation of their noise, the totals of two neighbouring data sets
   then differ by a vector of norm at most mu.  That is the Gaussian mechanism of mu (Dong,
   Roth, Su, "Gaussian Differential Privacy", 2019, theorem 1), whatever the clients hold.
   """
-  if privacy.points_per_client is None:
-    return None  # Every point's contribution is bounded already.
+  if privacy.points_per_client is None or mu == math.inf:
+    return None  # Every point's contribution is bounded already, or there is no noise.
   return {part: mu * std for part, std in stds.items()}
 
 

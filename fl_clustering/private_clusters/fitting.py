@@ -26,7 +26,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from clustering_basics import randomness
-from fl_clustering.engine.tff import client_sketches
+from fl_clustering.engine import sketch
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
@@ -96,7 +97,7 @@ class Questions:
         [
             ("vectors", tff.TensorType(np.float32, [num_slots, model.num_parameters])),
             ("is_locked", np.bool_),
-            ("centers", tff.TensorType(np.float64, [num_slots, client_sketches.SIZE])),
+            ("centers", tff.TensorType(np.float64, [num_slots, sketch.SIZE])),
             ("clip_norm", np.float64),
         ],
         collections.OrderedDict,
@@ -187,7 +188,7 @@ class Run:
     settings.check_clients(len(files.train))
     self._settings = settings
     self._model = model
-    self._budget = settings.budget()
+    self._budget = settings.budget
     self._seed = seed
     self._releases = releases
     self.questions = build_questions(
@@ -257,7 +258,7 @@ class Run:
     return training.RoundSums(
         slots[:, :-1], slots[:, -1] / training.COUNT_WEIGHT,
         float(found[-1]) / training.BIT_WEIGHT,
-        count_std * self._budget.noise_growth(len(self.clients)),
+        count_std * privacy_lib.noise_factor(self._settings, len(self.clients)),
     )
 
   def _start(self) -> tuple[training.State, np.ndarray]:
@@ -270,7 +271,7 @@ class Run:
     state = training.State.first(
         self._first_model(), num_clusters, len(self.clients), clip_norm=1.0
     )
-    centers = np.zeros((num_clusters, client_sketches.SIZE))
+    centers = np.zeros((num_clusters, sketch.SIZE))
     if num_clusters > 1:
       centers = self._grouping.centers(self._door, self._releases, self._seed)
     clip_norm = self._first_clip_norm(self._public(state, centers))
@@ -307,5 +308,6 @@ class Run:
     self._releases.ledger.freeze()
     if found is None:
       found = np.full(2 * self._settings.num_clusters, np.nan)
-    std = sensitivity / self._budget.report * self._budget.noise_growth(len(self.clients))
+    std = sensitivity / self._budget.report
+    std *= privacy_lib.noise_factor(self._settings, len(self.clients))
     return Report.of_sums(found.reshape(-1, 2), std)

@@ -17,10 +17,10 @@ import tensorflow_federated as tff
 
 from clustering_basics import randomness
 from dp_clustering import point_grid
+from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import point_files
-from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import slot_sums
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
   from fl_clustering.tasks import model as model_lib
 
-_DIM = client_sketches.SIZE
+_DIM = sketch.SIZE
 _MEAN_TYPE = tff.TensorType(np.float64, [_DIM])
 
 
@@ -114,7 +114,7 @@ class Grouping:
       self, door: slot_sums.Door, releases: releases_lib.Releases, seed: int
   ) -> np.ndarray:
     """Returns the released centers of the centered sketches, of shape (K, d)."""
-    settings, budget = self._settings, self._settings.budget()
+    settings, budget = self._settings, self._settings.budget
     total = door.ask(
         "mean of sketches", self._sum_of_sketches, np.int32(0), _DIM, 1.0, budget.mean_sketch
     )
@@ -125,18 +125,7 @@ class Grouping:
         secure_sums.Scaling(np.zeros(_DIM), np.full(_DIM, float(point_grid.POINT_STEPS))),
     )
     sums = _SketchSums(
-        releases, files, settings.num_clusters, self._privacy(), releases, releases.ledger
+        releases, files, settings.num_clusters, settings, releases, releases.ledger
     )
     rng = randomness.generator(seed, "private clusters, k-means")
     return sums.private_centers(settings.num_clusters, budget.kmeans, rng).centers
-
-  def _privacy(self) -> privacy_lib.Privacy:
-    """Returns the settings of k-means: one client is one point."""
-    settings = self._settings
-    if not settings.is_private:
-      # It limits no client.  That there is no noise follows from the ledger, not from its epsilon.
-      return privacy_lib.PointPrivacy(1.0, settings.delta, radius=1.0)
-    return privacy_lib.ClientPrivacy(
-        settings.epsilon, settings.delta, radius=1.0, max_points=1, trust=settings.trust,
-        min_clients=settings.min_clients,
-    )

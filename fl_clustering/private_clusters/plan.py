@@ -8,10 +8,10 @@ looks at the data.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 from clustering_basics import validate
-from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
 from fl_clustering.points import privacy as privacy_lib
 
@@ -30,8 +30,8 @@ LARGE_NOISE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class PrivateClusters:
-  """What is asked for.
+class PrivateClusters(privacy_lib.Privacy):
+  """What is asked for; to k-means of the clients' sketches, one client is one point of norm 1.
 
   Attributes:
     num_clusters: K; with one cluster, it is DP-FedAvg.
@@ -54,20 +54,16 @@ class PrivateClusters:
   local_steps: int = 3
   learning_rate: float = 0.05
 
+  radius = 1.0
+  points_per_client = 1
+  unit = "one client with all of its data"
+  may_be_exact = True
+
   def __post_init__(self) -> None:
+    super().__post_init__()
     for name in ("num_clusters", "rounds", "local_steps"):
       validate.integer(minimum=1, **{name: getattr(self, name)})
-    clustering_params.check_epsilon(epsilon=self.epsilon)
     validate.positive(learning_rate=self.learning_rate)
-    validate.between(0, 1, delta=self.delta)
-    validate.one_of(privacy_lib.TRUST, trust=self.trust)
-    if self.min_clients is None:
-      return
-    validate.integer(minimum=1, min_clients=self.min_clients)
-    if self.trust != privacy_lib.NONE:
-      raise validate.error(
-          "min_clients", f"be left out with `trust`={self.trust!r}", self.min_clients
-      )
 
   @property
   def is_private(self) -> bool:
@@ -80,8 +76,9 @@ class PrivateClusters:
       if (getattr(self, name) or 0) > num_clients:
         raise validate.error(name, f"be at most the {num_clients} clients", getattr(self, name))
 
+  @functools.cached_property
   def budget(self) -> Budget:
-    """Returns the budget's parts; every one is `inf` without a budget."""
+    """The budget's parts; every one is `inf` without a budget."""
     mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)
     if not self.is_private:
       return Budget(mu, mu, mu, mu, mu, mu, self.rounds)
@@ -95,8 +92,19 @@ class PrivateClusters:
         round_=mu * math.sqrt(rest / self.rounds),
         report=mu * math.sqrt(REPORT_SHARE),
         rounds=self.rounds,
-        min_clients=self.min_clients,
     )
+
+  def planning_number(self, num_parameters: int, num_clients: int) -> float:
+    """Returns the planning number rho.
+
+    It is the noise that all rounds add to a model, as long as it is in all directions together,
+    relative to as many mean updates of the clip norm that all point in one direction.  It
+    doesn't depend on the number of rounds: twice as many add up twice the signal and, each with
+    half of the squared mu, twice the noise.  It knows nothing of label skew.
+    """
+    training = self.budget.round_ * math.sqrt(self.rounds)
+    noise = self.num_clusters * math.sqrt(num_parameters) / (training * num_clients)
+    return noise * privacy_lib.noise_factor(self, num_clients)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +119,6 @@ class Budget:
     round_: Of one round of training.
     report: Of the report at the end.
     rounds: The number of rounds of training.
-    min_clients: As in `PrivateClusters`.
   """
 
   total: float
@@ -121,23 +128,17 @@ class Budget:
   round_: float
   report: float
   rounds: int
-  min_clients: int | None = None
 
-  def noise_growth(self, num_clients: int) -> float:
-    """Returns how many times the ledger's noise a sum has, as all clients add their shares."""
-    return math.sqrt(num_clients / (self.min_clients or num_clients))
-
-  def planning_number(self, num_clusters: int, num_parameters: int, num_clients: int) -> float:
-    """Returns the planning number rho.
-
-    It is the noise that all rounds add to a model, as long as it is in all directions together,
-    relative to as many mean updates of the clip norm that all point in one direction.  It
-    doesn't depend on the number of rounds: twice as many add up twice the signal and, each with
-    half of the squared mu, twice the noise.  It knows nothing of label skew.
-    """
-    training = self.round_ * math.sqrt(self.rounds)
-    noise = num_clusters * math.sqrt(num_parameters) / (training * num_clients)
-    return noise * self.noise_growth(num_clients)
+  @property
+  def shares(self) -> dict[str, float]:
+    """The shares of the squared mu, by what they are spent on."""
+    squares = {
+        "grouping": self.mean_sketch**2 + self.kmeans**2,
+        "first clip norm": self.norms**2,
+        "training": self.round_**2 * self.rounds,
+        "report": self.report**2,
+    }
+    return {part: square / self.total**2 for part, square in squares.items()}
 
 
 def advice(planning_number: float, num_clusters: int) -> str:

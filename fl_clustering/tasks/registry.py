@@ -12,7 +12,6 @@ from typing import Any, Callable
 from absl import logging
 
 from clustering_basics import validate
-from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import emnist
@@ -43,6 +42,7 @@ def _partitioned_task(
   if options.examples_per_client is None:
     split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
   else:
+    drawn_clients.check(options.examples_per_client, name)
     split = drawn_clients.split(
         chosen, pool, options.num_clients, options.examples_per_client, options.seed
     )
@@ -123,18 +123,10 @@ DATASETS = {
 }
 
 
-def check_options(
-    dataset: str, partition: str | None = None, num_clients: int | None = None,
-    **partition_options: Any,
+def _check_partition(
+    dataset: str, partition: str | None, num_clients: int, **partition_options: Any
 ) -> None:
-  """Checks that a data set takes these options, as far as is known without its data.
-
-  None stands for the data set's own partition, and for what is not given or not known yet.
-
-  Raises:
-    ValueError: If an option is out of its range, or the data set or the
-      partition does not take it.
-  """
+  """Raises a ValueError if a data set doesn't take the partition, or that doesn't take options."""
   validate.one_of(DATASETS, dataset=dataset)
   if partition is not None:
     validate.one_of(PARTITION_NAMES, partition=partition)
@@ -155,36 +147,16 @@ def check_options(
     partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
 
 
-def check_tables(
-    dataset: str, schema: schema_lib.Schema | None, test_share: float | None
-) -> None:
-  """Raises a ValueError if an option of tables is out of its range, or the data take none."""
-  if DATASETS[dataset].reads_tables:
-    files.check_options(schema, test_share)
-  else:
-    _refuse(f"be left out with `dataset` {dataset}", schema=schema, test_share=test_share)
+def options_of(config: Any) -> dict[str, Any]:
+  """Returns the options of the task that a configuration asks for, as of `check`, by name."""
+  fields = (field.name for field in dataclasses.fields(task_options.TaskOptions))
+  names = (*fields, *partition_lib.OPTIONS, *models.OPTIONS)
+  asked = {name: getattr(config, name, None) for name in names}
+  return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_images(
-    dataset: str, partition: str | None, image_size: int | None, examples_per_client: int | None
-) -> None:
-  """Raises a ValueError if an option of images is out of its range, or the data take none.
-
-  Args:
-    partition: None where it is not known yet.
-  """
-  asked = {"image_size": image_size, "examples_per_client": examples_per_client}
-  of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
-  if dataset not in of_images:
-    _refuse(f"be left out but with `dataset` {' or '.join(of_images)}", **asked)
-  if image_size is not None:
-    validate.integer(minimum=1, image_size=image_size)
-  if examples_per_client is not None:
-    drawn_clients.check(examples_per_client, partition)
-
-
-def load_task(model: str | None = None, **options: Any) -> federated_task.FederatedTask:
-  """Returns the task asked for, and logs its warnings.
+def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
+  """Returns what task is asked for, checked as far as can be known without its data.
 
   Args:
     model: A name in `models.MODELS`; None for the data set's default.
@@ -192,8 +164,7 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
       model's options, by name.
 
   Raises:
-    ValueError: If the options do not fit each other or the data, or the data is
-      missing or damaged.
+    ValueError: If an option is out of its range, or does not fit the others.
   """
   partition_options = {name: options.pop(name, None) for name in partition_lib.OPTIONS}
   model_options = {name: options.pop(name, None) for name in models.OPTIONS}
@@ -202,15 +173,25 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
   )
   validate.integer(minimum=1, num_clients=asked.num_clients)
   validate.integer(minimum=0, seed=asked.seed)
-  check_options(asked.dataset, asked.partition, asked.num_clients, **partition_options)
+  _check_partition(asked.dataset, asked.partition, asked.num_clients, **partition_options)
   dataset = DATASETS[asked.dataset]
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
-  check_tables(asked.dataset, asked.schema, asked.test_share)
-  check_images(
-      asked.dataset, asked.partition or _DEFAULT_PARTITION, asked.image_size,
-      asked.examples_per_client,
-  )
+  if dataset.reads_tables:
+    files.check_options(asked.schema, asked.test_share)
+  else:
+    rule = f"be left out with `dataset` {asked.dataset}"
+    _refuse(rule, schema=asked.schema, test_share=asked.test_share)
+  if dataset.own_clients is not None:
+    of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
+    _refuse(
+        f"be left out but with `dataset` {' or '.join(of_images)}", image_size=asked.image_size,
+        examples_per_client=asked.examples_per_client,
+    )
+  if asked.image_size is not None:
+    validate.integer(minimum=1, image_size=asked.image_size)
+  if asked.examples_per_client is not None:
+    drawn_clients.check(asked.examples_per_client, asked.partition)
   if asked.fold is not None:
     # Drawn with replacement, an image would be in several folds.
     _refuse(
@@ -218,6 +199,17 @@ def load_task(model: str | None = None, **options: Any) -> federated_task.Federa
         split_column=asked.schema and asked.schema.split,
         examples_per_client=asked.examples_per_client,
     )
+  return asked
+
+
+def load_task(**options: Any) -> federated_task.FederatedTask:
+  """Returns the task asked for, as of `check`, and logs its warnings.
+
+  Raises:
+    ValueError: As there, or if the options do not fit the data, or the data is missing or damaged.
+  """
+  asked = check(**options)
+  dataset = DATASETS[asked.dataset]
   task = dataset.load(asked)
   # The rows of tables are dealt out before the features are scaled.
   if asked.fold is not None and not dataset.reads_tables:

@@ -1,4 +1,4 @@
-"""What task is asked for; `registry.load_task` checks it."""
+"""What task is asked for; `registry.check` checks it."""
 
 import dataclasses
 from typing import Any, Mapping

@@ -241,23 +241,14 @@ class ThreePhaseConfig(options.WithChoices):
     if self.dataset is None:
       self._check_own_task()
       return
-    task_registry.check_options(
-        self.dataset, self.partition, num_clients=self.num_clients, **self.options_for("partition")
-    )
-    if self.partition in partition_lib.PARTITIONS:
-      self._complete_options_of("partition")
     if isinstance(self.schema, dict):  # As in JSON.
       self._set("schema", schema_lib.Schema.from_json(self.schema))
-    task_registry.check_tables(self.dataset, self.schema, self.test_share)
-    task_registry.check_images(
-        self.dataset, self.partition, None, self.examples_per_client
-    )
+    self._set("model", task_registry.check(**task_registry.options_of(self)).model)
+    if self.partition in partition_lib.PARTITIONS:
+      self._complete_options_of("partition")
     if self.validation_share is None:
       self._set("validation_share", held_out.VALIDATION_SHARE)
-    if self.model is None:
-      self._set("model", task_registry.DATASETS[self.dataset].default_model)
     self._complete_options_of("model")
-    models.choose(self.model, **self.options_for("model"))
 
   def _check_own_task(self) -> None:
     for name in (*_OF_TASKS, *self.of_choices["partition"], *self.of_choices["model"]):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
-NAME = "fedavg_matched"
-
 # Less more work than this share isn't worth a control.
 TOLERANCE = 0.05
 
@@ -28,8 +26,8 @@ def numbers(
     engine: engine_lib.Engine,
 ) -> list[int]:
   """Returns the numbers of the control's rounds; none where it isn't needed."""
-  steps = results[registry.FEDAVG].cost.client_steps
-  most_steps = max(result.cost.client_steps for result in results.values())
+  steps = results[registry.FEDAVG].cost.steps
+  most_steps = max(result.cost.steps for result in results.values())
   if most_steps <= (1 + TOLERANCE) * steps:
     return []
   found: list[int] = []
@@ -38,6 +36,6 @@ def numbers(
     number += 1
     # Rounds differ in their clients, and so in their steps.
     round_ = participation.round_of(config, len(engine.clients), number)
-    steps += engine.training_cost(round_.clients, round_.num_epochs).client_steps
+    steps += engine.training_cost(round_.clients, round_.num_epochs).steps
     found.append(number)
   return found

@@ -35,7 +35,7 @@ class ProgressBar(stages.RunObserver):
     losses = [row.value for row in rows if row.metric == "train_loss"]
     if losses:
       values["train_loss"] = sum(losses) / len(losses)
-    shown = {"loss": "train_loss", "accuracy": "clients_accuracy_mean"}
+    shown = {"loss": "train_loss", "accuracy": "accuracy"}
     self._bar.set_postfix(
         {short: f"{values[name]:.3f}" for short, name in shown.items() if name in values},
         refresh=False,

@@ -77,8 +77,8 @@ class MethodResult:
     new_client_clusters: Per new client the indices of its clusters in `assignment`; `None`
       without new clients.
     cost: What the method asked of its clients, phase 1 included where it builds on it.
-    adjusted_rand_index: Agreement with the true groups; `None` if they are not
-      known, if clusters overlap, or for a control.
+    ari: The adjusted Rand index, agreement with the true groups; `None` if they are not known, if
+      clusters overlap, or for a control.
     purity: The same.
     validation: Those as of `clients`, on the validation data of those that have
       some; `None` if no client has any.
@@ -97,7 +97,7 @@ class MethodResult:
   new_clients: np.ndarray | None
   new_client_clusters: tuple[tuple[int, ...], ...] | None
   cost: cost_lib.Cost
-  adjusted_rand_index: float | None
+  ari: float | None
   purity: float | None
   validation: np.ndarray | None = None
   validation_accuracy: np.ndarray | None = None

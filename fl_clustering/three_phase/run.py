@@ -107,7 +107,7 @@ class Run:
         for names in (self.config.chosen_methods, self.config.personal)
     )
     controls = {
-        name: build(self.config, self.engine) for name, build in registry.CONTROLS.items()
+        name: row.build(self.config, self.engine) for name, row in registry.CONTROLS.items()
         if name in self.config.controls
     }
     return {**chosen, **controls, **personal}
@@ -237,7 +237,7 @@ def run(
     if more_rounds:
       stage_runner.tell_planned(planned + len(more_rounds))
       longer = rounds.go_on(
-          starts[registry.FEDAVG], this.results[registry.FEDAVG], matched_control.NAME
+          starts[registry.FEDAVG], this.results[registry.FEDAVG], registry.FEDAVG_MATCHED
       )
       this.train(longer, more_rounds, pretrained)
   for name, start in starts.items():

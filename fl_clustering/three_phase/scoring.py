@@ -206,9 +206,7 @@ def evaluate(
       new_clients=new_clients,
       new_client_clusters=new_client_clusters,
       cost=outcome.cost,
-      adjusted_rand_index=(
-          None if true_groups is None else assignment.adjusted_rand_index(true_groups)
-      ),
+      ari=None if true_groups is None else assignment.adjusted_rand_index(true_groups),
       purity=None if true_groups is None else assignment.purity(true_groups),
       validation=validation,
       validation_accuracy=validation_accuracy,

@@ -51,8 +51,8 @@ class PeersTest(parameterized.TestCase):
     # A client has few steps: a rounding that decides about a maximum changes all that follow.
     job, path = self._written(model, 100, 2)
     start = np.concatenate([p.ravel() for p in job.parameters])
-    _, plain = run.measure("plain", path, self.folder)
-    _, found = run.measure(peer, path, self.folder)
+    _, plain = run.measure("plain", path)
+    _, found = run.measure(peer, path)
 
     self.assertGreater(np.abs(plain - start).max(), 1e-2)
     np.testing.assert_allclose(found, plain, rtol=0, atol=tolerance)

@@ -1,6 +1,8 @@
 import csv
 import math
 import os
+import sys
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -33,8 +35,6 @@ class ProgramTest(parameterized.TestCase):
       ("none", ("--methods=",), "`methods` must have at least one value"),
       ("twice", ("--methods=lsh,lsh",), "`methods` must .* none twice"),
       ("runs", ("--runs=0",), "runs"),
-      ("python", ("--datasets=iris", "--methods=diffprivlib", "--diffprivlib_python=/bin/false"),
-       "`diffprivlib_python` must have diffprivlib"),
   )
   def test_bad_flags(self, arguments, message):
     with self.assertRaisesRegex(launch.InputError, message):
@@ -66,14 +66,53 @@ class AreasTest(absltest.TestCase):
       return league.methods_lib.Found(dataset.points[:k])
 
     iris = league.load_dataset("iris")
-    ours, other = (dict(league.losses(iris, name, method, 0, 0)) for name in ("lsh", "sklearn"))
+    self.enter_context(mock.patch.dict(
+        league.methods_lib.METHODS, {"lsh": method, "sklearn": method}
+    ))
+    ours, other = (dict(league.losses(iris, name, 0, 0)) for name in ("lsh", "sklearn"))
 
     self.assertEqual(asked, [*((e, True) for e in league.EPSILONS), (math.inf, False)])
     distances = np.linalg.norm(iris.points[:, np.newaxis] - iris.points[:3], axis=2).min(axis=1)
     for loss in (*ours.values(), *other.values()):
       self.assertAlmostEqual(loss, (distances**2).mean())
-    list(league.losses(iris, "sklearn", method, 1, 0))
+    list(league.losses(iris, "sklearn", 1, 0))
     self.assertLen(seeds, 3)  # None, and one of each run.
+
+  def test_diffprivlib_is_asked_in_a_process_of_its_own_for_all_epsilons(self):
+    folder = self.create_tempdir().full_path
+    # Its k-means here: the epsilon, the seed and the bound stand in the centers.
+    os.makedirs(os.path.join(folder, "diffprivlib"))
+    with open(os.path.join(folder, "diffprivlib", "__init__.py"), "w", encoding="utf-8"):
+      pass
+    with open(os.path.join(folder, "diffprivlib", "models.py"), "w", encoding="utf-8") as file:
+      file.write("""
+import numpy as np
+
+class KMeans:
+  def __init__(self, n_clusters, epsilon, bounds, random_state):
+    self.cluster_centers_ = np.zeros((n_clusters, 4))
+    self.cluster_centers_[0] = (epsilon, random_state, *bounds)
+
+  def fit(self, points):
+    return self
+""")
+    python = os.path.join(folder, "python")
+    with open(python, "w", encoding="utf-8") as file:
+      file.write(f'#!/bin/sh\nPYTHONPATH="{folder}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    os.chmod(python, 0o700)
+    iris = league.load_dataset("iris")
+    with mock.patch.object(league.peer_environments, "python", return_value=python):
+      centers = league._of_diffprivlib(iris, 3, {0.25: 7, 2.0: 8})
+    bound = np.abs(iris.points).max()
+    np.testing.assert_array_equal(
+        centers[:, 0], [(0.25, 7, -bound, bound), (2.0, 8, -bound, bound)]
+    )
+    self.assertEqual(centers.shape, (2, 3, 4))
+    with (
+        mock.patch.object(league.peer_environments, "python", return_value="/bin/false"),
+        self.assertRaisesRegex(launch.RunFailed, "diffprivlib"),
+    ):
+      league._of_diffprivlib(iris, 3, {0.25: 7})
 
 
 class DataTest(absltest.TestCase):

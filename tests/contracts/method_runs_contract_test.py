@@ -94,7 +94,7 @@ class OwnTasksTest(absltest.TestCase):
         pacfl_proximity="equal_labels", cluster_rounds=10, client_epochs_per_round=3,
     ), task)
     for method in methods:
-      self.assertEqual(result.methods[method].adjusted_rand_index, 1, method)
+      self.assertEqual(result.methods[method].ari, 1, method)
     means = {
         name: np.mean(np.trace(found.clients, axis1=1, axis2=2) / found.clients.sum(axis=(1, 2)))
         for name, found in result.methods.items()
@@ -179,7 +179,7 @@ class MethodRunsTest(parameterized.TestCase):
         self.assertEqual(sum(per_round) + phase_1, total, (name, metric))
       rounds = self.recorder.num_rounds[name]
       self.assertIn(rounds, (3, 5), name)
-      trained = self.recorder.values(name, "", "client_steps")
+      trained = self.recorder.values(name, "", "steps")
       self.assertLen(trained, rounds + 1)
       self.assertTrue(all(steps > 0 for steps in trained[1:]), name)
       # At least a model for every participant.
@@ -286,8 +286,8 @@ class PersonalRunsTest(absltest.TestCase):
       self.assertEqual(found.new_client_clusters, ((),), name)
 
   def test_more_steps_than_fedavg_have_a_control_of_as_many(self):
-    matched = self.result.methods["fedavg_matched"].cost.client_steps
-    most = max(self.result.methods[name].cost.client_steps for name in _PERSONAL)
+    matched = self.result.methods["fedavg_matched"].cost.steps
+    most = max(self.result.methods[name].cost.steps for name in _PERSONAL)
     self.assertGreaterEqual(matched, most)
 
 

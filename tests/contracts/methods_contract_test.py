@@ -105,7 +105,7 @@ def _build(name, engine=_Engine()):
   chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
   config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)
   if name in registry.CONTROLS:
-    return registry.CONTROLS[name](config, engine)
+    return registry.CONTROLS[name].build(config, engine)
   return registry.entry(name).build(config.method_settings(name), engine)
 
 

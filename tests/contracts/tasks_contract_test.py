@@ -455,7 +455,7 @@ class DatasetContractTest(parameterized.TestCase):
   def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
     options = {"dataset": dataset, "partition": partition_name}
     try:
-      registry.check_options(**options)
+      registry.check(**{**self._options.get(dataset, {}), **options})
     except ValueError as error:
       self.assertRegex(str(error), "^`partition` must ")
       return

@@ -10,7 +10,12 @@ from absl.testing import absltest
 import numpy as np
 from scipy import stats
 
+from dp_clustering import private_methods
 from experiments import reports
+from experiments.study import settings
+from fl_clustering.kmeans import kmeans_config
+from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import models
 from fl_clustering.tasks import registry
 from tests.docs import pages
 from tools import reference
@@ -153,6 +158,17 @@ class ReferenceTest(absltest.TestCase):
     rows = re.findall(r"^\| `(\w+)`", pages.read("docs/data.md"), re.M)
     names = {*registry.DATASETS, *registry.PARTITION_NAMES} - {registry.NATURAL}
     self.assertContainsSubset(names, rows)
+
+  def test_every_row_of_a_registry_is_on_a_page(self):
+    texts = [pages.read(path) for path in pages.paths() if path != "docs/CHANGELOG.md"]
+    code = " ".join(one for text in texts for one in re.findall(r"```.*?```|`[^`]+`", text, re.S))
+    for rows in (
+        method_registry.METHODS, method_registry.PERSONAL, method_registry.CONTROLS, models.MODELS,
+        registry.DATASETS, registry.PARTITION_NAMES, settings.SETTINGS, kmeans_config.ALGORITHMS,
+        private_methods.METHODS,
+    ):
+      words = {name: rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in rows}
+      self.assertEmpty([name for name, word in words.items() if not re.search(word, code)])
 
   def test_classes_and_modules_of_the_api_exist(self):
     names = re.findall("^::: (.*)$", pages.read("docs/api.md"), re.M)

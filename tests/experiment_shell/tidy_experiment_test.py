@@ -262,7 +262,7 @@ class TidyExperimentTest(parameterized.TestCase):
       self._measured(resume=True, **changes)
 
   def test_overwrites_a_run_but_none_that_was_charged(self):
-    changes = {"is_charged": lambda config: config.seeds == 1}
+    changes = {"charged_in": lambda config: "cells.jsonl" if config.seeds == 1 else None}
     self._measured(changes=changes)
     with self.assertRaisesRegex(launch.InputError, "`output_dir`"):
       self._measured(changes=changes)

@@ -100,7 +100,7 @@ def _study(folder: str) -> pd.DataFrame:
   ))
   return _wide(
       _run(experiment, config, folder, data_dir=None, num_cores=1), ["setting", "seed", "method"],
-      ["accuracy", "recall", "client_steps", "bytes_down", "bytes_up"],
+      ["accuracy", "recall", "steps", "bytes_down", "bytes_up"],
   )
 
 

@@ -175,7 +175,7 @@ class OwnFilesTest(absltest.TestCase):
     model = load_model.load_model(self.folder)
     self.assertFalse((model.vectors == model.global_vector).all(axis=1).any())
     (accuracy,) = program.table(
-        self.folder, "results", method="fedavg", metric="clients_accuracy_mean"
+        self.folder, "results", method="fedavg", metric="accuracy"
     )["value"]
     right = []
     for client in program.table(self.folder, "examples", new=0)["client"].unique():

@@ -105,7 +105,7 @@ class StudyTest(parameterized.TestCase):
         (cells["method"] == "pretrain").tolist(), cells["validation_accuracy"].isna().tolist()
     )
     known = (cells["setting"] == "rotated") & cells["method"].isin(["kmeans", "ifca"])
-    self.assertEqual(known.tolist(), cells["adjusted_rand_index"].notna().tolist())
+    self.assertEqual(known.tolist(), cells["ari"].notna().tolist())
     self.assertContainsSubset({"config.json", "report.html"}, os.listdir(_uninterrupted))
     # What only serves to go on is gone.
     self.assertEmpty(os.listdir(os.path.join(_uninterrupted, "checkpoints")))
@@ -116,7 +116,7 @@ class StudyTest(parameterized.TestCase):
     last = rounds.groupby([*keys, "metric"])["value"].last().unstack()
     cells = _cells(_uninterrupted).set_index(keys).loc[last.index]
 
-    np.testing.assert_array_equal(last["client_steps"], cells["client_steps"])
+    np.testing.assert_array_equal(last["steps"], cells["steps"])
     np.testing.assert_array_equal(last["bytes"], cells["bytes_down"] + cells["bytes_up"])
     np.testing.assert_array_equal(last["accuracy"], cells["accuracy"])
 
@@ -189,7 +189,7 @@ class StudyTest(parameterized.TestCase):
     run = finished_run.FinishedRun(folder)
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
     self.assertEqual(list(run.document["inputs"]["own_methods"]), ["last_layer"])
-    self.assertEqual(_cells(folder).set_index("method")["num_clusters"]["last_layer"], 2)
+    self.assertEqual(_cells(folder).set_index("method")["clusters"]["last_layer"], 2)
 
   @parameterized.parameters("num_seeds=3", "num_folds=2", "settings=iid", "learning_rate=0.2")
   def test_other_settings_are_refused(self, setting):

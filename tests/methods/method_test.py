@@ -160,7 +160,7 @@ class SketchTest(absltest.TestCase):
 
   def test_fedavg_starts_from_it_too(self):
     pretrained = dataclasses.replace(_pretrained(), client_weights=None)
-    state = registry.CONTROLS["fedavg"](None, _Engine()).initialize(pretrained, None)
+    state = registry.CONTROLS["fedavg"].build(None, _Engine()).initialize(pretrained, None)
     np.testing.assert_array_equal(state.vectors, [pretrained.vector])
 
   def test_is_not_for_new_clients_by_weights(self):
@@ -213,7 +213,7 @@ class ControlsTest(absltest.TestCase):
 
   def _initial(self, name):
     config = config_lib.ThreePhaseConfig(num_clients=3)
-    return registry.CONTROLS[name](config, _Engine()).initialize(_pretrained(), None)
+    return registry.CONTROLS[name].build(config, _Engine()).initialize(_pretrained(), None)
 
   def test_fedavg_starts_as_a_cluster_of_all_clients(self):
     state = self._initial("fedavg")
@@ -230,7 +230,7 @@ class ControlsTest(absltest.TestCase):
   def test_finetuned_pays_for_the_own_weights_that_it_goes_on_from(self):
     for grouping_epochs, is_used in ((None, False), (2, True)):
       config = config_lib.ThreePhaseConfig(num_clients=3, grouping_epochs=grouping_epochs)
-      control = registry.CONTROLS["finetuned"](config, _Engine())
+      control = registry.CONTROLS["finetuned"].build(config, _Engine())
       self.assertEqual(control.uses_own_weights, is_used)
 
   def test_finetuned_goes_on_after_the_epochs_before_grouping(self):
@@ -238,7 +238,7 @@ class ControlsTest(absltest.TestCase):
         num_clients=3, pretrain_rounds=2, cluster_rounds=1, grouping_epochs=2
     )
     engine, pretrained = _Engine(), _pretrained()
-    control = registry.CONTROLS["finetuned"](config, engine)
+    control = registry.CONTROLS["finetuned"].build(config, engine)
     vectors = control.initialize(pretrained, None).vectors
     np.testing.assert_array_equal(vectors, pretrained.client_weights.vectors)
     # Rounds write into what they can, but not into the first state.
@@ -250,12 +250,12 @@ class ControlsTest(absltest.TestCase):
   def test_who_trains_alone_makes_several_rounds_at_once(self):
     config = config_lib.ThreePhaseConfig(num_clients=3)
     for name in ("finetuned", "local"):
-      state, control = self._initial(name), registry.CONTROLS[name](config, _Engine())
+      state, control = self._initial(name), registry.CONTROLS[name].build(config, _Engine())
       after, made = control.next_rounds(state, [_ROUND, _ROUND])
       np.testing.assert_array_equal(after.vectors, state.vectors + 14)
       self.assertEqual(letters.names(after.members), ("a", "b", "c"))
       self.assertEqual(made, ["7", "7"])
-    self.assertIsNone(registry.CONTROLS["fedavg"](config, _Engine()).next_rounds)
+    self.assertIsNone(registry.CONTROLS["fedavg"].build(config, _Engine()).next_rounds)
 
 
 class NewClientsTest(absltest.TestCase):
@@ -316,7 +316,7 @@ class NewClientsTest(absltest.TestCase):
     config = config_lib.ThreePhaseConfig(num_clients=3, pretrain_rounds=2, cluster_rounds=3)
     for name, rounds in (("finetuned", (4, 5, 6)), ("local", (1, 2, 4, 5, 6))):
       engine = _Engine()
-      control = registry.CONTROLS[name](config, engine)
+      control = registry.CONTROLS[name].build(config, engine)
       placement = control.place(_pretrained(), None, letters.clients("x"))
       start = 1 if name == "local" else 0
       np.testing.assert_array_equal(placement.vectors, [[start + sum(rounds)] * 2])

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bench import audited_clusters
+from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import training
@@ -102,7 +103,7 @@ class SketchTest(parameterized.TestCase):
   @parameterized.parameters(0.0, 1e9)
   def test_about_a_mean_has_norm_one_whatever_the_mean(self, mean):
     own = tf.constant(self._sketch(_RNG.normal(size=(9, 4)), [0, 1, 2] * 3))
-    about = tf.fill([client_sketches.SIZE], tf.constant(mean, tf.float64))
+    about = tf.fill([sketch.SIZE], tf.constant(mean, tf.float64))
     centered = client_messages.centered_sketch(own, about)
     self.assertAlmostEqual(np.linalg.norm(centered), 1.0)
 
@@ -111,7 +112,7 @@ class SlotTest(absltest.TestCase):
 
   def test_is_that_of_the_sketch_and_then_that_of_least_loss(self):
     path = os.path.join(self.create_tempdir().full_path, "sketch")
-    centers = np.eye(2, client_sketches.SIZE)
+    centers = np.eye(2, sketch.SIZE)
     (0.3 * centers[0] + 0.7 * centers[1]).tofile(path)
     examples = tf.constant(_RNG.normal(size=(9, 4)), tf.float32), tf.constant([0, 1, 2] * 3)
     update = client_messages.update_of(
@@ -138,7 +139,7 @@ def _messages(train, test, vectors, clip_norm):
   )
   return (
       client_messages.or_zeros(
-          lambda: client_sketches.sketch(_MODEL, train), client_sketches.SIZE, train
+          lambda: client_sketches.sketch(_MODEL, train), sketch.SIZE, train
       ),
       client_messages.or_zeros(lambda: client_messages.norm_message(update), 35, train),
       client_messages.or_zeros(

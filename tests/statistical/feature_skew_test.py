@@ -123,7 +123,7 @@ class FeatureSkewTest(absltest.TestCase):
         measured.append([
             *_of_kinds(metrics.accuracy(result.methods["kmeans"].clients)),
             metrics.accuracy(result.pretrain.clients).mean(),
-            result.methods["kmeans"].adjusted_rand_index,
+            result.methods["kmeans"].ari,
             *(metrics.accuracy(result.methods[name].clients).mean() for name in _NOT_PUBLISHED),
         ])
     measured = np.array(measured)

@@ -79,11 +79,6 @@ class LoadTaskTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       registry.load_task(**{"dataset": "digits", **options})
 
-  def test_check_options_needs_no_number_of_clients(self):
-    registry.check_options("digits", partition="permuted_labels", num_groups=150)
-    with self.assertRaisesRegex(ValueError, "^`num_clients`"):
-      registry.check_options("digits", "permuted_labels", num_clients=100, num_groups=150)
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -14,6 +14,7 @@ from jax import lax
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.engine import cost
 from fl_clustering.engine.jax import devices as devices_lib
 from fl_clustering.engine.jax import networks
 
@@ -29,7 +30,6 @@ _EXAMPLES_ON_CPU = 1024
 _MOST_EXAMPLES = 16_384
 # A model, its update, its gradient and the start.
 _COPIES = 4
-_BYTES_PER_NUMBER = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +95,8 @@ def plan(
       default as many as take about 4 GiB of each device.
   """
   devices = devices_lib.local() if devices is None else tuple(devices)
-  of_example = _BYTES_PER_NUMBER * networks.numbers_per_example(model)
-  of_client = _BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
+  of_example = cost.BYTES_PER_NUMBER * networks.numbers_per_example(model)
+  of_client = cost.BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
   if clients_per_block is not None:
     validate.integer(1, clients_per_block=clients_per_block)
   elif devices[0].platform == "cpu":

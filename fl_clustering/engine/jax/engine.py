@@ -15,7 +15,6 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.engine import divergence
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import blocks as blocks_lib
@@ -71,7 +70,6 @@ class Engine(engine.Engine):
         model, client_ids, num_new_clients, parts[_TRAIN].counts, np.flatnonzero(validated),
         batch_size, seed, schedule,
     )
-    self._all_ids = client_ids
     self._parts = parts
     self._blocks = blocks
     self._how = client_training.How(
@@ -108,11 +106,9 @@ class Engine(engine.Engine):
     return client_training.Members(*self._blocks.put(*block))
 
   @own_settings.own()
-  def train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
-      already_sent: bool = False,
+  def _train(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Trains every model for one round of FedAvg over its members."""
     taking_part = [round_.among(of_model) for of_model in members]
     numbers = list(map(len, taking_part))
     clients = np.concatenate(taking_part)
@@ -130,25 +126,13 @@ class Engine(engine.Engine):
       values[places] = of_block[: len(places)]
     totals = np.bincount(models, self.num_examples[clients], len(vectors)).astype(np.float32)
     trained = vectors + jax.device_get(sums) / np.maximum(totals, 1)[:, None]
-    losses = list(map(
-        participation.ClientLosses, taking_part, np.split(values, np.cumsum(numbers)[:-1])
-    ))
-    for k, of_model in enumerate(losses):
-      where = f"round {round_.number}" + (f", cluster {k}" if len(vectors) > 1 else "")
-      self._check(of_model, where)
-      divergence.check_vector(trained[k], where)
-    self._count_training(clients, round_.num_epochs, down=not already_sent)
-    return trained, losses
-
-  def _check(self, losses: participation.ClientLosses, where: str) -> None:
-    if not np.isfinite(losses.values).all():
-      divergence.check_losses(losses, where, self._all_ids)
+    of_models = np.split(values, np.cumsum(numbers)[:-1])
+    return trained, list(map(participation.ClientLosses, taking_part, of_models))
 
   @own_settings.own()
-  def train_each(
+  def _train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, participation.ClientLosses]:
-    """Trains clients alone and returns their own models, not private."""
+  ) -> tuple[np.ndarray, np.ndarray]:
     own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients), np.float32)
     is_one_model = vectors.strides[0] == 0
     key = self._key(round_.number)
@@ -160,11 +144,7 @@ class Engine(engine.Engine):
       )
       own[places] = trained[: len(places)]
       values[places] = of_block[: len(places)]
-    losses = participation.ClientLosses(clients, values)
-    self._check(losses, f"round {round_.number}")
-    self._check_own(own, clients, round_.number)
-    self._count_training(clients, round_.num_epochs)
-    return own, losses
+    return own, values
 
   def _of_block(
       self, vectors: np.ndarray, models: np.ndarray
@@ -174,18 +154,13 @@ class Engine(engine.Engine):
       vectors, models = vectors[np.maximum(models, 0)], np.arange(len(models), dtype=np.int32)
     return jax.device_put(vectors, self._blocks.shared), models
 
-  def _check_own(self, vectors: np.ndarray, clients: np.ndarray, number: int) -> None:
-    for client, vector in zip(clients, vectors):
-      divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
-
   @own_settings.own()
-  def train_alone(
+  def _train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
-    """Trains every client's own model for some rounds, and evaluates it after each."""
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     num_classes = self.model.num_classes
     takes_part = np.stack([np.isin(self.clients, round_.clients) for round_ in rounds])
-    losses = np.full(takes_part.shape, np.nan)
+    losses = np.empty(takes_part.shape)
     confusions = np.empty((*takes_part.shape, num_classes, num_classes), np.int64)
     keys = [self._key(round_.number) for round_ in rounds]
     if not vectors.flags.writeable:
@@ -201,23 +176,12 @@ class Engine(engine.Engine):
             how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r], steps,
         )
         losses[r, places] = of_block[: len(places)]
-        confusions[r, places] = self._confusions(
-            sent, np.arange(len(places)), places, _TEST, f" after round {round_.number}"
-        )
+        confusions[r, places] = self._of_pairs(sent, np.arange(len(places)), places, _TEST)
       vectors[places] = sent[: len(places)]
-    losses[~takes_part] = np.nan
-    made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
-      of_clients = participation.ClientLosses(round_.clients, of_round[round_.clients])
-      self._check(of_clients, f"round {round_.number}")
-      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
-      made.append(participation.AloneRound(of_round, matrices, cost))
-    self._check_own(vectors, self.clients, rounds[-1].number)
-    return vectors, made
+    return vectors, losses, confusions
 
   @own_settings.own()
-  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    """Returns every model's mean loss on every client's training data, of shape (K, n)."""
+  def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     num_models = len(vectors)
     found = np.empty(num_models * len(clients), np.float32)
     for of_pairs in self._outputs(
@@ -225,9 +189,7 @@ class Engine(engine.Engine):
         _TRAIN,
     ):
       found[of_pairs.pairs] = evaluation.mean_losses(of_pairs)
-    self._count_bytes(down=len(found) * self.model.num_parameters, up=len(found))
-    found = found.reshape(num_models, len(clients))
-    return np.where(np.isnan(found), np.float32(np.inf), found)
+    return found.reshape(num_models, len(clients))
 
   def _outputs(
       self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
@@ -236,44 +198,36 @@ class Engine(engine.Engine):
         self.model, self._blocks, vectors, self._parts[part], models, clients
     )
 
-  def _confusions(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str, when: str = ""
+  def _of_pairs(
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
   ) -> np.ndarray:
     """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
 
     Args:
       part: Whose examples, as of `__init__`.
-      when: What an error says of the time.
     """
     num_classes = self.model.num_classes
     found = np.empty((len(models), num_classes, num_classes), np.int64)
     for of_pairs in self._outputs(vectors, models, clients, part):
       found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
-    for client in clients[found[:, 0, 0] == evaluation.NOT_FINITE]:
-      owner = "" if part == _GLOBAL else f" of client {self._all_ids[client]!r}"
-      divergence.check_outputs(False, f"{part} rows{owner}{when}")
     return found
 
   @own_settings.own()
-  def confusions(
-      self, vectors: Any, members: participation.Clusters, part: str = _TEST
+  def _confusions(
+      self, vectors: Any, members: participation.Clusters, part: str
   ) -> list[np.ndarray]:
-    """Evaluates models on their members' `test` or `validation` examples."""
     numbers = list(map(len, members))
     models = np.repeat(np.arange(len(members)), numbers)
-    found = self._confusions(vectors, models, np.concatenate(members), part)
+    found = self._of_pairs(vectors, models, np.concatenate(members), part)
     return np.split(found, np.cumsum(numbers)[:-1])
 
   @own_settings.own()
-  def global_confusions(self, vectors: Any) -> np.ndarray:
-    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
+  def _global_confusions(self, vectors: Any) -> np.ndarray:
     models = np.arange(len(vectors))
-    return self._confusions(vectors, models, np.zeros_like(models), _GLOBAL)
+    return self._of_pairs(vectors, models, np.zeros_like(models), _GLOBAL)[:, np.newaxis]
 
   @own_settings.own()
-  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    """Returns what the clients send of their data, not private, float32 of shape (n, size)."""
-    self._count_bytes(up=len(clients) * size)
+  def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     return sketches_lib.sketches(
         self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size
     )

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fl_clustering.engine import divergence
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import networks
@@ -28,8 +29,6 @@ _FEWEST_IN_ROW = 8
 # So many are in memory at once.
 _EXAMPLES_AT_ONCE = 2**22
 _MODELS_AT_ONCE_BYTES = 2**30
-# Is predicted where an output is not finite.
-NOT_FINITE = -1
 
 
 class Outputs(NamedTuple):
@@ -39,7 +38,7 @@ class Outputs(NamedTuple):
     pairs: Which pairs these are.
     counts: The examples of each.
     losses: Of every example, pair after pair.
-    predicted: Its label by the model, or `NOT_FINITE`.
+    predicted: Its label by the model, or `divergence.NOT_FINITE`.
     labels: Its true label.
   """
 
@@ -64,7 +63,7 @@ def _outputs(
     )
     outputs = networks.logits(model, parameters, features)
     is_finite = jnp.isfinite(outputs).all(-1)
-    predicted = jnp.where(is_finite, outputs.argmax(-1), NOT_FINITE)
+    predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
     return networks.losses(outputs, labels), predicted
 
   return blocks.each(of_row, models, rows)
@@ -177,12 +176,12 @@ def mean_losses(found: Outputs) -> np.ndarray:
 
 
 def confusions(found: Outputs, num_classes: int) -> np.ndarray:
-  """Returns the pairs' confusion matrices, int64; `NOT_FINITE` where an output is not finite."""
+  """Returns the pairs' confusion matrices, int64, as of `divergence.are_finite`."""
   num_pairs = len(found.counts)
   pair = np.repeat(np.arange(num_pairs), found.counts)
-  is_bad = found.predicted == NOT_FINITE
+  is_bad = found.predicted == divergence.NOT_FINITE
   cell = (pair * num_classes + found.labels) * num_classes + np.where(is_bad, 0, found.predicted)
   counts = np.bincount(cell, minlength=num_pairs * num_classes**2)
   counts = counts.reshape(num_pairs, num_classes, num_classes)
-  counts[pair[is_bad]] = NOT_FINITE
+  counts[pair[is_bad]] = divergence.NOT_FINITE
   return counts

@@ -1,7 +1,4 @@
-"""Clients' sketches, as `engine/tff/client_sketches.py` says them, by another projection.
-
-A sketch is what a linear probe learns of a client's data, projected to a few numbers of norm 1.
-"""
+"""Clients' sketches, as `engine/sketch.py` says them."""
 
 from __future__ import annotations
 
@@ -14,15 +11,11 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from fl_clustering.engine import sketch as sketch_lib
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import networks
 
-_STEPS = 20
-_RATE = 0.05
-_PROJECTION_SEED = (20, 23)
-_FAR_BELOW = -1e9
-_LEAST_NORM = 1e-12
 # A client's examples are filled up to a power of two, from this on.
 _FEWEST_EXAMPLES = 8
 
@@ -43,12 +36,12 @@ def _probe(features: jax.Array, labels: jax.Array, num_classes: int) -> jax.Arra
 
   def step(unused_number: Any, probe: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     kernel, bias = probe
-    outputs = jnp.where(is_own, _product(x, kernel) + bias, _FAR_BELOW)
+    outputs = jnp.where(is_own, _product(x, kernel) + bias, sketch_lib.FAR_BELOW)
     error = weights[:, None] * (jax.nn.softmax(outputs) - own)
-    return kernel - _RATE * _product(x.T, error), bias - _RATE * error.sum(0)
+    return kernel - sketch_lib.RATE * _product(x.T, error), bias - sketch_lib.RATE * error.sum(0)
 
   start = jnp.zeros((x.shape[1], num_classes)), jnp.zeros(num_classes)
-  kernel, bias = lax.fori_loop(0, _STEPS, step, start)
+  kernel, bias = lax.fori_loop(0, sketch_lib.STEPS, step, start)
   return jnp.concatenate([kernel.ravel(), bias])
 
 
@@ -65,8 +58,8 @@ def _sketches(
 
   found = _product(blocks.each(of_client, starts, counts), projection)
   norms = jnp.linalg.norm(found, axis=1, keepdims=True)
-  has_direction = jnp.isfinite(norms) & (norms > _LEAST_NORM)
-  return jnp.where(has_direction, found / jnp.maximum(norms, _LEAST_NORM), 0.0)
+  has_direction = jnp.isfinite(norms) & (norms > sketch_lib.LEAST_NORM)
+  return jnp.where(has_direction, found / jnp.maximum(norms, sketch_lib.LEAST_NORM), 0.0)
 
 
 def sketches(
@@ -75,7 +68,7 @@ def sketches(
 ) -> np.ndarray:
   """Returns the clients' sketches, not private, float32 of shape (len(clients), size)."""
   num_numbers = (math.prod(pool.pool.features.shape[1:]) + 1) * num_classes
-  projection = np.random.default_rng(_PROJECTION_SEED).standard_normal(
+  projection = np.random.default_rng(sketch_lib.PROJECTION_SEED).standard_normal(
       (num_numbers, size), np.float32
   )
   projection = jax.device_put(projection, blocks.shared)

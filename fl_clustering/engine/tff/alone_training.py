@@ -13,14 +13,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering.engine import divergence
-from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update as client_update_lib
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads as heads_lib
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
+  from fl_clustering.engine import participation
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
@@ -45,7 +44,7 @@ def build_rounds(
     trained, loss, num_examples = client_update(
         client_update_lib.unflatten(model, vector), path, seed, num_epochs
     )
-    # The mean of a cluster of one client, as `cluster_training.py` computes it, to the last bit.
+    # The mean of a cluster of one client, as `engine.py` computes it, to the last bit.
     weighted = tf.cast(num_examples * client_update_lib.flatten(trained), tf.float64)
     return tf.cast(weighted / tf.cast(num_examples, tf.float64), tf.float32), loss
 
@@ -93,11 +92,9 @@ def train(
     vectors: np.ndarray,
     rounds: Sequence[participation.Round],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Does what `Engine.train_alone` does; a client's row is its place.
+  """Trains every client's own model for some rounds; returns as `Engine._train_alone` does.
 
-  Returns:
-    The models; the losses, of shape (len(rounds), N), NaN for who does not take part; and the
-    confusion matrices, of shape (len(rounds), N, C, C).
+  A client's row is its place.
   """
   num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
   for r, round_ in enumerate(rounds):
@@ -119,21 +116,11 @@ def train(
   results = model_jobs.results(build_rounds(model, local_training), vectors, jobs, sizes)
   if not vectors.flags.writeable:
     vectors = vectors.copy()
-  losses = np.full((len(rounds), len(vectors)), np.nan)
-  shape = (len(rounds), len(vectors), model.num_classes, model.num_classes)
-  confusions = np.empty(shape, np.int64)
+  losses = np.empty((len(rounds), len(vectors)))
+  confusions = np.empty((*losses.shape, model.num_classes, model.num_classes), np.int64)
   for part, (trained, of_members, matrices) in zip(parts, results):
     # These models are in no other message.
     vectors[part.members] = trained
     confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
     losses[:, part.members] = of_members.T
-  losses[num_epochs.T == 0] = np.nan
-  for round_, of_round in zip(rounds, losses):
-    taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
-    divergence.check_losses(taking_part, f"round {round_.number}", files.client_ids)
-  for client_id, vector in zip(files.client_ids, vectors):
-    divergence.check_vector(vector, f"round {rounds[-1].number}, client {client_id!r}")
-  for round_, of_round in zip(rounds, evaluation.are_finite(confusions)):
-    for file, is_finite in zip(files.test, of_round):
-      divergence.check_outputs(is_finite, f"{file.what} after round {round_.number}")
   return vectors, losses, confusions

@@ -34,12 +34,10 @@ class ExampleFile:
   Attributes:
     path: Where it is, as TFF clients are told.  TFF would send text as ASCII.
     num_examples: How many it holds.
-    what: Whose examples they are, in words.
   """
 
   path: bytes
   num_examples: int
-  what: str = "rows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +76,7 @@ class ClientFiles:
     return np.array(found, np.int32).reshape(-1, 2)
 
 
-def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile:
+def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   rows = np.concatenate(
       [
           # Also where there are no examples.
@@ -91,7 +89,7 @@ def _write(path: str, examples: examples_lib.Examples, what: str) -> ExampleFile
   )
   with open(path, "wb") as f:
     f.write(rows.tobytes())
-  return ExampleFile(os.fsencode(path), len(examples), what)
+  return ExampleFile(os.fsencode(path), len(examples))
 
 
 def _global_test_files(
@@ -102,7 +100,7 @@ def _global_test_files(
   return tuple(
       _write(
           os.path.join(directory, f"global_{i:05d}.test"),
-          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)), "global test rows",
+          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)),
       )
       for i, start in enumerate(starts)
   )
@@ -149,9 +147,7 @@ def _written(clients: Iterable[federated_task.ClientData], directory: str) -> Cl
     for part, written in files.items():
       examples = getattr(client, part)
       if examples is not None:
-        written[place] = _write(
-            os.path.join(directory, f"client_{place:05d}.{part}"), examples,
-            f"{'training' if part == 'train' else part} rows of client {client.client_id!r}",
-        )
+        path = os.path.join(directory, f"client_{place:05d}.{part}")
+        written[place] = _write(path, examples)
   train, test = (tuple(files[part].values()) for part in ("train", "test"))
   return ClientFiles(tuple(ids), train, test, validation=files["validation"])

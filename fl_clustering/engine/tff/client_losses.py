@@ -18,15 +18,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
-
-# Examples that go through a model at a time.
-_BATCH_EXAMPLES = 250
 
 
 def _batch_bounds(num_examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -38,12 +36,12 @@ def _batch_bounds(num_examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     num_examples: The number of examples per file, int32 of shape (num_files,).
   """
   starts = tf.cumsum(num_examples, exclusive=True)
-  num_batches = (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES
+  num_batches = (num_examples + evaluation.BATCH_EXAMPLES - 1) // evaluation.BATCH_EXAMPLES
   first_batch = tf.repeat(tf.cumsum(num_batches, exclusive=True), num_batches)
   place = tf.range(tf.reduce_sum(num_batches)) - first_batch
-  batch_starts = tf.repeat(starts, num_batches) + place * _BATCH_EXAMPLES
+  batch_starts = tf.repeat(starts, num_batches) + place * evaluation.BATCH_EXAMPLES
   ends = tf.repeat(starts + num_examples, num_batches)
-  return batch_starts, tf.minimum(batch_starts + _BATCH_EXAMPLES, ends)
+  return batch_starts, tf.minimum(batch_starts + evaluation.BATCH_EXAMPLES, ends)
 
 
 @functools.cache
@@ -91,7 +89,7 @@ def losses(
     vectors: np.ndarray,
     clients: np.ndarray,
 ) -> np.ndarray:
-  """Does what `Engine.losses` does."""
+  """Returns each model's mean loss on each client's training data (`Engine.losses`)."""
   place = np.empty(len(files.train), int)
   place[clients] = np.arange(len(clients))
   parts = heads.plan_heads((clients,), files.num_examples)
@@ -103,4 +101,4 @@ def losses(
     results = model_jobs.in_order(build_losses(model), vectors[batch], jobs)
     for part, (part_losses,) in zip(parts, results):
       found[batch, place[part.members]] = part_losses
-  return np.where(np.isnan(found), np.float32(np.inf), found)
+  return found

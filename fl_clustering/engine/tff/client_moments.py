@@ -15,16 +15,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from fl_clustering.engine import divergence
 from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
-
-# Examples that go through the model at a time.
-_BATCH_EXAMPLES = 250
 
 
 def segment_moments(rows: tf.Tensor, segments: tf.Tensor, num_segments: int) -> tf.Tensor:
@@ -59,15 +56,7 @@ def build_moments(model: model_lib.Model, by_label: bool) -> tff.Computation:
   def moments(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
     features, labels = client_update.decode_examples(model, tf.io.read_file(job["path"]))
     parameters = client_update.unflatten(model, vector)
-    outputs = tf.TensorArray(
-        tf.float32, (tf.size(labels) + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
-        infer_shape=False, element_shape=[None, model.num_classes],
-    )
-    for i in tf.range(outputs.size()):
-      batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
-      inputs = client_update.model_inputs(batch)
-      outputs = outputs.write(i, model.logits(parameters, inputs, None))
-    rows, segments = outputs.concat(), tf.zeros_like(labels)
+    rows, segments = evaluation.logits(model, parameters, features), tf.zeros_like(labels)
     if by_label:
       rows, segments = tf.tile(rows, [2, 1]), tf.concat([segments, 1 + labels], axis=0)
     return (segment_moments(rows, segments, num_segments),)
@@ -85,12 +74,7 @@ def moments(
 ) -> np.ndarray:
   """Returns the moments of a model's outputs on the clients' training data (`Engine.moments`)."""
   shape = (1 + by_label * model.num_classes, 2, model.num_classes)
-  found = np.empty((len(clients), *shape), np.float32)
-  jobs = [{"path": files.train[client].path} for client in clients]
-  for batch in model_jobs.batches([math.prod(shape)] * len(jobs)):
-    results = model_jobs.in_order(build_moments(model, by_label), vector, jobs[batch])
-    found[batch] = [one for one, in results]
-  for client, of_client in zip(clients, found):
-    are_finite = np.isfinite(of_client[0]).all() and not np.isinf(of_client).any()
-    divergence.check_outputs(are_finite, files.train[client].what)
-  return found
+  found = model_jobs.on_files(
+      build_moments(model, by_label), vector, files.train_paths(clients), math.prod(shape)
+  )
+  return np.array([one for one, in found], np.float32).reshape(-1, *shape)

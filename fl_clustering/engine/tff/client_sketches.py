@@ -1,7 +1,7 @@
-"""What a linear probe learns of the clients' training data, in a few numbers.
+"""Clients' sketches, as `engine/sketch.py` says them.
 
-Clients are told apart by it without a model of each: it is as long for every client, whatever the
-model.  Private clusters sum the same sketches up (`private_clusters/grouping.py`).
+Clients are told apart by them without a model of each.  Private clusters sum the same sketches up
+(`private_clusters/grouping.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from fl_clustering.engine import sketch as sketch_lib
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import model_jobs
 from fl_clustering.tasks import networks
@@ -20,14 +21,6 @@ from fl_clustering.tasks import networks
 if TYPE_CHECKING:
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
-
-SIZE = 256
-_STEPS = 20
-_RATE = 0.05
-# Of the public projection.
-_PROJECTION_SEED = (20, 23)
-_FAR_BELOW = -1e9
-_LEAST_NORM = 1e-12
 
 # Features, and labels as int32 of shape (n,).
 Examples = tuple[tf.Tensor, tf.Tensor]
@@ -38,14 +31,15 @@ def unit(vector: tf.Tensor) -> tf.Tensor:
   wide = tf.cast(vector, tf.float64)
   wide = tf.where(tf.reduce_all(tf.math.is_finite(wide)), wide, tf.zeros_like(wide))
   norm = tf.norm(wide)
-  return tf.where(norm > _LEAST_NORM, wide / tf.maximum(norm, _LEAST_NORM), tf.zeros_like(wide))
+  least = sketch_lib.LEAST_NORM
+  return tf.where(norm > least, wide / tf.maximum(norm, least), tf.zeros_like(wide))
 
 
 def _own_logits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
   """Returns the logits with those of labels that the client lacks far below."""
   num_classes = logits.shape[1]
   is_own = tf.reduce_any(tf.one_hot(labels, num_classes, True, False), axis=0)
-  return tf.where(is_own, logits, _FAR_BELOW)
+  return tf.where(is_own, logits, sketch_lib.FAR_BELOW)
 
 
 def losses(
@@ -79,14 +73,8 @@ def descended(
   return trained - vector
 
 
-def sketch(model: model_lib.Model, examples: Examples, size: int = SIZE) -> tf.Tensor:
-  """Returns a client's sketch: what a linear probe learns of its data, float64 of norm 1.
-
-  The probe is softmax regression from zero, whatever the model, and its loss weighs all of the
-  client's labels alike.  So the sketch tells how features and labels go together, and little of
-  how often each label occurs.  Its rate fits features of size 1, so the client divides its own by
-  their root mean square.  A public random projection makes the update short.
-  """
+def sketch(model: model_lib.Model, examples: Examples, size: int = sketch_lib.SIZE) -> tf.Tensor:
+  """Returns a client's sketch, float64 of norm 1."""
   features, labels = tf.cast(examples[0], tf.float32), examples[1]
   probe = networks.Logistic()(model.input_shape, model.num_classes, "float32")
   counts = tf.math.bincount(labels, minlength=model.num_classes, dtype=tf.float32)
@@ -95,10 +83,10 @@ def sketch(model: model_lib.Model, examples: Examples, size: int = SIZE) -> tf.T
   squares = tf.reduce_mean(features**2, axis=list(range(1, features.shape.rank)))
   features = tf.math.divide_no_nan(features, tf.sqrt(tf.reduce_sum(weights * squares)))
   update = descended(
-      probe, tf.zeros([probe.num_parameters]), (features, labels), weights,
-      _STEPS, _RATE,
+      probe, tf.zeros([probe.num_parameters]), (features, labels), weights, sketch_lib.STEPS,
+      sketch_lib.RATE,
   )
-  projection = tf.random.stateless_normal((probe.num_parameters, size), _PROJECTION_SEED)
+  projection = tf.random.stateless_normal((probe.num_parameters, size), sketch_lib.PROJECTION_SEED)
   return unit(tf.linalg.matvec(projection, update, transpose_a=True))
 
 
@@ -118,10 +106,8 @@ def build_sketches(model: model_lib.Model, size: int) -> tff.Computation:
 def sketches(
     model: model_lib.Model, files: client_files.ClientFiles, clients: np.ndarray, size: int
 ) -> np.ndarray:
-  """Does what `Engine.sketches` does."""
-  found = np.empty((len(clients), size), np.float32)
-  jobs = [{"path": files.train[client].path} for client in clients]
-  for batch in model_jobs.batches([size] * len(jobs)):
-    results = model_jobs.in_order(build_sketches(model, size), np.int32(0), jobs[batch])
-    found[batch] = [one for one, in results]
-  return found
+  """Returns the sketches of the clients' training data, of shape (N, size) (`Engine.sketches`)."""
+  found = model_jobs.on_files(
+      build_sketches(model, size), np.int32(0), files.train_paths(clients), size
+  )
+  return np.array([one for one, in found], np.float32).reshape(-1, size)

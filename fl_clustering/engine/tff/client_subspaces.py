@@ -102,13 +102,11 @@ def subspaces(
   validate.integer(minimum=1, num_vectors=num_vectors)
   num_features = math.prod(model.input_shape)
   num_vectors = min(num_vectors, num_features)
-  jobs = [{"path": files.train[client].path} for client in clients]
-  size = num_features * num_vectors * model.num_classes
-  found = []
-  for batch in model_jobs.batches([size] * len(jobs)):
-    results = model_jobs.in_order(build_subspaces(model), np.int32(num_vectors), jobs[batch])
-    for labels, bases in results:
-      found.append({
-          int(label): basis[:, np.any(basis, axis=0)] for label, basis in zip(labels, bases)
-      })
-  return found
+  found = model_jobs.on_files(
+      build_subspaces(model), np.int32(num_vectors), files.train_paths(clients),
+      num_features * num_vectors * model.num_classes,
+  )
+  return [
+      {int(label): basis[:, np.any(basis, axis=0)] for label, basis in zip(labels, bases)}
+      for labels, bases in found
+  ]

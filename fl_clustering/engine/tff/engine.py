@@ -1,11 +1,19 @@
-"""The engine in TensorFlow Federated: all kinds of work, each with its computations in a file."""
+"""The engine in TensorFlow Federated: all kinds of work, each with its computations in a file.
+
+Clusters may overlap.  The heads of `heads.py` train their members and return weighted sums, which
+the server adds up.  Where the members' own models are asked for, heads return these.  The server
+takes the sums in the same order, so that the clusters' models are the same to the last bit.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Sequence, TYPE_CHECKING
+import collections
+import dataclasses
+from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from fl_clustering.engine import divergence
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import alone_training
@@ -14,14 +22,18 @@ from fl_clustering.engine.tff import client_losses
 from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_subspaces
-from fl_clustering.engine.tff import cluster_training
 from fl_clustering.engine.tff import evaluation
+from fl_clustering.engine.tff import heads as heads_lib
+from fl_clustering.engine.tff import model_jobs
 from fl_clustering.engine.tff import personal_training
 
 if TYPE_CHECKING:
   from fl_clustering.engine import personalization
   from fl_clustering.engine.tff import client_update
   from fl_clustering.tasks import federated_task
+
+# Of a head: the weighted sum of the members' parameters, their number of examples, their losses.
+_HeadResult = tuple[np.ndarray, float, participation.ClientLosses]
 
 
 class Engine(engine.Engine):
@@ -56,51 +68,134 @@ class Engine(engine.Engine):
         schedule,
     )
     self._local_training = local_training
-    self._training = cluster_training.ClusterTraining(task, self.files, local_training, seed)
 
-  def train(
-      self,
-      vectors: np.ndarray,
-      members: participation.Clusters,
-      round_: participation.Round,
-      already_sent: bool = False,
+  def _train(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Trains every model for one round of FedAvg over its members."""
-    new_vectors, losses = self._training.train(vectors, members, round_)
-    self._count_training(_clients_of(losses), round_.num_epochs, down=not already_sent)
-    return new_vectors, losses
+    heads = heads_lib.plan_heads(members, self.num_examples)
+    jobs, members_of_job = self._jobs(heads, round_)
+    results = model_jobs.results(
+        heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
+        [vectors.shape[1]] * len(jobs),
+    )
+    head_results = (
+        (weighted_sum, total, participation.ClientLosses(of_job, losses))
+        for (weighted_sum, total, losses), of_job in zip(results, members_of_job)
+    )
+    return self._new_models(vectors, heads, head_results)
 
   def train_members(
-      self,
-      vectors: np.ndarray,
-      members: participation.Clusters,
-      round_: participation.Round,
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     """Trains every model as `train` does, and returns the members' own models too."""
-    new_vectors, own, losses = self._training.train_members(vectors, members, round_)
-    self._count_training(_clients_of(losses), round_.num_epochs)
+    heads = heads_lib.plan_heads(members, self.num_examples)
+    _, members_of_head = self._jobs(heads, round_)
+    sizes = np.zeros(len(vectors), int)
+    for head, trainers in zip(heads, members_of_head):
+      sizes[head.cluster] += len(trainers)
+    own = [np.empty((size, vectors.shape[1]), np.float32) for size in sizes]
+    values = [np.empty(size) for size in sizes]
+    # The members of a cluster come head after head.
+    ends = np.zeros(len(vectors), int)
+    for cluster, trainers, trained, of_members in self._own_models(heads, vectors, round_):
+      rows = slice(ends[cluster], ends[cluster] + len(trainers))
+      own[cluster][rows], values[cluster][rows] = trained, of_members
+      ends[cluster] = rows.stop
+
+    def head_results() -> Iterator[_HeadResult]:
+      ends[:] = 0
+      for head, trainers in zip(heads, members_of_head):
+        rows = slice(ends[head.cluster], ends[head.cluster] + len(trainers))
+        ends[head.cluster] = rows.stop
+        weighted_sum, num_examples = np.zeros(vectors.shape[1], np.float32), 0
+        for vector, number in zip(own[head.cluster][rows], self.num_examples[trainers]):
+          weighted_sum += np.float32(number) * vector
+          num_examples += number
+        of_head = participation.ClientLosses(trainers, values[head.cluster][rows])
+        yield weighted_sum, num_examples, of_head
+
+    new_vectors, losses = self._new_models(vectors, heads, head_results())
+    self._check_and_count(new_vectors, losses, round_)
     return new_vectors, own, losses
 
-  def train_each(
-      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, participation.ClientLosses]:
-    """Trains clients alone and returns their own models."""
-    trained, losses = self._training.train_each(vectors, clients, round_)
-    self._count_training(losses.clients, round_.num_epochs)
-    return trained, losses
+  def _new_models(
+      self, vectors: np.ndarray, heads: Sequence[heads_lib.Head],
+      head_results: Iterable[_HeadResult],
+  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
+    """Returns the clusters' models after the round, and per cluster the losses."""
+    missing = collections.Counter(head.cluster for head in heads)
+    # In float64 only until a cluster's last head is there: all of them would be gigabytes.
+    sums: dict[int, np.ndarray] = {}
+    totals = np.zeros(len(vectors))
+    losses_of: list[list[participation.ClientLosses]] = [[] for _ in vectors]
+    vectors = vectors.copy()
+    for head, (weighted_sum, total, head_losses) in zip(heads, head_results):
+      cluster = head.cluster
+      sums[cluster] = sums.get(cluster, 0) + np.asarray(weighted_sum, np.float64)
+      totals[cluster] += total
+      losses_of[cluster].append(head_losses)
+      missing[cluster] -= 1
+      if not missing[cluster]:
+        of_cluster = sums.pop(cluster)
+        if totals[cluster]:
+          vectors[cluster] = of_cluster / totals[cluster]
+    return vectors, list(map(participation.joined, losses_of))
 
-  def train_alone(
+  def _jobs(
+      self, heads: Sequence[heads_lib.Head], round_: participation.Round
+  ) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
+    """Returns what the heads are sent, and per head its members that take part.
+
+    A head without any has a job all the same: TFF prepares itself anew for every number of
+    clients that it has not seen lately.
+    """
+    takes_part = np.zeros(len(self.files.train), bool)
+    takes_part[round_.clients] = True
+    members_of_job = [head.members[takes_part[head.members]] for head in heads]
+    jobs = [
+        {
+            "model": head.cluster,
+            "paths": self.files.train_paths(members),
+            "seeds": self.files.seeds(self.seed, round_.number, members),
+            "num_epochs": round_.num_epochs,
+        }
+        for head, members in zip(heads, members_of_job)
+    ]
+    return jobs, members_of_job
+
+  def _own_models(
+      self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
+  ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yields (cluster, members that take part, their trained parameters and losses), in parts."""
+    parts = heads_lib.cut(heads, vectors.shape[1])
+    jobs, members_of_job = self._jobs(parts, round_)
+    results = model_jobs.results(
+        heads_lib.build_own_models(self.model, self._local_training), vectors, jobs,
+        [vectors.shape[1] * len(part.members) for part in parts],
+    )
+    for part, members, (own, losses) in zip(parts, members_of_job, results):
+      yield part.cluster, members, own, losses
+
+  def _train_each(
+      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
+  ) -> tuple[np.ndarray, np.ndarray]:
+    is_one_model = vectors.strides[0] == 0
+    clusters = clients[None] if is_one_model else clients[:, None]
+    heads = heads_lib.plan_heads(clusters, self.num_examples)
+    everyone = dataclasses.replace(round_, clients=clients)
+    row = np.empty(len(self.files.train), int)
+    row[clients] = np.arange(len(clients))
+    own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients))
+    for _, members, trained, of_members in self._own_models(heads, vectors, everyone):
+      own[row[members]], values[row[members]] = trained, of_members
+    return own, values
+
+  def _train_alone(
       self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
-    """Trains every client's own model for some rounds, in one call, and evaluates it after each."""
-    vectors, losses, confusions = alone_training.train(
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return alone_training.train(
         self.model, self.files, self._local_training, self.seed, vectors, rounds
     )
-    made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
-      cost = self._count_training(round_.clients, round_.num_epochs, down=False, up=False)
-      made.append(participation.AloneRound(of_round, matrices, cost))
-    return vectors, made
 
   def train_own(
       self,
@@ -115,52 +210,45 @@ class Engine(engine.Engine):
     """Trains clients' own models for one round beside a model that they have in common."""
     if shares is None:
       shares = np.ones(len(clients), np.float32)
-    trained, shares, losses = personal_training.train(
+    trained, shares, values = personal_training.train(
         self.model, self.files, self._local_training, self.seed, vectors, clients, round_, common,
         how, shares,
     )
+    rows = np.flatnonzero(np.isin(clients, round_.clients))
+    losses = participation.ClientLosses(clients[rows], values[rows])
+    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
+    self._check_own((trained[row] for row in rows), losses.clients, round_.number)
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self._count_training(losses.clients, num_epochs, down=False, up=False)
+    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
     num_sent = len(losses.clients) * num_shared
     self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses
 
-  def confusions(
-      self, vectors: Any, members: participation.Clusters, part: str = "test"
+  def _confusions(
+      self, vectors: Any, members: participation.Clusters, part: str
   ) -> list[np.ndarray]:
-    """Evaluates models on clients' data."""
     files: Any = {"test": self.files.test, "validation": self.files.validation}[part]
-    requests = [
-        evaluation.Request(k, tuple(files[client] for client in clients))
-        for k, clients in enumerate(members)
-    ]
-    return evaluation.confusions(self.model, vectors, requests)
+    of_models = [[files[client] for client in clients] for clients in members]
+    return evaluation.confusions(self.model, vectors, of_models)
 
-  def global_confusions(self, vectors: Any) -> np.ndarray:
-    """Evaluates models as `confusions` does on the global test set; of shape (num_models, C, C)."""
-    requests = [evaluation.Request(k, self.files.global_test) for k in range(len(vectors))]
-    return np.stack([
-        of_files.sum(axis=0)
-        for of_files in evaluation.confusions(self.model, vectors, requests)
-    ])
+  def _global_confusions(self, vectors: Any) -> np.ndarray:
+    of_models = [self.files.global_test] * len(vectors)
+    return np.stack(evaluation.confusions(self.model, vectors, of_models))
 
-  def losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    """Returns every model's mean loss on every client's training data."""
-    num_sent = len(vectors) * len(clients)
-    self._count_bytes(down=num_sent * self.model.num_parameters, up=num_sent)
+  def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     return client_losses.losses(self.model, self.files, vectors, clients)
 
   def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
     """Returns the moments of a model's outputs on the clients' training data."""
     found = client_moments.moments(self.model, self.files, vector, clients, by_label)
+    is_bad = np.isinf(found).any(axis=(1, 2, 3)) | np.isnan(found[:, 0]).any(axis=(1, 2))
+    self._check_outputs(~is_bad, clients, "training")
     self._count_bytes(
         down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
     )
     return found
 
-  def sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    """Returns what a linear probe learns of the clients' training data, projected at random."""
-    self._count_bytes(up=len(clients) * size)
+  def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     return client_sketches.sketches(self.model, self.files, clients, size)
 
   def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
@@ -168,8 +256,3 @@ class Engine(engine.Engine):
     found = client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
-
-
-def _clients_of(losses: Sequence[participation.ClientLosses]) -> np.ndarray:
-  """Returns the clients of all models, one that trained several of them several times."""
-  return np.concatenate([of_model.clients for of_model in losses])

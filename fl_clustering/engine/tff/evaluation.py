@@ -7,7 +7,6 @@ the global test set, a cluster's model on its clients' test data, a client's own
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any, Callable, Sequence, TYPE_CHECKING
 
@@ -25,52 +24,52 @@ if TYPE_CHECKING:
 
 # Examples that go through a model at a time, and the most that one TFF client
 # evaluates when there are many.
-_BATCH_EXAMPLES = 250
+BATCH_EXAMPLES = 250
 JOB_EXAMPLES = 500
-# What stands in a confusion matrix of outputs that are not finite.
-_NOT_FINITE = -1
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-  """One model, by its index, and the files to evaluate it on."""
-
-  vector: int
-  files: tuple[client_files.ExampleFile, ...]
+def logits(
+    model: model_lib.Model, parameters: Sequence[tf.Tensor], features: tf.Tensor
+) -> tf.Tensor:
+  """Returns a model's outputs of examples, float32 of shape (n, C), within a `tf.function`."""
+  num_batches = (tf.shape(features)[0] + BATCH_EXAMPLES - 1) // BATCH_EXAMPLES
+  outputs = tf.TensorArray(
+      tf.float32, num_batches, infer_shape=False, element_shape=[None, model.num_classes]
+  )
+  for i in tf.range(num_batches):
+    batch = features[i * BATCH_EXAMPLES : (i + 1) * BATCH_EXAMPLES]
+    of_batch = model.logits(parameters, client_update.model_inputs(batch), None)
+    outputs = outputs.write(i, of_batch)
+  return outputs.concat()
 
 
 def confusions_of_logits(
-    labels: tf.Tensor, logits: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
+    labels: tf.Tensor, outputs: tf.Tensor, files: tf.Tensor, num_files: tf.Tensor,
     num_classes: int,
 ) -> tf.Tensor:
   """Returns the confusion matrices of files, int32 of shape (num_files, C, C).
 
   Args:
     labels: int32 of shape (n,).
-    logits: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
+    outputs: float32 of shape (n, C).  Where one is not finite, its file's matrix says that alone.
     files: Every example's file, int32 of shape (n,).
     num_files: How many there are.
     num_classes: C.
   """
-  is_bad = tf.reduce_any(~tf.math.is_finite(logits), axis=1)
+  is_bad = tf.reduce_any(~tf.math.is_finite(outputs), axis=1)
   num_bad = tf.math.unsorted_segment_sum(tf.cast(is_bad, tf.int32), files, num_files)
-  cell = (files * num_classes + labels) * num_classes + tf.argmax(logits, 1, tf.int32)
+  cell = (files * num_classes + labels) * num_classes + tf.argmax(outputs, 1, tf.int32)
   size = num_files * num_classes**2
   counts = tf.math.bincount(cell, minlength=size, maxlength=size)
   counts = tf.reshape(counts, [-1, num_classes, num_classes])
-  return tf.where(num_bad[:, None, None] > 0, _NOT_FINITE, counts)
-
-
-def are_finite(confusions: np.ndarray) -> np.ndarray:
-  """Returns whether all outputs were finite, of shape (...), from matrices (..., C, C)."""
-  return confusions[..., 0, 0] != _NOT_FINITE
+  return tf.where(num_bad[:, None, None] > 0, divergence.NOT_FINITE, counts)
 
 
 def build_confusions_of_files(model: model_lib.Model) -> Callable:
   """Returns the evaluation of a model as a `tf.function`.
 
   It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
-  of them, int32 of shape (num_files, C, C); see `are_finite`.
+  of them, int32 of shape (num_files, C, C); see `divergence.are_finite`.
   """
 
   @tf.function
@@ -81,17 +80,9 @@ def build_confusions_of_files(model: model_lib.Model) -> Callable:
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
     features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
-    num_examples = tf.shape(labels)[0]
-    outputs = tf.TensorArray(
-        tf.float32, (num_examples + _BATCH_EXAMPLES - 1) // _BATCH_EXAMPLES,
-        infer_shape=False, element_shape=[None, model.num_classes],
-    )
-    for i in tf.range(outputs.size()):
-      batch = features[i * _BATCH_EXAMPLES : (i + 1) * _BATCH_EXAMPLES]
-      logits = model.logits(parameters, client_update.model_inputs(batch), None)
-      outputs = outputs.write(i, logits)
+    outputs = logits(model, parameters, features)
     return confusions_of_logits(
-        labels, outputs.concat(), file_index, tf.shape(paths)[0], model.num_classes
+        labels, outputs, file_index, tf.shape(paths)[0], model.num_classes
     )
 
   return confusions_of_files
@@ -111,7 +102,7 @@ def build_confusions(model: model_lib.Model) -> tff.Computation:
 
 
 def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
-  """Cuts a request's files into lists of at most about `JOB_EXAMPLES` examples.
+  """Cuts a model's files into lists of at most about `JOB_EXAMPLES` examples.
 
   Returns the files' positions.
   """
@@ -126,21 +117,21 @@ def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
   return lists
 
 
-def _jobs(requests: Sequence[Request]) -> tuple[list[dict[str, Any]], list[tuple[int, list[int]]]]:
-  """Returns jobs, and for each the position of its request and those of its files in it."""
+def _jobs(
+    files: Sequence[Sequence[client_files.ExampleFile]],
+) -> tuple[list[dict[str, Any]], list[tuple[int, list[int]]]]:
+  """Returns jobs, and for each its model and the positions of its files in those of the model."""
   jobs, places = [], []
-  for r, request in enumerate(requests):
-    for positions in _cut(request.files):
-      places.append((r, positions))
-      jobs.append({
-          "model": request.vector,
-          "paths": np.array([request.files[p].path for p in positions], np.bytes_),
-      })
+  for k, of_model in enumerate(files):
+    for positions in _cut(of_model):
+      places.append((k, positions))
+      paths = np.array([of_model[p].path for p in positions], np.bytes_)
+      jobs.append({"model": k, "paths": paths})
   return jobs, places
 
 
 def confusions(
-    model: model_lib.Model, vectors: Any, requests: Sequence[Request]
+    model: model_lib.Model, vectors: Any, files: Sequence[Sequence[client_files.ExampleFile]]
 ) -> list[np.ndarray]:
   """Evaluates models.
 
@@ -148,23 +139,17 @@ def confusions(
     model: The model without its parameters.
     vectors: The models, float32 of shape (num_models, P), or what returns its rows by their
       positions.
-    requests: What to evaluate on what.
+    files: Per model what to evaluate it on.
 
   Returns:
-    Per request an array of integers of shape (num_files, num_classes, num_classes): per file, the
-    number of examples by true label (rows) and by predicted label (columns).
-
-  Raises:
-    divergence.TrainingDiverged: If an output is not finite.
+    Per model its files' confusion matrices, int64 of shape (num_files, num_classes, num_classes);
+    see `divergence.are_finite`.
   """
-  jobs, places = _jobs(requests)
+  jobs, places = _jobs(files)
   shape = (model.num_classes, model.num_classes)
-  found = [np.zeros((len(request.files), *shape), np.int64) for request in requests]
+  found = [np.zeros((len(of_model), *shape), np.int64) for of_model in files]
   sizes = [model.num_classes**2 * len(positions) for _, positions in places]
   results = model_jobs.results(build_confusions(model), vectors, jobs, sizes)
-  for (r, positions), (confusion,) in zip(places, results):
-    found[r][positions] = confusion
-  for request, of_files in zip(requests, found):
-    for file, is_finite in zip(request.files, are_finite(of_files)):
-      divergence.check_outputs(is_finite, file.what)
+  for (k, positions), (confusion,) in zip(places, results):
+    found[k][positions] = confusion
   return found

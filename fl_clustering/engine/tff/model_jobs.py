@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
+from fl_clustering.engine import cost
 
-_BYTES_PER_NUMBER = 4
 # So few that a worker keeps the memory of a message for the next one (`worker_process.py`).
 MESSAGE_BYTES = 28 * 2**20
 # For models so large that a message would not have work for every core.  The worker holds a message
@@ -89,7 +89,7 @@ def batches(
 
   def fits(number: int, size: int) -> bool:
     most = MOST_MESSAGE_BYTES if number <= num_cores else MESSAGE_BYTES
-    return _BYTES_PER_NUMBER * size <= most
+    return cost.BYTES_PER_NUMBER * size <= most
 
   starts: list[int] = []
   filled, sent = 0, set[int]()
@@ -122,6 +122,15 @@ def in_order(
   # TFF may return results in the order of completion.
   found = sorted(do_all(common, sent), key=lambda one: one[0])
   return [result for _, *result in found]
+
+
+def on_files(
+    do_all: tff.Computation, common: Any, paths: Iterable[bytes], result_size: int
+) -> Iterator[list]:
+  """Yields the results of jobs that read a file each, whose only field is its `path`."""
+  jobs = [{"path": path} for path in paths]
+  for batch in batches([result_size] * len(jobs)):
+    yield from in_order(do_all, common, jobs[batch])
 
 
 def results(

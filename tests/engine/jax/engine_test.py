@@ -279,7 +279,13 @@ class OwnNumbersTest(parameterized.TestCase):
     vectors[1] = np.nan
     with self.assertRaisesRegex(divergence.TrainingDiverged, "test rows of client 'b'"):
       engine.confusions(vectors, _CLUSTERS)
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "global test rows"):
+      engine.global_confusions(vectors)
     self.assertTrue(np.isposinf(engine.losses(vectors, _EVERYONE)[1]).all())
+    alone = _vectors(task, 5)
+    alone[1, -1] = np.inf  # Of a client that keeps it.
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, client 'b'"):
+      engine.train_alone(alone, [participation.Round(2, letters.clients("a"), 1)])
 
   def test_a_model_that_only_tensorflow_computes_is_refused(self):
     with self.assertRaisesRegex(ValueError, "`engine`"):

@@ -101,7 +101,7 @@ class ClientLossesTest(absltest.TestCase):
     expected = _losses(vectors, _ALL[:2])
     vectors[0] = np.nan
     vectors[2] = 1e38
-    losses = _losses(vectors, _ALL[:2])
+    losses = small_engine.engine(_TASK).losses(vectors, _ALL[:2])
     np.testing.assert_array_equal(losses[[0, 2]], np.inf)
     np.testing.assert_array_equal(losses[1], expected[1])
 

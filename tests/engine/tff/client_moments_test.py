@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import evaluation
 from tests import local_runtime
 from tests import small_task
 from tests.engine.tff import small_engine
@@ -62,7 +63,7 @@ class ClientMomentsTest(absltest.TestCase):
 
   def test_in_batches(self):
     whole = _moments(_ALL)
-    with mock.patch.object(client_moments, "_BATCH_EXAMPLES", 3):
+    with mock.patch.object(evaluation, "BATCH_EXAMPLES", 3):
       client_moments.build_moments.cache_clear()
       parts = _moments(_ALL)
     client_moments.build_moments.cache_clear()

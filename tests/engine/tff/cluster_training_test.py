@@ -7,7 +7,6 @@ from clustering_basics import randomness
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import cluster_training
 from fl_clustering.engine.tff import heads
 from tests import letters
 from tests import local_runtime
@@ -31,7 +30,7 @@ def _starts(num_models):
 
 
 def _training(options=small_engine.OPTIONS, seed=_SEED):
-  return cluster_training.ClusterTraining(_TASK, small_engine.files(_TASK), options, seed)
+  return small_engine.engine(options=options, seed=seed)
 
 
 def _trained_alone(start, client, round_):
@@ -74,7 +73,7 @@ class PlanHeadsTest(absltest.TestCase):
     self.assertEqual(letters.names(head.members for head in planned), ("b", "c", "a"))
 
 
-class ClusterTrainingTest(absltest.TestCase):
+class TrainTest(absltest.TestCase):
 
   def test_one_cluster_is_the_weighted_mean_of_the_clients(self):
     (start,), round_ = _starts(1), participation.Round(3, letters.clients("ace"), 1)
@@ -142,7 +141,7 @@ class ClusterTrainingTest(absltest.TestCase):
 
 class TrainMembersTest(absltest.TestCase):
 
-  def test_models_and_losses_are_those_of_cluster_training_to_the_bit(self):
+  def test_models_and_losses_are_those_of_train_to_the_bit(self):
     clusters = (*_CLUSTERS, _ALL)
     starts = _starts(len(clusters))
     # The second time, all members of a cluster are summed up in one head.

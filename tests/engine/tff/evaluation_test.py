@@ -4,6 +4,7 @@ from absl.testing import absltest
 import numpy as np
 from sklearn import metrics
 
+from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine.tff import evaluation
 
@@ -32,7 +33,7 @@ class ConfusionsTest(absltest.TestCase):
     files = np.arange(6, dtype=np.int32)
     labels = np.array([0, 0, 1, 2, 0, 0], np.int32)
     found = evaluation.confusions_of_logits(labels, logits, files, 7, 3)
-    self.assertEqual(evaluation.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
+    self.assertEqual(divergence.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import benchmark
 from experiments.dp_benchmark import config as config_lib
 from experiments.dp_benchmark import data
-from experiments.dp_benchmark import diffprivlib_process
 from experiments.dp_benchmark import methods
-from experiments.dp_benchmark import uci
 
 _EXPERIMENT = benchmark.EXPERIMENT
 
@@ -23,7 +21,7 @@ def _config(**changes):
 
 
 def _cells(datasets, names, **changes):
-  return benchmark.cells(_config(**changes), benchmark.Benchmark(datasets, names))
+  return benchmark.cells(_config(methods=tuple(names), **changes), dict.fromkeys(datasets))
 
 
 class LoadTest(parameterized.TestCase):
@@ -32,36 +30,20 @@ class LoadTest(parameterized.TestCase):
     super().setUp()
     # Stands for UCI's files: a few points.
     letter = lambda folder: (np.random.default_rng(0).random((300, 3)), f"letters of {folder}")
-    self.enter_context(mock.patch.object(uci, "load_letter", letter))
-    self.python = self.enter_context(
-        mock.patch.object(diffprivlib_process, "default_python", return_value=None)
-    )
+    self.enter_context(mock.patch.object(data, "load_letter", letter))
 
-  def _load(self, python=None, **changes):
+  def _load(self, **changes):
     config = _config(**{"datasets": ("letter",), "methods": ("sklearn", "refine"), **changes})
-    stack = self.enter_context(contextlib.ExitStack())
-    return _EXPERIMENT.load(config, stack, data_dir="uci", diffprivlib_python=python)
-
-  @parameterized.parameters(None, "/bin/false")
-  def test_leaves_out_diffprivlib_where_it_is_missing_or_broken(self, python):
-    self.python.return_value = python
-    inputs = self._load(methods=("diffprivlib", "lsh"))
-
-    self.assertEqual((list(inputs.data.methods), list(inputs.skipped)), (["lsh"], ["diffprivlib"]))
-    self.assertEmpty(inputs.identity["diffprivlib"])
+    return _EXPERIMENT.load(config, contextlib.ExitStack(), data_dir="uci")
 
   def test_names_missing_data_sets(self):
-    with mock.patch.object(uci, "load_gas_emissions", side_effect=uci.Unavailable("why")):
+    with mock.patch.object(data, "load_gas_emissions", side_effect=data.Unavailable("why")):
       inputs = self._load(datasets=("letter", "gas_emissions"))
 
     self.assertEqual(inputs.skipped, {"gas_emissions": "why"})
-    self.assertEqual(list(inputs.data.datasets), ["letter"])
+    self.assertEqual(list(inputs.data), ["letter"])
 
-  @parameterized.parameters(
-      ("methods", {"methods": ("diffprivlib",)}), ("k_to_try", {"k_to_try": (301,)}),
-      ("diffprivlib_python", {"methods": ("diffprivlib",), "python": "/bin/false"}),
-      ("fixed_k", {"fixed_k": 301}),
-  )
+  @parameterized.parameters(("k_to_try", {"k_to_try": (301,)}), ("fixed_k", {"fixed_k": 301}))
   def test_refuses(self, name, changes):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       self._load(**changes)
@@ -98,8 +80,9 @@ class CellsTest(absltest.TestCase):
     dataset = data.BenchmarkDataset("letter", points, "three points")
     cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}
 
-    whole = benchmark.Benchmark({"letter": dataset}, {"lsh": method})
-    found = _EXPERIMENT.measure(tidy_experiment.Run(_config(seed=5), whole, ""), **cell)
+    whole = tidy_experiment.Run(_config(seed=5), {"letter": dataset}, "")
+    with mock.patch.dict(methods.METHODS, {"lsh": method}):
+      found = _EXPERIMENT.measure(whole, **cell)
 
     (row,) = found["results"]
     self.assertEqual(row["metric"], "loss")

@@ -14,11 +14,10 @@ import pandas as pd
 
 from experiment_shell import launch
 from experiments.dp_benchmark import __main__ as dp_benchmark
-from experiments.dp_benchmark import uci
+from experiments.dp_benchmark import data
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
-from tests.experiments.dp_benchmark import fake_diffprivlib
 
 _SMALL = (
     "--datasets=sklearn_digits", "--methods=sklearn,lsh,refine", "--k_to_try=2",
@@ -91,8 +90,7 @@ class RunTest(parameterized.TestCase):
       _run(self.folder, *_SMALL, "--resume", "--seed=1")
 
   @parameterized.parameters(
-      "datasets=iris", "k_to_try=2,many", "k_to_try=2,1798", "data_dir=uci",
-      "diffprivlib_python=py", "clusters=2",
+      "datasets=iris", "k_to_try=2,many", "k_to_try=2,1798", "data_dir=uci", "clusters=2",
   )
   def test_bad_flags_are_refused(self, flag):
     folder = os.path.join(self.base, "refused")
@@ -110,7 +108,7 @@ class OtherRunsTest(absltest.TestCase):
 
   def test_other_data_are_refused(self):
     letter = lambda folder: (np.random.default_rng(len(folder)).random((300, 3)), folder)
-    self.enter_context(mock.patch.object(uci, "load_letter", letter))
+    self.enter_context(mock.patch.object(data, "load_letter", letter))
     flags = ("--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--runs=1")
     _run(self.folder, *flags, "--data_dir=uci")
     os.remove(os.path.join(self.folder, "report.html"))
@@ -118,29 +116,6 @@ class OtherRunsTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`output_dir` .*letter"):
       _run(self.folder, *flags, "--data_dir=elsewhere", "--resume")
     _run(self.folder, *flags, "--data_dir=uci", "--resume")
-
-  def test_a_cell_whose_process_dies_fails_and_is_tried_again(self):
-    flags = (
-        "--datasets=sklearn_digits", "--methods=lsh,diffprivlib", "--epsilon_to_try=", "--runs=1",
-        f"--diffprivlib_python={fake_diffprivlib.write_python(self.base)}", "--k_to_try=2,13,4",
-    )
-    for again in ((), ("--resume",)):
-      with self.assertRaisesRegex(launch.RunFailed, "failures.csv"):
-        _run(self.folder, *flags, *again)
-
-      (failure,) = pd.read_csv(os.path.join(self.folder, "failures.csv")).to_dict("records")
-      self.assertEqual((failure["method"], failure["k"]), ("diffprivlib", 13))
-      self.assertIn("ArithmeticError: thirteen clusters", failure["last words"])
-      self.assertLen(_losses(self.folder), 5)
-    document = json.loads(run_folder.files(self.folder)["config.json"])
-    self.assertEqual(document["inputs"]["diffprivlib"]["diffprivlib"], "0.0-invented")
-    with self.assertRaisesRegex(launch.InputError, "`output_dir` .*diffprivlib"):
-      _run(self.folder, *flags, "--resume", "--diffprivlib_python=")
-
-    with self.subTest("without any number there is no report"):
-      with self.assertRaisesRegex(launch.RunFailed, "all cells failed"):
-        _run(f"{self.folder}_2", *flags, "--methods=diffprivlib", "--k_to_try=13")
-      self.assertNotIn("report.html", os.listdir(f"{self.folder}_2"))
 
 
 if __name__ == "__main__":

@@ -162,7 +162,10 @@ class NeighboursTest(parameterized.TestCase):
     self.assertEqual((ended[0], ended[2]), (0, ""))
     self.assertEqual(
         {name.split("/")[0] for name in files},
-        {"config.json", "journal", "released", "report.html", "summary.json"},
+        {
+            "budget.csv", "clusters.csv", "config.json", "figures", "journal", "ledger.csv",
+            "released", "report.html", "results.csv", "rounds.csv", "summary.json", "tables",
+        },
     )
     found = self._left_of(kind, {**_ROWS, client: rows}, dict(answers))
     self.assertEqual(found[0], ended)

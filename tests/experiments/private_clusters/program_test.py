@@ -13,6 +13,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiment_shell import launch
+from experiment_shell import tidy_report
 from experiments.private_clusters import __main__ as private_clusters
 from experiments.private_clusters import simulation
 from fl_clustering import runtime
@@ -185,7 +186,10 @@ class OwnTablesTest(_ProgramTest):
     self.assertIn("\nprivacy: epsilon 1 at delta 0.3. ", self.printed)
     self.assertCountEqual(
         os.listdir(self.folder),
-        ["config.json", "journal", "released", "report.html", "summary.json"],
+        [
+            "budget.csv", "clusters.csv", "config.json", "figures", "journal", "ledger.csv",
+            "released", "report.html", "results.csv", "rounds.csv", "summary.json", "tables",
+        ],
     )
     document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["inputs"], {
@@ -207,8 +211,8 @@ class OwnTablesTest(_ProgramTest):
   def test_what_is_released_can_be_published(self):
     folder = os.path.join(self.folder, "released")
     self.assertCountEqual(os.listdir(folder), [
-        "clusters.csv", "config.json", "figures", "ledger.csv", "models.npz", "report.html",
-        "rounds.csv", "summary.json",
+        "budget.csv", "clusters.csv", "config.json", "figures", "ledger.csv", "models.npz",
+        "report.html", "results.csv", "rounds.csv", "summary.json", "tables",
     ])
     for name, content in run_folder.files(folder).items():
       for secret in ("one_label", self.base):
@@ -216,17 +220,49 @@ class OwnTablesTest(_ProgramTest):
     with np.load(os.path.join(folder, "models.npz")) as models:
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
-    summary = run_folder.read(folder, "summary.json")
-    self.assertEqual(run_folder.read(self.folder, "summary.json"), summary)
-    privacy = json.loads(summary)["privacy"]
-    spent = np.linalg.norm([float(row["mu"]) for row in run_folder.rows(folder, "ledger.csv")])
-    self.assertAlmostEqual(spent / privacy["mu"], 1, places=6)
-    self.assertAlmostEqual(sum(part["share"] for part in privacy["budget"]), 1, places=6)
-    self.assertTrue(privacy["is_private"])
+    spent = [row["value"] for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"]
+    results = {
+        row["metric"]: float(row["value"]) for row in run_folder.rows(folder, "results.csv")
+    }
+    spent = np.linalg.norm(list(map(float, spent)))
+    self.assertAlmostEqual(spent / results["mu"], 1, places=6)
+    shares = [float(row["value"]) for row in run_folder.rows(folder, "budget.csv")]
+    self.assertAlmostEqual(sum(shares), 1, places=6)
 
   def _copy(self, name):
     """Returns a copy of the run."""
     return shutil.copytree(self.folder, os.path.join(self.base, name))
+
+  def _lost(self, folder):
+    """Returns the names of the releases that a run states as lost."""
+    return [
+        row["release"] for row in run_folder.rows(folder, "released/ledger.csv")
+        if (row["metric"], float(row["value"])) == ("answered", 0.0)
+    ]
+
+  def test_what_is_drawn_again_from_the_answers_is_the_same_to_the_byte(self):
+    folder = self._copy("again")
+    for name in os.listdir(folder):
+      path = os.path.join(folder, name)
+      if os.path.isfile(path) and name != "config.json":
+        os.remove(path)
+      elif name not in ("config.json", "journal"):
+        shutil.rmtree(path)
+    self._run("again", "--resume")
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
+
+  def test_a_run_killed_while_it_publishes_asks_nothing_again(self):
+    with mock.patch.object(tidy_report, "report", side_effect=KeyboardInterrupt):
+      with self.assertRaises(KeyboardInterrupt):
+        self._run("publishing")
+    folder = os.path.join(self.base, "publishing")
+    before = run_folder.files(os.path.join(folder, "released"))
+    with mock.patch.object(slot_sums.Door, "ask") as ask:
+      self._run("publishing", "--resume")
+    ask.assert_not_called()
+    after = run_folder.files(os.path.join(folder, "released"))
+    self.assertEqual(before, {name: after[name] for name in before})
+    self.assertCountEqual(after, run_folder.files(os.path.join(self.folder, "released")))
 
   def test_a_finished_run_is_neither_overwritten_nor_asked_again(self):
     self._check_refused("`output_dir` .*stays charged", "real", "--overwrite")
@@ -276,7 +312,9 @@ class OwnTablesTest(_ProgramTest):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
       self._run("damaged")
     interrupted = os.path.join(self.base, "damaged")
-    self.assertEmpty(damaged_files.without_pattern(interrupted, _FILES))
+    # Of the only cell, nothing is measured yet.
+    self.assertEqual(damaged_files.without_pattern(interrupted, _FILES), ["cells.jsonl"])
+    self.assertEmpty(run_folder.read(interrupted, "cells.jsonl"))
     entered = run_folder.read(interrupted, "journal/releases.jsonl")
     for _, pattern, damage, is_refused in damaged_files.parameters(_FILES):
       with self.subTest(pattern, damage=damage):
@@ -287,15 +325,11 @@ class OwnTablesTest(_ProgramTest):
           continue
         self._run(folder, "--resume")
         self.assertEqual(
-            json.loads(run_folder.read(folder, "summary.json"))["lost"],
-            [json.loads(line)["name"] for line in entered.splitlines()],
+            self._lost(folder), [json.loads(line)["name"] for line in entered.splitlines()]
         )
         # All of it is charged, and once.
         journals = [run_folder.read(one, "journal/releases.jsonl") for one in (folder, self.folder)]
         self.assertEqual(*journals)
-        lost = {row["release"] for row in run_folder.rows(folder, "released/ledger.csv")
-                if row["answered"] == "0"}
-        self.assertLen(lost, len(entered.splitlines()))
 
   def test_a_lost_report_is_charged_and_told(self):
     folder = self._copy("reported")
@@ -303,7 +337,8 @@ class OwnTablesTest(_ProgramTest):
     *_, last = sorted(os.listdir(os.path.join(folder, "journal")))[:-1]
     os.remove(os.path.join(folder, "journal", last))
     self._run("reported", "--resume")
-    self.assertEqual(json.loads(run_folder.read(folder, "summary.json"))["lost"], ["report"])
+    self.assertEqual(self._lost(folder), ["report"])
+    self.assertIn("Answers were lost", run_folder.read(folder, "released/summary.json"))
 
   def test_what_secure_noise_has_released_is_not_asked_again(self):
     with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
@@ -326,6 +361,10 @@ class OwnTablesTest(_ProgramTest):
     for arguments in simulations:
       self._check_refused("`output_dir`", "charged", *arguments)
     os.rename(kept, settings)
+    journal, elsewhere = (os.path.join(one, "journal") for one in (folder, self.base))
+    os.rename(journal, elsewhere)
+    self._check_refused(stays, "charged", "--trust=none", "--resume")
+    os.rename(elsewhere, journal)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
 

@@ -7,66 +7,17 @@ import re
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+from scipy import stats
 
+from experiment_shell import tidy_report
+from experiments.private_clusters import release
 from experiments.private_clusters import released
-from experiments.private_clusters import released_page
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
 from fl_clustering.private_clusters import plan
-from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import training
-from fl_clustering.tasks import own_clients
-from tests import nightly
-from tests.experiment_shell import run_folder
 from tests.experiments.private_clusters import sample_runs
 
-_NUM_CLIENTS = 12
-_SETTINGS = plan.PrivateClusters(2, 50.0, 1e-5, rounds=3)
 
-
-def _task(seed, prefix):
-  rng = np.random.default_rng(seed)
-  clients = {}
-  for index in range(_NUM_CLIENTS):
-    features = rng.normal(size=(9, 4)).astype(np.float32) * seed
-    labels = rng.integers(3, size=9)
-    clients[f"{prefix}_{index}"] = (features[:6], labels[:6]), (features[6:], labels[6:])
-  return own_clients.task_from_arrays(clients, "logistic", num_classes=3)
-
-
-class ReleasedTest(absltest.TestCase):
-
-  def _released(self, task, journal, noise_seed=None):
-    """Returns the names and bytes of what a run on the clients of a task releases."""
-    clients, folder = (self.create_tempdir().full_path for _ in range(2))
-    trained = released.train(
-        _SETTINGS, task.model, client_files.write_client_files(task, clients), clients, 0,
-        releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, noise_seed, journal),
-    )
-    released.write(folder, {"num_clusters": 2}, _SETTINGS, task.model, "of a test", trained)
-    released_page.write(folder)
-    return run_folder.files(folder)
-
-  @nightly.only  # By day, `neighbours_test` runs the program.
-  def test_other_clients_with_the_same_answers_are_released_as_the_same_bytes(self):
-    self.enter_context(runtime.LocalRuntime())
-    journal = self.create_tempdir().full_path
-    found = self._released(_task(1, "secret"), journal)
-    self.assertEqual(found, self._released(_task(2, "other"), journal))
-    other = self._released(_task(2, "other"), self.create_tempdir().full_path)
-    self.assertCountEqual(
-        [name for name in found if found[name] != other[name]],
-        ["clusters.csv", "models.npz", "report.html", "rounds.csv", "figures/rounds.png"],
-    )
-    self.assertCountEqual(found, {
-        "clusters.csv", "config.json", "figures/rounds.png", "ledger.csv", "models.npz",
-        "report.html", "rounds.csv", "summary.json",
-    })
-    for name, content in found.items():
-      self.assertNotIn(b"secret_", content, name)
-    with self.assertRaisesRegex(ValueError, "^`trained` must have secure noise"):
-      self._released(_task(1, "secret"), None, noise_seed=1)
-
+class RowsTest(absltest.TestCase):
 
   def test_rounds_have_the_sizes_after_and_the_clip_norm_in_them(self):
     start = training.State.first(np.zeros(3), 2, 20, clip_norm=4.0)
@@ -83,13 +34,22 @@ class ReleasedTest(absltest.TestCase):
         (2, "cluster 0", 3.0), (2, "cluster 1", 6.0), (2, "revival", 0.0), (2, "clip norm", 7.0),
     ])
 
+  def test_a_test_for_a_client_finds_a_quarter_at_epsilon_8_and_more_if_data_are_replaced(self):
+    rows = released.guarantee_rows(plan.PrivateClusters(4, 8.0, 1e-5), 1970, 1200)["results"]
+    found = {row["metric"]: row["value"] for row in rows}
+    # The power of the best test for a shift of a normal by mu, at a level of 1%.
+    power = stats.norm.sf(stats.norm.isf(0.01) - found["mu"])
+    self.assertAlmostEqual(found["detected"], power)
+    self.assertAlmostEqual(power, 0.25, places=2)
+    self.assertAlmostEqual(found["replaced_epsilon"], 19.1, places=1)
 
-class ReleasedPageTest(parameterized.TestCase):
+
+class PageTest(parameterized.TestCase):
 
   def _page(self, **changes):
     """Returns what is before the figures, and the whole page, both without their markup."""
     run = sample_runs.write_released(self.create_tempdir().full_path, **changes)
-    released_page.write(run.path)
+    tidy_report.report(release.EXPERIMENT, run)
     with open(run.join("report.html"), encoding="utf-8") as file:
       page = file.read()
     page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page[page.index("<body>") :]))
@@ -100,11 +60,11 @@ class ReleasedPageTest(parameterized.TestCase):
 
     for words in ("epsilon 8 at delta 1e-05 for one client with all of its data", "epsilon 19.1"):
       self.assertIn(words, header)
-    for words in ("protects little", "lost:"):
-      self.assertNotIn(words, header)
+    self.assertIn("were lost:", header)
+    self.assertNotIn("were lost:", self._page(lost=())[0])
     for words in (
         "zero_out_one_client", "1% false alarms", "at most 25.6% of the clients",
-        "The noise was secure: exact discrete Gaussian.", "0.10 of the signal",
+        "It was secure: exact discrete Gaussian", "planning number 0.10",
         "round 2 1.021 3.53 0.2892 no", "all together – – 0.47325 –",
     ):
       self.assertIn(words, page)
@@ -112,7 +72,7 @@ class ReleasedPageTest(parameterized.TestCase):
   @parameterized.parameters((None, 1200), (900, 900))
   def test_shares_of_the_noise(self, min_clients, least):
     _, page = self._page(trust="none", min_clients=min_clients)
-    self.assertIn(f"at least {least} of the 1,200 clients", page)
+    self.assertIn(f"at least {least:,} of the 1,200 clients", page)
     self.assertNotIn("The server adds the noise", page)
 
   def test_clusters_are_unknown_under_too_much_noise_and_absent_if_lost(self):
@@ -128,18 +88,17 @@ class ReleasedPageTest(parameterized.TestCase):
 
   def test_is_drawn_from_its_folder_alone_and_always_the_same(self):
     run = sample_runs.write_released(self.create_tempdir().full_path)
-    released_page.write(run.path)
+    tidy_report.report(release.EXPERIMENT, run)
     names = ("report.html", "figures/rounds.png")
     before = [open(run.join(name), "rb").read() for name in names]
     for name in names:
       os.remove(run.join(name))
-    released_page.write(run.path)
+    tidy_report.report(release.EXPERIMENT, run)
 
     self.assertEqual([open(run.join(name), "rb").read() for name in names], before)
     self.assertEqual(os.listdir(os.path.dirname(run.path)), [os.path.basename(run.path)])
-    first, second, *lines = released_page.text(run.path).splitlines()
-    self.assertIn("0.10 of the signal", first)
-    self.assertStartsWith(second, "epsilon 8 at delta 1e-05 for one client")
+    first, *lines = tidy_report.text(release.EXPERIMENT, run).splitlines()
+    self.assertIn("epsilon 8 at delta 1e-05 for one client", first)
     self.assertRegex("\n".join(lines), r"\n1 +2\.1 +4\.2 +unknown +0\.210$")
 
 

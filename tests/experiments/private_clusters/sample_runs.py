@@ -1,14 +1,12 @@
 """Writes output folders of invented runs of private clusters, with known numbers."""
 
-import json
+import io
 import math
-import os
 
 import pandas as pd
 
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import simulation
-from fl_clustering.private_clusters import plan
 from tests.experiment_shell import run_folder
 
 # Accuracy, fine-tuned accuracy and adjusted Rand index; less with noise.
@@ -23,25 +21,14 @@ _INPUTS = {
     "dataset": {"name": "digits", "num_clients": 1200, "fingerprint": "abc"},
     "model": {"name": "logistic", "num_parameters": 1970},
 }
-PRIVACY = {
-    "epsilon": 8.0, "delta": 1e-05, "mu": 1.67, "unit": "one client with all of its data",
-    "neighboring_relation": "zero_out_one_client",
-    "replacing_one_client": {"epsilon": 19.1, "delta": 1e-05}, "trust": "server",
-    "min_clients": None, "noise": "secure: exact discrete Gaussian", "is_private": True,
-    "warnings": [], "budget": [{"part": "grouping", "share": 0.2}, {"part": "rest", "share": 0.8}],
+_RESULTS = {
+    "num_clients": 1200, "num_parameters": 1970, "planning_number": 0.102, "mu": 1.67,
+    "detected": 0.256, "replaced_epsilon": 19.1,
 }
-_RELEASED = {
-    "plan": {"planning_number": 0.102, "advice": plan.advice(0.102, 2)},
-    "data": {
-        "source": "3 features and 2 classes", "model": "logistic", "num_parameters": 1970,
-        "num_clients": 1200, "num_clusters": 2, "rounds": 3,
-    },
+_LEDGER = {
+    "mean sketch": (1, 4.2, 0.2381), "round 1": (1.021, 3.53, 0.2892),
+    "round 2": (1.021, 3.53, 0.2892),
 }
-_LEDGER = """release,sensitivity,std,mu,answered
-mean sketch,1,4.2,0.2381,1
-round 1,1.021,3.53,0.2892,1
-round 2,1.021,3.53,0.2892,0
-"""
 CLUSTERS = """cluster,metric,value
 0,clients,301.7
 0,sd of clients,4.2
@@ -110,21 +97,32 @@ def write_simulation(folder, methods=tuple(_SCORES), changes=None, **settings):
   })
 
 
-def write_released(folder, lost=(), clusters=CLUSTERS, data=None, **privacy):
-  """Writes all that is released but its page; returns the folder as a `FinishedRun`.
+def write_released(folder, lost=("round 2",), clusters=CLUSTERS, **settings):
+  """Writes all that is released but its page and models; returns the folder as a `FinishedRun`.
 
   Args:
     lost: The names of releases whose answers were lost.
-    data: Other data than the default.
-    **privacy: Other parts of the guarantee than the default.
+    **settings: Other settings than the default.
   """
-  summary = {**_RELEASED, "privacy": {**PRIVACY, **privacy}, "lost": list(lost)}
-  summary["data"] = {**summary["data"], **(data or {})}
-  texts = {
-      "summary.json": json.dumps(summary), "ledger.csv": _LEDGER, "clusters.csv": clusters,
-      "rounds.csv": _ROUNDS,
-  }
-  for name, text in texts.items():
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-      file.write(text)
-  return run_folder.written(folder, {"config": {"num_clusters": 2}}, {})
+  ledger = [
+      {"release": name, "metric": metric, "value": value}
+      for name, values in _LEDGER.items()
+      for metric, value in zip(
+          ("sensitivity", "std", "mu", "answered"), (*values, int(name not in lost))
+      )
+  ]
+  return run_folder.written(folder, {
+      "experiment": "private_clusters", "warnings": [],
+      "config": {
+          "num_clusters": 2, "rounds": 3, "epsilon": [8.0], "delta": 1e-05, "model": "logistic",
+          "trust": "server", "min_clients": None, **settings,
+      },
+  }, {
+      "results": [{"metric": name, "value": value} for name, value in _RESULTS.items()],
+      "budget": [
+          {"part": part, "metric": "share", "value": share}
+          for part, share in (("grouping", 0.2), ("rest", 0.8))
+      ],
+      "ledger": ledger, "clusters": pd.read_csv(io.StringIO(clusters)),
+      "rounds": pd.read_csv(io.StringIO(_ROUNDS)),
+  })

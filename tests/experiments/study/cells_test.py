@@ -37,15 +37,15 @@ def _method():
       best_accuracy=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
       new_clients=None, new_client_clusters=None, cost=cost.Cost(16, 160, 150),
-      adjusted_rand_index=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
+      ari=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
   )
 
 
 def _tell_rounds(observer, stage, steps):
   for number in (1, 2):
     observer.round_finished(stage, number, stages.metric_rows("cluster", stage, "", number, {
-        "clients_accuracy_mean": number / 10, "client_steps": steps, "bytes_down": 10 * steps,
-        "bytes_up": 10 * steps,
+        "accuracy": number / 10, "steps": steps, "bytes_down": 10 * steps,
+        "bytes_up": 10 * steps, "bytes": 20 * steps,
     }))
 
 
@@ -60,7 +60,7 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated):
     _tell_rounds(observer, name, 4)
   methods = {name: _method() for name in ("kmeans", "fedavg")}
   return result_lib.ThreePhaseResult(
-      _pretrained(), np.arange(2), None, methods, None, None, None,
+      _pretrained(), np.arange(2), None, methods, {}, None, None,
       {"ifca": "nan,\nin round 1"},
   )
 

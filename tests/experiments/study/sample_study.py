@@ -10,7 +10,8 @@ from fl_clustering.three_phase import config as run_config
 
 METHODS = ("kmeans", "ifca")
 _KEYS = ["setting", "seed", "fold", "method"]
-_USUAL = {"client_steps": 100, "bytes_down": 1000, "bytes_up": 1000, "num_clusters": 2}
+_USUAL = {"steps": 100, "bytes": 2000, "clusters": 2}
+_GLOBAL = dict.fromkeys(summary.GLOBAL_MODELS, 0.5)
 # Accuracy of FedAvg, and what the others have more, by setting.
 _FEDAVG = {"iid": 0.9, "rotated": 0.6}
 _MORE = {
@@ -32,7 +33,7 @@ def _usual(setting, seed, fold):
   """Returns FedAvg's accuracy and gains of `_MORE`, with some noise that is the same each time."""
   rng = np.random.default_rng([len(setting), seed, fold])
   base = _FEDAVG[setting] + rng.normal(0, 0.02)
-  index = {"adjusted_rand_index": 1.0} if setting == "rotated" else {}
+  index = {"ari": 1.0} if setting == "rotated" else {}
   return {"fedavg": base} | {
       method: {
           "accuracy": base + more + rng.normal(0, 0.004), **(index if method in METHODS else {})
@@ -50,10 +51,10 @@ def results(study, scores_of=_usual):
   rows = []
   for cell in cells_lib.cells(study):
     for method, scores in scores_of(*cell.values()).items():
-      scores = {**_USUAL, **(scores if isinstance(scores, dict) else {"accuracy": scores})}
+      scores = scores if isinstance(scores, dict) else {"accuracy": scores}
       rows += [
-          {**cell, "method": method, "metric": metric, "value": scores.get(metric)}
-          for metric in cells_lib.SCORES
+          {**cell, "method": method, "metric": metric, "value": value}
+          for metric, value in {**_USUAL, **_GLOBAL, **scores}.items()
       ]
   return pd.DataFrame(rows).astype({"value": float})
 
@@ -67,7 +68,7 @@ def tables(study, scores_of=_usual):
           "value": number * (cell["seed"] + 1) * size,
       }
       for cell in found[_KEYS].drop_duplicates().to_dict("records") for number in (1, 2)
-      for metric, size in (("accuracy", 0.1), ("client_steps", 50), ("bytes", 1000))
+      for metric, size in (("accuracy", 0.1), ("steps", 50), ("bytes", 1000))
   ])
   problem = {"problem": "the loss is <nan>", "metric": "failed", "value": 1.0}
   return {

@@ -48,8 +48,8 @@ class GainsTest(parameterized.TestCase):
     def scores_of(unused_setting, seed, unused_fold):
       found = {
           "fedavg": 0.5, "kmeans": 0.7,
-          "ifca": {"accuracy": 0.8, "client_steps": 200 if seed else 104},
-          "fedavg_matched": {"accuracy": 0.65, "client_steps": 205},
+          "ifca": {"accuracy": 0.8, "steps": 200 if seed else 104},
+          "fedavg_matched": {"accuracy": 0.65, "steps": 205},
       }
       if failed and seed == 2 or not seed:
         del found["fedavg_matched"]
@@ -121,10 +121,10 @@ class SummaryTest(parameterized.TestCase):
   def test_groups_count_as_found_where_the_index_says_so(self):
     def scores_of(unused_setting, seed, unused_fold):
       # Where clients are in several clusters, there is no index.
-      several = {} if seed else {"adjusted_rand_index": None}
+      several = {} if seed else {"ari": None}
       return {
-          "kmeans": {"accuracy": 0.5, "adjusted_rand_index": 1.0, **several}, "fedavg": 0.5,
-          "ifca": {"accuracy": 0.5, "adjusted_rand_index": 0.9 + seed / 20},
+          "kmeans": {"accuracy": 0.5, "ari": 1.0, **several}, "fedavg": 0.5,
+          "ifca": {"accuracy": 0.5, "ari": 0.9 + seed / 20},
       }
 
     frames = self._frames(scores_of, sample_study.config(("rotated",), num_seeds=3))

@@ -12,9 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiment_shell import launch
-from experiments.three_phase_emnist import group_recovery
 from experiments.three_phase_emnist import measure
-from experiments.three_phase_emnist import profiles
 from fl_clustering import saved_clusters
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
@@ -74,7 +72,7 @@ class MeasureTest(absltest.TestCase):
     recorder.round_finished("kmeans", 1, stages.metric_rows("cluster", "kmeans", 0, 1, {"a": 0.5}))
     recorder.clients_grouped(self.result.client_weights, {})
 
-    self.assertEqual(recorder.rows, [
+    self.assertEqual(list(recorder.rows(self.result)), [
         {"method": "kmeans", "cluster": 0, "round": 1, "metric": "a", "value": 0.5}
     ])
     self.assertEqual(os.listdir(folder), ["client_weights.npz"])
@@ -125,7 +123,7 @@ class ProfilesTest(absltest.TestCase):
         "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.tables,
         {"name": "logistic"},
     )
-    text = profiles.profiles_text(self.task, self.saved)
+    text = measure.profiles_text(self.task, self.saved)
     self.rows = list(csv.DictReader(io.StringIO(text)))
 
   def test_moments_are_those_of_the_training_rows_in_the_data_s_units(self):
@@ -145,7 +143,7 @@ class ProfilesTest(absltest.TestCase):
 
   def test_zeros_and_constants_are_exact(self):
     only = dataclasses.replace(self.saved, clusters={**_CLUSTERS, "c": (0,)})
-    text = profiles.profiles_text(self.task, only)
+    text = measure.profiles_text(self.task, only)
     found = {(row["cluster"], row["feature"]): row for row in csv.DictReader(io.StringIO(text))}
     for place, mean in ((("1", "dose"), "0"), (("0", "same"), "7"), (("1", "same"), "7")):
       self.assertEqual((found[place]["mean"], found[place]["standard_deviation"]), (mean, "0"))
@@ -177,7 +175,7 @@ def _rows(groupings, true_groups=_GROUPS, chosen=None, **settings):
       client_weights=_weights(0.01), local_weights=local_weights, num_clusters_choice=chosen
   )
   task = types.SimpleNamespace(true_groups=true_groups)
-  return group_recovery.recovery_rows(config, task, result), trained
+  return measure.recovery_rows(config, task, result), trained
 
 
 class GroupRecoveryTest(absltest.TestCase):
@@ -204,14 +202,14 @@ class GroupRecoveryTest(absltest.TestCase):
     for row in rows:
       if row["epochs"] != "last round":
         self.assertEqual(row["value"], 1)
-    self.assertEqual(rows[0]["metric"], "adjusted_rand_index")
+    self.assertEqual(rows[0]["metric"], "ari")
     self.assertLess(rows[0]["value"], 1)
 
   def test_groups_into_as_many_clusters_as_the_run_chose(self):
     for number, recovered in ((2, 1.0), (1, 0.0)):
       rows, _ = _rows(("kmeans",), chosen=types.SimpleNamespace(num_clusters=number))
       found = [row["value"] for row in rows if (row["epochs"], row["metric"]) == (
-          5, "adjusted_rand_index")]
+          5, "ari")]
       self.assertEqual(found, 3 * [recovered])
 
   def test_nothing_to_recover(self):

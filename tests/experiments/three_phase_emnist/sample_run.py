@@ -16,6 +16,8 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import result as result_lib
+from fl_clustering.three_phase import rows as rows_lib
+from fl_clustering.three_phase import stages
 from tests.experiment_shell import run_folder
 
 # Of a client's test examples, all of label 0, how many are right: the mean over the clients.
@@ -25,7 +27,7 @@ MEANS = {
 }
 _NUM_TEST, _NUM_CLASSES = 20, 3
 _ROUNDS = {"pretrain": 3, "local": 5}  # Others have two.
-_METRICS = ("clients_accuracy_mean", "clients_accuracy_p10")
+_METRICS = ("accuracy", "accuracy_p10")
 
 
 def task(num_clients=6, num_new=0, groups=True, num_classes=_NUM_CLASSES, **changes):
@@ -76,17 +78,18 @@ def _assignment(method, clients):
   return cluster_assignment.ClusterAssignment(tuple(clusters), warning)
 
 
-def result(on, means=None, choice=None, repeats=4, spread=1.0, **changes):
+def result(on, means=None, choice=None, repeats=4, spread=1.0, validation=None, **changes):
   """Returns the `ThreePhaseResult` of a task.
 
   Args:
     means: Other than `MEANS`, by method; None for a method that is not there.
     repeats: How often FedAvg was trained again.
     spread: Of the repeats.
+    validation: The confusion matrices of all methods on validation data.
   """
   means = {name: mean for name, mean in {**MEANS, **(means or {})}.items() if mean is not None}
   ids, new_ids = on.client_ids, on.new_client_ids
-  costs = {"client_steps": 30, "bytes_down": 3_000_000, "bytes_up": 1_000_000}
+  costs = {"steps": 30, "bytes_down": 3_000_000, "bytes_up": 1_000_000}
 
   def confusions(method, clients):
     return _confusions(_right(method, means[method], len(clients)), on.num_classes)
@@ -116,8 +119,9 @@ def result(on, means=None, choice=None, repeats=4, spread=1.0, **changes):
         new_clients=confusions(method, new_ids) if new_ids else None,
         new_client_clusters=((0,),) * len(new_ids) if new_ids else None,
         cost=cost_lib.Cost(**{name: 2 * value for name, value in costs.items()}),
-        adjusted_rand_index=assignment.adjusted_rand_index(groups) if is_known else None,
+        ari=assignment.adjusted_rand_index(groups) if is_known else None,
         purity=assignment.purity(groups) if is_known else None,
+        validation=validation,
     )
   of_fedavg = _right("fedavg", means["fedavg"], len(ids)) / _NUM_TEST
   groups = np.float32(np.arange(len(ids)) % 2)[:, np.newaxis]
@@ -146,22 +150,24 @@ def choice():
 
 
 def _curves(found, matched_rounds):
+  told = rows_lib.Rounds()
   for method in ("pretrain", *found.methods):
     rounds = matched_rounds if method == "fedavg_matched" else _ROUNDS.get(method, 2)
-    cost = cost_lib.Cost(10, 1_000_000, 500_000).by_name()
     for number in range(method == "pretrain", rounds + 1):
-      for metric in _METRICS:
-        yield method, "", number, metric, 0.5 + 0.01 * number
-      for name, value in cost.items():
-        yield method, "", number, name, value if number else 0
-      yield method, 0, number, "accuracy", 0.4
+      cost = cost_lib.Cost(10, 1_000_000, 500_000) if number else cost_lib.Cost()
+      of_all = {**dict.fromkeys(_METRICS, 0.5 + 0.01 * number), **cost.by_name()}
+      for cluster, metrics in (("", of_all), (0, {"accuracy": 0.4})):
+        told.round_finished(
+            method, number, stages.metric_rows("cluster", method, cluster, number, metrics)
+        )
+  return told.rows(found)
 
 
 def _recovery():
   for representation in ("weights", "update", "normalized_update"):
     for epochs in ("last round", 1, 5):
       used = int((representation, epochs) == ("update", 1))
-      for metric in ("adjusted_rand_index", "purity"):
+      for metric in ("ari", "purity"):
         yield "kmeans", representation, epochs, used, metric, 0.9
 
 
@@ -184,7 +190,8 @@ def write(folder, on=None, matched_rounds=2, saved=None, settings=None, warnings
       **(settings or {}),
   })
   tables = {name: list(rows) for name, rows in measure.tidy_rows(config, on, found).items()}
-  more = {"curves": _curves(found, matched_rounds)}
+  tables["curves"] = list(_curves(found, matched_rounds))
+  more = {}
   if on.true_groups is not None:
     more["group_recovery"] = _recovery()
   if saved is not None:

@@ -13,13 +13,13 @@ from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.own_tables import cluster_profiles
-from experiments.three_phase_emnist import cost_text
+from experiments.study import summary as study_summary
 from experiments.three_phase_emnist import experiment
-from experiments.three_phase_emnist import method_looks
-from experiments.three_phase_emnist import method_names
+from experiments.three_phase_emnist import figures
+from experiments.three_phase_emnist import report
 from experiments.three_phase_emnist import summary
 from fl_clustering.methods import registry
-from fl_clustering.three_phase import summary as run_summary
+from fl_clustering.three_phase import rows
 from tests import nightly
 from tests.experiments.three_phase_emnist import sample_run
 
@@ -38,7 +38,35 @@ def _headline(**changes):
   return row["verdict"], experiment.EXPERIMENT.headlines[row["verdict"]].format(**row)
 
 
+# Metrics that no table or figure shows: whoever wants them reads results.csv.
+_IN_RESULTS_ALONE = {
+    "global_precision", "global_weighted_precision", "global_blended_recall",
+    "global_blended_precision", "purity", "validation_accuracy",
+}
+
+
 class SummaryTest(parameterized.TestCase):
+
+  def test_every_metric_is_shown_or_in_the_results_alone(self):
+    validation = np.array([[[3, 1, 0], [0] * 3, [0] * 3]])
+    run = sample_run.write(
+        self.create_tempdir().full_path, on=sample_run.task(num_new=2), validation=validation
+    )
+    tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
+    # Every metric has a value of its own, by which it is found again.
+    values = {one: 1000.5 + i for i, one in enumerate(tidy["results"]["metric"].unique())}
+    tidy["results"]["value"] = tidy["results"]["metric"].map(values)
+    frames = summary.summarise(tidy, run.document)
+    shown = [
+        frames[one.name].reindex(columns=[*one.columns] if one.columns else None).to_csv()
+        for one in report.TABLES
+    ]
+    in_studies = {name for table in study_summary.TABLES for name in table.columns}
+    hidden = {
+        metric for metric, value in values.items()
+        if metric not in in_studies and not any(str(value) in text for text in shown)
+    }
+    self.assertEqual(hidden, _IN_RESULTS_ALONE)
 
   def test_methods_stand_before_controls_with_groups_and_cost(self):
     found = _usual()["methods"].set_index("method")
@@ -47,10 +75,11 @@ class SummaryTest(parameterized.TestCase):
         "phase 1", "K-means", "dynamic distance", "local (control)", "fine-tuned (control)",
         "FedAvg (control)",
     ])
-    row = found.loc["K-means", ["mean", "clusters", "ARI", "steps", "bytes"]]
-    self.assertEqual([round(row["mean"], 9), *row[1:]], [0.8, 2, 1, "60", "8 MB"])
-    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "ARI"]))
-    self.assertTrue(found["new"].isna().all())
+    row = found.loc["K-means", ["accuracy", "clusters", "ari", "steps", "bytes"]]
+    self.assertEqual([round(row["accuracy"], 9), *row.iloc[1:]], [0.8, 2, 1, 60, 8e6])
+    self.assertTrue(math.isnan(found.loc["FedAvg (control)", "ari"]))
+    self.assertNotIn("recall", found)
+    self.assertTrue(found["new_accuracy"].isna().all())
 
   def test_gains_in_points_over_both_controls(self):
     gains = _usual()["all_gains"].set_index(["over", "method"])
@@ -91,7 +120,7 @@ class SummaryTest(parameterized.TestCase):
         self.create_tempdir().full_path, matched_rounds=rounds, means={"fedavg_matched": 13}
     )
     tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
-    found = summary.curves(tidy["curves"], summary._wide(tidy["results"]), run.settings)
+    found = summary.curves(tidy["curves"], run.settings)
 
     own = found[found["method"] == method]
     self.assertEqual([own["round"].iloc[0], own["round"].iloc[-1]], [first, last])
@@ -117,7 +146,7 @@ class SummaryTest(parameterized.TestCase):
 
   def test_new_clients(self):
     found = _frames(on=sample_run.task(num_new=2))["new_clients"].set_index("method")
-    self.assertAlmostEqual(found.loc["K-means", "mean"], 0.8)
+    self.assertAlmostEqual(found.loc["K-means", "new_accuracy"], 0.8)
 
   def test_a_client_is_where_its_largest_cluster_is(self):
     members = pd.DataFrame(
@@ -153,12 +182,9 @@ class NoGainTest(absltest.TestCase):
             for name in (*groupings, "fedavg")
         },
     )
-    compared = run_summary._comparisons(result)
+    compared = list(rows.compared(result))
     self.assertLen(compared, 7 + 5)
-    return {
-        run_summary._gain(result, name, control, len(compared))["verdict"]
-        for name, _, control in compared
-    }
+    return {gain.verdict for _, _, gain in compared}
 
   def test_few_runs_call_any_method_better_or_worse(self):
     rng = np.random.default_rng(0)
@@ -238,28 +264,28 @@ class ReportTest(parameterized.TestCase):
     self.assertTrue(run.has("figures/client_accuracy.png"))
 
 
-class MethodNamesTest(parameterized.TestCase):
+class LooksTest(parameterized.TestCase):
 
   def test_all_methods_look_different(self):
-    methods = ["pretrain", *registry.METHODS, *method_names.CONTROLS, "first_unknown", "second"]
+    methods = ["pretrain", *registry.METHODS, *registry.all_controls(), "first_unknown", "second"]
 
-    looks = [tuple(look.values()) for look in method_looks.method_looks(methods).values()]
+    looks = [tuple(look.values()) for look in figures.method_looks(methods).values()]
 
     self.assertLen(set(looks), len(methods))
     # Two methods may share a colour, if their lines or markers differ.
     self.assertGreaterEqual(len({color for color, *_ in looks}), 10)
-    first, second = (method_looks.method_looks([name])[name] for name in ("local", "finetuned"))
-    self.assertNotEqual(first["color"], second["color"])
+    for name, look in zip(methods[:-2], looks):  # Whatever else there is.
+      self.assertEqual(tuple(figures.method_looks([name])[name].values()), look, name)
 
   @parameterized.parameters(
       (0, "0"), (999, "999"), (1000, "1 k"), (12_345, "12.3 k"), (999_600, "1 M"), (2.5e6, "2.5 M")
   )
   def test_steps(self, number, text):
-    self.assertEqual(cost_text.steps_text(number), text)
+    self.assertEqual(report.steps_text(number), text)
 
   @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
   def test_bytes(self, number, text):
-    self.assertEqual(cost_text.bytes_text(number), text)
+    self.assertEqual(report.bytes_text(number), text)
 
 
 if __name__ == "__main__":
