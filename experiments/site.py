@@ -113,9 +113,9 @@ def _client(folder: site_folder.SiteFolder) -> Iterator[subprocess.Popen]:
     }
     with open(path, "ab") as log, open(lifeline, "rb"):
       process = stack.enter_context(subprocess.Popen(
-          nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
-          stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-          pass_fds=(lifeline,),
+          nvflare_kit.command("client", f"uid={folder.identity.name}", "org=sites"),
+          cwd=folder.workspace, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+          start_new_session=True, pass_fds=(lifeline,),
       ))
     stack.callback(process.kill)
     yield process

@@ -328,17 +328,13 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def _command(module: str, config: str, *settings: str) -> list[str]:
+def command(part: str, *settings: str) -> list[str]:
+  """Returns how NVFlare's `client` of a site, or its `server`, is started, in its workspace."""
   return [
-      sys.executable, "-u", "-c", _START, str(os.getpid()), module, "-m", ".", "-s", config,
+      sys.executable, "-u", "-c", _START, str(os.getpid()),
+      f"nvflare.private.fed.app.{part}.{part}_train", "-m", ".", "-s", f"fed_{part}.json",
       "--set", "secure_train=true", "config_folder=config", *settings,
   ]
-
-
-def client_command(name: str) -> list[str]:
-  """Returns how NVFlare's client of a site is started, in its workspace."""
-  module = "nvflare.private.fed.app.client.client_train"
-  return _command(module, "fed_client.json", f"uid={name}", "org=sites")
 
 
 # At the operator's.
@@ -374,9 +370,3 @@ def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
       "name": PROJECT, "resource_spec": {}, "min_clients": len(names), "mandatory_clients": names,
       "deploy_map": {"app_server": ["server"], "app_client": names},
   }})
-
-
-def server_command() -> list[str]:
-  """Returns how NVFlare's server is started, in its workspace."""
-  module = "nvflare.private.fed.app.server.server_train"
-  return _command(module, "fed_server.json", f"org={OPERATOR}")

@@ -66,11 +66,14 @@ def open_operator(
     nvflare_kit.lay_out(kit, sites, folder)
     password = secrets.token_bytes(32)
     listener = stack.enter_context(connection.Listener(("127.0.0.1", 0), authkey=password))
-    own = {nvflare_carrier.RELAY_VARIABLE: f"{listener.address[1]}:{password.hex()}"}
     home = os.path.join(folder, "server")
+    environment = {
+        **nvflare_kit.environment(home),
+        nvflare_carrier.RELAY_VARIABLE: f"{listener.address[1]}:{password.hex()}",
+    }
     errors = stack.enter_context(open(log, "ab"))
     server = subprocess.Popen(
-        nvflare_kit.server_command(), cwd=home, env={**nvflare_kit.environment(home), **own},
+        nvflare_kit.command("server", f"org={nvflare_kit.OPERATOR}"), cwd=home, env=environment,
         stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True,
     )
     stack.callback(_end, server)
