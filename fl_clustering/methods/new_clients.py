@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +12,6 @@ from fl_clustering.methods import method
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import participation
-
-  StartsOf = Callable[
-      [method.Pretrained, client_weights.ClientWeights | None, np.ndarray], np.ndarray
-  ]
 
 
 def in_cluster(vectors: np.ndarray, clusters: np.ndarray) -> method.Placement:
@@ -90,30 +85,5 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
     own = new_weights.represented(representation, clients)
     distances = [[distance(own[i], mean) for i in range(len(own))] for mean in means]
     return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
-
-  return place
-
-
-def train_alone(
-    engine: engine_lib.Engine, starts_of: StartsOf,
-    rounds_of: Sequence[participation.Round],
-) -> method.Place:
-  """Returns the `Method.place` that trains every client's model on its data alone.
-
-  Args:
-    starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
-      came to, the clients' own weights after it, and the clients.
-    rounds_of: The rounds, in all of which the clients train; who takes part in them doesn't
-      count.
-  """
-
-  def place(
-      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
-  ) -> method.Placement:
-    del state  # No other client's model is used.
-    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, clients))
-    for round_ in rounds_of:
-      vectors, _ = engine.train_each(vectors, clients, round_)
-    return method.Placement(((),) * len(clients), vectors)
 
   return place

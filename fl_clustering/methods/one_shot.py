@@ -103,8 +103,9 @@ def _train_shared(engine: engine_lib.Engine) -> method.Next:
     totals = np.zeros(len(state.vectors))
     losses_of: list[list[participation.ClientLosses]] = [[] for _ in state.members]
     # Clients of the same clusters start from the same model.
-    for alike in cluster_assignment.clients_alike(state.members, engine.clients):
-      starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
+    for alike, starts in cluster_assignment.clients_alike(
+        state.vectors, state.members, engine.clients
+    ):
       trained, losses = engine.train(starts, list(alike.values()), round_)
       for clusters, vector, of_clients in zip(alike, trained, losses):
         num_examples = engine.num_examples[of_clients.clients].sum()

@@ -37,11 +37,6 @@ def losses_by_client(
   return [participation.ClientLosses(*of_client) for of_client in zip(*parts)]
 
 
-def writable(array: np.ndarray) -> np.ndarray:
-  """Returns the array itself, or a copy if it is read-only."""
-  return array if array.flags.writeable else array.copy()
-
-
 def train_new(
     engine: engine_lib.Engine, start: np.ndarray, clients: np.ndarray,
     common: np.ndarray, how: personalization.Personalization, shares: np.ndarray | None = None,
