@@ -140,7 +140,7 @@ class LoadModelTest(parameterized.TestCase):
     self._assert_refused("arrays.npz")
 
   @parameterized.parameters(
-      ("'centroids'", {"centers": np.zeros(3)}),
+      ("'shift'", {"centers": np.zeros(3)}),
       ("arrays.npz", {"centroids": np.array([{}], object)}),  # No pickles.
       ("'centroids'", {"centroids": np.array([["x"]])}),
   )

@@ -69,6 +69,9 @@ class Fit:
 
   def warn_of_few_points(self) -> None:
     """Logs a warning if centroids stand on few points."""
-    num_few = self.num_centers_on_few_points
-    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
-      logging.warning("%s. %s", *warning)
+    if self.num_centers_on_few_points:
+      logging.warning(
+          "%d of %d centers on fewer than %d points. Each such center may be a row, or show one to "
+          "whoever knows the others. Only `privacy` protects rows.",
+          self.num_centers_on_few_points, len(self.centroids), privacy_lib.FEW_POINTS,
+      )
