@@ -117,10 +117,6 @@ class SavedModel(abc.ABC):
       return np.ones(self.centroids.shape, bool)
     return self.noise.are_known(self.tables.ranges)
 
-  def open_folder(self, directory: str, schema: str | None = None) -> Any:
-    """Returns the clients of a folder of later files, as `tables.open_folder` does."""
-    return self.tables.open_folder(directory, schema)
-
   @abc.abstractmethod
   def _names_and_features(
       self, clients: Any
@@ -136,7 +132,7 @@ class SavedModel(abc.ABC):
     says whether it exceeds `farthest`.
 
     Args:
-      clients: From `open_folder`.
+      clients: From `tables.open_folder`.
     """
     for client_id, names, features in self._names_and_features(clients):
       clusters = self.model.assign(features)
@@ -184,11 +180,10 @@ class SavedKMeans(SavedModel):
   tables: saved.SavedTables
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    scales = self.model.column_scales
     return {
         "radius": self.model.radius,
         "tables": self.tables.to_json(),
-    }, {} if scales is None else {"column_scales": scales}
+    }, {"column_scales": self.model.column_scales}
 
   @classmethod
   def _model_and_tables(
@@ -199,7 +194,7 @@ class SavedKMeans(SavedModel):
       validate.positive(radius=document["radius"])
     tables = saved.SavedTables.from_json(document["tables"])
     return kmeans_model.KMeansModel(
-        tables.scaling(arrays["centroids"]), scaling, arrays.get("column_scales"),
+        tables.scaling(arrays["centroids"]), scaling, arrays["column_scales"],
         document["radius"],
     ), tables
 
@@ -260,7 +255,7 @@ class SavedMultiView(SavedModel):
       yield client_id, names, self.tables.features(tables)
 
 
-# To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and
+# To add a kind: one class with `KIND`, `tables`, `save`, `load`, `place_others`, `predict` and
 # `predict_tables`.
 _CLASSES = (saved_clusters.SavedClusters, SavedKMeans, SavedMultiView)
 KINDS = {model.KIND: model for model in _CLASSES}

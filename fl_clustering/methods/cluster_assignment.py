@@ -128,14 +128,6 @@ def check_covers(clusters: participation.Clusters, clients: np.ndarray) -> None:
     raise validate.error("clusters", "hold only known clients", int(unknown.min()))
 
 
-def _name_no_cluster(labels: np.ndarray) -> np.ndarray:
-  """Returns which labels are neither text nor numbers of clusters, of shape (n,)."""
-  if labels.dtype.kind in "biuf":
-    with np.errstate(invalid="ignore"):
-      return ~(labels >= 0) | (labels % 1 != 0)
-  return np.full(len(labels), labels.dtype.kind not in "US")
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClusterAssignment:
   """Clusters of clients, int64 arrays; a client may be in several.
@@ -186,21 +178,19 @@ class ClusterAssignment:
 
     Args:
       clients: The clients, of shape (n,).
-      labels: Their labels, of shape (n,): whole numbers >= 0, or text.
+      labels: Their labels, integers >= 0 of shape (n,).
 
     Raises:
       ValueError: If a client has no such label.
     """
     labels = np.asarray(labels)
-    if labels.dtype == object and all(isinstance(label, str) for label in labels):
-      labels = labels.astype(str)
     if labels.shape != (len(clients),):
       raise validate.error("labels", f"have shape (num_clients={len(clients)},)", labels.shape)
-    is_bad = _name_no_cluster(labels)
-    if is_bad.any():
+    are_integers = labels.dtype.kind in "iu"
+    if not are_integers or np.any(labels < 0):
       raise validate.error(
-          "labels", "be whole numbers >= 0 or text (who is in no cluster, as DBSCAN's label -1 "
-          "says, needs one: the nearest, or one alone)", labels[is_bad][0],
+          "labels", "be integers >= 0 (who is in no cluster, as DBSCAN's label -1 says, needs one: "
+          "the nearest, or one alone)", int(labels.min()) if are_integers else labels.dtype.name,
       )
     names, found = np.unique(labels, return_inverse=True)
     clusters = [np.asarray(clients)[places] for places in of_labels(found, len(names))]

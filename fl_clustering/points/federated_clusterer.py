@@ -10,6 +10,7 @@ import tempfile
 from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
 
 import numpy as np
+import sklearn
 from sklearn import base
 from sklearn import exceptions
 from sklearn import preprocessing
@@ -253,7 +254,8 @@ class FederatedClusterer(
 
   def _contained(self, given: Any, points: given_clients.Clients) -> Any:
     """Returns every client's distances, with the index of its frame if it gave one."""
-    asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+    usual = sklearn.get_config()["transform_output"]
+    asked = getattr(self, "_sklearn_output_config", {}).get("transform", usual)
     tables = given_clients.clients_of(given, has_views=self._has_views)
 
     def contained(client_id: Any) -> Any:
