@@ -72,8 +72,8 @@ def _nearest_sketch(engine: engine_lib.Engine) -> method.Place:
   ) -> method.Placement:
     del pretrained
     found = sketches(engine, clients).vectors
-    distances = np.linalg.norm(found[:, None] - state.memory["centers"], axis=2)
-    return new_clients.in_cluster(state.vectors, distances.argmin(axis=1))
+    nearest = new_clients.nearest(found, state.memory["centers"])
+    return new_clients.in_cluster(state.vectors, nearest)
 
   return place
 

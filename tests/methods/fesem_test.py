@@ -18,15 +18,6 @@ def _round(number, names=_ALL):
   return participation.Round(number, letters.clients(names), 1)
 
 
-class NearestTest(absltest.TestCase):
-
-  def test_is_the_least_euclidean_distance(self):
-    vectors = np.array([[0, 0], [3, 3], [9, 9]], np.float32)
-    # The first center is nearer to (3, 3) in the largest difference, not in L2.
-    centers = np.array([[0, 0.5], [7, 2.5], [7, 2.5]], np.float32)
-    self.assertEqual(fesem.nearest(vectors, centers), [0, 0, 1])
-
-
 class FesemTest(parameterized.TestCase):
 
   def _fesem(self, num_clusters, points=_POINTS):

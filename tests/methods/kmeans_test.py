@@ -38,9 +38,8 @@ class KMeansTest(parameterized.TestCase):
     vectors = np.random.default_rng(1).normal(size=(60, 500)).astype(np.float32)
     vectors[:, 0] *= 20
     weights = _weights(vectors)
-    group = kmeans.KMeans(4, n_init=20)
-    assignment = group(weights, np.random.default_rng(0))
-    on_weights = cluster.KMeans(4, n_init=20, tol=0, random_state=0).fit(vectors)
+    assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
+    on_weights = cluster.KMeans(4, n_init=10, tol=0, random_state=0).fit(vectors)
     labels = cluster_assignment.labels_of(assignment.clusters)
     self.assertAlmostEqual(_inertia(vectors, labels) / on_weights.inertia_, 1, delta=0.005)
 

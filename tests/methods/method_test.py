@@ -305,6 +305,12 @@ class NewClientsTest(absltest.TestCase):
       expected = np.argsort([distances.METRICS[metric](np.stack([own, m]))[0] for m in means])
       self.assertEqual(found.tolist(), expected.tolist(), metric)
 
+  def test_the_nearest_center_is_that_of_the_least_euclidean_distance(self):
+    vectors = np.array([[0, 0], [3, 3], [9, 9]], np.float32)
+    # The first center is nearer to (3, 3) in the largest difference, not in L2.
+    centers = np.array([[0, 0.5], [7, 2.5], [7, 2.5]], np.float32)
+    np.testing.assert_array_equal(new_clients.nearest(vectors, centers), [0, 0, 1])
+
   def test_least_loss_of_a_cluster_with_members(self):
     state = method.ClusterState(
         np.array([[0, 0], [5, 0], [6, 0]], np.float32), letters.clusters("", "c", "ab")
