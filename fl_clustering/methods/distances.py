@@ -8,14 +8,14 @@ more clients, L2 and cosine distances come from inner products of centered vecto
 many times faster.  What rounding leaves of them is about 1e-8 of the largest vector's length.
 
 Besides what is given, the functions need about three float64 arrays of shape (N, N) and a few
-blocks of columns.  Before a step that takes long, they say how long it is.
+blocks of columns.
 """
 
 from __future__ import annotations
 
 import hashlib
 from multiprocessing import pool
-from typing import Iterable, Iterator, TYPE_CHECKING, Union
+from typing import Iterable, TYPE_CHECKING, Union
 
 import numpy as np
 import tqdm
@@ -73,18 +73,13 @@ def _in_float64(vectors: Vectors, columns: slice, scales: np.ndarray | None) -> 
   return block
 
 
-def _with_progress(
-    results: Iterable, vectors: Vectors, num_blocks: int, num_bytes: int
-) -> Iterator:
-  """Yields results block by block, and says beforehand how much work they are."""
+def _with_progress(results: Iterable, vectors: Vectors, num_blocks: int) -> tqdm.tqdm:
+  """Yields results block by block, and says how long they take if it is long."""
   num_rows, num_columns = vectors.shape
-  work = num_rows * (num_rows - 1) // 2 * num_columns
-  what = (
-      f"distances of {num_rows:,} clients x {num_columns:,} parameters "
-      f"({2 * work / 1e12:.1f} TFLOP, {num_bytes / 1e6:,.0f} MB)"
-  )
-  yield from tqdm.tqdm(
-      results, desc=what, total=num_blocks, unit="block", disable=work < MANY_MULTIPLICATIONS
+  return tqdm.tqdm(
+      results, desc=f"distances of {num_rows:,} clients x {num_columns:,} parameters",
+      total=num_blocks, unit="block",
+      disable=num_rows * (num_rows - 1) // 2 * num_columns < MANY_MULTIPLICATIONS,
   )
 
 
@@ -93,16 +88,13 @@ def _sum_over_blocks(vectors: Vectors, metric: str, scales: np.ndarray | None = 
   num_rows = len(vectors)
   total = np.zeros(num_rows * (num_rows - 1) // 2)
   blocks = _blocks(vectors, _NUMBERS_PER_BLOCK)
-  num_threads = core_count.usable()
 
   def of_block(columns: slice) -> np.ndarray:
     return _pairs(_in_float64(vectors, columns, scales), metric)
 
   # SciPy uses one core.  The sum is taken in the same order with any number of them.
-  with pool.ThreadPool(num_threads) as threads:
-    results = threads.imap(of_block, blocks)
-    num_bytes = (1 + num_threads) * total.nbytes
-    for of_columns in _with_progress(results, vectors, len(blocks), num_bytes):
+  with pool.ThreadPool(core_count.usable()) as threads:
+    for of_columns in _with_progress(threads.imap(of_block, blocks), vectors, len(blocks)):
       total += of_columns
   return total
 
@@ -112,7 +104,7 @@ def inner_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   num_rows = len(vectors)
   products = np.zeros((num_rows, num_rows))
   blocks = _blocks(vectors, 4 * _NUMBERS_PER_BLOCK)
-  for columns in _with_progress(blocks, vectors, len(blocks), 2 * products.nbytes):
+  for columns in _with_progress(blocks, vectors, len(blocks)):
     block = _in_float64(vectors, columns, scales)
     # Distances stay the same, and less of them is lost to rounding.
     block -= block.mean(axis=0)
