@@ -163,9 +163,6 @@ class ClusterAssignment:
 
     Members are in ascending order; clusters follow the order of their first members, then of
     their second ones, and so on.
-
-    Args:
-      clusters: Sequences of clients, in any order.
     """
     ordered = sorted((np.sort(members) for members in as_arrays(clusters)), key=np.ndarray.tolist)
     return cls(tuple(ordered), warning)
@@ -177,11 +174,8 @@ class ClusterAssignment:
     """Returns clusters of clients with equal labels, in the order of `from_clusters`.
 
     Args:
-      clients: The clients, of shape (n,).
+      clients: Of shape (n,).
       labels: Their labels, integers >= 0 of shape (n,).
-
-    Raises:
-      ValueError: If a client has no such label.
     """
     labels = np.asarray(labels)
     if labels.shape != (len(clients),):

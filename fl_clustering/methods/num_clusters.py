@@ -29,14 +29,16 @@ What comes out is as little private as the weights (`client_weights.py`).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
-from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import distances as distances_lib
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 # The functions import scikit-learn, which takes long: the flags read this module's `CRITERIA`
 # and must answer at once.
@@ -101,7 +103,6 @@ def choose(
     max_k: The largest K that is scored.  It is less if there are not more clients than
       that, or not as many with different weights.
   """
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
   validate.one_of(CRITERIA, criterion=criterion)
   validate.integer(1, max_k=max_k)
   clients = np.sort(client_weights.clients)

@@ -43,7 +43,6 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     grouped = sketches(engine, engine.clients) if is_of_sketches else pretrained.used_weights
     assignment = grouping(grouped, rng)
-    cluster_assignment.check_covers(assignment.clusters, grouped.clients)
     means = np.stack([grouped.mean_of(members) for members in assignment.clusters])
     vectors = np.tile(pretrained.vector, (len(means), 1)) if is_of_sketches else means
     memory = {"centers": means} if is_of_sketches else {}

@@ -47,11 +47,8 @@ def train_new(
   They train in every round of phase 2, where the other clients train in those they take part in.
 
   Args:
-    engine: The engine, with the run's rounds.
     start: The model that each starts from, of shape (P,).
-    clients: The clients.
     common: The common model, which stays as it is.
-    how: How the own models depend on it.
     shares: The own models' shares in a mixture at first.
     num_epochs: Passes over a client's data in a round; as many as the other clients make if not
       given.

@@ -139,10 +139,6 @@ class OneShotTest(absltest.TestCase):
       with self.assertRaisesRegex(ValueError, "^`clusters`"):
         place(((0,),), names)
 
-  def test_every_client_must_be_grouped(self):
-    with self.assertRaisesRegex(ValueError, "^`clusters`"):
-      one_shot.one_shot(_Grouping(("ab",)), _Engine()).initialize(_pretrained(), None)
-
 
 class SketchTest(absltest.TestCase):
 
