@@ -55,7 +55,7 @@ flags.DEFINE_string(
     "host", None, "The name by which sites reach the operator's machine (--kits).")
 flags.DEFINE_integer("port", None, "The port that they reach there (--kits). Default: 8002.")
 path_flag.define(
-    "output_dir", None, "New folder for NAME.zip of every site, and the operator's own (--kits).")
+    "output_dir", None, "New folder for NAME.json of every site, and the operator's own (--kits).")
 
 _PRIVACY = ("epsilon", "delta", "radius", "view_norms", "max_points", "min_sites")
 _OF_KITS = ("host", "port", "output_dir")

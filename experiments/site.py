@@ -1,7 +1,7 @@
 """A site, such as a hospital, whose rows stay where they are: its key, and then its answers.
 
   python -m experiments.site --new=north --data_dir=ward --schema=schema.json
-  python -m experiments.site --site_dir=north --join=federation.json --kit=north.zip \\
+  python -m experiments.site --site_dir=north --join=federation.json --kit=north.json \\
       --fingerprint="123456 ..."
 
 The second one runs until it is ended, and answers the operator's `experiments.site_kmeans`.
@@ -36,7 +36,7 @@ flags.DEFINE_bool(
     "another_ledger", False,
     "Make a second ledger for tables that have one (--new): their rows then have two budgets.")
 path_flag.define(
-    "kit", None, "What the operator has sent for this site, NAME.zip (--join).")
+    "kit", None, "What the operator has sent for this site, NAME.json (--join).")
 flags.DEFINE_string(
     "fingerprint", None,
     "The federation file's, as the people of the sites have compared it by telephone (--join).")
@@ -113,9 +113,9 @@ def _client(folder: site_folder.SiteFolder) -> Iterator[subprocess.Popen]:
     }
     with open(path, "ab") as log, open(lifeline, "rb"):
       process = stack.enter_context(subprocess.Popen(
-          nvflare_kit.client_command(folder.identity.name), cwd=folder.workspace, env=environment,
-          stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-          pass_fds=(lifeline,),
+          nvflare_kit.command("client", f"uid={folder.identity.name}", "org=sites"),
+          cwd=folder.workspace, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+          start_new_session=True, pass_fds=(lifeline,),
       ))
     stack.callback(process.kill)
     yield process

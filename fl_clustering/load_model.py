@@ -31,21 +31,7 @@ _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
 _ARRAYS_OF_NOISE = ("noise_sd", "noisy_counts", "count_sd")
 
 
-def _noise(arrays: Mapping[str, np.ndarray]) -> private_centers.PrivateCenters | None:
-  """Returns what `SavedModel.save` has kept of the noise, if there was any."""
-  if "noise_sd" not in arrays:
-    return None
-  return private_centers.PrivateCenters(
-      arrays["centroids"], **{name: arrays[name] for name in _ARRAYS_OF_NOISE}
-  )
-
-
-def _farthest(document: Mapping[str, Any]) -> float | None:
-  if document["farthest"] is not None:
-    validate.not_negative(farthest=document["farthest"])
-  return document["farthest"]
-
-
+@dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel(abc.ABC):
   """A model and what is kept of the tables that its rows come in, in a folder of files.
 
@@ -63,20 +49,20 @@ class SavedModel(abc.ABC):
   KIND: ClassVar[str]
   model: Any
   tables: Any
-  noise: private_centers.PrivateCenters | None
-  farthest: float | None
+  noise: private_centers.PrivateCenters | None = None
+  farthest: float | None = None
 
   @classmethod
   def of_fit(cls, fit: fitted.Fit, tables: Any) -> SavedModel:
     """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
     if fit.noise is None:
-      return cls(fit.model, tables, None)  # type: ignore[call-arg]
+      return cls(fit.model, tables)
     centers = np.clip(tables.scaling.undo(fit.centroids), *tables.bounds)
     noise = dataclasses.replace(
         fit.noise, centers=centers, noise_sd=fit.noise.noise_sd / tables.scaling.factor
     )
     model = fit.model.with_centroids(tables.scaling(centers))
-    return cls(model, tables, noise)  # type: ignore[call-arg]
+    return cls(model, tables, noise)
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -86,13 +72,38 @@ class SavedModel(abc.ABC):
     """Writes the model into a folder, which is made."""
     document, arrays = self._contents()
     scaling = self.model.scaling
-    document = {"num_clusters": len(self.centroids), "farthest": self.farthest, **document}
+    document = {
+        "num_clusters": len(self.centroids), "farthest": self.farthest,
+        "feature_names": list(self.tables.feature_names), **document,
+    }
     if self.noise is not None:
       arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
     model_folder.write(
         directory, self.KIND, document,
         {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
     )
+
+  @classmethod
+  @abc.abstractmethod
+  def _model_and_tables(
+      cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
+      scaling: secure_sums.Scaling,
+  ) -> tuple[Any, Any]:
+    """Returns what `_contents` is of."""
+
+  @classmethod
+  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:
+    """Returns the model that `model_folder.read` has read."""
+    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
+    model, tables = cls._model_and_tables(document, arrays, scaling)
+    noise = None
+    if "noise_sd" in arrays:
+      noise = private_centers.PrivateCenters(
+          arrays["centroids"], **{name: arrays[name] for name in _ARRAYS_OF_NOISE}
+      )
+    if document["farthest"] is not None:
+      validate.not_negative(farthest=document["farthest"])
+    return cls(model, tables, noise, document["farthest"])
 
   @property
   def centroids(self) -> np.ndarray:
@@ -105,14 +116,6 @@ class SavedModel(abc.ABC):
     if self.noise is None:
       return np.ones(self.centroids.shape, bool)
     return self.noise.are_known(self.tables.ranges)
-
-  @property
-  def scaling(self) -> secure_sums.Scaling:
-    return self.model.scaling
-
-  def open_folder(self, directory: str, schema: str | None = None) -> Any:
-    """Returns the clients of a folder of later files, as `tables.open_folder` does."""
-    return self.tables.open_folder(directory, schema)
 
   @abc.abstractmethod
   def _names_and_features(
@@ -129,7 +132,7 @@ class SavedModel(abc.ABC):
     says whether it exceeds `farthest`.
 
     Args:
-      clients: From `open_folder`.
+      clients: From `tables.open_folder`.
     """
     for client_id, names, features in self._names_and_features(clients):
       clusters = self.model.assign(features)
@@ -152,7 +155,7 @@ class SavedModel(abc.ABC):
     farthest = max(distances.max(initial=0.0) for distances in of_clients)
     if farthest > 0:
       farthest = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
-    return dataclasses.replace(self, farthest=float(farthest))  # type: ignore[type-var]
+    return dataclasses.replace(self, farthest=float(farthest))
 
   def place_others(
       self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
@@ -168,7 +171,6 @@ class SavedModel(abc.ABC):
     return self, ()
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class SavedKMeans(SavedModel):
   """A model of tables; see `SavedModel`."""
 
@@ -176,30 +178,25 @@ class SavedKMeans(SavedModel):
 
   model: kmeans_model.KMeansModel
   tables: saved.SavedTables
-  noise: private_centers.PrivateCenters | None = None
-  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    scales = self.model.column_scales
     return {
-        "feature_names": list(self.tables.schema.feature_names),
         "radius": self.model.radius,
         "tables": self.tables.to_json(),
-    }, {} if scales is None else {"column_scales": scales}
+    }, {"column_scales": self.model.column_scales}
 
   @classmethod
-  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedKMeans:
-    """Returns the model that `model_folder.read` has read."""
+  def _model_and_tables(
+      cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
+      scaling: secure_sums.Scaling,
+  ) -> tuple[kmeans_model.KMeansModel, saved.SavedTables]:
     if document["radius"] is not None:
       validate.positive(radius=document["radius"])
     tables = saved.SavedTables.from_json(document["tables"])
-    model = kmeans_model.KMeansModel(
-        tables.scaling(arrays["centroids"]),
-        secure_sums.Scaling(arrays["shift"], arrays["factor"]),
-        arrays.get("column_scales"),
+    return kmeans_model.KMeansModel(
+        tables.scaling(arrays["centroids"]), scaling, arrays["column_scales"],
         document["radius"],
-    )
-    return cls(model, tables, _noise(arrays), _farthest(document))
+    ), tables
 
   def predict(self, frames: pd.DataFrame) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,)."""
@@ -212,7 +209,6 @@ class SavedKMeans(SavedModel):
       yield client_id, clients_lib.row_names(table, clients.schema), self.tables.features(table)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class SavedMultiView(SavedModel):
   """A model of tables in several views; see `SavedModel`."""
 
@@ -220,30 +216,27 @@ class SavedMultiView(SavedModel):
 
   model: multiview_model.FittedViews
   tables: saved.SavedViews
-  noise: private_centers.PrivateCenters | None = None
-  farthest: float | None = None
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
     return {
         "alpha": model.alpha,
         "view_norms": self.model.view_norms,
-        "feature_names": list(self.tables.feature_names),
         "views": self.tables.to_json(),
     }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
 
   @classmethod
-  def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedMultiView:
-    """Returns the model that `model_folder.read` has read."""
+  def _model_and_tables(
+      cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
+      scaling: secure_sums.Scaling,
+  ) -> tuple[multiview_model.FittedViews, saved.SavedViews]:
     model = server_step.MultiViewModel(
         alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
     )
-    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedViews.from_json(document["views"])
-    model_of_views = multiview_model.FittedViews(
+    return multiview_model.FittedViews(
         model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
-    )
-    return cls(model_of_views, tables, _noise(arrays), _farthest(document))
+    ), tables
 
   def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
     """Returns the clusters of rows, an int array of shape (n,).
@@ -262,7 +255,7 @@ class SavedMultiView(SavedModel):
       yield client_id, names, self.tables.features(tables)
 
 
-# To add a kind: one class with `KIND`, `save`, `load`, `open_folder`, `place_others`, `predict` and
+# To add a kind: one class with `KIND`, `tables`, `save`, `load`, `place_others`, `predict` and
 # `predict_tables`.
 _CLASSES = (saved_clusters.SavedClusters, SavedKMeans, SavedMultiView)
 KINDS = {model.KIND: model for model in _CLASSES}

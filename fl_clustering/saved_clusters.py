@@ -116,10 +116,6 @@ class SavedClusters:
         input_dtype="float32", **self.model,
     )
 
-  def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
-    """Returns the clients of a folder of later files, as `SavedTables.open_folder` does."""
-    return self.tables.open_folder(directory, schema)
-
   def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
 
@@ -145,7 +141,7 @@ class SavedClusters:
     Those with labels have the model of the least loss on them.
 
     Args:
-      clients: From `open_folder`.
+      clients: From `tables.open_folder`.
       fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
         features and there are profiles, and else `GLOBAL`.
       profiles: The clusters' mean features; None if they are not known.

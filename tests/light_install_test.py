@@ -77,7 +77,7 @@ for top in {_PACKAGES}:
       # TFF's worker and sites are for Linux.  Without a name, it is raised on purpose.
       known = {(*extras.FEDERATED, 'jax')}
       if any(one in module.name for one in (".runtime.", ".site", ".federation")):
-        known += {_NOT_EVERYWHERE}
+        known += {(*_NOT_EVERYWHERE, 'nvflare')}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)
 """
@@ -103,9 +103,10 @@ except ModuleNotFoundError as e:
 """
 # Three sites by function calls, and with NVFlare their kits.
 _SITES = """
-import importlib.util, os, sys
-sys.modules.pop("fcntl")  # Sites are for Linux, whose NVFlare runs in a process of its own.
-sys.path.remove(os.path.dirname(sys.modules["sitecustomize"].__file__))
+import importlib.machinery, importlib.util, sys
+for name in [name for name, module in sys.modules.items() if module is None]:
+  del sys.modules[name]  # Sites are for Linux.
+sys.meta_path.append(importlib.machinery.PathFinder)  # NVFlare and TFF need some packages alike.
 import numpy as np
 from fl_clustering.kmeans import FederatedKMeans, kmeans_config
 from fl_clustering.sites import (

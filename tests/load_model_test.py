@@ -25,7 +25,7 @@ def _model():
       model_lib.KMeansModel(
           np.array([[0.0, 0.0], [1 / 3, 900.0]]),
           # The first column counts most, though its numbers are small.
-          secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])),
+          secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])), np.ones(2),
       ),
       saved.SavedTables(
           schema.strict(features), encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
@@ -83,7 +83,7 @@ class LoadModelTest(parameterized.TestCase):
 
   def test_every_kind_has_what_programs_call(self):
     for kind in load_model.KINDS.values():
-      for name in ("save", "load", "open_folder", "predict", "predict_tables"):
+      for name in ("save", "load", "predict", "predict_tables"):
         self.assertTrue(callable(getattr(kind, name)), (kind, name))
 
   def _assert_refused(self, name):
@@ -140,7 +140,7 @@ class LoadModelTest(parameterized.TestCase):
     self._assert_refused("arrays.npz")
 
   @parameterized.parameters(
-      ("'centroids'", {"centers": np.zeros(3)}),
+      ("'shift'", {"centers": np.zeros(3)}),
       ("arrays.npz", {"centroids": np.array([{}], object)}),  # No pickles.
       ("'centroids'", {"centroids": np.array([["x"]])}),
   )

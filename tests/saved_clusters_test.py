@@ -91,7 +91,7 @@ class SavedClustersTest(absltest.TestCase):
       folder = self.create_tempdir()
       folder.create_file("new.csv", f"dose,sick\n{rows}")
       for one in (saved, loaded):
-        ((_, _, columns),) = one.predict_tables(one.open_folder(folder.full_path))
+        ((_, _, columns),) = one.predict_tables(one.tables.open_folder(folder.full_path))
         self.assertEqual(set(columns["cluster"]), {expected})
 
   def test_clients_of_whose_rows_some_have_labels(self):
@@ -107,7 +107,7 @@ class SavedClustersTest(absltest.TestCase):
     }.items():
       rows = "".join(f"{dose},{label}\n" for dose, label in enumerate(labels))
       folder.create_file(f"{name}.csv", f"dose,sick\n{rows}")
-    clients = saved.open_folder(folder.full_path)
+    clients = saved.tables.open_folder(folder.full_path)
     placed, notes = saved.place_others(clients)
     found = {name: columns["cluster"] for name, _, columns in placed.predict_tables(clients)}
     self.assertEqual(found, {
@@ -119,7 +119,7 @@ class SavedClustersTest(absltest.TestCase):
     self.assertIn("B, none: ", without)
     folder.create_file("a.csv", "dose,sick\n1,well\n")
     with self.assertRaises(bad_table.BadTable) as caught:
-      saved.open_folder(folder.full_path)
+      saved.tables.open_folder(folder.full_path)
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "sick"))
     with self.assertRaisesRegex(ValueError, "`client_id`.*'new'"):
       saved.predict(pd.DataFrame({"dose": [1]}), "new")
@@ -131,7 +131,7 @@ class SavedClustersTest(absltest.TestCase):
     folder = self.create_tempdir()
     folder.create_file("a.csv", "dose,sick\n1,no\n2,yes\n1e99,no\n")
     with self.assertRaisesRegex(ValueError, "^`data_dir`.*'a'.* row 3"):
-      list(saved.predict_tables(saved.open_folder(folder.full_path)))
+      list(saved.predict_tables(saved.tables.open_folder(folder.full_path)))
 
   def test_images(self):
     folder, rng = self.create_tempdir().full_path, np.random.default_rng(0)
@@ -155,17 +155,17 @@ class SavedClustersTest(absltest.TestCase):
     expected = special.softmax(logits, axis=1).max(axis=1)
     for engine in filter(engines.is_installed, engines.ENGINES):
       with mock.patch.object(engines, "usual", return_value=engine):
-        ((_, names, columns),) = saved.predict_tables(saved.open_folder(later))
+        ((_, names, columns),) = saved.predict_tables(saved.tables.open_folder(later))
       self.assertEqual(names, {"row": [1, 2, 3, 4, 5]})
       np.testing.assert_allclose(np.array(columns["probability"], float), expected, atol=1e-6)
     with (
         mock.patch.object(importlib.util, "find_spec", return_value=None),
         self.assertRaisesRegex(ValueError, "^`engine`"),
     ):
-      list(saved.predict_tables(saved.open_folder(later)))
+      list(saved.predict_tables(saved.tables.open_folder(later)))
     np.savez(os.path.join(later, "a.npz"), x=np.ones((5, 9, 6)))
     with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
-      saved.open_folder(later)
+      saved.tables.open_folder(later)
 
   def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
     task = self._task

@@ -9,9 +9,14 @@ from dp_clustering import clustering_params
 
 
 def sample_uniform_sphere(
-    num_points: int, dim: int, radius: float, rng: np.random.Generator
+    num_points: int, dim: int, radius: float, rng: np.random.Generator | None = None
 ) -> np.ndarray:
-  """Returns points uniform in a ball around the origin, of shape (num_points, dim)."""
+  """Returns points from the uniform distribution in a ball around the origin.
+
+  Returns:
+    Array of shape (num_points, dim).
+  """
+  rng = rng or np.random.default_rng()
   directions = rng.normal(size=(num_points, dim))
   directions /= np.linalg.norm(directions, axis=1, keepdims=True)
   # The part of the ball within r of its center is (r / radius)^dim.
@@ -20,7 +25,7 @@ def sample_uniform_sphere(
 
 def generate_synthetic_dataset(
     num_points: int, dim: int, num_clusters: int, cluster_ratio: float, radius: float,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
 ) -> clustering_params.Data:
   """Returns `Data` from a mixture of Gaussians, with the Gaussians' indices as labels.
 
@@ -39,17 +44,26 @@ def generate_synthetic_dataset(
   if cluster_ratio < 1:
     raise validate.error("cluster_ratio", "be a number >= 1", cluster_ratio)
   validate.positive(radius=radius)
-  centers = sample_uniform_sphere(num_clusters, dim, center_radius(cluster_ratio, radius), rng)
+  rng = rng or np.random.default_rng()
+  centers = sample_uniform_sphere(
+      num_clusters, dim, center_radius(cluster_ratio, radius), rng
+  )
   labels = np.full(num_points, num_clusters - 1)
   each = num_points // num_clusters
   labels[: each * num_clusters] = np.repeat(np.arange(num_clusters), each)
   points = rng.normal(scale=cluster_std(dim, cluster_ratio, radius), size=(num_points, dim))
   points += centers[labels]
-  return clustering_params.Data(clustering_params.map_to_ball(points, radius), radius, labels)
+  return clustering_params.Data(
+      clustering_params.map_to_ball(points, radius), radius, labels
+  )
 
 
 def center_radius(cluster_ratio: float, radius: float) -> float:
-  """Returns the radius of the ball that the centers are drawn from."""
+  """Returns the radius of the ball that the centers are drawn from.
+
+  Args:
+    cluster_ratio: The radius over the typical distance of a point from its center.
+  """
   return radius * (1 - 1 / cluster_ratio)
 
 
@@ -57,5 +71,9 @@ def cluster_std(dim: int, cluster_ratio: float, radius: float) -> float:
   """Returns the standard deviation of a coordinate in a cluster.
 
   A point's typical distance from its center is then radius / cluster_ratio.
+
+  Args:
+    dim: Number of coordinates.
+    cluster_ratio: The radius over the typical distance of a point from its center.
   """
   return radius / cluster_ratio / math.sqrt(dim)

@@ -22,10 +22,9 @@ from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
-from fl_clustering.tables import encode
 from fl_clustering.tables import saved
-from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -66,34 +65,28 @@ class Config(options.Settings):
   # Decides everything random but the noise.
   seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    self.kmeans()
-    if not self.views(is_private=False).rule.learns and self.alpha is not None:
-      raise validate.error("alpha", "be left out with equal `view_weights`", self.alpha)
-
-  @property
-  def of_views(self) -> dict[str, Any]:
-    """The settings of views that are given."""
-    values = {name: getattr(self, name) for name in ("view_weights", "alpha")}
-    return {name: value for name, value in values.items() if value is not None}
-
-  def _shared(self, field_widths: tuple[int, ...] | None) -> dict[str, Any]:
-    return {
+  def settings(
+      self, tables: saved.SavedTables | saved.SavedViews, is_private: bool
+  ) -> kmeans_config.KMeansConfig | multiview_config.MultiViewConfig:
+    """Returns the settings of a fit of such tables; ValueError if these have others."""
+    of_fields = tables.schema if isinstance(tables, saved.SavedTables) else tables
+    shared: dict[str, Any] = {
         "n_clusters": self.num_clusters, "standardize": self.standardize, "seed": self.seed,
-        "field_widths": field_widths if self.standardize else None,
+        "field_widths": of_fields.field_widths if self.standardize else None,
     }
-
-  def kmeans(self, field_widths: tuple[int, ...] | None = None) -> kmeans_config.KMeansConfig:
-    return kmeans_config.KMeansConfig(**self._shared(field_widths))
-
-  def views(
-      self, is_private: bool, field_widths: tuple[int, ...] | None = None
-  ) -> multiview_config.MultiViewConfig:
+    of_views: dict[str, Any] = {
+        name: value for name in ("view_weights", "alpha")
+        if (value := getattr(self, name)) is not None
+    }
+    if isinstance(tables, saved.SavedTables):
+      for name, value in of_views.items():
+        raise validate.error(name, "be left out for a schema without views", value)
+      return kmeans_config.KMeansConfig(**shared)
     defaults = multiview_config.PRIVATE_DEFAULTS if is_private else {}
-    return multiview_config.MultiViewConfig(
-        **self._shared(field_widths), **defaults, **self.of_views
-    )
+    config = multiview_config.MultiViewConfig(**shared, **defaults, **of_views)
+    if self.alpha is not None and not config.rule.learns:
+      raise validate.error("alpha", "be left out with equal `view_weights`", self.alpha)
+    return config
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,8 +94,8 @@ class Sites:
   """Where a fit's rows are, and how they are reached.
 
   Attributes:
-    tables: How rows become points, as sites do it (`sites.rows`).
-    settings, epsilon: Of `sites.coordinator.fit_kmeans` or `fit_views`.
+    tables: How rows become points, as at sites.
+    settings, epsilon: Of `sites.coordinator.fit_kmeans`.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
     seconds_to_join: How long sites may take to connect.
@@ -117,15 +110,6 @@ class Sites:
   seconds_to_join: float
 
 
-def _tables(
-    schema: schema_lib.Schema, federation: federation_lib.Federation
-) -> saved.SavedTables:
-  if federation.privacy is not None:
-    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
-  nothing = np.zeros(len(schema.feature_names))
-  return saved.SavedTables(schema, encode.FeatureScaling(nothing, nothing, nothing + 1))
-
-
 def _load(
     config: Config, unused_stack: contextlib.ExitStack, *, federation: str, schema: str, kit: str,
     seconds: float, seconds_to_join: float,
@@ -134,22 +118,11 @@ def _load(
   from fl_clustering.sites import coordinator as coordinator_lib
 
   agreed = federation_lib.Federation.load(federation)
-  of_tables = site_folder.read_schema(schema)
-  if federation_lib.schema_hash(of_tables) != agreed.schema:
-    raise validate.error("schema", "be the one of the federation file", schema)
-  tables: Any
-  settings: Any
-  if isinstance(of_tables, schema_lib.Schema):
-    for name, value in config.of_views.items():
-      raise validate.error(name, "be left out for a schema without views", value)
-    tables = _tables(of_tables, agreed)
-    settings = config.kmeans(of_tables.field_widths)
-  else:
-    tables = saved.SavedViews({view: _tables(one, agreed) for view, one in of_tables.items()})
-    settings = config.views(agreed.privacy is not None, tables.field_widths)
-  epsilon = config.epsilon
+  tables = rows.tables(site_folder.read_schema(schema), agreed)
+  epsilon, is_private = config.epsilon, agreed.privacy is not None
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
+  settings = config.settings(tables, is_private)
   privacy = coordinator_lib.with_privacy(settings, agreed, epsilon).privacy
   nvflare_kit.check_operator(kit)
   needed = []
@@ -184,14 +157,12 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
   with nvflare_operator.open_operator(
       sites.kit, sites.federation.sites, os.path.join(sites.kit, _LOG), sites.seconds,
       sites.seconds_to_join,
-  ) as operator:
-    coordinator = coordinator_lib.Coordinator(sites.federation, operator.exchange)
+  ) as exchange:
+    coordinator = coordinator_lib.Coordinator(sites.federation, exchange)
     with launch.input_errors():  # Such as fewer rows than clusters.
-      has_views = isinstance(tables, saved.SavedViews)
-      fit_at = coordinator_lib.fit_views if has_views else coordinator_lib.fit_kmeans
-      fit = fit_at(sites.settings, coordinator, sites.epsilon)
+      fit = coordinator_lib.fit_kmeans(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
-  if has_views:
+  if isinstance(tables, saved.SavedViews):
     model = load_model.SavedMultiView.of_fit(fit, tables)
     weights = fit.model.on_grid.view_weights.tolist()
     scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}
@@ -207,11 +178,9 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
           {"metric": name, "value": value} for name, value in scores.items() if value is not None
       ],
       EXCHANGES: [
-          {"exchange": place, "what": one.what, "metric": metric, "value": value}
+          {"exchange": place, "what": one["what"], "metric": metric, "value": one[metric]}
           for place, one in enumerate(coordinator.log, start=1)
-          for metric, value in (
-              ("bytes_down", one.bytes_down), ("bytes_up", one.bytes_up), ("seconds", one.seconds),
-          )
+          for metric in ("bytes_down", "bytes_up", "seconds")
       ],
   }
 

@@ -61,14 +61,14 @@ class KMeansModel:
     centroids: In the data's units; float64 of shape (K, d).
     scaling: To the coordinates that distances are compared in.
     column_scales: What distances along every column are multiplied with: one over its field's
-      standard deviation if columns are standardised; float64 of shape (d,).  None for one.
+      standard deviation if columns are standardised, else one; float64 of shape (d,).
     radius: Radius of the ball that points are mapped into, as in the fit, with `privacy`; else
       None, and points must be finite.
   """
 
   centroids: np.ndarray
   scaling: secure_sums.Scaling
-  column_scales: np.ndarray | None = None
+  column_scales: np.ndarray
   radius: float | None = None
 
   def with_centroids(self, centroids: np.ndarray) -> KMeansModel:
@@ -95,8 +95,7 @@ class KMeansModel:
 
   def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Returns the distance of every point to the centroid of its cluster, of shape (n,)."""
-    scales = 1.0 if self.column_scales is None else self.column_scales
-    offsets = (self._as_fitted(points) - self.centroids[clusters]) * scales
+    offsets = (self._as_fitted(points) - self.centroids[clusters]) * self.column_scales
     return np.linalg.norm(offsets, axis=1)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
@@ -106,8 +105,9 @@ class KMeansModel:
     from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
 
     points = self._as_fitted(points)
-    scales = 1.0 if self.column_scales is None else self.column_scales
-    shifted = ((x - self.scaling.shift) * scales for x in (points, self.centroids))
+    shifted = (
+        (x - self.scaling.shift) * self.column_scales for x in (points, self.centroids)
+    )
     return metrics.pairwise.euclidean_distances(*shifted)
 
   def are_clipped(self, points: np.ndarray) -> np.ndarray:

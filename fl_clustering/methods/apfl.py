@@ -83,7 +83,7 @@ def apfl(settings: Apfl, engine: engine_lib.Engine) -> method.Method:
         memory["own"], clients, round_, memory["common"], how, memory["alpha"]
     )
     (common,), _ = engine.train(memory["common"][None], (clients,), round_)
-    vectors = personal.writable(state.vectors)
+    vectors = state.vectors if state.vectors.flags.writeable else state.vectors.copy()
     _mix(vectors, own, shares, common)
     return (
         personal.state(vectors, own=own, alpha=shares, common=common),

@@ -132,22 +132,12 @@ def _mean_direction(updates: np.ndarray) -> np.ndarray:
   return total / len(updates)
 
 
-# The memory: one row per split, in the order in which they were made.
+# The memory: one row per split, in the order in which they were made; nothing before the first.
 _CLUSTER = "split_cluster"  # The cluster that was split, and kept its first half.
 _APPENDED = "split_appended"  # The new cluster, with the other half.
 _ROUND = "split_round"  # The round's number, and its number of epochs.
 _MODEL = "split_model"  # The model from which the clients' updates were.
 _DIRECTION = "split_direction"  # From the second half's mean direction to the first one's.
-
-
-def _first_memory(num_parameters: int) -> dict[str, np.ndarray]:
-  return {
-      _CLUSTER: np.zeros(0, np.int64),
-      _APPENDED: np.zeros(0, np.int64),
-      _ROUND: np.zeros((0, 2), np.int64),
-      _MODEL: np.zeros((0, num_parameters), np.float32),
-      _DIRECTION: np.zeros((0, num_parameters), np.float32),
-  }
 
 
 def _remember_split(
@@ -163,10 +153,7 @@ def _remember_split(
       _MODEL: vector,
       _DIRECTION: (first - second).astype(np.float32),
   }
-  return {
-      name: np.concatenate([array, np.asarray([row[name]], array.dtype)])
-      for name, array in memory.items()
-  }
+  return {name: np.array([*memory.get(name, ()), value]) for name, value in row.items()}
 
 
 def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
@@ -186,7 +173,7 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
     del rng  # Nothing here is random.
     weights = pretrained.used_weights
     start = weights.mean_of(weights.clients)
-    return method.ClusterState(start[None], (engine.clients,), _first_memory(len(start)))
+    return method.ClusterState(start[None], (engine.clients,))
 
   def updates_of_all(
       vector: np.ndarray, updates: np.ndarray, clients: np.ndarray, members: np.ndarray,
@@ -241,7 +228,7 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
     del pretrained  # The splits decide.
     found = np.zeros(len(clients), np.int64)
     memory = state.memory
-    for split, cluster in enumerate(memory[_CLUSTER]):
+    for split, cluster in enumerate(memory.get(_CLUSTER, ())):
       here = np.flatnonzero(found == cluster)
       if not len(here):
         continue

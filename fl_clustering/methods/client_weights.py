@@ -157,7 +157,7 @@ class ClientWeights:
     rows = order[np.minimum(found, len(order) - 1)]
     is_unknown = self.clients[rows] != clients
     if np.any(is_unknown):
-      unknown = np.asarray(clients)[is_unknown][0]
+      unknown = int(np.asarray(clients)[is_unknown][0])
       raise validate.error("clients", "be among the clients with weights", unknown)
     return rows
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, TYPE_CHECKING
 
 import numpy as np
 
@@ -65,18 +65,20 @@ def are_disjoint(clusters: participation.Clusters) -> bool:
 
 
 def clients_alike(
-    clusters: participation.Clusters, clients: np.ndarray
-) -> Iterator[dict[tuple[int, ...], np.ndarray]]:
-  """Yields the clients by the set of clusters that they are in, some sets at a time.
+    vectors: Any, clusters: participation.Clusters, clients: np.ndarray
+) -> Iterator[tuple[dict[tuple[int, ...], np.ndarray], np.ndarray]]:
+  """Yields the clients by the set of clusters that they are in, with the mean of each set's models.
 
   The models of all sets at once are gigabytes for large models and thousands of clients.
 
   Args:
+    vectors: Cluster models, an array of shape (num_clusters, P) or what acts like one.
     clusters: The clusters, which may overlap or be empty.
     clients: The clients, the order that the sets and their clients follow.
 
   Yields:
-    Dicts of at most 512 items from indices of clusters to clients.
+    Pairs of a dict of at most 512 items, from indices of clusters to clients, and the means, of
+    the models' type and shape (num_items, P).
   """
   found = clusters_of(clusters)
   alike: dict[tuple[int, ...], list[int]] = {}
@@ -84,23 +86,31 @@ def clients_alike(
     alike.setdefault(found[client], []).append(client)
   items = [(indices, np.array(of_set)) for indices, of_set in alike.items()]
   for start in range(0, len(items), SETS_AT_A_TIME):
-    yield dict(items[start : start + SETS_AT_A_TIME])
+    sets = dict(items[start : start + SETS_AT_A_TIME])
+    means = np.empty((len(sets), vectors.shape[1]), vectors.dtype)
+    for mean, indices in zip(means, sets):
+      mean[:] = vectors[list(indices)].mean(axis=0, dtype=np.float64)
+    yield sets, means
 
 
-def mean_vectors(vectors: Any, sets: Sequence[tuple[int, ...]]) -> np.ndarray:
-  """Returns the mean of each set of clusters' models.
+def whole_clusters(clusters: participation.Clusters) -> list[int]:
+  """Returns the places of clusters that are neither empty nor part of another one.
 
-  Args:
-    vectors: Cluster models, an array of shape (num_clusters, P) or what acts like one.
-    sets: Indices of clusters.
-
-  Returns:
-    An array of the same type, of shape (len(sets), P).
+  Of equal clusters, the first counts.
   """
-  means = np.empty((len(sets), vectors.shape[1]), vectors.dtype)
-  for mean, indices in zip(means, sets):
-    mean[:] = vectors[list(indices)].mean(axis=0, dtype=np.float64)
-  return means
+  places = [k for k, members in enumerate(clusters) if len(members)]
+  if are_disjoint(clusters):
+    return places
+  sets = [frozenset(members.tolist()) for members in clusters]
+  indices = clusters_of(clusters)
+  return [
+      k for k in places
+      # Few other clusters hold the first member, so this is quick for many clusters.
+      if not any(
+          sets[k] < sets[other] or (sets[k] == sets[other] and other < k)
+          for other in indices[clusters[k][0]]
+      )
+  ]
 
 
 def check_covers(clusters: participation.Clusters, clients: np.ndarray) -> None:
@@ -115,15 +125,7 @@ def check_covers(clusters: participation.Clusters, clients: np.ndarray) -> None:
     raise ValueError(f"`clusters` must hold every client, got none with {missing.min()}.")
   unknown = found[~np.isin(found, clients)]
   if len(unknown):
-    raise validate.error("clusters", "hold only known clients", unknown.min())
-
-
-def _name_no_cluster(labels: np.ndarray) -> np.ndarray:
-  """Returns which labels are neither text nor numbers of clusters, of shape (n,)."""
-  if labels.dtype.kind in "biuf":
-    with np.errstate(invalid="ignore"):
-      return ~(labels >= 0) | (labels % 1 != 0)
-  return np.full(len(labels), labels.dtype.kind not in "US")
+    raise validate.error("clusters", "hold only known clients", int(unknown.min()))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,20 +148,12 @@ class ClusterAssignment:
         raise validate.error("clusters", "hold no empty cluster", self.clusters)
     if are_disjoint(self.clusters):
       return
-    for members in self.clusters:
+    whole = set(whole_clusters(self.clusters))
+    for k, members in enumerate(self.clusters):
       if not are_disjoint([members]):
         raise validate.error("clusters", "hold a client once per cluster", members.tolist())
-    self._check_no_subsets()
-
-  def _check_no_subsets(self) -> None:
-    sets = [frozenset(members.tolist()) for members in self.clusters]
-    indices = clusters_of(self.clusters)
-    for k, members in enumerate(self.clusters):
-      # Few other clusters hold the first member, so this is quick for many clusters.
-      for other in indices[members[0]]:
-        if other != k and sets[k] <= sets[other]:
-          whole = self.clusters[other].tolist()
-          raise validate.error("clusters", f"hold no part of the cluster {whole}", members.tolist())
+      if k not in whole:
+        raise validate.error("clusters", "hold no part of another one", members.tolist())
 
   @classmethod
   def from_clusters(
@@ -169,9 +163,6 @@ class ClusterAssignment:
 
     Members are in ascending order; clusters follow the order of their first members, then of
     their second ones, and so on.
-
-    Args:
-      clusters: Sequences of clients, in any order.
     """
     ordered = sorted((np.sort(members) for members in as_arrays(clusters)), key=np.ndarray.tolist)
     return cls(tuple(ordered), warning)
@@ -183,22 +174,17 @@ class ClusterAssignment:
     """Returns clusters of clients with equal labels, in the order of `from_clusters`.
 
     Args:
-      clients: The clients, of shape (n,).
-      labels: Their labels, of shape (n,): whole numbers >= 0, or text.
-
-    Raises:
-      ValueError: If a client has no such label.
+      clients: Of shape (n,).
+      labels: Their labels, integers >= 0 of shape (n,).
     """
     labels = np.asarray(labels)
-    if labels.dtype == object and all(isinstance(label, str) for label in labels):
-      labels = labels.astype(str)
     if labels.shape != (len(clients),):
       raise validate.error("labels", f"have shape (num_clients={len(clients)},)", labels.shape)
-    is_bad = _name_no_cluster(labels)
-    if is_bad.any():
+    are_integers = labels.dtype.kind in "iu"
+    if not are_integers or np.any(labels < 0):
       raise validate.error(
-          "labels", "be whole numbers >= 0 or text (who is in no cluster, as DBSCAN's label -1 "
-          "says, needs one: the nearest, or one alone)", labels[is_bad][0],
+          "labels", "be integers >= 0 (who is in no cluster, as DBSCAN's label -1 says, needs one: "
+          "the nearest, or one alone)", int(labels.min()) if are_integers else labels.dtype.name,
       )
     names, found = np.unique(labels, return_inverse=True)
     clusters = [np.asarray(clients)[places] for places in of_labels(found, len(names))]

@@ -15,7 +15,7 @@ many rounds as the methods:
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, TYPE_CHECKING
+from typing import Callable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,12 @@ from fl_clustering.methods import personal
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
   from fl_clustering.methods import client_weights as client_weights_lib
+
+  # From what phase 1 came to, the clients' own weights after it, and the clients to the models
+  # that these start from, float32 of shape (n, P).
+  StartsOf = Callable[
+      [method.Pretrained, client_weights_lib.ClientWeights | None, np.ndarray], np.ndarray
+  ]
 
 
 def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
@@ -50,9 +56,12 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
 
 
 def _alone(
-    config: participation.Schedule, engine: engine_lib.Engine,
-    starts_of: new_clients.StartsOf, from_start: bool,
+    config: participation.Schedule, engine: engine_lib.Engine, starts_of: StartsOf,
+    from_start: bool,
 ) -> method.Method:
+  numbers = participation.numbers_of(config, from_start)
+  all_rounds = [participation.round_of(config, len(engine.clients), number) for number in numbers]
+
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
     return method.ClusterState(
@@ -66,12 +75,19 @@ def _alone(
     vectors, made = engine.train_alone(state.vectors, rounds)
     return dataclasses.replace(state, vectors=vectors), made
 
-  numbers = participation.numbers_of(config, from_start)
-  rounds = [participation.round_of(config, len(engine.clients), number) for number in numbers]
+  def place(
+      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
+  ) -> method.Placement:
+    del state  # No other client's model is used.
+    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, clients))
+    for round_ in all_rounds:  # Whoever takes part in them.
+      vectors, _ = engine.train_each(vectors, clients, round_)
+    return personal.placement(vectors)
+
   return method.Method(
       initialize,
       method.TrainClusters(engine),
-      new_clients.train_alone(engine, starts_of, rounds),
+      place,
       from_start,
       next_rounds,
       uses_own_weights=config.grouping_epochs is not None,

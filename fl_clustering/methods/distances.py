@@ -8,14 +8,14 @@ more clients, L2 and cosine distances come from inner products of centered vecto
 many times faster.  What rounding leaves of them is about 1e-8 of the largest vector's length.
 
 Besides what is given, the functions need about three float64 arrays of shape (N, N) and a few
-blocks of columns.  Before a step that takes long, they say how long it is.
+blocks of columns.
 """
 
 from __future__ import annotations
 
 import hashlib
 from multiprocessing import pool
-from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING, Union
+from typing import Iterable, TYPE_CHECKING, Union
 
 import numpy as np
 import tqdm
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
 
   # An array of shape (N, P), or what acts like one.
-  Vectors = Union[np.ndarray, client_weights_lib.Represented, "Rows"]
+  Vectors = Union[np.ndarray, client_weights_lib.Represented]
 
 # The functions import SciPy, which takes long: the flags read this module's `METRICS` and
 # must answer at once.
@@ -58,28 +58,6 @@ def square(condensed: np.ndarray) -> np.ndarray:
   return distance.squareform(condensed)
 
 
-class Rows:
-  """Vectors that are no array, as one: a copy of all would be gigabytes for large models.
-
-  Attributes:
-    shape: (num_vectors, num_columns).
-  """
-
-  def __init__(self, vectors: Sequence[np.ndarray]):
-    """Keeps arrays of shape (num_columns,)."""
-    self._vectors = vectors
-    self.shape = (len(vectors), len(vectors[0]))
-
-  def __len__(self) -> int:
-    return len(self._vectors)
-
-  def __getitem__(self, key: Any) -> np.ndarray:
-    """Returns a row, or some columns of all rows (`rows[:, columns]`)."""
-    if isinstance(key, tuple):
-      return np.stack([vector[key[1]] for vector in self._vectors])
-    return self._vectors[key]
-
-
 def _blocks(vectors: Vectors, numbers_per_block: int) -> list[slice]:
   """Returns slices of columns, of at most so many numbers and 4,096 columns."""
   num_rows, num_columns = vectors.shape
@@ -95,18 +73,13 @@ def _in_float64(vectors: Vectors, columns: slice, scales: np.ndarray | None) -> 
   return block
 
 
-def _with_progress(
-    results: Iterable, vectors: Vectors, num_blocks: int, num_bytes: int
-) -> Iterator:
-  """Yields results block by block, and says beforehand how much work they are."""
+def _with_progress(results: Iterable, vectors: Vectors, num_blocks: int) -> tqdm.tqdm:
+  """Yields results block by block, and says how long they take if it is long."""
   num_rows, num_columns = vectors.shape
-  work = num_rows * (num_rows - 1) // 2 * num_columns
-  what = (
-      f"distances of {num_rows:,} clients x {num_columns:,} parameters "
-      f"({2 * work / 1e12:.1f} TFLOP, {num_bytes / 1e6:,.0f} MB)"
-  )
-  yield from tqdm.tqdm(
-      results, desc=what, total=num_blocks, unit="block", disable=work < MANY_MULTIPLICATIONS
+  return tqdm.tqdm(
+      results, desc=f"distances of {num_rows:,} clients x {num_columns:,} parameters",
+      total=num_blocks, unit="block",
+      disable=num_rows * (num_rows - 1) // 2 * num_columns < MANY_MULTIPLICATIONS,
   )
 
 
@@ -115,16 +88,13 @@ def _sum_over_blocks(vectors: Vectors, metric: str, scales: np.ndarray | None = 
   num_rows = len(vectors)
   total = np.zeros(num_rows * (num_rows - 1) // 2)
   blocks = _blocks(vectors, _NUMBERS_PER_BLOCK)
-  num_threads = core_count.usable()
 
   def of_block(columns: slice) -> np.ndarray:
     return _pairs(_in_float64(vectors, columns, scales), metric)
 
   # SciPy uses one core.  The sum is taken in the same order with any number of them.
-  with pool.ThreadPool(num_threads) as threads:
-    results = threads.imap(of_block, blocks)
-    num_bytes = (1 + num_threads) * total.nbytes
-    for of_columns in _with_progress(results, vectors, len(blocks), num_bytes):
+  with pool.ThreadPool(core_count.usable()) as threads:
+    for of_columns in _with_progress(threads.imap(of_block, blocks), vectors, len(blocks)):
       total += of_columns
   return total
 
@@ -134,7 +104,7 @@ def inner_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   num_rows = len(vectors)
   products = np.zeros((num_rows, num_rows))
   blocks = _blocks(vectors, 4 * _NUMBERS_PER_BLOCK)
-  for columns in _with_progress(blocks, vectors, len(blocks), 2 * products.nbytes):
+  for columns in _with_progress(blocks, vectors, len(blocks)):
     block = _in_float64(vectors, columns, scales)
     # Distances stay the same, and less of them is lost to rounding.
     block -= block.mean(axis=0)
@@ -214,48 +184,18 @@ def client_distances(
 def euclidean_points(distances: np.ndarray) -> np.ndarray:
   """Returns points with these Euclidean distances, turned any way.
 
-  Up to 256 points are those of `euclidean_embedding`.  For more, the same inner products are
-  factorized by Cholesky's method, in a tenth of the time and half of the memory.
-  """
-  from scipy.linalg import lapack  # pylint: disable=g-import-not-at-top
-
-  products, first_equal = _centered_products(distances)
-  if len(products) <= _MOST_BY_DIFFERENCES:
-    return _along_principal_axes(products, first_equal)
-  tolerance = np.finfo(np.float64).eps * products.diagonal().max()
-  # Pivots make it work though the matrix has eigenvalues of zero.
-  factor, pivots, rank, _ = lapack.dpstrf(products.T, tol=tolerance, lower=1, overwrite_a=1)
-  places = np.empty(len(pivots), int)
-  places[pivots - 1] = np.arange(len(pivots))  # LAPACK counts from 1.
-  points = np.tril(factor)[:, : max(1, min(rank, len(factor) - 1))]
-  return points[places[first_equal]]
-
-
-def euclidean_embedding(distances: np.ndarray) -> np.ndarray:
-  """Returns points with these Euclidean distances, along their principal axes.
-
   An algorithm that depends on Euclidean distances alone, such as K-means, finds
   the same clusters for these points as for the N clients in as many dimensions as
   a model has parameters, at a fraction of the cost.
 
-  Torgerson: "Multidimensional scaling: I. Theory and method", Psychometrika, 1952.
+  Torgerson: "Multidimensional scaling: I. Theory and method", Psychometrika, 1952.  More than 256
+  points come from the same inner products by Cholesky's method, in a tenth of the time and half
+  of the memory.
 
   Returns:
-    A float64 array of shape (N, max(1, N - 1)). Points at distance zero are equal to
+    A float64 array of N rows, at most max(1, N - 1) columns. Points at distance zero are equal to
     the last bit, other distances hold to about 1e-8 of the largest one.
   """
-  return _along_principal_axes(*_centered_products(distances))
-
-
-def _along_principal_axes(products: np.ndarray, first_equal: np.ndarray) -> np.ndarray:
-  eigenvalues, points = np.linalg.eigh(products)
-  points *= np.sqrt(np.maximum(eigenvalues, 0))
-  # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
-  return points[first_equal, min(1, len(points) - 1) :]
-
-
-def _centered_products(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns inner products around the mean, (N, N), and of every point the first that equals it."""
   of_pairs = square(distances)
   first_equal = np.argmax(of_pairs == 0, axis=1)
   # In place, for the matrices of many points are large.
@@ -264,4 +204,17 @@ def _centered_products(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   products = np.subtract(means + means[:, None], squares, out=squares)
   products -= means.mean()
   products /= 2
-  return products, first_equal
+  if len(products) <= _MOST_BY_DIFFERENCES:
+    eigenvalues, points = np.linalg.eigh(products)
+    points *= np.sqrt(np.maximum(eigenvalues, 0))
+    # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
+    return points[first_equal, min(1, len(points) - 1) :]
+  from scipy.linalg import lapack  # pylint: disable=g-import-not-at-top
+
+  tolerance = np.finfo(np.float64).eps * products.diagonal().max()
+  # Pivots make it work though the matrix has eigenvalues of zero.
+  factor, pivots, rank, _ = lapack.dpstrf(products.T, tol=tolerance, lower=1, overwrite_a=1)
+  places = np.empty(len(pivots), int)
+  places[pivots - 1] = np.arange(len(pivots))  # LAPACK counts from 1.
+  points = np.tril(factor)[:, : max(1, min(rank, len(factor) - 1))]
+  return points[places[first_equal]]

@@ -24,13 +24,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from clustering_basics import options
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import grouping
 from fl_clustering.methods import kmeans
 from fl_clustering.methods import method
+from fl_clustering.methods import new_clients
 from fl_clustering.methods import one_shot
 
 if TYPE_CHECKING:
@@ -44,20 +43,6 @@ class Fesem(options.Settings):
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
   representation: str = grouping.representation_option()
-
-
-def nearest(vectors: np.ndarray, centers: np.ndarray) -> list[int]:
-  """Returns the index of the center nearest each vector; of equal ones, the first.
-
-  Args:
-    vectors: float32 of shape (N, P).
-    centers: float32 of shape (K, P).
-  """
-  # One client at a time: all differences in float64 are gigabytes for large models.
-  return [
-      int(np.square(np.subtract(centers, vector, dtype=np.float64)).sum(axis=1).argmin())
-      for vector in vectors
-  ]
 
 
 def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
@@ -75,7 +60,7 @@ def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     center_of = cluster_assignment.labels_of(state.members)
     for trained, of_center in zip(own, losses):
-      center_of[of_center.clients] = nearest(trained, vectors)
+      center_of[of_center.clients] = new_clients.nearest(trained, vectors)
     members = cluster_assignment.of_labels(center_of, len(vectors))
     return dataclasses.replace(state, vectors=vectors, members=members), losses
 

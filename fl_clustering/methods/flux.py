@@ -84,10 +84,7 @@ def group(moments: np.ndarray, settings: Flux) -> np.ndarray:
 
   Args:
     moments: float64 of shape (N, m, 2, d), NaN where there are none.
-    settings: How far clients are joined.
   """
-  if len(moments) == 1:
-    return np.zeros(1, np.int64)  # scikit-learn asks for two.
   distances = np.stack([distances_between(one, moments) for one in moments])
   radius = knee(distances) if settings.flux_radius is None else settings.flux_radius
   return hierarchical.agglomerate(distances, "single", None, radius)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import numbers
+import sys
 from typing import Any, Callable, Protocol, TYPE_CHECKING
 
 import numpy as np
@@ -120,25 +120,19 @@ def parse_threshold(distance_threshold: str | float | None) -> Callable[[np.ndar
   Raises:
     ValueError: If it is none of these.
   """
-  error = validate.error(
-      "distance_threshold",
-      "be `mean`, a number >= 0 or a quantile such as `q0.3`",
-      distance_threshold,
-  )
   if distance_threshold == "mean":
     return np.mean
-  is_quantile, number = False, distance_threshold
-  if isinstance(distance_threshold, str):
-    is_quantile = distance_threshold.startswith("q")
-    number = distance_threshold[1:] if is_quantile else distance_threshold
-  elif not isinstance(distance_threshold, numbers.Real) or isinstance(distance_threshold, bool):
-    raise error
+  text = str(distance_threshold)
+  is_quantile = text.startswith("q")
   try:
-    number = float(number)
-  except (ValueError, OverflowError):  # The latter of an integer that no float holds.
-    raise error from None
-  if not math.isfinite(number) or number < 0 or (is_quantile and number > 1):
-    raise error
+    number = float(text[1:] if is_quantile else text)
+  except ValueError:
+    number = math.nan
+  if not 0 <= number <= (1 if is_quantile else sys.float_info.max):
+    raise validate.error(
+        "distance_threshold", "be `mean`, a number >= 0 or a quantile such as `q0.3`",
+        distance_threshold,
+    )
   if is_quantile:
     return lambda distances: np.quantile(distances, number)
   return lambda distances: number

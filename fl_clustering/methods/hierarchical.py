@@ -53,6 +53,8 @@ def agglomerate(
     largest: The largest distance of two clusters that are merged.
     metric: How scikit-learn calls the distance of two points.
   """
+  if len(distances) == 1:
+    return np.zeros(1, np.int64)  # scikit-learn asks for two.
   # Here, since scikit-learn takes a second to import: the flags read this module and must
   # answer at once.
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
@@ -118,12 +120,8 @@ class Hierarchical(options.Settings):
   ) -> cluster_assignment.ClusterAssignment:
     """Groups the clients; warns if a distance leaves each alone or puts all into one cluster."""
     del rng  # Nothing here is random.
-    num_clients = len(client_weights.clients)
     if self.num_clusters is not None:
-      grouping.check_num_clusters(self.num_clusters, num_clients)
-    if num_clients == 1:
-      # scikit-learn asks for two.
-      return cluster_assignment.ClusterAssignment((client_weights.clients,))
+      grouping.check_num_clusters(self.num_clusters, len(client_weights.clients))
     clients, distances = distances_lib.client_distances(
         client_weights, self.representation, self.metric
     )

@@ -181,18 +181,6 @@ def _choose(choices: _Choices, clients: np.ndarray, engine: engine_lib.Engine) -
   return _Choices(choices.vectors, chosen, least, is_current)
 
 
-def _begin(vectors: np.ndarray, num_sets: int, engine: engine_lib.Engine) -> _Choices:
-  """Returns the choices of all clients between the models to start from."""
-  num_clients = len(engine.clients)
-  nothing_chosen = _Choices(
-      vectors,
-      np.zeros((num_sets, num_clients), np.int64),
-      np.zeros((num_sets, num_clients), np.float32),
-      np.zeros(num_clients, bool),
-  )
-  return _choose(nothing_chosen, engine.clients, engine)
-
-
 def _to_state(choices: _Choices, settings: Ifca) -> method.ClusterState:
   """Returns the state that shows the best set and remembers the others."""
   shown = choices.of_set(choices.best_set())
@@ -233,8 +221,11 @@ def ifca(settings: Ifca, engine: engine_lib.Engine) -> method.Method:
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     grouping.check_num_clusters(settings.num_clusters, len(engine.clients))
     vectors = _STARTS[settings.ifca_start](settings, engine, pretrained, rng)
-    choices = _begin(vectors, settings.ifca_restarts, engine)
-    return _to_state(choices, settings)
+    shape = (settings.ifca_restarts, len(engine.clients))
+    nothing_chosen = _Choices(
+        vectors, np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[1], bool)
+    )
+    return _to_state(_choose(nothing_chosen, engine.clients, engine), settings)
 
   def next_state(
       state: method.ClusterState, round_: participation.Round

@@ -13,7 +13,6 @@ import numpy as np
 
 from clustering_basics import options
 from clustering_basics import single_thread_kmeans
-from clustering_basics import validate
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
@@ -32,18 +31,10 @@ class KMeans(options.Settings):
 
   Clients with identical vectors are never separated: where that leaves fewer
   than K clusters, the assignment has those, and a warning.
-
-  Attributes:
-    n_init: Number of starts, of which the best result is taken.
   """
 
   num_clusters: int = grouping.num_clusters_option("Number of clusters.")
   representation: str = grouping.representation_option()
-  n_init: int = 10
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    validate.integer(1, n_init=self.n_init)
 
   def __call__(
       self, client_weights: client_weights_lib.ClientWeights, rng: np.random.Generator
@@ -67,7 +58,7 @@ class KMeans(options.Settings):
     found = single_thread_kmeans.fit(
         fitted,
         self.num_clusters,
-        n_init=self.n_init,
+        n_init=10,
         # Until no client changes its cluster: the default depends on the number of
         # dimensions, which the embedding changes.
         tol=0,

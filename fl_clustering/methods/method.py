@@ -92,18 +92,7 @@ class ClusterState:
     Empty clusters are left out, and so are clusters that are part of another one; of
     equal clusters the first is kept.
     """
-    places = [k for k, members in enumerate(self.members) if len(members)]
-    if not cluster_assignment.are_disjoint(self.members):
-      sets = [frozenset(members.tolist()) for members in self.members]
-      clusters_of = cluster_assignment.clusters_of(self.members)
-      places = [
-          k for k in places
-          # Few other clusters hold the first member, so this is quick for many clusters.
-          if not any(
-              sets[k] < sets[other] or (sets[k] == sets[other] and other < k)
-              for other in clusters_of[self.members[k][0]]
-          )
-      ]
+    places = cluster_assignment.whole_clusters(self.members)
     clusters = tuple(self.members[k] for k in places)
     return places, cluster_assignment.ClusterAssignment(clusters, self.warning)
 

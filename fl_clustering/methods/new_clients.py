@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +12,6 @@ from fl_clustering.methods import method
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import participation
-
-  StartsOf = Callable[
-      [method.Pretrained, client_weights.ClientWeights | None, np.ndarray], np.ndarray
-  ]
 
 
 def in_cluster(vectors: np.ndarray, clusters: np.ndarray) -> method.Placement:
@@ -52,7 +47,7 @@ def _l1(own: np.ndarray, mean: np.ndarray) -> float:
 
 
 def _l2(own: np.ndarray, mean: np.ndarray) -> float:
-  return float(np.linalg.norm(own - mean))
+  return float(np.linalg.norm(np.subtract(own, mean, dtype=np.float64)))
 
 
 def _against_cosine(own: np.ndarray, mean: np.ndarray) -> float:
@@ -62,6 +57,24 @@ def _against_cosine(own: np.ndarray, mean: np.ndarray) -> float:
 
 # They order the means as the `distances.METRICS` of these names do.
 DISTANCES = {"l1": _l1, "l2": _l2, "cosine": _against_cosine}
+
+
+def nearest(
+    vectors: client_weights.Represented | np.ndarray, centers: Sequence[np.ndarray] | np.ndarray,
+    metric: str = "l2",
+) -> np.ndarray:
+  """Returns the index of the center nearest each vector; of equal ones, the first.
+
+  Args:
+    vectors: float32 of shape (n, P).
+    centers: K arrays of shape (P,).
+    metric: The distance, a key of `DISTANCES`.
+  """
+  # One vector at a time: all differences in float64 are gigabytes for large models.
+  rows = (vectors[i] for i in range(len(vectors)))
+  return np.array([
+      np.argmin([DISTANCES[metric](row, center) for center in centers]) for row in rows
+  ])
 
 
 def by_weights(representation: str, metric: str = "l2") -> method.Place:
@@ -76,7 +89,6 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
     metric: The distance, a key of `DISTANCES`.
   """
   grouping.check_is_of_weights(representation)
-  distance = DISTANCES[metric]
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
@@ -88,32 +100,6 @@ def by_weights(representation: str, metric: str = "l2") -> method.Place:
         client_weights.mean_of(weights.represented(representation, state.members[k])) for k in used
     ]
     own = new_weights.represented(representation, clients)
-    distances = [[distance(own[i], mean) for i in range(len(own))] for mean in means]
-    return in_cluster(state.vectors, used[np.argmin(distances, axis=0)])
-
-  return place
-
-
-def train_alone(
-    engine: engine_lib.Engine, starts_of: StartsOf,
-    rounds_of: Sequence[participation.Round],
-) -> method.Place:
-  """Returns the `Method.place` that trains every client's model on its data alone.
-
-  Args:
-    starts_of: Returns the models that clients start from, float32 of shape (n, P), by what phase 1
-      came to, the clients' own weights after it, and the clients.
-    rounds_of: The rounds, in all of which the clients train; who takes part in them doesn't
-      count.
-  """
-
-  def place(
-      pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
-  ) -> method.Placement:
-    del state  # No other client's model is used.
-    vectors = np.array(starts_of(pretrained, pretrained.new_client_weights, clients))
-    for round_ in rounds_of:
-      vectors, _ = engine.train_each(vectors, clients, round_)
-    return method.Placement(((),) * len(clients), vectors)
+    return in_cluster(state.vectors, used[nearest(own, means, metric)])
 
   return place

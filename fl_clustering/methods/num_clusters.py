@@ -29,18 +29,21 @@ What comes out is as little private as the weights (`client_weights.py`).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping
+from typing import Any, Mapping, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
-from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import distances as distances_lib
+
+if TYPE_CHECKING:
+  from fl_clustering.methods import client_weights as client_weights_lib
 
 # The functions import scikit-learn, which takes long: the flags read this module's `CRITERIA`
 # and must answer at once.
 
+CRITERIA = ("silhouette", "eigengap")
 DEFAULT_CRITERION = "eigengap"
 DEFAULT_MAX_K = 10
 
@@ -96,11 +99,10 @@ def choose(
 
   Args:
     rng: For the starts of K-means and the samples.
-    criterion: The decisive criterion, a key of `CRITERIA`; both are computed.
+    criterion: The decisive criterion, one of `CRITERIA`; both are computed.
     max_k: The largest K that is scored.  It is less if there are not more clients than
       that, or not as many with different weights.
   """
-  validate.one_of(client_weights_lib.REPRESENTATIONS, representation=representation)
   validate.one_of(CRITERIA, criterion=criterion)
   validate.integer(1, max_k=max_k)
   clients = np.sort(client_weights.clients)
@@ -108,78 +110,44 @@ def choose(
     clients = clients[np.sort(rng.choice(len(clients), MOST_CLIENTS, replace=False))]
   distances = distances_lib.METRICS["l2"](client_weights.represented(representation, clients))
   cosines = distances_lib.METRICS["cosine"](client_weights.represented("update", clients))
-  return from_distances(distances, cosines, rng, criterion, max_k)
-
-
-def from_distances(
-    distances: np.ndarray, cosine_distances: np.ndarray, rng: np.random.Generator,
-    criterion: str = DEFAULT_CRITERION, max_k: int = DEFAULT_MAX_K,
-) -> NumClustersChoice:
-  """Chooses the number of clusters, as `choose` does, from condensed distances.
-
-  Args:
-    distances: L2 distances of what is grouped; shape (N (N - 1) / 2,).
-    cosine_distances: Cosine distances of the clients' updates, aligned.
-
-  Raises:
-    ValueError: If a distance is not finite.
-  """
-  for name, array in (("distances", distances), ("cosine_distances", cosine_distances)):
-    if not np.isfinite(array).all():
-      raise validate.error(name, "be finite", float(array[~np.isfinite(array)][0]))
-  if not len(distances):
+  if len(clients) == 1:
     return NumClustersChoice({name: (0.0,) for name in CRITERIA}, criterion)
-  points = distances_lib.euclidean_embedding(distances)
+  points = distances_lib.euclidean_points(distances)
   num_different = len(np.unique(points, axis=0))
   ks = range(1, 1 + min(max_k, len(points) - 1, num_different))
-  clients = _Clients(distances_lib.square(distances), cosine_distances, points)
-  scores = {name: score(clients, ks, rng) for name, score in CRITERIA.items()}
+  scores = {
+      "silhouette": _silhouettes(distances_lib.square(distances), points, ks, rng),
+      "eigengap": _eigengaps(cosines, ks),
+  }
   return NumClustersChoice(scores, criterion)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Clients:
-  """What the criteria look at.
+def _silhouettes(
+    distances: np.ndarray, points: np.ndarray, ks: range, rng: np.random.Generator
+) -> tuple[float, ...]:
+  """Returns the score of every K of a range that begins with 1.
 
-  Attributes:
-    distances: L2 distances, of shape (N, N).
-    cosine_distances: Condensed cosine distances of the updates.
-    points: Points with these L2 distances, of shape (N, N - 1).
+  Args:
+    distances: L2 distances of what is grouped, of shape (N, N).
+    points: Points with these distances.
   """
-
-  distances: np.ndarray
-  cosine_distances: np.ndarray
-  points: np.ndarray
-
-
-# A criterion returns a score for each K of a range that begins with 1.
-_Criterion = Callable[[_Clients, range, np.random.Generator], tuple[float, ...]]
-
-
-def _silhouettes(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
   from sklearn import metrics  # pylint: disable=g-import-not-at-top
 
   scores = [_LEAST_SILHOUETTE]
   for k in ks[1:]:
     labels = single_thread_kmeans.fit(
-        clients.points, k, n_init=_NUM_STARTS, tol=0,  # As `kmeans.py`.
+        points, k, n_init=_NUM_STARTS, tol=0,  # As `kmeans.py`.
         random_state=int(rng.integers(2**32)),
     ).labels_
-    scores.append(float(metrics.silhouette_score(clients.distances, labels, metric="precomputed")))
+    scores.append(float(metrics.silhouette_score(distances, labels, metric="precomputed")))
   return tuple(scores)
 
 
-def _eigengaps(clients: _Clients, ks: range, rng: np.random.Generator) -> tuple[float, ...]:
-  del rng  # Nothing here is random.
-  affinities = distances_lib.square(np.maximum(1 - clients.cosine_distances, 0))
+def _eigengaps(cosine_distances: np.ndarray, ks: range) -> tuple[float, ...]:
+  """Returns the score of every K, given condensed distances of the updates."""
+  affinities = distances_lib.square(np.maximum(1 - cosine_distances, 0))
   degrees = affinities.sum(axis=0)
   scales = np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
   laplacian = np.eye(len(degrees)) - scales * affinities * scales[:, None]
   gaps = np.diff(np.linalg.eigvalsh(laplacian))
   return tuple(gaps[: len(ks)].tolist())
-
-
-CRITERIA: dict[str, _Criterion] = {
-    "silhouette": _silhouettes,
-    "eigengap": _eigengaps,
-}

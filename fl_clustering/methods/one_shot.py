@@ -44,7 +44,6 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     grouped = sketches(engine, engine.clients) if is_of_sketches else pretrained.used_weights
     assignment = grouping(grouped, rng)
-    cluster_assignment.check_covers(assignment.clusters, grouped.clients)
     means = np.stack([grouped.mean_of(members) for members in assignment.clusters])
     vectors = np.tile(pretrained.vector, (len(means), 1)) if is_of_sketches else means
     memory = {"centers": means} if is_of_sketches else {}
@@ -73,8 +72,8 @@ def _nearest_sketch(engine: engine_lib.Engine) -> method.Place:
   ) -> method.Placement:
     del pretrained
     found = sketches(engine, clients).vectors
-    distances = np.linalg.norm(found[:, None] - state.memory["centers"], axis=2)
-    return new_clients.in_cluster(state.vectors, distances.argmin(axis=1))
+    nearest = new_clients.nearest(found, state.memory["centers"])
+    return new_clients.in_cluster(state.vectors, nearest)
 
   return place
 
@@ -104,8 +103,9 @@ def _train_shared(engine: engine_lib.Engine) -> method.Next:
     totals = np.zeros(len(state.vectors))
     losses_of: list[list[participation.ClientLosses]] = [[] for _ in state.members]
     # Clients of the same clusters start from the same model.
-    for alike in cluster_assignment.clients_alike(state.members, engine.clients):
-      starts = cluster_assignment.mean_vectors(state.vectors, list(alike))
+    for alike, starts in cluster_assignment.clients_alike(
+        state.vectors, state.members, engine.clients
+    ):
       trained, losses = engine.train(starts, list(alike.values()), round_)
       for clusters, vector, of_clients in zip(alike, trained, losses):
         num_examples = engine.num_examples[of_clients.clients].sum()

@@ -206,8 +206,6 @@ class Pacfl(options.Settings):
 
 def group(spaces: Sequence[Space], settings: Pacfl) -> np.ndarray:
   """Groups clients by the angles between their spaces; returns a label per client."""
-  if len(spaces) == 1:
-    return np.zeros(1, np.int64)  # scikit-learn asks for two.
   angles = PROXIMITIES[settings.pacfl_proximity](spaces, spaces)
   return hierarchical.agglomerate(
       angles, "average", settings.num_clusters, settings.pacfl_angle

@@ -37,11 +37,6 @@ def losses_by_client(
   return [participation.ClientLosses(*of_client) for of_client in zip(*parts)]
 
 
-def writable(array: np.ndarray) -> np.ndarray:
-  """Returns the array itself, or a copy if it is read-only."""
-  return array if array.flags.writeable else array.copy()
-
-
 def train_new(
     engine: engine_lib.Engine, start: np.ndarray, clients: np.ndarray,
     common: np.ndarray, how: personalization.Personalization, shares: np.ndarray | None = None,
@@ -52,11 +47,8 @@ def train_new(
   They train in every round of phase 2, where the other clients train in those they take part in.
 
   Args:
-    engine: The engine, with the run's rounds.
     start: The model that each starts from, of shape (P,).
-    clients: The clients.
     common: The common model, which stays as it is.
-    how: How the own models depend on it.
     shares: The own models' shares in a mixture at first.
     num_epochs: Passes over a client's data in a round; as many as the other clients make if not
       given.

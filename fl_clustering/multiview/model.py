@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
-from typing import Any, Callable, Mapping, Sequence
+from typing import Callable, Sequence
 
 import numpy as np
 
@@ -80,11 +79,7 @@ class FittedViews:
     units = norm_scaling(np.ones(len(self.view_norms)), self.widths)
     return np.rint(units.apply(in_balls(points, self.view_norms, self.widths)))
 
-  def _by_blocks(
-      self,
-      function: Callable[[types.ModuleType, Any, Mapping[str, Any], Sequence[int]], np.ndarray],
-      points: np.ndarray,
-  ) -> np.ndarray:
+  def _by_blocks(self, function: Callable[..., np.ndarray], points: np.ndarray) -> np.ndarray:
     """Returns a function of `sums` for every point, computed block by block."""
     steps, arrays = self._steps(points), self.on_grid.arrays()
     starts = range(0, max(len(steps), 1), _BLOCK_ROWS)

@@ -10,8 +10,10 @@ import tempfile
 from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
 
 import numpy as np
+import sklearn
 from sklearn import base
 from sklearn import exceptions
+from sklearn import preprocessing
 from sklearn.utils import validation
 
 from clustering_basics import callers_line
@@ -24,20 +26,6 @@ from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering import runtime
-
-
-def _has_tff_context() -> bool:
-  """Returns whether the caller has set a TFF context, which takes TFF to be imported."""
-  return "tensorflow_federated" in sys.modules and runtime.has_context_of_the_caller()
-
-
-def _check_tff() -> None:
-  """Raises an error unless TFF is installed."""
-  if not extras.has_tff():
-    raise ModuleNotFoundError(
-        f"TensorFlow Federated must be installed for this algorithm, and isn't; {extras.advice()}. "
-        "The default algorithm needs no extra."
-    )
 
 
 @contextlib.contextmanager
@@ -56,33 +44,22 @@ def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sum
     ModuleNotFoundError: If TFF is needed and not installed.
   """
   with tempfile.TemporaryDirectory() as folder:
-    if not needs_tff and not _has_tff_context():
+    has_context = (  # TFF must be imported for that.
+        "tensorflow_federated" in sys.modules and runtime.has_context_of_the_caller()
+    )
+    if not needs_tff and not has_context:
       yield functools.partial(secure_sums.hold, directory=folder if in_files else None)
       return
-    _check_tff()
+    if not extras.has_tff():
+      raise ModuleNotFoundError(
+          "TensorFlow Federated must be installed for this algorithm, and isn't; "
+          f"{extras.advice()}. The default algorithm needs no extra."
+      )
     # TensorFlow Federated takes seconds to import.
     from fl_clustering.points import point_files  # pylint: disable=g-import-not-at-top
 
     with runtime.of_the_caller_or_own():
       yield functools.partial(point_files.write_files, directory=folder)
-
-
-class _Distances(base.TransformerMixin, base.BaseEstimator):
-  """One client's distances; scikit-learn puts them into the container that the user chose."""
-
-  def __init__(self, distances: np.ndarray, names: np.ndarray) -> None:
-    self._distances = distances
-    self._names = names
-
-  def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-    """Returns the names of the centers."""
-    del input_features
-    return self._names
-
-  def transform(self, X: Any) -> Any:  # pylint: disable=invalid-name
-    """Returns the distances; X has the index of a frame of them."""
-    del X
-    return self._distances
 
 
 class _ManyClients:
@@ -277,14 +254,17 @@ class FederatedClusterer(
 
   def _contained(self, given: Any, points: given_clients.Clients) -> Any:
     """Returns every client's distances, with the index of its frame if it gave one."""
-    asked = getattr(self, "_sklearn_output_config", {}).get("transform")
-    names = self.get_feature_names_out()
+    usual = sklearn.get_config()["transform_output"]
+    asked = getattr(self, "_sklearn_output_config", {}).get("transform", usual)
     tables = given_clients.clients_of(given, has_views=self._has_views)
 
     def contained(client_id: Any) -> Any:
       distances = self._result.model.distances(points.by_id[client_id])
-      wrapped = _Distances(distances, names).set_output(transform=asked)
-      return wrapped.transform(tables.by_id[client_id])
+      # scikit-learn puts them into the container that the user chose.
+      wrapper = preprocessing.FunctionTransformer(
+          lambda table: distances, feature_names_out=lambda *_: self.get_feature_names_out()
+      )
+      return wrapper.set_output(transform=asked).transform(tables.by_id[client_id])
 
     return points.replaced({client_id: client_id for client_id in points.by_id}).map(contained)
 

@@ -58,17 +58,13 @@ class Fit:
     found = self.num_clusters_found
     if found is None or found >= num_asked:
       return None
-    if self.loss:
-      return (
-          f"{found} clusters have points, of the {num_asked} that were asked for: there may be no "
-          "more different rows."
-      )
-    one = "1 different row, so 1 cluster"
-    rows = one if found == 1 else f"{found} different rows, so {found} clusters"
-    return f"{rows}, not the {num_asked} that were asked for."
+    return f"Clusters with points: {found} of {num_asked}; there may be no more different rows."
 
   def warn_of_few_points(self) -> None:
     """Logs a warning if centroids stand on few points."""
-    num_few = self.num_centers_on_few_points
-    for warning in privacy_lib.few_points_warnings(num_few, len(self.centroids)):
-      logging.warning("%s. %s", *warning)
+    if self.num_centers_on_few_points:
+      logging.warning(
+          "Centers on fewer than %d points: %d of %d. Each may be a row, or show one to whoever "
+          "knows the others. Only `privacy` protects rows.",
+          privacy_lib.FEW_POINTS, self.num_centers_on_few_points, len(self.centroids),
+      )

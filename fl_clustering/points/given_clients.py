@@ -51,11 +51,6 @@ def is_table(value: Any) -> bool:
   return _num_dims(value) == 2 and any(_num_dims(row) == 1 and len(row) for row in value)
 
 
-def _is_client_of_views(value: Any) -> bool:
-  """Returns whether a value is meant as one client: a table, which is a view, or a list of them."""
-  return is_table(value) or _is_list(value) and any(map(is_table, value))
-
-
 def sorted_by_id(clients: Mapping[Any, Any]) -> dict[Any, Any]:
   """Returns a mapping from client id in the order of the ids, `site_2` before `site_10`.
 
@@ -124,7 +119,7 @@ def clients_of(given: Any, name: str = "clients", has_views: bool = False) -> Cl
   """
   by_id: Mapping[Any, Any]
   is_list = False
-  if (_is_client_of_views if has_views else is_table)(given):
+  if is_table(given) or has_views and _is_list(given) and any(map(is_table, given)):
     by_id = {ALONE: given}
   elif isinstance(given, collections.abc.Mapping):
     by_id = given

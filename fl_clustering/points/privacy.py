@@ -191,26 +191,6 @@ class ClientPrivacy(Privacy):
     return self.max_points
 
 
-def few_points_warnings(num_centers: int | None, num_all: int) -> list[tuple[str, str]]:
-  """Returns a warning of centers that stand on fewer than `FEW_POINTS` points, if there are any.
-
-  Args:
-    num_centers: How many they are; None if that is not known.
-    num_all: Number of all centers.
-
-  Returns:
-    At most one pair of what is the case and what it means.
-  """
-  if not num_centers:
-    return []
-  stand = "stands" if num_centers == 1 else "stand"
-  return [(
-      f"{num_centers} of {num_all} centers {stand} on fewer than {FEW_POINTS} points",
-      "Each such center may be a row, or show one to whoever knows the others. Only `privacy` "
-      "protects rows.",
-  )]
-
-
 def budget_warnings(
     epsilon: float, delta: float, points_per_client: int | None, num_clients: int,
     public_num_points: int | None = None,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import math
 import os
 import time
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
-from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
@@ -31,8 +28,6 @@ from fl_clustering.sites import wire
 
 # From requests by site to answers by site.  A site that does not answer is left out.
 Exchange = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
-# How often a request is sent before a site counts as lost.
-_ATTEMPTS = 2
 
 
 class SiteLost(RuntimeError):
@@ -45,22 +40,6 @@ class CarrierFailed(RuntimeError):
 
 class SiteRefused(RuntimeError):
   """A site refuses to answer, or its answer is none."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Exchanged:
-  """What was sent in one exchange.
-
-  Attributes:
-    what: "hello", "keys", or the name of the question.
-    bytes_down: How much a site was sent.
-    bytes_up: How much each site sent.
-  """
-
-  what: str
-  bytes_down: int
-  bytes_up: int
-  seconds: float
 
 
 def _hello(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
@@ -80,15 +59,6 @@ def _no_rows(which: str) -> SiteRefused:
       f"the sites' answers {which} add up to what no rows can have: a site is broken, or cheats; "
       "masks hide which. Noise that they drew is paid for."
   )
-
-
-@contextlib.contextmanager
-def _of_rows() -> Iterator[None]:
-  """Blames the sites' answers if arithmetic fails: a fit has no other numbers."""
-  try:
-    yield
-  except (ArithmeticError, IndexError) as e:
-    raise _no_rows("together") from e
 
 
 class _PlannedNoise:
@@ -118,46 +88,29 @@ class Coordinator:
 
   Attributes:
     noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
+    log: Of every exchange, `what` it was: "hello", "keys", or the name of the question; how much a
+      site was sent, `bytes_down`, and sent at most, `bytes_up`; and the `seconds`.
   """
 
   def __init__(self, federation: federation_lib.Federation, exchange: Exchange) -> None:
     """Opens a session; `start` begins it."""
     self.federation = federation
     self.noise_source = _PlannedNoise()
-    self.log: list[Exchanged] = []
+    self.log: list[dict[str, Any]] = []
     self._exchange = exchange
-    self._num_rounds = self._num_asked = 0
-    # The settings of the last fit, its requests with noise, what came of them, and their costs.
-    self._config: Any = None
-    self._paid: list[tuple[bytes, np.ndarray, float]] = []
+    self._num_rounds = 0
 
   def start(self, config: Any = None) -> None:
     """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
-    if config != self._config:
-      self._config, self._paid = config, []
-    session = os.urandom(site_lib.SESSION_BYTES).hex()
+    cost = 0.0
+    if config is not None and (privacy := config.privacy) is not None:
+      cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
     hellos = self._sent("hello", _hello, wire.pack({
-        "do": "hello", "session": session, "federation": self.federation.hash.hex(),
-        "mu_squared": self._mu_squared_to_pay(),
+        "do": "hello", "session": os.urandom(site_lib.SESSION_BYTES).hex(),
+        "federation": self.federation.hash.hex(), "mu_squared": cost,
     }))
     self._sent("keys", _ready, wire.pack({"do": "keys", "hellos": hellos}))
-    self._num_rounds = self._num_asked = 0
-
-  def _mu_squared_to_pay(self) -> float:
-    """Returns the cost of the fit, without what is paid."""
-    if self._config is None or self._config.privacy is None:
-      return 0.0
-    privacy = self._config.privacy
-    cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
-    return max(0.0, cost - math.fsum(paid for _, _, paid in self._paid))
-
-  def _answers(self, message: bytes) -> dict[str, bytes]:
-    answers: dict[str, bytes] = {}
-    for _ in range(_ATTEMPTS):
-      missing = [name for name in sorted(self.federation.sites) if name not in answers]
-      if missing:
-        answers |= self._exchange(dict.fromkeys(missing, message))
-    return answers
+    self._num_rounds = 0
 
   def _sent(self, what: str, read: Callable[..., Any], message: bytes) -> dict[str, Any]:
     """Returns every site's answer to one message, by the site's name.
@@ -166,15 +119,17 @@ class Coordinator:
       read: Returns the answer, given its header and arrays, or raises a `wire.Refused`.
     """
     start = time.perf_counter()
-    answers = self._answers(message)
-    lost = [name for name in sorted(self.federation.sites) if name not in answers]
-    if lost:
+    answers: dict[str, bytes] = {}
+    for _ in range(2):  # So often, before a site counts as lost.
+      if missing := {name: message for name in self.federation.sites if name not in answers}:
+        answers |= self._exchange(missing)
+    if lost := [name for name in self.federation.sites if name not in answers]:
       raise SiteLost(
           f"{', '.join(lost)}: no answer to {what}. A round needs all sites; when they are back, "
           "begin again."
       )
     found = {}
-    for name in sorted(self.federation.sites):
+    for name in self.federation.sites:
       try:
         header, arrays = wire.unpack(answers[name], self.federation.most_bytes)
         if isinstance(reason := header.get("refused"), str):
@@ -182,21 +137,15 @@ class Coordinator:
         found[name] = read(header, arrays)
       except wire.Refused as e:
         raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
-    seconds = time.perf_counter() - start
-    self.log.append(Exchanged(what, len(message), max(map(len, answers.values())), seconds))
+    self.log.append({
+        "what": what, "bytes_down": len(message), "bytes_up": max(map(len, answers.values())),
+        "seconds": time.perf_counter() - start,
+    })
     return found
 
   def total(self, asked: questions.Asked) -> np.ndarray:
-    """Returns the sum of all sites' answers, int64 of the question's shape.
-
-    With noise, a fit that is repeated after a site was lost gets the sums that it got before: they
-    are paid for.
-    """
+    """Returns the sum of all sites' answers, int64 of the question's shape."""
     header, arrays = asked.to_message()
-    request, place = wire.pack(header, arrays), self._num_asked
-    self._num_asked += 1
-    if place < len(self._paid) and self._paid[place][0] == request:
-      return self._paid[place][1].copy()
     self._num_rounds += 1
     message = wire.pack({"do": "ask", "round": self._num_rounds, **header}, arrays)
     shape = asked.question.shape(self.federation.num_columns)
@@ -213,15 +162,7 @@ class Coordinator:
     signed = total.view(np.int64)
     if not questions.are_sums(asked, signed, self.federation):
       raise _no_rows(f"to {asked.name}")
-    if self.federation.privacy is not None:
-      cost = questions.mu_squared(asked, self.federation.privacy)
-      self._paid[place:] = [(request, signed.copy(), cost)]
     return signed
-
-  def points(self) -> SitePoints:
-    """Returns the sites' points for a fit, in the coordinates of the federation file."""
-    nobody = site_lib.held({"": np.zeros((0, self.federation.num_columns))}, self.federation)
-    return SitePoints(dict.fromkeys(sorted(self.federation.sites)), nobody.scaling, self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -250,6 +191,7 @@ def with_privacy(
 
   Args:
     config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    epsilon: That of this fit; the file's is that of all fits together, and the default.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
@@ -273,14 +215,14 @@ def with_privacy(
 
 
 def fit_kmeans(
-    config: kmeans_config.KMeansConfig, coordinator: Coordinator, epsilon: float | None = None
+    config: Any, coordinator: Coordinator, epsilon: float | None = None
 ) -> fitted.Fit:
-  """Fits centroids at sites, in a session of its own.
+  """Fits centroids of rows or of views at sites, in a session of its own.
+
+  A round in which a site was lost has a cost, too, so a fit that spends all can't be repeated.
 
   Args:
-    config: By `sums`, without `privacy`: that of the federation file is taken.
-    epsilon: That of this fit; the file's is that of all fits together, and the default.  A round in
-      which a site was lost has a cost, too, so a fit that spends all can't be repeated.
+    config, epsilon: As in `with_privacy`.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
@@ -288,21 +230,16 @@ def fit_kmeans(
   """
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
-  with _of_rows():
+  federation, noise_source = coordinator.federation, coordinator.noise_source
+  nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
+  points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)
+  try:
+    if isinstance(config, multiview_config.MultiViewConfig):
+      if config.privacy is None:
+        return fitting.fit(config, points, federation.widths)
+      return private_view_fit.fit(config, points, federation.widths, noise_source)
     if config.privacy is None:
-      return sums_fit.fit(config, coordinator.points())
-    return private_fit.fit(config, coordinator.points(), coordinator.noise_source)
-
-
-def fit_views(
-    config: multiview_config.MultiViewConfig, coordinator: Coordinator,
-    epsilon: float | None = None,
-) -> fitted.Fit:
-  """Fits a model of views at sites, as `fit_kmeans` does."""
-  config = with_privacy(config, coordinator.federation, epsilon)
-  coordinator.start(config)
-  points, widths = coordinator.points(), coordinator.federation.widths
-  with _of_rows():
-    if config.privacy is None:
-      return fitting.fit(config, points, widths)
-    return private_view_fit.fit(config, points, widths, coordinator.noise_source)
+      return sums_fit.fit(config, points)
+    return private_fit.fit(config, points, noise_source)
+  except (ArithmeticError, IndexError) as e:  # All of its numbers are of the sites' answers.
+    raise _no_rows("together") from e

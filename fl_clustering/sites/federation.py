@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 from typing import Any, Iterable
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from fl_clustering.multiview import multiview_config
@@ -117,7 +117,13 @@ class Federation:
       rule = f"have {FEWEST_SITES} to {_MOST_SITES} keys that differ: of two, each knows the other"
       raise validate.error("sites", rule, list(self.sites))
     self.schema = _bytes_of("schema", document["schema"]).hex()
-    self.widths = self._checked_widths(document["widths"])
+    widths = document["widths"]
+    if not isinstance(widths, list) or not widths:
+      raise validate.error("widths", "be a list of numbers", widths)
+    for width in widths:
+      validate.integer(1, widths=width)
+    validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": sum(widths)})
+    self.widths = tuple(widths)
     limits = _object("limits", document.get("limits", {}), _LIMITS)
     self.limits = {name: limits.get(name, default) for name, (default, _) in _LIMITS.items()}
     for name, (_, most) in _LIMITS.items():
@@ -131,21 +137,10 @@ class Federation:
       )
     self.privacy = self._checked_privacy(document["privacy"]) if "privacy" in document else None
 
-  def _checked_widths(self, widths: Any) -> tuple[int, ...]:
-    if not isinstance(widths, list) or not widths:
-      raise validate.error("widths", "be a list of numbers", widths)
-    for width in widths:
-      validate.integer(1, _MOST_COLUMNS, widths=width)
-    validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": sum(widths)})
-    return tuple(widths)
-
   def _checked_privacy(self, document: Any) -> privacy_lib.Privacy:
     settings = _object("privacy", document)
     min_sites = settings.pop("min_sites", None)
     validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
-    if {"trust", "min_clients"} & set(settings):
-      rule = "have `min_sites` in the place of `trust` and `min_clients`"
-      raise validate.error("privacy", rule, document)
     of_views = "view_norms" in settings
     if len(self.widths) > 1 and not of_views:
       raise validate.error("privacy.view_norms", "be given with several views", None)
@@ -189,12 +184,11 @@ class Federation:
     """The hash as groups of digits, to read out by telephone."""
     num_digits = _FINGERPRINT_GROUPS * _DIGITS_PER_GROUP
     digits = f"{int.from_bytes(self.hash, 'big') % 10**num_digits:0{num_digits}}"
-    starts = range(0, num_digits, _DIGITS_PER_GROUP)
-    return " ".join(digits[start : start + _DIGITS_PER_GROUP] for start in starts)
+    return " ".join(textwrap.wrap(digits, _DIGITS_PER_GROUP))
 
   def write(self, path: str) -> None:
     """Writes the file."""
-    atomic_file.write_text(path, json.dumps(self.document, indent=2) + "\n")
+    schema_lib.write_document(path, self.document)
 
   @classmethod
   def load(cls, path: str) -> Federation:

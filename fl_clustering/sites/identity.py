@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -40,6 +41,14 @@ def check_name(**argument: Any) -> None:
     )
 
 
+def write_secret(path: str, text: str) -> None:
+  """Writes a new file that its owner alone can read."""
+  with open(path, "xb", opener=functools.partial(os.open, mode=0o600)) as file:
+    file.write(text.encode(errors="replace"))
+    file.flush()
+    os.fsync(file.fileno())
+
+
 class Identity:
   """A site's name with its private key.
 
@@ -63,12 +72,7 @@ class Identity:
     return self._key.sign(message)
 
   def write(self, path: str) -> None:
-    """Writes a new file that its owner alone can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-      json.dump({"name": self.name, "private": self._private.hex()}, file)
-      file.flush()
-      os.fsync(file.fileno())
+    write_secret(path, json.dumps({"name": self.name, "private": self._private.hex()}))
 
   @classmethod
   def load(cls, path: str) -> Identity:

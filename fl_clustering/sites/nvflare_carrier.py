@@ -3,8 +3,8 @@
 *   `Relay`, at the server: gets messages from the operator's program, sends them to sites, and
     returns the answers.
 *   `SiteExecutor`, at a site: hands the server's messages to the `Site`.
-*   `OneJob`, at a site: refuses every job but the one that names `SiteExecutor` and nothing else,
-    and every command but those that begin and end it.
+*   `OneJob`, at a site: has every job refused but the one that names `SiteExecutor` and nothing
+    else, and every command but those that begin and end it.
 
 NVFlare's policy binds those who log in at a server, not a server whose own code was changed: it may
 send a client commands of a shell, or for what went wrong there, without a word of who asks, and
@@ -25,45 +25,37 @@ import threading
 import time
 from typing import Any, Collection
 import zipfile
-import zlib
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import AdminCommandNames
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.job_launcher_spec import JobProcessArgs
+from nvflare.apis.shareable import make_reply
+from nvflare.apis.utils.decomposers import flare_decomposers
+from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
+from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
+from nvflare.fuel.f3 import message as message_lib
+from nvflare.fuel.f3.cellnet import cell as cell_lib
+from nvflare.fuel.f3.cellnet import defs
+from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
+from nvflare.fuel.f3.cellnet import net_agent
+from nvflare.fuel.f3.cellnet import utils as cell_utils
+from nvflare.private import admin_defs
+from nvflare.private import defs as defs_lib
+from nvflare.private.fed.client import admin_commands
+from nvflare.private.fed.client import client_req_processors
+from nvflare.private.fed.client import fed_client_base
+from nvflare.private.fed.client import training_cmds
+from nvflare.private.fed.utils.app_deployer import AppDeployer
 
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
 
-try:
-  from nvflare.apis.event_type import EventType
-  from nvflare.apis.executor import Executor
-  from nvflare.apis.fl_constant import AdminCommandNames
-  from nvflare.apis.fl_constant import FLContextKey
-  from nvflare.apis.fl_constant import ReturnCode
-  from nvflare.apis.impl.controller import Controller
-  from nvflare.apis.job_launcher_spec import JobProcessArgs
-  from nvflare.apis.shareable import make_reply
-  from nvflare.apis.utils.decomposers import flare_decomposers
-  from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
-  from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
-  from nvflare.fuel.f3 import message as message_lib
-  from nvflare.fuel.f3.cellnet import cell as cell_lib
-  from nvflare.fuel.f3.cellnet import defs
-  from nvflare.fuel.f3.cellnet import fqcn as fqcn_lib
-  from nvflare.fuel.f3.cellnet import net_agent
-  from nvflare.fuel.f3.cellnet import utils as cell_utils
-  from nvflare.private import admin_defs
-  from nvflare.private import defs as defs_lib
-  from nvflare.private.fed.client import admin_commands
-  from nvflare.private.fed.client import client_req_processors
-  from nvflare.private.fed.client import fed_client_base
-  from nvflare.private.fed.client import training_cmds
-  from nvflare.private.fed.utils.app_deployer import AppDeployer
-except ModuleNotFoundError:
-  raise ModuleNotFoundError(
-      "`nvflare` must be installed for sites over a network, and isn't; install the extra `sites`, "
-      'in the project\'s folder: uv pip install ".[sites]"'
-  ) from None
-
-_MANAGER = "_net_manager"
 _CHANNEL, _TOPIC = "federated_clustering", "sites"
 # Where the operator's program listens, and a password; in the server's environment.
 RELAY_VARIABLE = "FEDERATED_CLUSTERING_RELAY"
@@ -75,10 +67,6 @@ _JOB_NAMES = frozenset((_CONFIG, "config/", *(
 )))
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_JOB_BYTES = 2**20
-# What NVFlare makes, and what unpacks no more than it is asked for.
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Why another job is not deployed.
-_NOT_OURS = "this site runs one job, that of federated-clustering, without a change"
 _POLL = 0.2
 # What may come as bytes.
 _BYTES = (bytes, bytearray, memoryview)
@@ -104,17 +92,15 @@ def is_our_job(app: Any) -> bool:
       names = {info.filename for info in infos}
       if len(names) < len(infos) or not {_CONFIG} <= names <= _JOB_NAMES:
         return False
-      if any(info.compress_type not in _COMPRESSIONS for info in infos):
+      # What NVFlare makes, and what unpacks no more than it is asked for.
+      if {info.compress_type for info in infos} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         return False
       if sum(info.file_size for info in infos) > _MOST_JOB_BYTES:
         return False
       with files.open(_CONFIG) as file:
         # Without a number, it would take all that the entry makes before it is cut.
         return json.loads(file.read(_MOST_JOB_BYTES)) == nvflare_kit.SITE_JOB
-  except (
-      zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError,
-      NotImplementedError,
-  ):
+  except Exception:  # Of any bytes, there may be any.  pylint: disable=broad-exception-caught
     return False
 
 
@@ -122,9 +108,11 @@ _deploy = training_cmds.DeployProcessor.process
 
 
 def _deploy_ours(processor: Any, req: Any, app_ctx: Any) -> Any:
-  """Refuses another job before NVFlare unpacks it, to look for signatures."""
-  if not is_our_job(req.body):
-    return admin_defs.error_reply(_NOT_OURS)
+  """Refuses another job before NVFlare unpacks it: what else a job can do is no question then."""
+  # A job's folder is made anew, beside those of the policy and the keys.
+  job_id = req.get_header(defs_lib.RequestHeader.JOB_ID)
+  if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(req.body)):
+    return admin_defs.error_reply("this site runs one job, that of federated-clustering, unchanged")
   return _deploy(processor, req, app_ctx)
 
 
@@ -157,7 +145,7 @@ class _Guard(net_agent.NetAgent):
   def __init__(self, cell: Any, *args: Any, **kwargs: Any) -> None:
     super().__init__(cell, *args, **kwargs)
     answered = self.cell.req_reg.reg
-    for key in [key for key in answered if key.startswith(f"{_MANAGER}:")]:
+    for key in [key for key in answered if key.startswith("_net_manager:")]:
       del answered[key]
     self._root = fqcn_lib.FqcnInfo(self.cell.get_fqcn()).root
     self.cell.set_message_interceptor(self._refusal)
@@ -185,39 +173,25 @@ def _no_workspace(*unused_arguments: Any) -> None:
   raise ValueError("a message must have no workspace in it")
 
 
-def close_commands() -> None:
-  """Takes all other commands from this process, and from messages what looks at folders.
+class OneJob(AppDeployer):
+  """Takes all other jobs and commands from a site, and from messages what looks at folders.
 
   NVFlare makes objects of a message before any function of ours is called.  A `Workspace` would
   look whether a folder of the sender's choice is there, and a client's may be.
   """
-  fed_client_base.NetAgent = _Guard
-  cell_lib.Adapter = _SilentAdapter
-  flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
-  training_cmds.DeployProcessor.process = _deploy_ours
-  processors = client_req_processors.ClientRequestProcessors.request_processors
-  # In place: the list is in use already.
-  processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
-  commands = admin_commands.AdminCommands.commands
-  commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
-
-
-class OneJob(AppDeployer):
-  """Deploys our job at a site, and no other: what else a job can do is no question then."""
 
   def __init__(self) -> None:
     """Is called in both of a site's processes before they connect."""
     super().__init__()
-    close_commands()
-
-  def deploy(
-      self, workspace: Any, job_id: str, job_meta: dict, app_name: str, app_data: bytes, fl_ctx: Any
-  ) -> str:
-    """Returns why a job is refused; nothing if it is deployed."""
-    # Its folder is made anew, beside those of the policy and the keys.
-    if not (_JOB_ID.fullmatch(f"{job_id}") and is_our_job(app_data)):
-      return _NOT_OURS
-    return super().deploy(workspace, job_id, job_meta, app_name, app_data, fl_ctx)
+    fed_client_base.NetAgent = _Guard
+    cell_lib.Adapter = _SilentAdapter
+    flare_decomposers.WorkspaceDecomposer.recompose = _no_workspace
+    training_cmds.DeployProcessor.process = _deploy_ours
+    processors = client_req_processors.ClientRequestProcessors.request_processors
+    # In place: the list is in use already.
+    processors[:] = [one for one in processors if {*one.get_topics()} <= {*_SITE_COMMANDS}]
+    commands = admin_commands.AdminCommands.commands
+    commands[:] = [one for one in commands if one.get_command_name() in _JOB_COMMANDS]
 
 
 class _Quoting:

@@ -1,8 +1,8 @@
 """What NVFlare 2.9 runs with, at a site and at the operator's: files of keys, and a locked policy.
 
-NVFlare's provisioning makes keys and certificates.  All else that it would hand out we write
-ourselves, on the machine where it is used: as provisioned, whoever submits a job may bring code of
-their own, which sites run; and sites send their logs.  A site runs no script of a kit, either.
+NVFlare's functions make keys and certificates.  All else that its provisioning would hand out we
+write ourselves, a site's part on its own machine: as provisioned, whoever submits a job may bring
+code of their own, which sites run; and sites send their logs.  A kit has no script, either.
 
 Under our policy a site runs one job, which names one class of ours (`nvflare_carrier`), and no
 command but those that begin and end it, for nobody.
@@ -18,14 +18,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from typing import Any, Iterable, Mapping
-import zipfile
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
+from fl_clustering.sites import identity as identity_lib
+from fl_clustering.tables import schema as schema_lib
 
 _VERSION = "2.9"
 PROJECT = "federated-clustering"
@@ -52,8 +50,8 @@ _RIGHTS = (
 _ROLES = ("project_admin", "org_admin", "lead", "member")
 _NOTHING = dict.fromkeys(_RIGHTS, "none")
 _CERTIFICATES = ("rootCA.pem", "client.crt", "client.key")
-_KIT = "kit.json"
-_STARTUP, _LOCAL = "startup", "local"
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+_LOCAL = "local"
 
 
 def _component(name: str, path: str, **arguments: Any) -> dict[str, Any]:
@@ -164,7 +162,7 @@ def check_version() -> None:
 def _write(folder: str, documents: Mapping[str, Any]) -> None:
   os.makedirs(folder, mode=0o700, exist_ok=True)
   for name, document in documents.items():
-    atomic_file.write_text(os.path.join(folder, name), json.dumps(document, indent=1) + "\n")
+    schema_lib.write_document(os.path.join(folder, name), document)
 
 
 def write_locked(workspace: str) -> None:
@@ -202,17 +200,17 @@ def check_certificate(path: str, who: str) -> None:
     raise validate.error("kit", rule, f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
 
 
-# Provisioning.
+# Kits.
 
 def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> list[str]:
   """Makes keys and certificates of the operator and all sites; returns the paths of the kits.
 
   Args:
     host: What sites call the operator's machine.
-    output_dir: A new folder: `NAME.zip` for every site, and `operator`, which stays where it is.
+    output_dir: A new folder: `NAME.json` for every site, and `operator`, which stays where it is.
   """
   check_version()
-  if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?", host):
+  if not _HOST.fullmatch(host):
     raise validate.error("host", "be a name by which sites reach the operator", host)
   validate.integer(1, 65535, port=port)
   names = list(sites)
@@ -223,39 +221,54 @@ def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> li
     os.mkdir(output_dir, mode=0o700)
   except OSError as e:
     raise validate.error("output_dir", f"be a new folder ({e.strerror})", output_dir) from e
-  project = {
-      "api_version": 3, "name": PROJECT, "description": PROJECT,
-      "participants": [
-          {"name": host, "type": "server", "org": OPERATOR, "fed_learn_port": port},
-          *({"name": name, "type": "client", "org": "sites"} for name in names),
-          {"name": ADMIN, "type": "admin", "org": OPERATOR,
-           "role": "project_admin"},
-      ],
-      "builders": [
-          {"path": "nvflare.lighter.impl.workspace.WorkspaceBuilder",
-           "args": {"template_file": ["master_template.yml"]}},
-          {"path": "nvflare.lighter.impl.static_file.StaticFileBuilder",
-           "args": {"config_folder": "config"}},
-          {"path": "nvflare.lighter.impl.cert.CertBuilder"},
-      ],
-  }
-  with tempfile.TemporaryDirectory(dir=output_dir) as temporary:
-    _write(temporary, {"project.yml": project})  # JSON is YAML.
-    _run("nvflare.cli", "provision", "-p", "project.yml", "-w", "made", "--force", cwd=temporary)
-    made = os.path.join(temporary, "made", PROJECT, "prod_00")
-    _move_operator(made, host, os.path.join(output_dir, OPERATOR))
-    return [_pack(made, name, host, port, output_dir) for name in names]
+  utils = importlib.import_module("nvflare.lighter.utils")
+  root, (root_key, root_public) = utils.Identity(PROJECT), utils.generate_keys()
+  root_certificate = utils.generate_cert(root, root, root_key, root_public, ca=True)
 
+  def certified(kind: str, *identity: str, **hosts: str) -> dict[str, str]:
+    """Returns files: a new key and its certificate, and that of who certifies all."""
+    key, public = utils.generate_keys()
+    own = utils.generate_cert(utils.Identity(*identity), root, root_key, public, **hosts)
+    return {
+        "rootCA.pem": utils.serialize_cert(root_certificate).decode(),
+        f"{kind}.crt": utils.serialize_cert(own).decode(),
+        f"{kind}.key": utils.serialize_pri_key(key).decode(),
+    }
 
-def _run(module: str, *arguments: str, cwd: str) -> None:
-  result = subprocess.run(
-      [sys.executable, "-m", module, *arguments], cwd=cwd, env=environment(cwd), check=False,
-      capture_output=True, text=True, errors="replace",
+  _write_startup(
+      os.path.join(output_dir, OPERATOR, "server"),
+      certified("server", host, OPERATOR, server_default_host=host),
+      "fed_server.json", {"format_version": 2, "servers": [{
+          "name": PROJECT, "service": {"target": f"{host}:{port}", "scheme": "http"},
+          "admin_server": host, "admin_port": port, "ssl_private_key": "server.key",
+          "ssl_cert": "server.crt", "ssl_root_cert": "rootCA.pem", "connection_security": "mtls",
+      }]},
   )
-  if result.returncode:
-    lines = (result.stderr + result.stdout).split("\n")
-    last = next(filter(None, map(str.strip, reversed(lines))), "")
-    raise OSError(f"`{module} {arguments[0]}` ended with code {result.returncode}: {last}")
+  _write_startup(
+      os.path.join(output_dir, OPERATOR, "admin"),
+      certified("client", ADMIN, OPERATOR, "project_admin"),
+      "fed_admin.json", {"format_version": 1, "admin": {
+          "project_name": PROJECT, "username": ADMIN, "server_identity": host, "scheme": "http",
+          "host": host, "port": port, "connection_security": "mtls", "uid_source": "user_input",
+          "with_file_transfer": True, "upload_dir": "transfer", "download_dir": "transfer",
+          "client_key": "client.key", "client_cert": "client.crt", "ca_cert": "rootCA.pem",
+      }},
+  )
+  kits = {name: os.path.join(output_dir, f"{name}.json") for name in names}
+  for name, path in kits.items():
+    document = {"format": 1, "site": name, "host": host, "port": port}
+    identity_lib.write_secret(path, json.dumps(document | certified("client", name, "sites")))
+  return list(kits.values())
+
+
+def _write_startup(
+    workspace: str, keys: Mapping[str, str], name: str, document: Mapping[str, Any]
+) -> None:
+  """Writes what a part of NVFlare starts with: keys and certificates, and a document."""
+  startup = os.path.join(workspace, "startup")
+  _write(startup, {name: document})
+  for one, text in keys.items():
+    identity_lib.write_secret(os.path.join(startup, one), text)
 
 
 def environment(home: str) -> dict[str, str]:
@@ -264,32 +277,17 @@ def environment(home: str) -> dict[str, str]:
   return {**os.environ, "HOME": home, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
-def _move_operator(made: str, host: str, operator: str) -> None:
-  os.makedirs(operator, mode=0o700)
-  for source, target in ((host, "server"), (ADMIN, "admin")):
-    for folder in (_STARTUP, _LOCAL):
-      shutil.copytree(os.path.join(made, source, folder), os.path.join(operator, target, folder))
-  # Scripts that nobody runs.
-  for folder, _, files in os.walk(operator):
-    for name in files:
-      if not name.endswith((".json", ".default", ".pem", ".crt", ".key")):
-        os.remove(os.path.join(folder, name))
-  shutil.rmtree(os.path.join(operator, "server", _LOCAL))
-
-
-def _pack(made: str, name: str, host: str, port: int, output_dir: str) -> str:
-  path = os.path.join(output_dir, f"{name}.zip")
-  descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-  with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w") as kit:
-    kit.writestr(_KIT, json.dumps({"format": 1, "site": name, "host": host, "port": port}))
-    for one in _CERTIFICATES:
-      kit.write(os.path.join(made, name, _STARTUP, one), one)
-  return path
-
-
 # At a site.
 
-_MOST_BYTES = 2**16
+def _checked_kit(document: Any) -> dict[str, Any]:
+  kinds = {**dict.fromkeys(("site", "host", *_CERTIFICATES), str), "format": int, "port": int}
+  if not (
+      isinstance(document, dict) and {key: type(one) for key, one in document.items()} == kinds
+      and document["format"] == 1 and _HOST.fullmatch(document["host"])
+      and 1 <= document["port"] <= 65535
+  ):
+    raise ValueError("it is none that `experiments.federation --kits` made")
+  return document
 
 
 def install(kit: str, name: str, workspace: str) -> None:
@@ -299,34 +297,13 @@ def install(kit: str, name: str, workspace: str) -> None:
     ValueError: If the kit is none, another site's, or no longer valid.
   """
   check_version()
-  try:
-    with zipfile.ZipFile(kit) as files:
-      contents = {}
-      for one in (_KIT, *_CERTIFICATES):
-        info = files.getinfo(one)
-        # As kits are made; damaged, other types fail in many ways.
-        if info.file_size > _MOST_BYTES or info.compress_type != zipfile.ZIP_STORED:
-          raise ValueError("too long, or compressed")
-        contents[one] = files.read(one)
-    document = json.loads(contents.pop(_KIT))
-    is_good = document.keys() == {"format", "site", "host", "port"} and document["format"] == 1
-    host, port = document["host"], document["port"]
-    is_good &= isinstance(host, str) and bool(re.fullmatch(r"[A-Za-z0-9.-]{1,63}", host))
-    is_good &= isinstance(document["site"], str)
-    if not (is_good and type(port) is int and 1 <= port <= 65535):
-      raise ValueError("bad document")
-  except OSError as e:
-    raise validate.error("kit", f"be a file that can be read ({e.strerror})", kit) from e
-  except (
-      AttributeError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile
-  ) as e:
-    raise validate.error("kit", "be one that `experiments.federation --kits` made", kit) from e
+  document = schema_lib.read_document(kit, _checked_kit, "kit")
   if document["site"] != name:
     raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")
   with contextlib.suppress(FileNotFoundError):
     shutil.rmtree(workspace)  # An error if it is a link: nothing that was there may stay.
-  startup = os.path.join(workspace, _STARTUP)
-  _write(startup, {"fed_client.json": {
+  host, port = document["host"], document["port"]
+  _write_startup(workspace, {one: document[one] for one in _CERTIFICATES}, "fed_client.json", {
       "format_version": 2,
       "require_signed_jobs": True,
       "servers": [{"name": PROJECT, "identity": host,
@@ -335,13 +312,9 @@ def install(kit: str, name: str, workspace: str) -> None:
           "ssl_private_key": "client.key", "ssl_cert": "client.crt", "ssl_root_cert": "rootCA.pem",
           "fqsn": name, "is_leaf": True, "connection_security": "mtls",
       },
-  }})
-  for one, content in contents.items():
-    with open(os.path.join(startup, one), "wb") as file:
-      os.chmod(file.fileno(), 0o600)
-      file.write(content)
+  })
   for one in ("rootCA.pem", "client.crt"):
-    check_certificate(os.path.join(startup, one), name)
+    check_certificate(os.path.join(workspace, "startup", one), name)
   write_locked(workspace)
 
 
@@ -355,17 +328,13 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def _command(module: str, config: str, *settings: str) -> list[str]:
+def command(part: str, *settings: str) -> list[str]:
+  """Returns how NVFlare's `client` of a site, or its `server`, is started, in its workspace."""
   return [
-      sys.executable, "-u", "-c", _START, str(os.getpid()), module, "-m", ".", "-s", config,
+      sys.executable, "-u", "-c", _START, str(os.getpid()),
+      f"nvflare.private.fed.app.{part}.{part}_train", "-m", ".", "-s", f"fed_{part}.json",
       "--set", "secure_train=true", "config_folder=config", *settings,
   ]
-
-
-def client_command(name: str) -> list[str]:
-  """Returns how NVFlare's client of a site is started, in its workspace."""
-  module = "nvflare.private.fed.app.client.client_train"
-  return _command(module, "fed_client.json", f"uid={name}", "org=sites")
 
 
 # At the operator's.
@@ -387,6 +356,7 @@ def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
   """
   for one in ("server", "admin"):
     shutil.copytree(os.path.join(operator, one), os.path.join(folder, one))
+  _write(os.path.join(folder, "admin", _LOCAL), {})  # NVFlare needs the folder.
   server = os.path.join(folder, "server")
   _write(os.path.join(server, _LOCAL), _at_server(server))
   job = os.path.join(folder, "job")
@@ -400,9 +370,3 @@ def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
       "name": PROJECT, "resource_spec": {}, "min_clients": len(names), "mandatory_clients": names,
       "deploy_map": {"app_server": ["server"], "app_client": names},
   }})
-
-
-def server_command() -> list[str]:
-  """Returns how NVFlare's server is started, in its workspace."""
-  module = "nvflare.private.fed.app.server.server_train"
-  return _command(module, "fed_server.json", f"org={OPERATOR}")

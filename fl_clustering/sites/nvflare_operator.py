@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -23,37 +24,31 @@ from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import wire
 
-_SECONDS_TO_END = 10
 _POLL = 0.2
-_RUNNING = ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")
 
 
-class Operator:
-  """All sites, connected; `open_operator` makes it."""
-
-  def __init__(self, relay: connection.Connection, seconds: float) -> None:
-    self._relay, self._seconds = relay, seconds
-
-  def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Returns sites' answers to requests; sites that do not answer in time are left out."""
-    answers: dict[str, bytes] = {}
-    for message in dict.fromkeys(requests.values()):
-      names = [name for name, own in requests.items() if own == message]
-      try:
-        self._relay.send_bytes(json.dumps({"sites": names, "seconds": self._seconds}).encode())
-        self._relay.send_bytes(message)
-        for name in json.loads(self._relay.recv_bytes()):
-          answers[name] = self._relay.recv_bytes()
-      except (EOFError, OSError) as e:
-        raise coordinator.CarrierFailed("NVFlare's job has ended; its log says why") from e
-    return answers
+def _exchange(
+    relay: connection.Connection, seconds: float, requests: Mapping[str, bytes]
+) -> dict[str, bytes]:
+  """A `coordinator.Exchange`: sites that do not answer in time are left out."""
+  answers: dict[str, bytes] = {}
+  for message in dict.fromkeys(requests.values()):
+    names = [name for name, own in requests.items() if own == message]
+    try:
+      relay.send_bytes(json.dumps({"sites": names, "seconds": seconds}).encode())
+      relay.send_bytes(message)
+      for name in json.loads(relay.recv_bytes()):
+        answers[name] = relay.recv_bytes()
+    except (EOFError, OSError) as e:
+      raise coordinator.CarrierFailed("NVFlare's job has ended; its log says why") from e
+  return answers
 
 
 @contextlib.contextmanager
 def open_operator(
     kit: str, sites: Collection[str], log: str, seconds: float, seconds_to_join: float
-) -> Iterator[Operator]:
-  """Runs NVFlare's server until the context ends.
+) -> Iterator[coordinator.Exchange]:
+  """Runs NVFlare's server until the context ends, and gives what asks all sites by it.
 
   Args:
     kit: The folder that `nvflare_kit.provision` made for the operator.
@@ -71,11 +66,14 @@ def open_operator(
     nvflare_kit.lay_out(kit, sites, folder)
     password = secrets.token_bytes(32)
     listener = stack.enter_context(connection.Listener(("127.0.0.1", 0), authkey=password))
-    own = {nvflare_carrier.RELAY_VARIABLE: f"{listener.address[1]}:{password.hex()}"}
     home = os.path.join(folder, "server")
+    environment = {
+        **nvflare_kit.environment(home),
+        nvflare_carrier.RELAY_VARIABLE: f"{listener.address[1]}:{password.hex()}",
+    }
     errors = stack.enter_context(open(log, "ab"))
     server = subprocess.Popen(
-        nvflare_kit.server_command(), cwd=home, env={**nvflare_kit.environment(home), **own},
+        nvflare_kit.command("server", f"org={nvflare_kit.OPERATOR}"), cwd=home, env=environment,
         stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True,
     )
     stack.callback(_end, server)
@@ -87,7 +85,7 @@ def open_operator(
     stack.callback(_wait_for_end, server, session, job)
     stack.enter_context(relay)
     nvflare_carrier.send_at_once(relay)
-    yield Operator(relay, seconds)
+    yield functools.partial(_exchange, relay, seconds)
 
 
 def _session(server: subprocess.Popen, folder: str, seconds: float) -> Any:
@@ -146,7 +144,7 @@ def _accept(
     _check_running(server)
     meta = session.get_job_meta(job)
     status = str(meta.get("status"))
-    if not status.startswith(_RUNNING):
+    if not status.startswith(("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")):
       refused = [one for one in meta.get("job_deploy_detail", ()) if not f"{one}".endswith(": OK")]
       reason = wire.printable("; ".join(map(str, refused)) or f"{status}; its log says why")
       raise coordinator.CarrierFailed(f"NVFlare's job has not begun: {reason}")
@@ -154,12 +152,9 @@ def _accept(
 
 def _wait_for_end(server: subprocess.Popen, session: Any, job: str) -> None:
   """Lets sites end their part of the job, and close their ledgers."""
-  end = time.monotonic() + _SECONDS_TO_END
   with contextlib.suppress(Exception):
-    while server.poll() is None and time.monotonic() < end:
-      if not str(session.get_job_meta(job).get("status")).startswith(_RUNNING):
-        return
-      time.sleep(_POLL)
+    _check_running(server)
+    session.wait_for_job(job, timeout=10.0, poll_interval=_POLL)
 
 
 def _close(session: Any) -> None:

@@ -28,11 +28,6 @@ from fl_clustering.sites import wire
 # little outside.  With integers no farther, all products and distances are below 2^53 and exact, so
 # no row changes to which center another one goes.
 _FARTHEST = 1.5 * point_grid.POINT_STEPS
-_LARGEST_FACTOR = 1e150
-# Where scaled coordinates end: beyond those of a fit, and with squares that can still be added up.
-_LARGEST_COORDINATE = 1e120
-# Sums of integers stay below it, with noise, too.
-_LARGEST_TOTAL = secure_sums.MODULUS / 2
 # Parts of totals that are no less than zero.
 _COUNTS = frozenset(("count", "counts", "upper_counts"))
 # Standard deviations of the noise that no honest number exceeds, but once in 10^23.
@@ -42,15 +37,21 @@ _PLAIN = {
     question.__name__: question for question in (
         grid_scaling.ColumnExponents, grid_scaling.ColumnMoments, grid_scaling.NormExponents)
 }
-# The kinds of sums, with the fields that a request gives; `view_widths` are the federation file's.
-_KINDS: Mapping[str, tuple[Any, dict[str, type]]] = {
-    "Start": (sum_kinds.Start, {}),
-    "ChildSums": (sum_kinds.ChildSums, {"with_losses": bool}),
-    "FineSums": (sum_kinds.FineSums, {}),
-    "Scores": (sum_kinds.Scores, {}),
-    "KernelSums": (view_sums.KernelSums, {"steps": int}),
-    "FineKernelSums": (view_sums.FineKernelSums, {}),
-    "ClippedResiduals": (cluster_statistics.ClippedResiduals, {"with_squared_errors": bool}),
+# The kinds of sums, with the fields that a request gives (`view_widths` are the federation file's)
+# and the arrays of their queries.
+_KINDS: Mapping[str, tuple[Any, dict[str, type], tuple[str, ...]]] = {
+    "Start": (sum_kinds.Start, {}, ("origin",)),
+    "ChildSums": (
+        sum_kinds.ChildSums, {"with_losses": bool}, ("centers", "directions", "thresholds")
+    ),
+    "FineSums": (sum_kinds.FineSums, {}, ("centers", "cells")),
+    "Scores": (sum_kinds.Scores, {}, ("centers",)),
+    "KernelSums": (view_sums.KernelSums, {"steps": int}, ("centers", "rates", "factors")),
+    "FineKernelSums": (view_sums.FineKernelSums, {}, ("centers", "rates", "factors", "cells")),
+    "ClippedResiduals": (
+        cluster_statistics.ClippedResiduals, {"with_squared_errors": bool},
+        ("centers", "clip_radii"),
+    ),
 }
 _PRIVATE = ("ClippedResiduals", "KernelSums")
 
@@ -83,26 +84,18 @@ _ARRAYS: Mapping[str, tuple[str, Callable[[np.ndarray], bool]]] = {
     "rates": ("view", _within(0, 1)),
     "factors": ("view", _within(0, 1)),
 }
-_ARRAYS_OF: Mapping[str, tuple[str, ...]] = {
-    "Start": ("origin",),
-    "ChildSums": ("centers", "directions", "thresholds"),
-    "FineSums": ("centers", "cells"),
-    "Scores": ("centers",),
-    "KernelSums": ("centers", "rates", "factors"),
-    "FineKernelSums": ("centers", "rates", "factors", "cells"),
-    "ClippedResiduals": ("centers", "clip_radii"),
-}
 
 
 class _HostileScaling(secure_sums.Scaling):
   """A scaling in whose coordinates no sum is infinite or NaN.
 
-  What fails because of a row would tell of it, and of whose it is.
+  What fails because of a row would tell of it, and of whose it is.  Coordinates end beyond those of
+  a fit, and where their squares can still be added up.
   """
 
   def apply(self, points: np.ndarray) -> np.ndarray:
     scaled = super().apply(points)
-    return np.clip(scaled, -_LARGEST_COORDINATE, _LARGEST_COORDINATE, out=scaled)
+    return np.clip(scaled, -1e120, 1e120, out=scaled)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,7 +126,7 @@ class Asked:
     """The query, without the rows that fill up the message."""
     assert isinstance(self.question, secure_sums.Totals)
     num_groups, kind = self.sent["num_groups"], self.question.kind
-    arrays = {name: self.sent[name][:num_groups] for name in _ARRAYS_OF[self.name]}
+    arrays = {name: self.sent[name][:num_groups] for name in _KINDS[self.name][2]}
     return sum_query.SumQuery(kind, arrays)
 
   def to_message(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -165,24 +158,37 @@ def read(
   """
   if any(array.dtype != np.float64 for array in arrays.values()):
     raise wire.Refused("what is sent must be numbers")
-  rest = dict(header)
-  name, sent = rest.pop("question", None), dict(arrays)
-  if not isinstance(name, str):
+  rest, left, privacy = dict(header), dict(arrays), federation.privacy
+  name = rest.pop("question", None)
+  if name not in (_PRIVATE if privacy else (*_PLAIN, *_KINDS)):
     raise wire.Refused("that question is not on the list")
-  scaling = None if federation.privacy else _scaling(sent, federation.num_columns)
-  scales = rest.pop("scales", None) if federation.privacy else None
-  if federation.privacy is None and name in _PLAIN:
-    asked = Asked(_PLAIN[name](), {}, scaling)
-  elif name in (_PRIVATE if federation.privacy else _KINDS):
-    asked = _query(name, rest, sent, federation)
-    asked = dataclasses.replace(asked, scaling=scaling, scales=scales)
+  scaling = scales = None
+  if privacy is None:
+    shape = (federation.num_columns,)
+    shift = _array(left, "shift", shape, _within(-1e101, 1e101))
+    scaling = _HostileScaling(shift, _array(left, "factor", shape, _within(0, 1e150)))
   else:
-    raise wire.Refused("that question is not on the list")
-  if rest or set(sent) - set(asked.sent):
+    scales = rest.pop("scales", None)
+  if name in _PLAIN:
+    asked = Asked(_PLAIN[name](), {}, scaling)
+  else:
+    asked = Asked(*_query(name, rest, left, federation), scaling, scales)
+  if rest or left:
     raise wire.Refused("a request must have nothing but its question's")
-  if federation.privacy is not None:
-    _check_noise(asked, federation, federation.privacy)
+  if privacy is not None:
+    _check_noise(asked, federation)
   return asked
+
+
+def _array(
+    left: dict[str, np.ndarray], name: str, shape: tuple[int, ...],
+    is_good: Callable[[np.ndarray], bool], num_used: int | None = None,
+) -> np.ndarray:
+  """Returns an array, which is taken out of `left`; in only so many rows, numbers matter."""
+  array = left.pop(name, None)
+  if array is None or array.shape != shape or not is_good(array[:num_used]):
+    raise wire.Refused(f"{name} must be of the shape {shape}, with numbers in their range")
+  return np.array(array)
 
 
 def _integer(header: dict[str, Any], name: str, high: int) -> int:
@@ -192,20 +198,12 @@ def _integer(header: dict[str, Any], name: str, high: int) -> int:
   return value
 
 
-def _scaling(sent: dict[str, np.ndarray], num_columns: int) -> secure_sums.Scaling:
-  shift, factor = sent.pop("shift", None), sent.pop("factor", None)
-  for array, low, high in ((shift, -1e101, 1e101), (factor, 0, _LARGEST_FACTOR)):
-    if array is None or array.shape != (num_columns,) or not _within(low, high)(array):
-      raise wire.Refused("shift and factor must be finite numbers, one for every column")
-  return _HostileScaling(np.array(shift), np.array(factor))
-
-
 def _query(
-    name: str, rest: dict[str, Any], sent: dict[str, np.ndarray],
+    name: str, rest: dict[str, Any], left: dict[str, np.ndarray],
     federation: federation_lib.Federation,
-) -> Asked:
-  """Returns a checked `secure_sums.Totals`; removes its fields from `rest`."""
-  kind_class, types = _KINDS[name]
+) -> tuple[secure_sums.Totals, dict[str, Any]]:
+  """Returns the question and what comes with it, which are taken out of `rest` and `left`."""
+  kind_class, types, names = _KINDS[name]
   fields = rest.pop("fields", None)
   if not isinstance(fields, dict) or {key: type(value) for key, value in fields.items()} != types:
     raise wire.Refused(f"{name} must have its own fields")
@@ -220,31 +218,18 @@ def _query(
   capacity = _integer(rest, "capacity", federation.limits["centers"])
   num_groups = _integer(rest, "num_groups", capacity)
   is_limited = federation.privacy is not None and federation.privacy.points_per_client is not None
-  checked: dict[str, Any] = {"num_groups": np.int32(num_groups)}
+  sent: dict[str, Any] = {"num_groups": np.int32(num_groups)}
   if is_limited:
-    checked["limits"] = _limits(sent, sum(kind.widths(federation.num_columns).values()))
+    width = sum(kind.widths(federation.num_columns).values())
+    sent["limits"] = _array(left, "limits", (width,), _within(1e-100, 1e100))
   widths = {"column": federation.num_columns, "view": len(federation.widths), "center": 1}
-  for key in _ARRAYS_OF[name]:
+  for key in names:
     of, is_good = _ARRAYS[key]
-    array = sent.get(key)
-    if array is None or array.shape != (capacity, widths[of]):
-      raise wire.Refused(f"{key} must have a row for every center")
-    if not is_good(array[:num_groups]):
-      raise wire.Refused(f"{key} must be in their range")
-    checked[key] = np.array(array)
-  return Asked(secure_sums.Totals(kind, capacity, is_limited), checked)
+    sent[key] = _array(left, key, (capacity, widths[of]), is_good, num_groups)
+  return secure_sums.Totals(kind, capacity, is_limited), sent
 
 
-def _limits(sent: Mapping[str, np.ndarray], width: int) -> np.ndarray:
-  limits = sent.get("limits")
-  if limits is None or limits.shape != (width,) or not _within(1e-100, 1e100)(limits):
-    raise wire.Refused("limits must be positive, one for every column of the totals")
-  return np.array(limits)
-
-
-def _check_noise(
-    asked: Asked, federation: federation_lib.Federation, privacy: privacy_lib.Privacy
-) -> None:
+def _check_noise(asked: Asked, federation: federation_lib.Federation) -> None:
   """Refuses shares without noise, or whose sum is unlike a single discrete Gaussian."""
   assert isinstance(asked.question, secure_sums.Totals)
   scales, parts = asked.scales, asked.question.kind.widths(federation.num_columns)
@@ -264,7 +249,7 @@ def are_sums(asked: Asked, total: np.ndarray, federation: federation_lib.Federat
   are of as many points as their counts say, each of which adds 1 at most with noise, in the counts'
   steps, and else less than 2^31 to a number.  To groups that were not asked for nobody adds.
   """
-  if np.any(np.abs(total.astype(float)) >= _LARGEST_TOTAL):
+  if np.any(np.abs(total.astype(float)) >= secure_sums.MODULUS / 2):  # With noise, too.
     return False
   if not isinstance(asked.question, secure_sums.Totals):
     if asked.name == "ColumnMoments":

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import re
 import threading
 from typing import Any, Mapping
 
@@ -34,6 +35,7 @@ from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 
 SESSION_BYTES = 16
+_SESSION = re.compile(f"[0-9a-f]{{{2 * SESSION_BYTES}}}")
 
 
 @dataclasses.dataclass
@@ -58,17 +60,11 @@ def held(
   With `privacy`, whatever a row holds becomes a point of the ball.
 
   Args:
-    clients: Rows by client id, of shape (n, d), the views side by side.
+    clients: What `rows.read` returns for the file.
 
   Raises:
-    ValueError: If they are not what the file says, or, without `privacy`, not finite.
+    ValueError: If they are not finite, without `privacy`.
   """
-  if not clients:
-    raise validate.error("rows", "be of a client at least", {})
-  for rows in clients.values():
-    if rows.ndim != 2 or rows.shape[1] != federation.num_columns:
-      rule = f"have {federation.num_columns} columns, as the federation file says"
-      raise validate.error("rows", rule, rows.shape[-1])
   privacy = federation.privacy
   if privacy is None:
     # False for NaN.
@@ -102,7 +98,7 @@ class Site:
           "identity", f"be that of a site of the federation file: {', '.join(federation.sites)}",
           f"{identity.name} with the key {identity.public.hex()}",
       )
-    self.name, self.num_rows = identity.name, sum(map(len, clients.values()))
+    self.num_rows = sum(map(len, clients.values()))
     self._identity, self._federation, self._ledger = identity, federation, ledger
     self._points = held(clients, federation)
     self._noise: noise.Source = noise.SecureNoise()
@@ -115,7 +111,7 @@ class Site:
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
-    self._lock, self._is_closed = threading.Lock(), False
+    self._lock = threading.Lock()
 
   @property
   def budget(self) -> tuple[float, float]:
@@ -125,15 +121,13 @@ class Site:
   def close(self) -> None:
     """Answers no more, and lets another program open the ledger."""
     with self._lock:
-      self._is_closed = True
-      self._ledger.close()
+      self._session = self._last = None
+      self._ledger.close()  # It takes no other session.
 
   def handle(self, message: bytes) -> bytes:
     """Returns the answer to a message, which may be of anyone and anything."""
     # Two requests at the same time would both be the next round.
     with self._lock:
-      if self._is_closed:
-        return wire.pack({"refused": "it is closed"})
       try:
         header, arrays = wire.unpack(message, self._federation.most_bytes)
         digest = hashlib.sha256(message).digest()
@@ -168,20 +162,16 @@ class Site:
       raise wire.Refused(
           f"it has another federation file, of the fingerprint {self._federation.fingerprint}"
       )
-    try:
-      nonce = bytes.fromhex(session)
-    except (TypeError, ValueError):
-      nonce = b""
-    if len(nonce) != SESSION_BYTES:
+    if not isinstance(session, str) or not _SESSION.fullmatch(session):
       raise wire.Refused(f"a session must be of {SESSION_BYTES} bytes")
     limit = self._federation.limits["sessions"]
     if self._ledger.num_sessions(own) >= limit:
       raise wire.Refused(f"it has taken part in all of {limit} sessions")
     self._check_left(mu_squared)
     self._session = self._last = None
-    self._ledger.begin(nonce.hex(), own, self._unit)
+    self._ledger.begin(session, own, self._unit)
     handshake = masking.Handshake(
-        self._identity, self._federation.sites, self._federation.hash, nonce
+        self._identity, self._federation.sites, self._federation.hash, bytes.fromhex(session)
     )
     self._session = _Session(handshake)
     return wire.pack({"hello": handshake.hello()})

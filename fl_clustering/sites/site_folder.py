@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+from typing import Any
 
 from clustering_basics import atomic_file
 from clustering_basics import validate
@@ -28,34 +29,29 @@ VARIABLE = "FEDERATED_CLUSTERING_SITE"
 _IDENTITY, _LEDGER, _FEDERATION = "identity.json", "ledger.json", "federation.json"
 # Where the tables and their schema are.
 _ROWS = "rows.json"
-_RULE = "be a folder that `experiments.site --new` has made"
 MARKER = ".federated_clustering_ledger"
 _MARKER_FORMAT = 1
 
 
 def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
   """Returns the schema of a file: that of tables, or those of views by name."""
-  try:
-    with open(path, encoding="utf-8-sig") as file:
-      has_views = "resources" in json.load(file)
-  except (OSError, TypeError, ValueError, RecursionError):
-    has_views = False  # What is wrong with it is said below.
-  return views_lib.load(path) if has_views else schema_lib.load(path)
+
+  def parsed(document: Any) -> schema_lib.Schema | views_lib.Schemas:
+    has_views = isinstance(document, dict) and "resources" in document
+    return views_lib.from_json(document) if has_views else schema_lib.Schema.from_json(document)
+
+  return schema_lib.read_document(path, parsed)
 
 
 def _read_marker(path: str) -> dict[str, str]:
   """Returns the paths of ledgers by their ids; of none if there is no such file."""
-  try:
-    with open(path, encoding="utf-8") as file:
-      document = json.load(file)
+
+  def parsed(document: dict[str, Any]) -> dict[str, str]:
     if document["format"] != _MARKER_FORMAT:
       raise ValueError(f"it is of format {document['format']!r}")
     return {one: str(ledger) for one, ledger in document["ledgers"].items()}
-  except (FileNotFoundError, NotADirectoryError):
-    return {}
-  except (OSError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as e:
-    rule = f"have a file that says which ledger counts its rows ({e})"
-    raise validate.error("data_dir", rule, path) from e
+
+  return schema_lib.read_document(path, parsed, "data_dir") if os.path.exists(path) else {}
 
 
 def _ledgers(data_dir: str) -> dict[str, str]:
@@ -79,10 +75,9 @@ def _ledgers(data_dir: str) -> dict[str, str]:
 def _bind(data_dir: str, ledger: site_ledger.SiteLedger) -> None:
   """Writes that a ledger counts the rows of a folder of tables."""
   path = os.path.join(data_dir, MARKER)
+  ledgers = {**_read_marker(path), ledger.id: ledger.path}
   try:
-    atomic_file.write_text(path, json.dumps({
-        "format": _MARKER_FORMAT, "ledgers": {**_read_marker(path), ledger.id: ledger.path}
-    }, indent=1) + "\n")
+    atomic_file.write_text(path, json.dumps({"format": _MARKER_FORMAT, "ledgers": ledgers}))
   except OSError as e:
     rule = f"take a file that says which ledger counts its rows ({e.strerror})"
     raise validate.error("data_dir", rule, data_dir) from e
@@ -100,15 +95,10 @@ class SiteFolder:
     """Opens a folder that `create` has made; ValueError says what is wrong with it."""
     self.path = os.path.abspath(path)
     self.workspace = self._join("nvflare")
-    if not os.path.isdir(path):
-      raise validate.error("site_dir", _RULE, path)
     self.identity = identity_lib.Identity.load(self._join(_IDENTITY))
-    try:
-      with open(self._join(_ROWS), encoding="utf-8") as file:
-        document = json.load(file)
-      self.data_dir, self.schema_path = str(document["data_dir"]), str(document["schema"])
-    except (OSError, KeyError, TypeError, ValueError) as e:
-      raise validate.error("site_dir", f"{_RULE} ({e})", path) from e
+    self.data_dir, self.schema_path = schema_lib.read_document(
+        self._join(_ROWS), lambda paths: (str(paths["data_dir"]), str(paths["schema"])), "site_dir"
+    )
 
   def _join(self, name: str) -> str:
     return os.path.join(self.path, name)
@@ -129,8 +119,6 @@ class SiteFolder:
     """
     identity = identity_lib.Identity.create(name)
     read_schema(schema)
-    if not os.path.isdir(data_dir):
-      raise validate.error("data_dir", "be the folder of this site's tables", data_dir)
     found = _ledgers(data_dir)
     if found and not another_ledger:
       rule = (
@@ -146,16 +134,14 @@ class SiteFolder:
       raise validate.error("site_dir", f"be a new folder ({e.strerror})", path) from e
     identity.write(os.path.join(path, _IDENTITY))
     ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
+    ledger.close()
     try:
       _bind(data_dir, ledger)
     except BaseException:
       shutil.rmtree(path)
       raise
-    finally:
-      ledger.close()
-    atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(
-        {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}, indent=1
-    ) + "\n")
+    places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
+    atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(places))
     return cls(path)
 
   def lock(self) -> None:

@@ -20,6 +20,7 @@ import weakref
 from clustering_basics import atomic_file
 from clustering_basics import validate
 from fl_clustering.sites import wire
+from fl_clustering.tables import schema as schema_lib
 
 # The unit of sessions that protect nothing.
 EXACT = "exact"
@@ -120,7 +121,7 @@ class SiteLedger:
   def _check_unchanged(self) -> None:
     # A copy of this process, or of the file, would not count what the other one spends.
     if not self.close.alive or _read(self.path) != (self.id, self._sessions):
-      raise wire.Refused("another program has changed its ledger")
+      raise wire.Refused("its ledger is closed, or another program has changed it")
 
   def _write(self, session: dict[str, Any]) -> None:
     self._check_unchanged()
@@ -140,18 +141,7 @@ def id_of(path: str) -> str | None:
 
 def _read(path: str) -> tuple[str, list[dict[str, Any]]]:
   """Returns a ledger's id and its sessions."""
-  try:
-    with open(path, encoding="utf-8") as file:
-      document = json.load(file)
-    if document["format"] != _FORMAT:
-      raise ValueError(f"it is of format {document['format']!r}")
-    return str(document["id"]), [_checked(entry) for entry in document["sessions"]]
-  except OSError as e:
-    raise validate.error("ledger", f"be a file that can be read ({e.strerror})", path) from e
-  except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
-    raise ValueError(
-        f"`ledger` can't be used, got {path!r}: {e}. Without it nobody knows what is spent."
-    ) from e
+  return schema_lib.read_document(path, _parsed, "ledger")
 
 
 def lock(path: str, **argument: str) -> int:
@@ -169,6 +159,12 @@ def lock(path: str, **argument: str) -> int:
     rule = f"be used by one program at a time ({e.strerror})"
     raise validate.error(name, rule, value) from None
   return descriptor
+
+
+def _parsed(document: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+  if document["format"] != _FORMAT:
+    raise ValueError(f"it is of format {document['format']!r}")
+  return str(document["id"]), [_checked(entry) for entry in document["sessions"]]
 
 
 def _checked(entry: dict[str, Any]) -> dict[str, Any]:

@@ -360,7 +360,9 @@ def read_document(
       return parse(json.load(file, object_pairs_hook=_without_repetitions))
   except OSError as e:
     raise validate.error(argument, f"be a file that can be read ({e.strerror})", path) from e
-  except (ValueError, TypeError, RecursionError) as e:
+  except (
+      ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+  ) as e:
     raise ValueError(f"`{argument}` can't be used, got {path!r}: {e}") from e
 
 

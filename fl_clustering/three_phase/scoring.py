@@ -65,8 +65,7 @@ def on_clients_and_clusters(
     keep(clusters, by_cluster)
   else:
     # Clients of the same clusters have the same model: evaluate it once.
-    for alike in cluster_assignment.clients_alike(clusters, clients):
-      means = cluster_assignment.mean_vectors(vectors, list(alike))
+    for alike, means in cluster_assignment.clients_alike(vectors, clusters, clients):
       groups = list(alike.values())
       keep(groups, engine.confusions(means, groups, part))
   return found, np.stack([confusions.sum(axis=0) for confusions in by_cluster])

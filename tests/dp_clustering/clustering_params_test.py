@@ -236,6 +236,7 @@ class BudgetTest(parameterized.TestCase):
     self.assertEqual(multiplier.dlaplace_param_multiplier, 20.0)
     multiplier = clustering_params.PrivacyCalculatorMultiplier(3.0, 7.0)
     self.assertAlmostEqual(multiplier.get_gaussian_std_dev(alpha=0.5, sensitivity=4), 6.0)
+    self.assertAlmostEqual(multiplier.get_alpha(gaussian_std_dev=6.0, sensitivity=4), 0.5)
     self.assertAlmostEqual(multiplier.get_dlaplace_param(alpha=0.5), 1 / 3.5)
 
   @parameterized.parameters(

@@ -4,9 +4,17 @@ import sys
 from absl.testing import absltest
 
 from dp_clustering import clustering
+from dp_clustering import clustering_algorithm
 
 
 class ModuleTest(absltest.TestCase):
+
+  def test_alias(self):
+    for name in (
+        "ClusteringMetrics", "ClusteringResult", "private_clustering",
+        "private_lsh_clustering",
+    ):
+      self.assertIs(getattr(clustering_algorithm, name), getattr(clustering, name))
 
   def test_estimator_is_found_here(self):
     self.assertEqual(clustering.PrivateKMeans.__name__, "PrivateKMeans")

@@ -319,7 +319,7 @@ class SmallDataTest(_InProcessTest):
     warning.assert_not_called()  # No distance is too small to be told.
     self.assertEqual(told.called, num_different < num_clusters)
     for text, _ in (call.args for call in told.call_args_list):
-      self.assertRegex(text, f"{num_different} different.*{num_clusters}")
+      self.assertRegex(text, f" {num_different} .*{num_clusters}.* different")
     centers = model.cluster_centers_[np.lexsort(model.cluster_centers_.T[::-1])]
     np.testing.assert_allclose(centers, different[:num_different], rtol=1e-12)
     self.assertEqual((model.inertia_, model.num_centers_on_few_points_), (0, 0))

@@ -5,17 +5,12 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering.engine import participation
 from fl_clustering.methods import clove
 from tests import letters
 from tests.methods import point_engine
 
 _LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)
 _POINTS = {"a": _LEFT, "b": _RIGHT, "c": _LEFT, "d": _RIGHT, "e": (0.0, 1.0)}
-
-
-def _round(number, names="abcde"):
-  return participation.Round(number, letters.clients(names), 1)
 
 
 def _start(vectors, engine):
@@ -57,7 +52,7 @@ class CloveTest(absltest.TestCase):
     self.assertTrue(one.from_start)
     self.assertEqual(engine.num_initial, 2)
     self.assertEqual(letters.names(state.members), ("ace", "bd"))
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(one.clients for one in losses), ("ace", "bd"))
     # Each went half the way to the mean of its clients' points.
     np.testing.assert_allclose(after.vectors, [[2.5, 1 / 6], [30, 0]], rtol=1e-6)
@@ -67,7 +62,7 @@ class CloveTest(absltest.TestCase):
     engine = point_engine.PointEngine(_POINTS)
     with mock.patch.object(clove, "models_of", wraps=clove.models_of) as models_of:
       one, state = _start([[5, 0], [50, 0]], engine)
-      one.next(state, _round(1))
+      one.next(state, point_engine.round_(1))
     drawn = np.random.default_rng(0).integers(2**32)
     self.assertEqual([call.args[1] for call in models_of.call_args_list], [drawn] * 2)
 
@@ -75,7 +70,7 @@ class CloveTest(absltest.TestCase):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start([[0, 0], [10, 0]], engine)
     engine.points[2] = np.array(_RIGHT, np.float32)  # "c"
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(one.clients for one in losses), ("ae", "bcd"))
     self.assertEqual(letters.names(after.members), ("ae", "bcd"))
 
@@ -84,7 +79,7 @@ class CloveTest(absltest.TestCase):
     one, state = _start([[0, 0], [10, 0]], engine)
     for client in letters.clients("cd"):
       engine.points[client] = 10 - engine.points[client]
-    after, losses = one.next(state, _round(1, "ebd"))
+    after, losses = one.next(state, point_engine.round_(1, "ebd"))
     self.assertEqual(letters.names(one.clients for one in losses), ("de", "b"))
     self.assertEqual(letters.names(after.members), ("acde", "b"))
     self.assertCountEqual(engine.asked[1], "ebd")

@@ -28,7 +28,7 @@ class MetricsTest(parameterized.TestCase):
   def test_agrees_with_scipy(self, metric, num_vectors):
     # More than one block of columns, and a mean that is many times what tells them apart.
     vectors = 100 + _random_vectors(num_vectors, 5_000)
-    for own in (vectors, distances.Rows(list(vectors))):
+    for own in (vectors, client_weights.Represented(vectors)):
       np.testing.assert_allclose(
           distances.METRICS[metric](own),
           distance.pdist(vectors.astype(np.float64), _OF_SCIPY[metric]), rtol=1e-9,
@@ -87,15 +87,12 @@ class ClientDistancesTest(absltest.TestCase):
 
 class EuclideanPointsTest(parameterized.TestCase):
 
-  @parameterized.product(
-      num_points=(20, 300), num_columns=(2, 500),
-      build=(distances.euclidean_points, distances.euclidean_embedding),
-  )
-  def test_keep_distances_and_equal_points(self, num_points, num_columns, build):
+  @parameterized.product(num_points=(20, 300), num_columns=(2, 500))
+  def test_keep_distances_and_equal_points(self, num_points, num_columns):
     vectors = _random_vectors(num_points, num_columns)
     vectors[[7, 9]] = vectors[0]
     condensed = distances.METRICS["l2"](vectors)
-    points = build(condensed)
+    points = distances.euclidean_points(condensed)
     np.testing.assert_allclose(distance.pdist(points), condensed, atol=1e-6 * condensed.max())
     np.testing.assert_array_equal(points[[7, 9]], points[[0, 0]])
     self.assertLen(np.unique(points, axis=0), num_points - 2)

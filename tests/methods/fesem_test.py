@@ -4,7 +4,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.engine import participation
 from fl_clustering.methods import fesem
 from fl_clustering.methods import method
 from tests import letters
@@ -12,19 +11,6 @@ from tests.methods import point_engine
 
 _POINTS = {"a": (0.0, 0.0), "b": (10.0, 0.0), "c": (0.0, 2.0), "d": (10.0, 2.0), "e": (8.0, 0.0)}
 _ALL = "abcde"
-
-
-def _round(number, names=_ALL):
-  return participation.Round(number, letters.clients(names), 1)
-
-
-class NearestTest(absltest.TestCase):
-
-  def test_is_the_least_euclidean_distance(self):
-    vectors = np.array([[0, 0], [3, 3], [9, 9]], np.float32)
-    # The first center is nearer to (3, 3) in the largest difference, not in L2.
-    centers = np.array([[0, 0.5], [7, 2.5], [7, 2.5]], np.float32)
-    self.assertEqual(fesem.nearest(vectors, centers), [0, 0, 1])
 
 
 class FesemTest(parameterized.TestCase):
@@ -46,7 +32,7 @@ class FesemTest(parameterized.TestCase):
     vectors = np.array([[0, 0], [4, 0]], np.float32)
     # "b" and "d" are in the wrong cluster.
     state = method.ClusterState(vectors, letters.clusters("abcd", "e"))
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(one.clients for one in losses), ("abcd", "e"))
     # Half the way to the clients' points, on average.
     np.testing.assert_allclose(after.vectors, [[2.5, 0.5], [6, 0]])
@@ -56,7 +42,7 @@ class FesemTest(parameterized.TestCase):
   def test_the_new_centers_count(self):
     _, one = self._fesem(2, {"a": (0.0,), "b": (7.0,), "c": (12.0,)})
     state = method.ClusterState(np.array([[0], [4]], np.float32), letters.clusters("ab", "c"))
-    after, _ = one.next(state, _round(1, "abc"))
+    after, _ = one.next(state, point_engine.round_(1, "abc"))
     # What "b" trained is at 3.5: nearer to 4, where the second center was.
     np.testing.assert_allclose(after.vectors, [[1.75], [8]])
     self.assertEqual(letters.names(after.members), ("ab", "c"))
@@ -66,7 +52,7 @@ class FesemTest(parameterized.TestCase):
     state = method.ClusterState(
         np.array([[0, 0], [4, 0]], np.float32), letters.clusters("abcd", "e")
     )
-    after, _ = one.next(state, _round(1, "ab"))
+    after, _ = one.next(state, point_engine.round_(1, "ab"))
     # "d" would be as near to the second center as "b".
     self.assertEqual(letters.names(after.members), ("acd", "be"))
 
@@ -75,7 +61,7 @@ class FesemTest(parameterized.TestCase):
     state = method.ClusterState(
         np.array([[5, 0], [90, 0]], np.float32), letters.clusters(_ALL, ""), warning="a warning"
     )
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     np.testing.assert_array_equal(after.vectors[1], [90, 0])
     self.assertEqual(letters.names(after.members), (_ALL, ""))
     self.assertEmpty(losses[1].clients)

@@ -5,20 +5,14 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import cluster
 
-from fl_clustering.methods import client_weights
 from fl_clustering.methods import hierarchical
-
-
-def _weights(vectors):
-  vectors = np.asarray(vectors, np.float32)
-  clients = np.arange(len(vectors))
-  return client_weights.ClientWeights(clients, vectors, np.ones(vectors.shape[1], np.float32))
+from tests.methods import point_engine
 
 
 def _group(vectors, **options):
   """Returns the clusters as tuples of row numbers."""
   group = hierarchical.Hierarchical(**options)
-  return tuple(map(tuple, group(_weights(vectors), np.random.default_rng(0)).clusters))
+  return tuple(map(tuple, group(point_engine.weights(vectors), np.random.default_rng(0)).clusters))
 
 
 # A chain of steps 1, 2, 4 on a line.
@@ -62,7 +56,7 @@ class HierarchicalTest(parameterized.TestCase):
   def test_a_threshold_that_groups_nothing_is_told(self, threshold):
     for linkage in hierarchical.LINKAGES:
       group = hierarchical.Hierarchical(distance_threshold=threshold, linkage=linkage, metric="l2")
-      assignment = group(_weights([[0], [5], [5.5], [6]]), np.random.default_rng(0))
+      assignment = group(point_engine.weights([[0], [5], [5.5], [6]]), np.random.default_rng(0))
       if linkage != "ward" or threshold != "q1":  # Its distances are larger than the pairs'.
         self.assertIn("`distance_threshold`", assignment.warning)
 
@@ -72,7 +66,8 @@ class HierarchicalTest(parameterized.TestCase):
         ({"num_clusters": 1}, vectors), ({"num_clusters": 4}, vectors), (_MEAN, vectors),
         (_MEAN, vectors[:1]),
     ):
-      self.assertIsNone(hierarchical.Hierarchical(**options)(_weights(rows), None).warning)
+      group = hierarchical.Hierarchical(**options)
+      self.assertIsNone(group(point_engine.weights(rows), None).warning)
 
   def test_identical_clients_are_never_apart_for_a_threshold(self):
     for threshold in ("mean", "q1", 0):

@@ -7,7 +7,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from fl_clustering.engine import participation
 from fl_clustering.methods import ifca
 from fl_clustering.methods import method
 from fl_clustering.three_phase import config as config_lib
@@ -17,10 +16,6 @@ from tests.methods import point_engine
 _LEFT, _RIGHT = (0.0, 0.0), (10.0, 0.0)
 _POINTS = {"a": _LEFT, "b": _RIGHT, "c": _LEFT, "d": _RIGHT, "e": (0.0, 1.0)}
 _GROUPS = ("ace", "bd")
-
-
-def _round(number, names="abcde"):
-  return participation.Round(number, letters.clients(names), 1)
 
 
 def _start_from(vectors, settings, engine):
@@ -97,7 +92,7 @@ class RoundTest(absltest.TestCase):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
     self.assertEqual(letters.names(state.members), _GROUPS)
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(one.clients for one in losses), ("ace", "bd"))
     # Each went half the way to the mean of its clients' points.
     np.testing.assert_allclose(after.vectors, [[2, 1 / 6], [9, 0]], rtol=1e-6)
@@ -108,23 +103,23 @@ class RoundTest(absltest.TestCase):
     engine = point_engine.PointEngine(points)
     one, state = _start_from([[0, 0], [4, 0], [7, 0]], ifca.Ifca(3), engine)
     self.assertEqual(letters.names(state.members), ("ac", "", "bde"))
-    after, losses = one.next(state, _round(1, "abde"))
+    after, losses = one.next(state, point_engine.round_(1, "abde"))
     self.assertIn("e", letters.name(losses[2].clients))
     np.testing.assert_allclose(after.vectors[2], [(7 + (10 + 10 + 6.5) / 3) / 2, 0])
     self.assertEqual(letters.names(after.members), ("ac", "", "bde"))
     later = after
     for number in range(2, 9):
-      later, _ = one.next(later, _round(number, "abd"))
+      later, _ = one.next(later, point_engine.round_(number, "abd"))
     np.testing.assert_allclose(later.vectors[2], [10, 0], atol=0.1)
     # It had no part in those rounds.
     self.assertEqual(letters.names(later.members), ("ac", "", "bde"))
-    last, _ = one.next(later, _round(9))
+    last, _ = one.next(later, point_engine.round_(9))
     self.assertEqual(letters.names(last.members), ("ac", "e", "bd"))
 
   def test_a_model_without_clients_keeps_its_weights(self):
     engine = point_engine.PointEngine(_POINTS)
     one, state = _start_from([[5, 0], [50, 0]], ifca.Ifca(2), engine)
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(after.members), ("abcde", ""))
     self.assertEmpty(losses[1].clients)
     np.testing.assert_array_equal(after.vectors[1], [50, 0])
@@ -138,7 +133,7 @@ class RoundTest(absltest.TestCase):
       engine = point_engine.PointEngine(_POINTS)
       one, state = _start_from([[4, 0], [8, 0]], ifca.Ifca(2), engine)
       for number, names in enumerate(rounds, start=1):
-        state, _ = one.next(state, _round(number, names))
+        state, _ = one.next(state, point_engine.round_(number, names))
       self.assertEqual(engine.asked, asked)
 
   def test_who_was_away_trains_what_is_best_now(self):
@@ -146,19 +141,21 @@ class RoundTest(absltest.TestCase):
     engine = point_engine.PointEngine(points)
     one, state = _start_from([[0], [7]], ifca.Ifca(2), engine)
     for number in range(1, 9):
-      state, _ = one.next(state, _round(number, "ac"))
+      state, _ = one.next(state, point_engine.round_(number, "ac"))
     self.assertEqual(letters.names(state.members), ("a", "bc"))
     # The second model has moved to 10, so the first one, at 0, is nearer now.
-    _, losses = one.next(state, _round(9, "abc"))
+    _, losses = one.next(state, point_engine.round_(9, "abc"))
     self.assertEqual(letters.names(one.clients for one in losses), ("ab", "c"))
 
   def test_a_run_can_go_on_from_a_state(self):
     engine = point_engine.PointEngine(_POINTS)
     settings = ifca.Ifca(2, ifca_start="random", ifca_restarts=2)
     one, state = _start_from([[9, 0], [1, 0], [5, 0], [5, 1]], settings, engine)
-    state, _ = one.next(state, _round(1, "ab"))
+    state, _ = one.next(state, point_engine.round_(1, "ab"))
     again = method.ClusterState(state.vectors, state.members, state.memory)
-    results = [ifca.ifca(settings, engine).next(of, _round(2, "cd")) for of in (state, again)]
+    results = [
+        ifca.ifca(settings, engine).next(of, point_engine.round_(2, "cd")) for of in (state, again)
+    ]
     np.testing.assert_array_equal(results[0][0].vectors, results[1][0].vectors)
     self.assertEqual(*(letters.names(state.members) for state, _ in results))
 
@@ -179,13 +176,13 @@ class RestartsTest(absltest.TestCase):
     _, one, state = self._start()
     np.testing.assert_array_equal(state.vectors, self._SETS[2:])
     self.assertEqual(letters.names(state.members), ("bd", "ace"))
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     np.testing.assert_allclose(after.vectors, [[9, 0], [1, 1 / 6]], rtol=1e-6)
     self.assertEqual(letters.names(one.clients for one in losses), ("bd", "ace"))
 
   def test_all_sets_train(self):
     engine, one, state = self._start()
-    after, _ = one.next(state, _round(1))
+    after, _ = one.next(state, point_engine.round_(1))
     self.assertEqual(engine.trained, [("abcde", "", "bd", "ace")])
     np.testing.assert_allclose(
         after.memory["vectors"], [[4.5, 0.1], [5, -1], [9, 0], [1, 1 / 6]], rtol=1e-6
@@ -194,7 +191,7 @@ class RestartsTest(absltest.TestCase):
   def test_another_set_may_become_the_best(self):
     engine, one, state = self._start()
     engine.points.update({c: np.array([5, -1], np.float32) for c in engine.clients})
-    after, losses = one.next(state, _round(1))
+    after, losses = one.next(state, point_engine.round_(1))
     self.assertEqual(letters.names(after.members), ("", "abcde"))
     # The losses are those of the set that is shown, in which all had trained the first model.
     self.assertEqual(letters.names(one.clients for one in losses), ("abcde", ""))

@@ -7,16 +7,10 @@ from absl.testing import parameterized
 import numpy as np
 from sklearn import cluster
 
-from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import kmeans
 from tests import letters
-
-
-def _weights(vectors):
-  vectors = np.asarray(vectors, np.float32)
-  clients = np.arange(len(vectors))
-  return client_weights.ClientWeights(clients, vectors, np.ones(vectors.shape[1], np.float32))
+from tests.methods import point_engine
 
 
 def _inertia(vectors, labels):
@@ -29,7 +23,7 @@ def _inertia(vectors, labels):
 class KMeansTest(parameterized.TestCase):
 
   def test_best_partition_of_small_example(self):
-    weights = _weights([[0, 0], [10, 0], [1, 0], [11, 0]])
+    weights = point_engine.weights([[0, 0], [10, 0], [1, 0], [11, 0]])
     assignment = kmeans.KMeans(2)(weights, np.random.default_rng(0))
     self.assertEqual(letters.names(assignment.clusters), ("ac", "bd"))
     self.assertIsNone(assignment.warning)
@@ -37,15 +31,14 @@ class KMeansTest(parameterized.TestCase):
   def test_as_good_as_on_the_weights_themselves(self):
     vectors = np.random.default_rng(1).normal(size=(60, 500)).astype(np.float32)
     vectors[:, 0] *= 20
-    weights = _weights(vectors)
-    group = kmeans.KMeans(4, n_init=20)
-    assignment = group(weights, np.random.default_rng(0))
-    on_weights = cluster.KMeans(4, n_init=20, tol=0, random_state=0).fit(vectors)
+    weights = point_engine.weights(vectors)
+    assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
+    on_weights = cluster.KMeans(4, n_init=10, tol=0, random_state=0).fit(vectors)
     labels = cluster_assignment.labels_of(assignment.clusters)
     self.assertAlmostEqual(_inertia(vectors, labels) / on_weights.inertia_, 1, delta=0.005)
 
   def test_fewer_distinct_clients_than_clusters(self):
-    weights = _weights([[1, 2], [3, 4], [1, 2], [3, 4], [1, 2]])
+    weights = point_engine.weights([[1, 2], [3, 4], [1, 2], [3, 4], [1, 2]])
     assignment = kmeans.KMeans(4)(weights, np.random.default_rng(0))
     self.assertEqual(letters.names(assignment.clusters), ("ace", "bd"))
     self.assertRegex(assignment.warning, "`num_clusters`=4")
@@ -54,12 +47,14 @@ class KMeansTest(parameterized.TestCase):
     groups = np.random.default_rng(2).permutation(np.arange(300) % 3)
     vectors = np.eye(3)[groups] + np.random.default_rng(3).normal(scale=0.05, size=(300, 3))
     with mock.patch.object(kmeans, "_MOST_FITTED", 40):
-      assignment = kmeans.KMeans(3, "sketch")(_weights(vectors), np.random.default_rng(0))
+      assignment = kmeans.KMeans(3, "sketch")(
+          point_engine.weights(vectors), np.random.default_rng(0)
+      )
     self.assertEqual(assignment.adjusted_rand_index(groups), 1)
 
   def test_representation(self):
     # The weights show two groups by length, the directions of updates two others.
-    weights = _weights([[2, 1], [101, 1], [1, 2], [1, 101]])
+    weights = point_engine.weights([[2, 1], [101, 1], [1, 2], [1, 101]])
     by_weights = kmeans.KMeans(3)
     by_direction = kmeans.KMeans(2, "normalized_update")
     for group, expected in ((by_weights, ("ac", "b", "d")), (by_direction, ("ab", "cd"))):

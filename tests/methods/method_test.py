@@ -139,10 +139,6 @@ class OneShotTest(absltest.TestCase):
       with self.assertRaisesRegex(ValueError, "^`clusters`"):
         place(((0,),), names)
 
-  def test_every_client_must_be_grouped(self):
-    with self.assertRaisesRegex(ValueError, "^`clusters`"):
-      one_shot.one_shot(_Grouping(("ab",)), _Engine()).initialize(_pretrained(), None)
-
 
 class SketchTest(absltest.TestCase):
 
@@ -304,6 +300,12 @@ class NewClientsTest(absltest.TestCase):
       found = np.argsort([distance(own, mean) for mean in means])
       expected = np.argsort([distances.METRICS[metric](np.stack([own, m]))[0] for m in means])
       self.assertEqual(found.tolist(), expected.tolist(), metric)
+
+  def test_the_nearest_center_is_that_of_the_least_euclidean_distance(self):
+    vectors = np.array([[0, 0], [3, 3], [9, 9]], np.float32)
+    # The first center is nearer to (3, 3) in the largest difference, not in L2.
+    centers = np.array([[0, 0.5], [7, 2.5], [7, 2.5]], np.float32)
+    np.testing.assert_array_equal(new_clients.nearest(vectors, centers), [0, 0, 1])
 
   def test_least_loss_of_a_cluster_with_members(self):
     state = method.ClusterState(

@@ -9,8 +9,6 @@ import numpy as np
 from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import num_clusters
 
-_CRITERIA = list(num_clusters.CRITERIA)
-
 
 def _weights(vectors, clients=None):
   """Returns clients whose updates are `vectors`; the global model is far from the origin."""
@@ -27,13 +25,13 @@ def _blobs(num_blobs, per_blob=6, dim=200, spread=0.25, seed=0):
   return centers + spread / np.sqrt(dim) * rng.standard_normal(centers.shape)
 
 
-def _choose(vectors, clients=None, seed=0, max_k=6, **options):
-  rng = np.random.default_rng(seed)
+def _choose(vectors, clients=None, max_k=6, **options):
+  rng = np.random.default_rng(0)
   return num_clusters.choose(_weights(vectors, clients), rng, max_k=max_k, **options)
 
 
 def _all(num):
-  return {criterion: num for criterion in _CRITERIA}
+  return {criterion: num for criterion in num_clusters.CRITERIA}
 
 
 class ChooseTest(parameterized.TestCase):
@@ -88,21 +86,18 @@ class ChooseTest(parameterized.TestCase):
     choice = _choose(vectors)
     reordered = _choose(vectors[order], order)
     self.assertEqual(reordered.choices, choice.choices)
-    for criterion in _CRITERIA:
+    for criterion in num_clusters.CRITERIA:
       np.testing.assert_allclose(reordered.scores[criterion], choice.scores[criterion], atol=1e-6)
 
   def test_of_many_clients_a_sample_is_scored(self):
     vectors = _blobs(2, per_blob=20)
     order = np.random.default_rng(0).permutation(len(vectors))
-    with mock.patch.object(num_clusters, "MOST_CLIENTS", 12), mock.patch.object(
-        num_clusters, "from_distances", wraps=num_clusters.from_distances
-    ) as scored:
-      choice = _choose(vectors)
+    with mock.patch.object(num_clusters, "MOST_CLIENTS", 12):
+      choice = _choose(vectors, max_k=40)
       self.assertEqual(choice.choices, _all(2))
-      self.assertEqual(_choose(vectors[order], order), choice)
-    for call in scored.call_args_list:
-      self.assertLen(call.args[0], 12 * 11 // 2)
-      self.assertLen(call.args[1], 12 * 11 // 2)
+      self.assertEqual(_choose(vectors[order], order, max_k=40), choice)
+    for scores in choice.scores.values():
+      self.assertLen(scores, 11)  # At most as many clusters as there are other clients.
 
   def test_decisive_criterion(self):
     # Lengths differ, directions do not: groups for K-means, none for the angles.
@@ -135,14 +130,6 @@ class ChooseTest(parameterized.TestCase):
     )
     self.assertEqual(list(choice.rows()[0]), ["criterion", "num_clusters", "score", "chosen"])
 
-  @parameterized.parameters(np.nan, np.inf)
-  def test_refuses_distances_that_are_not_finite(self, value):
-    good, bad = np.ones(3), np.array([1, value, 1])
-    rng = np.random.default_rng(0)
-    for name, given in (("distances", (bad, good)), ("cosine_distances", (good, bad))):
-      with self.assertRaisesRegex(ValueError, f"`{name}`"):
-        num_clusters.from_distances(*given, rng)
-
 
 class ScoresTest(absltest.TestCase):
 
@@ -153,14 +140,10 @@ class ScoresTest(absltest.TestCase):
     self.assertAlmostEqual(choice.scores["silhouette"][1], expected, places=6)
 
   def test_gaps_of_separate_groups(self):
-    # A group of n identical clients has the eigenvalues 0 and, n - 1 times, n / (n - 1).
-    distances = np.ones(28)
-    labels = np.array([0] * 3 + [1] * 5)
-    rows, columns = np.triu_indices(8, k=1)
-    cosine_distances = np.where(labels[rows] == labels[columns], 0.0, 1.5)
-    choice = num_clusters.from_distances(
-        distances, cosine_distances, np.random.default_rng(0), "eigengap", max_k=6
-    )
+    # A group of n clients that go the same way, all by another length, has the eigenvalues 0 and,
+    # n - 1 times, n / (n - 1).
+    directions = np.repeat([[1, 0], [-0.5, 0.5]], [3, 5], axis=0)
+    choice = _choose(directions * np.arange(1, 9)[:, None], max_k=6)
     self.assertEqual(choice.num_clusters, 2)
     # 0, 0, 5/4 four times, 3/2 twice.
     expected = np.diff([0, 0, 1.25, 1.25, 1.25, 1.25, 1.5])

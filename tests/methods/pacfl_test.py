@@ -152,9 +152,6 @@ class PacflTest(parameterized.TestCase):
     _, _, state = _start(self._SPACES, pacfl.Pacfl(pacfl_angle=angle))
     self.assertEqual(letters.names(state.members), expected)
 
-  def test_one_client_is_a_group(self):
-    np.testing.assert_array_equal(pacfl.group([self._SPACES["a"]], pacfl.Pacfl(1)), [0])
-
   def test_labels_that_mean_something_else(self):
     # All clients have the same images; "b" and "d" call them otherwise.
     spaces = {

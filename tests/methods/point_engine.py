@@ -96,3 +96,15 @@ def pretrained(engine):
   start = np.zeros(vectors.shape[1], np.float32)
   weights = client_weights.ClientWeights(engine.clients, vectors, start)
   return method.Pretrained(start, vectors.mean(axis=0) + np.float32(7), weights)
+
+
+def round_(number, names="abcde"):
+  """Returns a round of one epoch in which these clients take part."""
+  return participation.Round(number, letters.clients(names), 1)
+
+
+def weights(vectors):
+  """Returns clients "a", "b" and so on with these weights; those of the global model are ones."""
+  vectors = np.asarray(vectors, np.float32)
+  clients = np.arange(len(vectors))
+  return client_weights.ClientWeights(clients, vectors, np.ones(vectors.shape[1], np.float32))

@@ -8,7 +8,6 @@ from fl_clustering.methods import cfl
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import dynamic_distance
 from fl_clustering.methods import flux
-from fl_clustering.methods import grouping
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import ifca
 from fl_clustering.methods import kmeans
@@ -46,7 +45,6 @@ class SettingsTest(parameterized.TestCase):
       (kmeans.KMeans, "num_clusters", {"num_clusters": 0}),
       (kmeans.KMeans, "num_clusters", {"num_clusters": 2.0}),
       (kmeans.KMeans, "representation", {"num_clusters": 2, "representation": "x"}),
-      (kmeans.KMeans, "n_init", {"num_clusters": 2, "n_init": 0}),
       (pacfl.Pacfl, "pacfl_angle", {}),
       (pacfl.Pacfl, "pacfl_angle", {"num_clusters": 2, "pacfl_angle": 5.0}),
       (pacfl.Pacfl, "pacfl_cut", {"num_clusters": 2, "pacfl_cut": "angle"}),
@@ -55,7 +53,6 @@ class SettingsTest(parameterized.TestCase):
       (pacfl.Pacfl, "pacfl_proximity", {"num_clusters": 2, "pacfl_proximity": "sum"}),
       (_choose, "criterion", {"criterion": "elbow"}), (_choose, "max_k", {"max_k": 0}),
       (_choose, "representation", {"representation": "loss"}),
-      (grouping.check_num_clusters, "num_clusters", {"num_clusters": 4, "num_clients": 3}),
   )
   def test_refuses(self, build, name, options):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):

@@ -143,16 +143,6 @@ class PrivateFitTest(_Case):
             part * point_grid.CONTRIBUTION_STEPS * release.std * np.array([1, 1, 2]),
         )
 
-  def test_one_norm_per_view_is_needed(self):
-    privacy = multiview_config.ViewPrivacy(1.0, 1e-6, _NORMS[:1])
-    points = np.concatenate(_views(), axis=1)
-    with self.assertRaisesRegex(ValueError, "`view_norms`"):
-      private_fit.hold({"a": points}, _WIDTHS, privacy, secure_sums.hold)
-
-  def test_fewer_clients_than_shares_count_are_refused(self):
-    with self.assertRaisesRegex(ValueError, "`min_clients`"):
-      self._fit(_split(_views(), 4), _config(trust="none", min_clients=5))
-
   @parameterized.parameters(("none", 1, 2.0), ("none", 4, 1.0), ("server", None, 1.0))
   def test_moves_are_shrunk_by_the_noise_of_all_shares(self, trust, min_clients, factor):
     with mock.patch.object(private_fit, "next_model", wraps=private_fit.next_model) as next_model:

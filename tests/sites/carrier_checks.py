@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from unittest import mock
 import uuid
+import warnings
 import zipfile
 
 from absl.testing import absltest
@@ -57,25 +58,38 @@ def _job(document=None, compression=zipfile.ZIP_STORED, num_blanks=0, **files):
   return written.getvalue()
 
 
-def _bombs():
-  """Returns jobs that are much longer unpacked, by name."""
+def _others():
+  """Returns jobs that are not ours, by name, some of which are much longer unpacked."""
   deflated, blanks = zipfile.ZIP_DEFLATED, 50 * 2**20
-  honest = _job(compression=deflated, num_blanks=blanks)
+  longer = _job(compression=deflated, num_blanks=blanks)
   size = len(json.dumps(nvflare_kit.SITE_JOB))
   signature = ".__nvfl_sig.json"
+  twice = io.BytesIO(_job())
+  with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(twice, "a") as job:
+    job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
+  popen = {"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}
   return {
-      "honest": honest,
-      "lying": honest.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
+      "longer": longer,
+      "lying": longer.replace(struct.pack("<I", size + blanks), struct.pack("<I", size)),
       "signature": _job(compression=deflated, **{signature: blanks * " "}),
       "folders": _job(**{f"{'a/' * 1000}{signature}": "{}"}),
       "entries": _job(**{f"{place}/": "" for place in range(1000)}),
-      "nested": _job(compression=deflated, **{"custom.zip": honest}),
+      "nested": _job(compression=deflated, **{"custom.zip": longer}),
       "other compression": _job(compression=zipfile.ZIP_LZMA, num_blanks=blanks),
-      "long": _job(num_blanks=2**20),
+      "long": _job(num_blanks=2**20), "two configurations": twice.getvalue(),
+      **{name: _job(**{name: "{}"}) for name in (
+          "custom/evil.py", "config/config_train.json", "../local/resources.json",
+          "custom/.__nvfl_sig.json.py",
+      )},
+      **{f"{change}": _job({**nvflare_kit.SITE_JOB, **change}) for change in (
+          {"components": [popen]}, {"executors": []}, {"more": 1},
+          {"task_data_filters": [{"tasks": ["*"], "filters": []}]},
+      )},
+      "no zip": b"no zip", "cut": _job()[:-30], "number": 2**40, "text": "PK", "nothing": None,
   }
 
 
-class OneJobTest(parameterized.TestCase):
+class OneJobTest(absltest.TestCase):
 
   def test_our_job_is_ours_with_signatures(self):
     signatures = dict.fromkeys(
@@ -84,27 +98,7 @@ class OneJobTest(parameterized.TestCase):
     for app in (_job(), _job(**signatures)):
       self.assertTrue(nvflare_carrier.is_our_job(app))
 
-  @parameterized.parameters(
-      *((_job(**{name: "{}"}),) for name in (
-          "custom/evil.py", "config/config_train.json", "../local/resources.json",
-          "custom/.__nvfl_sig.json.py",
-      )),
-      *((_job({**nvflare_kit.SITE_JOB, **change}),) for change in (
-          {"components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["true"]}}]},
-          {"executors": []}, {"task_data_filters": [{"tasks": ["*"], "filters": []}]}, {"more": 1},
-      )),
-      (b"",), (b"no zip",), (_job()[:-30],),
-  )
-  def test_another_job_is_none(self, app):
-    self.assertFalse(nvflare_carrier.is_our_job(app))
-
-  def test_a_job_with_two_configurations_is_none(self):
-    twice = io.BytesIO(_job())
-    with self.assertWarns(UserWarning), zipfile.ZipFile(twice, "a") as job:
-      job.writestr(_CONFIG, json.dumps(nvflare_kit.SITE_JOB))
-    self.assertFalse(nvflare_carrier.is_our_job(twice.getvalue()))
-
-  def test_a_job_that_grows_is_refused_before_it_does(self):
+  def test_another_job_is_refused_before_it_is_unpacked(self):
     nvflare_carrier.OneJob()
     deploy = next(
         one for one in client_req_processors.ClientRequestProcessors.request_processors
@@ -117,32 +111,26 @@ class OneJobTest(parameterized.TestCase):
       os.mkdir(os.path.join(workspace, name))
     engine.args, engine.get_client_name = mock.MagicMock(workspace=workspace), lambda: "north"
 
-    def reply(app):
+    def reply(app, job_id=f"{uuid.uuid4()}"):
       message = admin_defs.Message(private_defs.TrainingTopic.DEPLOY, app)
       message.set_header(private_defs.RequestHeader.JOB_META, {"a": 1})
+      message.set_header(private_defs.RequestHeader.JOB_ID, job_id)
       return deploy.process(message, engine).body
 
-    bombs = _bombs()
+    others = _others()
     tracemalloc.start()
     self.addCleanup(tracemalloc.stop)
-    for name, app in {**bombs, "number": 2**40, "text": "PK", "nothing": None}.items():
+    for name, app in others.items():
       tracemalloc.reset_peak()
       self.assertIn("one job", reply(app), name)
       self.assertLess(tracemalloc.get_traced_memory()[1], 10 * 2**20, name)
+    # Of folders that are there.
+    for job_id in ("local", "startup", "..", f"{uuid.uuid4()}/../local", "", None):
+      self.assertIn("one job", reply(_job(), job_id))
     unpack.assert_not_called()
     # Ours goes on to NVFlare's checks.
     self.assertNotIn("one job", reply(_job(compression=zipfile.ZIP_DEFLATED)))
     unpack.assert_called_once()
-
-  def test_a_site_refuses_another_job_before_it_unpacks_it(self):
-    own, job_id = _job(), f"{uuid.uuid4()}"
-    for job_id, app in (
-        (job_id, _job(**{"custom/evil.py": "print()"})),
-        # Folders that are there.
-        *((name, own) for name in ("local", "startup", "..", f"{job_id}/../local", "", None)),
-    ):
-      reason = nvflare_carrier.OneJob().deploy(None, job_id, {}, "app", app, None)
-      self.assertIn("one job", reason)
 
 
 class KitTest(parameterized.TestCase):
@@ -158,31 +146,24 @@ class KitTest(parameterized.TestCase):
     super().setUp()
     self.workspace = os.path.join(tempfile.mkdtemp(), "nvflare")
 
-  def _kit(self, changes=None, compression=zipfile.ZIP_STORED):
-    """Returns the path of north's kit with other files; None takes one out."""
-    path = os.path.join(tempfile.mkdtemp(), "north.zip")
-    with (
-        zipfile.ZipFile(self.paths[1]) as kit, zipfile.ZipFile(path, "w", compression) as changed
-    ):
-      contents = {one: kit.read(one) for one in kit.namelist()} | (changes or {})
-      for name, content in contents.items():
-        if content is not None:
-          changed.writestr(name, content)
+  def _kit(self, **changes):
+    """Returns the path of north's kit with other values; None takes one out."""
+    with open(self.paths[1], encoding="utf-8") as file:
+      document = json.load(file) | changes
+    path = os.path.join(tempfile.mkdtemp(), "north.json")
+    with open(path, "w", encoding="utf-8") as file:
+      json.dump({key: value for key, value in document.items() if value is not None}, file)
     return path
 
   def _install(self, kit):
     nvflare_kit.install(kit, "north", self.workspace)
 
   def _refused(self):
-    return self.assertRaisesRegex(ValueError, "^`kit` must")
+    return self.assertRaisesRegex(ValueError, "^`kit` ")
 
   def test_a_site_takes_keys_and_an_address_and_writes_the_rest(self):
-    kit = self._kit({
-        "local/authorization.json": "{}", "startup/start.sh": "touch evil", "../evil": "evil",
-        "startup/fed_client.json": "{}",
-    })
     for _ in range(2):  # As after a restart.
-      self._install(kit)
+      self._install(self._kit())
       nvflare_kit.check_locked(self.workspace)
     parent = os.path.dirname(self.workspace)
     found = {
@@ -208,17 +189,13 @@ class KitTest(parameterized.TestCase):
     self.assertNotIn("site_log_streamer", [one["id"] for one in resources["components"]])
 
   @parameterized.parameters(
-      ({"kit.json": None},), ({"client.key": None},), ({"rootCA.pem": "x" * 10**6},),
-      ({"client.crt": "none"},), ({"kit.json": "[]"},),
-      *(
-          ({"kit.json": json.dumps(
-              {"format": 1, "site": "north", "host": "a", "port": 1} | change)},)
-          for change in ({"site": "east"}, {"host": "a b"}, {"port": "1"}, {"format": 2})
-      ),
+      {"client.key": None}, {"client.key": 1}, {"client.crt": "none"}, {"rootCA.pem": "\ud800"},
+      {"site": "east"}, {"site": None}, {"host": "a b"}, {"port": "1"}, {"port": 0},
+      {"port": True}, {"format": 2}, {"../evil": "evil"}, {"local/authorization.json": "{}"},
   )
-  def test_a_kit_that_is_none_is_refused(self, changes):
+  def test_a_kit_that_is_none_is_refused(self, **changes):
     with self._refused():
-      self._install(self._kit(changes))
+      self._install(self._kit(**changes))
 
   def test_a_kit_of_long_ago_is_refused(self):
     now = datetime.datetime(2200, 1, 1, tzinfo=datetime.timezone.utc)
@@ -232,24 +209,15 @@ class KitTest(parameterized.TestCase):
       self._install(self._kit())
     self.assertEmpty(os.listdir(other))
 
-  @parameterized.parameters(
-      zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2
-  )
-  def test_a_damaged_kit_is_refused(self, compression):
-    path = self._kit(compression=compression)
+  def test_a_damaged_kit_is_refused(self):
+    path = self._kit()
     with open(path, "rb") as file:
       whole = file.read()
-    for place in range(10, len(whole), max(1, len(whole) // 50)):
+    for damaged in (b"", whole[:-1], b"\xff" + whole, b"[]", b"[" * 10**5, whole[:-1] + b", 1}"):
       with open(path, "wb") as file:
-        file.write(whole[:place])
+        file.write(damaged)
       with self._refused():
         self._install(path)
-      with open(path, "wb") as file:
-        file.write(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-      try:  # A byte may be of no matter.
-        self._install(path)
-      except ValueError as e:
-        self.assertStartsWith(f"{e}", "`kit` must")
 
   @parameterized.parameters(
       "custom", "privacy.json", "resources.json.default", *nvflare_kit.LOCKED
@@ -264,16 +232,6 @@ class KitTest(parameterized.TestCase):
         file.write("{}")
     with self._refused():
       nvflare_kit.check_locked(self.workspace)
-
-  def test_the_processes_of_a_machine_know_each_other_by_certificates(self):
-    # Else any account of that machine is the server to its site, or the operator to all sites.
-    kit, folder = os.path.join(self.kits, nvflare_kit.OPERATOR), tempfile.mkdtemp()
-    nvflare_kit.lay_out(kit, ("east", "north", "south"), folder)
-    self._install(self._kit())
-    for one in (self.workspace, os.path.join(folder, "server")):
-      with open(os.path.join(one, "local", "comm_config.json"), encoding="utf-8") as file:
-        internal = json.load(file)["internal"]
-      self.assertEqual(internal["resources"]["connection_security"], "mtls")
 
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)

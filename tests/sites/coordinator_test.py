@@ -16,7 +16,6 @@ from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
-from fl_clustering.sites import questions
 from fl_clustering.sites import wire
 from tests import nightly
 from tests.sites import sample_sites
@@ -59,7 +58,7 @@ class OneProcessTest(sample_sites.TestCase):
     }
     one = view_estimator.FederatedMultiViewKMeans(4, **settings).fit(views)
     config = multiview_config.MultiViewConfig(4, **settings)
-    fit = coordinator_lib.fit_views(config, sites.coordinator())
+    fit = coordinator_lib.fit_kmeans(config, sites.coordinator())
 
     _same_bits(fit.centroids, np.concatenate(one.cluster_centers_, axis=1))
     _same_bits(fit.model.on_grid.view_weights, one.view_weights_)
@@ -128,41 +127,6 @@ class SitesThatFailTest(sample_sites.TestCase):
 
     with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
       sites.fit(3, exchange)
-
-  def test_a_private_fit_goes_on_after_a_lost_site_and_pays_one_round_more(self):
-    sites = self.make(privacy=sample_sites.PRIVATE)
-    is_there = [True]
-    coordinator = sites.coordinator(lambda requests: sites.exchange({
-        n: m for n, m in requests.items() if n != "north" or is_there[0]
-    }))
-    total, num_asked = coordinator.total, []
-
-    def total_until_lost(asked):
-      num_asked.append(asked)
-      is_there[0] = len(num_asked) != 5
-      return total(asked)
-
-    def fit(k, epsilon):
-      return coordinator_lib.fit_kmeans(kmeans_config.KMeansConfig(k), coordinator, epsilon)
-
-    coordinator.total = total_until_lost
-    with self.assertRaises(coordinator_lib.SiteLost):
-      fit(3, epsilon=3.7)
-    sites.open("north")
-    is_there[0] = True
-    num_sent = len(sites.sent)
-    found = fit(3, epsilon=3.7)
-
-    self.assertLess(len(sites.sent) - num_sent, 3 * (found.num_rounds + 2))
-    spent = sites.spent()
-    lost = questions.mu_squared(num_asked[4], sites.federation.privacy)
-    self.assertAlmostEqual(spent["north"] / found.ledger.mu_spent**2, 1, places=9)
-    self.assertAlmostEqual((spent["east"] - lost) / spent["north"], 1, places=9)
-    # Another fit asks, and pays, anew.
-    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "refused hello"):
-      fit(2, epsilon=3.7)
-    more = fit(2, epsilon=0.5).ledger.mu_spent**2
-    self.assertAlmostEqual((sites.spent()["north"] - spent["north"]) / more, 1, places=9)
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
     sites, turns = self.make(), iter(range(10**6))

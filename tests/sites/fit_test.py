@@ -62,13 +62,11 @@ def _fit(sites, exchange=None, resume=False, **settings):
   folder = sites.folder
   kit = os.path.join(folder, "kit")
   os.makedirs(kit, exist_ok=True)
-  operator = types.SimpleNamespace(exchange=exchange or sites.exchange)
 
-  def open_operator(kit, sites, log, *unused_arguments):
-    del kit, sites
+  def open_operator(unused_kit, unused_sites, log, *unused_arguments):
     with open(log, "w", encoding="utf-8") as file:
       file.write(_ADDRESS)
-    return contextlib.nullcontext(operator)
+    return contextlib.nullcontext(exchange or sites.exchange)
 
   # Not by `patch.dict`, which would take away what is imported meanwhile.
   sys.modules[_OPERATOR] = types.SimpleNamespace(open_operator=open_operator)

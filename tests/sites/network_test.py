@@ -13,7 +13,6 @@ import ssl
 import struct
 import subprocess
 import time
-import zipfile
 
 from absl.testing import absltest
 import numpy as np
@@ -127,24 +126,24 @@ class NetworkTest(absltest.TestCase):
 
   def _proxy(self, name, port):
     """Has a site's kit lead to a proxy, and returns that."""
-    kit, keys = self._path("kits", f"{name}.zip"), self._path(f"keys_{name}")
-    with zipfile.ZipFile(kit) as files:
-      contents = {one: files.read(one) for one in files.namelist()}
-      files.extractall(keys)
+    kit, keys = f"kits/{name}.json", self._path(f"keys_{name}")
+    with open(self._path(kit), encoding="utf-8") as file:
+      document = json.load(file)
+    os.mkdir(keys)
+    for one in ("rootCA.pem", "client.crt", "client.key"):
+      with open(os.path.join(keys, one), "w", encoding="utf-8") as file:
+        file.write(document[one])
     proxy = recording_proxy.RecordingProxy(
         self._path("kits", "operator", "server", "startup"), keys, port
     )
     self.addCleanup(proxy.close)
-    contents["kit.json"] = json.dumps({**json.loads(contents["kit.json"]), "port": proxy.port})
-    with zipfile.ZipFile(kit, "w") as files:
-      for one, content in contents.items():
-        files.writestr(one, content)
+    self._write_json(kit, {**document, "port": proxy.port})
     return proxy
 
   def _join(self, name, fingerprint):
     return self._start(
         "experiments.site", f"--site_dir={name}", "--join=federation.json",
-        f"--kit=kits/{name}.zip", f"--fingerprint={fingerprint}",
+        f"--kit=kits/{name}.json", f"--fingerprint={fingerprint}",
     )
 
   def _join_all(self, fingerprint):
@@ -217,10 +216,10 @@ class NetworkTest(absltest.TestCase):
     for module, *arguments, message in (
         ("site", "`new` must be given, or else `join`"),
         ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
-        (*join, "--site_dir=north", "--kit=kits/north.zip", f"`fingerprint` must .*{fingerprint}"),
-        (*join, own, "--site_dir=east", "--kit=kits/east.zip", "`schema` must be the one"),
-        (*join, own, "--site_dir=south", "--kit=kits/south.zip", "`ledger` must be used by one"),
-        (*join, own, "--site_dir=north", "--kit=kits/east.zip", "`kit` must be that of north"),
+        (*join, "--site_dir=north", "--kit=kits/north.json", f"`fingerprint` must .*{fingerprint}"),
+        (*join, own, "--site_dir=east", "--kit=kits/east.json", "`schema` must be the one"),
+        (*join, own, "--site_dir=south", "--kit=kits/south.json", "`ledger` must be used by one"),
+        (*join, own, "--site_dir=north", "--kit=kits/east.json", "`kit` must be that of north"),
         (*tables, keys, "`epsilon` must be given"),
         (*tables, keys, *noise, "--view_norms=1", "`view_norms` must be left out"),
         (*tables, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),

@@ -83,14 +83,12 @@ class Sites:
 
   def fit(self, num_clusters=2, exchange=None, epsilon=None, **settings):
     """Returns a fit of centroids, or of views if the federation file has private ones."""
-    coordinator = self.coordinator(exchange)
+    config = kmeans_config.KMeansConfig(num_clusters, **settings)
     if "view_norms" in self.federation.document.get("privacy", {}):
       config = multiview_config.MultiViewConfig(
           num_clusters, standardize=False, **multiview_config.PRIVATE_DEFAULTS
       )
-      return coordinator_lib.fit_views(config, coordinator, epsilon)
-    config = kmeans_config.KMeansConfig(num_clusters, **settings)
-    return coordinator_lib.fit_kmeans(config, coordinator, epsilon)
+    return coordinator_lib.fit_kmeans(config, self.coordinator(exchange), epsilon)
 
   def spent(self):
     """Returns what is in the ledgers, by name."""

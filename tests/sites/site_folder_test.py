@@ -128,7 +128,7 @@ class SiteFolderTest(sample_sites.TestCase):
     for damaged in ("", "[]", before.replace("1", "2", 1), "[" * 10**5, '{"format": 1}'):
       with open(marker, "w", encoding="utf-8") as file:
         file.write(damaged)
-      with self.assertRaisesRegex(ValueError, "^`data_dir` must"):
+      with self.assertRaisesRegex(ValueError, "^`data_dir` "):
         site_folder.SiteFolder(moved).open()
 
   def test_a_folder_that_takes_no_file_makes_no_site(self):

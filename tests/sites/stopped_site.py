@@ -26,9 +26,10 @@ def _site(folder):
   found = types.SimpleNamespace(
       path=folder, workspace=folder, identity=types.SimpleNamespace(name="north")
   )
-  command = nvflare_kit._command(_NAME, "")
+  command = nvflare_kit.command("client")
+  command[command.index("-m") - 1] = _NAME
   with (
-      mock.patch.object(nvflare_kit, "client_command", return_value=command),
+      mock.patch.object(nvflare_kit, "command", return_value=command),
       site._client(found) as process,
   ):
     while not os.path.lexists(started := os.path.join(folder, "started")):

@@ -148,10 +148,12 @@ class TrainMembersTest(absltest.TestCase):
     for num_heads in (heads.FEWEST_HEADS, 1):
       with mock.patch.object(heads, "FEWEST_HEADS", num_heads):
         for round_ in (_everyone(2), participation.Round(4, letters.clients("aed"), 1)):
-          expected, expected_losses = _training().train(starts, clusters, round_)
-          vectors, _, losses = _training().train_members(starts, clusters, round_)
+          old, new = _training(), _training()
+          expected, expected_losses = old.train(starts, clusters, round_)
+          vectors, _, losses = new.train_members(starts, clusters, round_)
           np.testing.assert_array_equal(vectors, expected)
           self.assertEqual(letters.losses(losses), letters.losses(expected_losses))
+          self.assertEqual(new.cost, old.cost)
     np.testing.assert_array_equal(starts, _starts(len(clusters)))
 
   def test_own_models_are_what_each_client_trained(self):

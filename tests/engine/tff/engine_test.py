@@ -31,18 +31,6 @@ def _vectors(num_models):
 
 class EngineTest(absltest.TestCase):
 
-  def test_train_members_trains_as_train_does(self):
-    vectors, members = _vectors(2), letters.clusters("abd", "b")
-    round_ = participation.Round(2, letters.clients("bd"), 1)
-    old, new = _engine(), _engine()
-    expected, expected_losses = old.train(vectors, members, round_)
-    new_vectors, own, losses = new.train_members(vectors, members, round_)
-    np.testing.assert_array_equal(new_vectors, expected)
-    self.assertEqual(letters.losses(losses), letters.losses(expected_losses))
-    self.assertEqual(new.cost, old.cost)
-    alone, _ = _engine().train_each(vectors[[0, 0]], losses[0].clients, round_)
-    np.testing.assert_allclose(own[0], alone, atol=1e-7)
-
   def test_clients_that_do_not_take_part_are_trained_alone_too(self):
     vectors = _vectors(2)
     everyone = participation.Round(2, _ALL, 1)

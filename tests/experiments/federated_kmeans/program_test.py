@@ -263,7 +263,7 @@ class OwnDataTest(_ProgramTest):
     self.assertEqual((far, lacking), (near, middle))
     with self.assertRaisesRegex(ValueError, "'age'"):
       model.predict(pd.DataFrame({"age": ["old"], "income": [1e5]}))
-    ((_, _, predicted), *_) = model.predict_tables(model.open_folder(self.hospitals))
+    ((_, _, predicted), *_) = model.predict_tables(model.tables.open_folder(self.hospitals))
     self.assertEqual(list(predicted), ["cluster", "distance"])
     before = run_folder.files(self.out)
     in_process.run_main(report.main, f"--run={self.out}")
