@@ -33,6 +33,9 @@ class _Engine:
     self.num_examples = np.full(len(task.clients), 2)
     self.model, self.seed, self.schedule = task.model, config.seed, config
 
+  def initial_vectors(self, num_models, unused_rng):
+    return np.zeros((num_models, self.model.num_parameters), np.float32)
+
   def training_cost(self, clients, num_epochs):
     return cost.Cost(num_epochs * len(clients))
 
