@@ -52,9 +52,6 @@ class DemoConfig:
   )
 
   def __post_init__(self) -> None:
-    for name in ("k_to_try", "epsilon_to_try"):
-      if not getattr(self, name):
-        raise validate.error(name, "have at least one value", "")
     options.check(self)
 
   def to_json(self) -> dict[str, Any]:

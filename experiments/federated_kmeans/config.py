@@ -46,8 +46,6 @@ class PaperConfig:
   )
 
   def __post_init__(self) -> None:
-    if not self.figures or len(set(self.figures)) < len(self.figures):
-      raise validate.error("figure", "name each figure once", ",".join(self.figures))
     options.check(self)
 
   @property

@@ -60,12 +60,10 @@ class MultiViewStudyConfig:
   )
 
   def __post_init__(self) -> None:
+    options.check(self)
     if self.datasets != (data.OWN,):
-      if not self.datasets or len(set(self.datasets)) < len(self.datasets):
-        raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
         validate.one_of(data.DATASETS, datasets=name)
-    options.check(self)
     if self.num_clusters is not None and self.datasets != (data.OWN,):
       raise validate.error(
           "num_clusters", "be left out unless `data_dir` is given", self.num_clusters

@@ -48,8 +48,6 @@ class StudyConfig:
   )
 
   def __post_init__(self) -> None:
-    if not self.settings or len(set(self.settings)) != len(self.settings):
-      raise validate.error("settings", "name something, and nothing twice", list(self.settings))
     options.check(self)
     for name in settings_lib.DECIDED:
       if getattr(self.run, name) is not None:

@@ -77,9 +77,11 @@ class OptionsTest(absltest.TestCase):
     options.check(_Drawing(colors=("blue", "red")))
     options.check(_Drawing(title=None))
     for wrong, name in (({"seed": None}, "`seed`"), ({"seed": -1}, "`seed`"),
-                        ({"colors": ("red", "green")}, "`color`")):
+                        ({"colors": ("red", "green")}, "`color`"), ({"colors": ()}, "`color`"),
+                        ({"colors": ("red", "red")}, "`color`")):
       with self.assertRaisesRegex(ValueError, name):
         options.check(_Drawing(**wrong))
+    options.Option("sizes", int, "Sizes.", several=True, may_be_empty=True).check(())
     rule = functools.partial(validate.integer, 1)
     with self.assertRaisesRegex(ValueError, "`side`"):
       options.Option("side", int, "The side.", required=True, rule=rule).check(None)
