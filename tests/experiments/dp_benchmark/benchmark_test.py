@@ -28,17 +28,20 @@ class LoadTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    # Stands for UCI's files: a few points.
-    letter = lambda folder: (np.random.default_rng(0).random((300, 3)), f"letters of {folder}")
-    self.enter_context(mock.patch.object(data, "load_letter", letter))
+    self.enter_context(mock.patch.object(data, "load_uci", self._load_uci))
+
+  def _load_uci(self, name, folder):
+    """Stands for UCI's files: a few points."""
+    if name != "letter":
+      raise data.Unavailable("why")
+    return np.random.default_rng(0).random((300, 3)), f"letters of {folder}"
 
   def _load(self, **changes):
     config = _config(**{"datasets": ("letter",), "methods": ("sklearn", "refine"), **changes})
     return _EXPERIMENT.load(config, contextlib.ExitStack(), data_dir="uci")
 
   def test_names_missing_data_sets(self):
-    with mock.patch.object(data, "load_gas_emissions", side_effect=data.Unavailable("why")):
-      inputs = self._load(datasets=("letter", "gas_emissions"))
+    inputs = self._load(datasets=("letter", "gas_emissions"))
 
     self.assertEqual(inputs.skipped, {"gas_emissions": "why"})
     self.assertEqual(list(inputs.data), ["letter"])
@@ -75,7 +78,7 @@ class CellsTest(absltest.TestCase):
     self.assertBetween(min(seeds), 0, 2**32 - 1)
 
   def test_measures_the_mean_squared_distance_to_the_nearest_center(self):
-    method = mock.Mock(return_value=methods.Found(np.array([[0.0, 0.0], [0.5, 0.0]])))
+    method = mock.Mock(return_value=np.array([[0.0, 0.0], [0.5, 0.0]]))
     points = np.array([[0.1, 0.0], [0.5, 0.2], [0.0, -0.3]])
     dataset = data.BenchmarkDataset("letter", points, "three points")
     cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}

@@ -107,8 +107,8 @@ class OtherRunsTest(absltest.TestCase):
     self.folder = os.path.join(self.base, "run")
 
   def test_other_data_are_refused(self):
-    letter = lambda folder: (np.random.default_rng(len(folder)).random((300, 3)), folder)
-    self.enter_context(mock.patch.object(data, "load_letter", letter))
+    letter = lambda _, folder: (np.random.default_rng(len(folder)).random((300, 3)), folder)
+    self.enter_context(mock.patch.object(data, "load_uci", letter))
     flags = ("--datasets=letter", "--methods=lsh", "--k_to_try=2", "--epsilon_to_try=", "--runs=1")
     _run(self.folder, *flags, "--data_dir=uci")
     os.remove(os.path.join(self.folder, "report.html"))
