@@ -123,7 +123,7 @@ def _overall(
 def _variances(
     means: np.ndarray, deviations: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the variance of all rows, and that between clusters, (d,); zero if that is rounding."""
+  """Returns variances of all rows and between clusters, (d,); zero where they are rounding."""
   overall, deviation = _overall(means, deviations, counts)
   between = (means - overall[:, np.newaxis]) ** 2 @ (counts / counts.sum())
   return deviation**2, np.where(deviation > 0, between, 0)
