@@ -62,7 +62,7 @@ def _private_centers(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
 ) -> np.ndarray:
-  """Returns the centers of one of our `private_methods.METHODS`; without a seed, noise is secure."""
+  """Returns centers by one of `private_methods.METHODS`; without a seed, noise is secure."""
   return private_methods.METHODS[method](
       k,
       clustering_params.Data(

@@ -175,5 +175,5 @@ def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray],
   }
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
-    raise ValueError(f"`features_dir` must hold files with the same rows, got others in {folder!r}.")
+    raise ValueError(f"`features_dir` must hold files of the same rows, got others in {folder!r}.")
   return {view: features for view, (features, _) in tables.items()}, labels

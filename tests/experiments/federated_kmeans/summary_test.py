@@ -145,7 +145,7 @@ class SyntheticDataTest(parameterized.TestCase):
       self.assertLess(np.mean(spreads), 0.6 * points.std(axis=0).mean())
 
   def test_extreme_split(self):
-    clients = data.extreme_split(1.0, np.random.default_rng(0))
+    clients = data.draw_extreme(1.0, 0)
     counts = [len(set(labels.tolist())) for labels in clients.labels.values()]
     self.assertEqual(tuple(counts), data.EXTREME_CLUSTERS)
     sizes = [len(labels) for labels in clients.labels.values()]
