@@ -214,7 +214,18 @@ def _for_all(users: Mapping[str, Option]) -> Any:
   )
 
 
-class WithChoices:
+class Settings:
+  """A base of frozen dataclasses: settings that are checked when made, and can be written down."""
+
+  def __post_init__(self) -> None:
+    check(self)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns all fields as plain values, in their order."""
+    return to_json(self)
+
+
+class WithChoices(Settings):
   """A base of dataclasses, configurations in which the options of choices are settings too.
 
   After a setting that has `choices` come, as more fields, all the options of those; `None` = not

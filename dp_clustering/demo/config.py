@@ -14,7 +14,7 @@ DELTA = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class DemoConfig:
+class DemoConfig(options.Settings):
   """The settings of the demo, checked when made."""
 
   num_points: int = options.option(int, "Number of points of the data set.", 100_000)
@@ -51,11 +51,8 @@ class DemoConfig:
       default_text="seed 0 for the data, and secure noise",
   )
 
-  def __post_init__(self) -> None:
-    options.check(self)
-
   def to_json(self) -> dict[str, Any]:
-    found = {**options.to_json(self), "delta": DELTA}
+    found = {**super().to_json(), "delta": DELTA}
     for name in ("fixed_epsilon", "epsilon_to_try"):  # JSON has no infinity.
       one = found[name]
       found[name] = list(map(_plain, one)) if isinstance(one, list) else _plain(one)

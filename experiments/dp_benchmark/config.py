@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
@@ -17,7 +16,7 @@ _BUDGET = functools.partial(
 
 
 @dataclasses.dataclass(frozen=True)
-class BenchmarkConfig:
+class BenchmarkConfig(options.Settings):
   """The settings of a benchmark, checked when made."""
 
   datasets: tuple[str, ...] = options.option(
@@ -61,9 +60,3 @@ class BenchmarkConfig:
       "private.",
       0, rule=functools.partial(validate.integer, 0),
   )
-
-  def __post_init__(self) -> None:
-    options.check(self)
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)

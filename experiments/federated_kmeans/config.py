@@ -21,7 +21,7 @@ _OF_EPSILON = ("delta", "radius", "max_points", "public_num_points", "trust", "m
 
 
 @dataclasses.dataclass(frozen=True)
-class PaperConfig:
+class PaperConfig(options.Settings):
   """Everything that changes a number of the papers' experiments."""
 
   figures: tuple[str, ...] = options.option(
@@ -45,19 +45,13 @@ class PaperConfig:
       int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, flag="seeds", default_text="2"
   )
 
-  def __post_init__(self) -> None:
-    options.check(self)
-
   @property
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
 
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)
-
 
 @dataclasses.dataclass(frozen=True)
-class OwnDataConfig:
+class OwnDataConfig(options.Settings):
   """Everything that changes the clusters of the user's own data."""
 
   schema: schema_lib.Schema
@@ -220,6 +214,3 @@ class OwnDataConfig:
         field_widths=self.schema.field_widths if self.standardize else None,
         seed=self.seed,
     )
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)

@@ -13,7 +13,7 @@ _AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class MultiViewStudyConfig:
+class MultiViewStudyConfig(options.Settings):
   """The settings: everything that changes a number of the experiment.
 
   The data set `sites` alone means the user's own.  Sites are clients already, and their number of
@@ -88,7 +88,7 @@ class MultiViewStudyConfig:
     return range(self.seed, self.seed + self.num_seeds)
 
   def to_json(self) -> dict[str, Any]:
-    document = options.to_json(self)
+    document = super().to_json()
     if self.datasets == (data.OWN,):  # They are at clients already.
       del document["num_clients"], document["dirichlet_alpha"]
     return document

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
@@ -146,6 +145,3 @@ class PrivateClustersConfig(options.WithChoices):
         self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
         self.rounds, trust, min_clients, self.local_steps, self.learning_rate,
     )
-
-  def to_json(self) -> dict[str, Any]:
-    return options.to_json(self)

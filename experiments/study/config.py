@@ -20,7 +20,7 @@ PERSONAL = ("ditto", "apfl")
 
 
 @dataclasses.dataclass(frozen=True)
-class StudyConfig:
+class StudyConfig(options.Settings):
   """The settings of a study, checked when made.
 
   Attributes:
@@ -69,6 +69,6 @@ class StudyConfig:
 
   def to_json(self) -> dict[str, Any]:
     """Returns the settings as a dict for JSON: the study's, and those that all runs share."""
-    own = options.to_json(self)
+    own = super().to_json()
     run = {name: v for name, v in own.pop("run").items() if name not in settings_lib.DECIDED}
     return {**own, **run}

@@ -413,10 +413,6 @@ class ThreePhaseConfig(options.WithChoices):
     """
     return method_registry.entry(name).settings(**{**self.options_of(name), **overrides})
 
-  def to_json(self) -> dict[str, Any]:
-    """Returns a dict of plain values; options follow the choice that they belong to."""
-    return options.to_json(self)
-
 
 def _documented() -> str:
   """Returns the attributes' part of the configuration's docstring."""
