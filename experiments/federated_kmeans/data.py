@@ -121,10 +121,8 @@ def split_by_place(
   """Gives points to clients; one of several that claim a point is drawn.
 
   Args:
-    points: Of shape (n, 2).
-    clusters: Of shape (n,).
+    points, clusters: As of `sample_points`.
     beta: The larger, the more alike the clients are.
-    rng: Draws the clients' places and claims.
   """
   places = rng.uniform(-FIELD, FIELD, (NUM_CLIENTS, 2))
   distances = np.linalg.norm(points[:, np.newaxis] - places, axis=2)

