@@ -326,9 +326,9 @@ def load_uci(name: str, data_dir: str | None) -> tuple[np.ndarray, str]:
     ValueError: If a file is not in UCI's layout.
   """
   uci = UCI[name]
-  for names in () if data_dir is None else uci.files:
-    paths = [os.path.join(data_dir, one) for one in names]
-    if all(map(os.path.exists, paths)):
+  for names in uci.files:
+    paths = [os.path.join(data_dir or "", one) for one in names]
+    if data_dir is not None and all(map(os.path.exists, paths)):
       parts = [_read_numbers(path, uci.shape[1], **uci.layout) for path in paths]
       return np.concatenate(parts), f"UCI {uci.about}, {_first_to_last(names)}"
   try:

@@ -73,7 +73,8 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   rows_of = list(map(_method, found["dataset"], found["method"]))
   found.insert(2, "points", [one.place for one in rows_of])
   for place, metric in enumerate(_SCORES):
-    found.insert(3 + place, f"{metric} claimed", [one.claim and one.claim[place] for one in rows_of])
+    claims = [one.claim and one.claim[place] for one in rows_of]
+    found.insert(3 + place, f"{metric} claimed", claims)
   return found.assign(method=[
       one.label + (f" ({best[dataset]})" if one.by_view else "")
       for dataset, one in zip(found["dataset"], rows_of)
