@@ -76,12 +76,7 @@ class MultiViewStudyConfig(options.Settings):
   @property
   def method_settings(self) -> dict[str, Any]:
     """The settings that all rows of `FederatedMultiViewKMeans` share."""
-    return {
-        "alpha": self.alpha,
-        "n_init": self.n_init,
-        "num_rounds": self.num_rounds,
-        "tol": self.tol,
-    }
+    return {name: getattr(self, name) for name in ("alpha", "n_init", "num_rounds", "tol")}
 
   @property
   def seeds(self) -> range:
