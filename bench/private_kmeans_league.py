@@ -93,7 +93,7 @@ def load_dataset(name: str, data_dir: str | None = None) -> data_lib.BenchmarkDa
 
   published, source = PUBLISHED[name], "scikit-learn"
   if name == "letter":
-    points, source = data_lib.load_letter(data_dir)
+    points, source = data_lib.load_uci("letter", data_dir)
   elif name == "iris":
     points = datasets.load_iris().data
   else:
@@ -139,9 +139,7 @@ def losses(
       for epsilon in ((math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS)
   }
   all_centers = _of_diffprivlib(dataset, k, seeds) if name == _DIFFPRIVLIB else [
-      methods_lib.METHODS[name](
-          dataset, k, epsilon, delta, None if name in _OURS else own_seed
-      ).centers
+      methods_lib.METHODS[name](dataset, k, epsilon, delta, None if name in _OURS else own_seed)
       for epsilon, own_seed in seeds.items()
   ]
   for epsilon, centers in zip(seeds, all_centers):

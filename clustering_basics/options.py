@@ -29,7 +29,8 @@ class Option:
     default_text: The default in words, where its value doesn't say enough.  As a flag, an option
       with such a text has no value unless it is given.
     values: The values it can have; `None` = not a few words.
-    several: Whether it is a tuple of values.
+    several: Whether it is a tuple of different values.
+    may_be_empty: Whether it may be one of none.
     rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
     flag: Its name as a flag and in messages, where that is another one.
     word: A word that can stand for a number which only the run finds.
@@ -50,6 +51,7 @@ class Option:
   default_text: str | None = None
   values: Collection[str] | None = None
   several: bool = False
+  may_be_empty: bool = False
   rule: Callable[..., None] | None = None
   flag: str | None = None
   word: str | None = None
@@ -85,6 +87,11 @@ class Option:
         validate.one_of(self.values, **{self.flag_name: one})
       if self.rule is not None:
         self.rule(**{self.flag_name: one})
+    if self.several:
+      if len(set(value)) < len(value):
+        raise validate.error(self.flag_name, "name nothing twice", list(value))
+      if not value and not self.may_be_empty:
+        raise validate.error(self.flag_name, "have at least one value", [])
 
 
 def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details: Any) -> Any:

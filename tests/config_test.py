@@ -158,7 +158,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("num_clusters_criterion", {"num_clusters_criterion": "silhouette"}),
       ("control_repeats", {"control_repeats": -1}), ("control_repeats", {"control_repeats": 1}),
       ("method_repeats", {"control_repeats": 0, "method_repeats": 2}),
-      ("methods", {"methods": ("kmeans", "kmeans")}),
       ("personal", {"personal": ("ditto", "pfedme")}),
       ("personal", {"personal": ("ditto", "apfl", "ditto")}),
       ("ditto_lambda", {"personal": ("ditto",), "ditto_lambda": -1.0}),

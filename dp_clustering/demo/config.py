@@ -51,12 +51,6 @@ class DemoConfig(options.Settings):
       default_text="seed 0 for the data, and secure noise",
   )
 
-  def __post_init__(self) -> None:
-    for name in ("k_to_try", "epsilon_to_try"):
-      if not getattr(self, name):
-        raise validate.error(name, "have at least one value", "")
-    super().__post_init__()
-
   def to_json(self) -> dict[str, Any]:
     found = {**super().to_json(), "delta": DELTA}
     for name in ("fixed_epsilon", "epsilon_to_try"):  # JSON has no infinity.

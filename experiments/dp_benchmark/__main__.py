@@ -27,8 +27,8 @@ def config() -> config_lib.BenchmarkConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   found = config_lib.BenchmarkConfig(**option_flags.given(config_lib.BenchmarkConfig))
   folder = flags.FLAGS.data_dir
-  if folder is not None and not set(data.FROM_FILES) & set(found.datasets):
-    raise validate.error("data_dir", f"be left out without {' or '.join(data.FROM_FILES)}", folder)
+  if folder is not None and not set(data.UCI) & set(found.datasets):
+    raise validate.error("data_dir", f"be left out without {' or '.join(data.UCI)}", folder)
   return found
 
 

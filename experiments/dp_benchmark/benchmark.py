@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from typing import Any, Iterable, Mapping
+from typing import Any, Mapping
 
 from clustering_basics import randomness
 from clustering_basics import validate
@@ -17,32 +17,18 @@ from experiments.dp_benchmark import summary
 _KEYS = {"dataset": str, "method": str, "k": int, "epsilon": float, "run": int}
 
 
-def _check_num_clusters(
-    config: config_lib.BenchmarkConfig, datasets: Iterable[data_lib.BenchmarkDataset]
-) -> None:
-  for name, values in (("k_to_try", config.k_to_try), ("fixed_k", (config.fixed_k,))):
-    for dataset in datasets:
-      if max(values) > len(dataset.points):
-        raise validate.error(
-            name, f"be at most {len(dataset.points)}, the number of points of {dataset.name}",
-            max(values),
-        )
-
-
 def _load(
     config: config_lib.BenchmarkConfig, unused_stack: contextlib.ExitStack, *,
     data_dir: str | None = None,
 ) -> tidy_experiment.Inputs:
-  """Loads the data sets.
-
-  Args:
-    data_dir: Folder with UCI's files, or None.
-
-  Raises:
-    ValueError: If the settings don't fit the data, or no data set is left.
-  """
+  """Loads the data sets; `data_dir` is the folder with UCI's files, or None."""
   datasets, unavailable = data_lib.load_datasets(config.datasets, config.seed, data_dir)
-  _check_num_clusters(config, datasets)
+  for name, largest in (("k_to_try", max(config.k_to_try)), ("fixed_k", config.fixed_k)):
+    for one in datasets:
+      if largest > len(one.points):
+        raise validate.error(
+            name, f"be at most {len(one.points)}, the number of points of {one.name}", largest
+        )
   return tidy_experiment.Inputs(
       {one.name: one for one in datasets},
       identity={"datasets": {one.name: one.describe() for one in datasets}},
@@ -90,7 +76,7 @@ def _measure(
   """Returns the mean squared distance of the points to the nearest center, which is not private."""
   config, data = whole.config, whole.data[dataset]
   seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-  centers = methods_lib.METHODS[method](data, k, epsilon, config.delta, seed).centers
+  centers = methods_lib.METHODS[method](data, k, epsilon, config.delta, seed)
   _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
   return {
       tidy_experiment.RESULTS: [{"metric": "loss", "value": loss / len(data.points)}],

@@ -41,7 +41,7 @@ class BenchmarkConfig(options.Settings):
   )
   epsilon_to_try: tuple[float, ...] = options.option(
       float, "Comma-separated values of epsilon, with --fixed_k clusters; may be empty.",
-      (0.25, 0.5, 1.0, 2.0, 4.0), several=True, rule=_BUDGET,
+      (0.25, 0.5, 1.0, 2.0, 4.0), several=True, may_be_empty=True, rule=_BUDGET,
   )
   fixed_k: int = options.option(
       int, "Number of clusters for --epsilon_to_try.", 16, rule=_AT_LEAST_ONE
@@ -60,13 +60,3 @@ class BenchmarkConfig(options.Settings):
       "private.",
       0, rule=functools.partial(validate.integer, 0),
   )
-
-  def __post_init__(self) -> None:
-    for name, option in options.of(self).items():
-      if option.several:
-        values = getattr(self, name)
-        if len(set(values)) != len(values):
-          raise validate.error(name, "name nothing twice", list(values))
-        if not values and name != "epsilon_to_try":
-          raise validate.error(name, "have at least one value", [])
-    super().__post_init__()

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import os
 import socket
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 import warnings
 
 import numpy as np
@@ -44,11 +44,42 @@ _MIXTURE_RADIUS = 11.0
 _PATCH_SIDE = 4
 _WINDOW = 36
 
-_LETTER_FILES = ("letter-recognition.data", "letter-recognition.data.gz")
-_LETTER_SHAPE = (20_000, 16)
-_GAS_FILES = tuple(f"gt_{year}.csv" for year in range(2011, 2016))
-_GAS_SHAPE = (36_733, 11)
 _OPENML_TIMEOUT_SECONDS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Uci:
+  """A data set of the UCI Machine Learning Repository.
+
+  Attributes:
+    files: The names of its files, in each form that they may have.
+    layout: How `np.loadtxt` reads them.
+    of_openml: How `fetch_openml` asks for it.  OpenML may have another data set by this name; only
+      one of the same shape is accepted.
+  """
+
+  about: str
+  shape: tuple[int, int]
+  files: tuple[tuple[str, ...], ...]
+  layout: Mapping[str, Any]
+  of_openml: Mapping[str, Any]
+
+
+UCI = {
+    # David Slate, "Letter Recognition", 1991, https://doi.org/10.24432/C5ZP40.  The letter itself
+    # is in the first column.
+    "letter": Uci(
+        "letter", (20_000, 16), (("letter-recognition.data",), ("letter-recognition.data.gz",)),
+        {"usecols": range(1, 17)}, {"name": "letter", "version": 1},
+    ),
+    # "Gas Turbine CO and NOx Emission Data Set", 2019, https://doi.org/10.24432/C5WC95.
+    "gas_emissions": Uci(
+        "gas turbine emissions", (36_733, 11),
+        (tuple(f"gt_{year}.csv" for year in range(2011, 2016)),),
+        {"skiprows": 1, "usecols": range(11)},
+        {"name": "gas_turbine_co_and_nox_emission_data_set", "target_column": None},
+    ),
+}
 
 
 class Unavailable(Exception):
@@ -139,17 +170,19 @@ def _synthetic(seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
   return BenchmarkDataset("synthetic", data.clip_by_radius(), source)
 
 
-def _scaled(
-    name: str, load: Callable[[int, str | None], tuple[np.ndarray, str]], seed: int,
-    data_dir: str | None,
-) -> BenchmarkDataset:
-  """Returns a data set that is centered and scaled.
+_Loader = Callable[[int, str | None], BenchmarkDataset]
+# From the seed and the folder of UCI's files to points, and one line on them.
+_Load = Callable[[int, str | None], tuple[np.ndarray, str]]
 
-  Args:
-    load: From the seed and the folder of UCI's files to points and one line on them.
-  """
+
+def _scaled(name: str, load: _Load, seed: int, data_dir: str | None) -> BenchmarkDataset:
   points, source = load(seed, data_dir)
   return BenchmarkDataset(name, centered_and_scaled(points), source)
+
+
+def _all_scaled(**loads: _Load) -> dict[str, _Loader]:
+  """Returns loaders of data sets that are centered and scaled."""
+  return {name: functools.partial(_scaled, name, load) for name, load in loads.items()}
 
 
 def _digits_embeddings(seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
@@ -282,68 +315,32 @@ def _from_openml(shape: tuple[int, int], **request: Any) -> np.ndarray:
   return points
 
 
-def _missing(names: str, data_dir: str | None) -> str:
-  place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
-  return f"{names} {place}"
-
-
-def load_letter(data_dir: str | None) -> tuple[np.ndarray, str]:
-  """Returns UCI letter recognition and one line about it.
-
-  David Slate, "Letter Recognition", UCI Machine Learning Repository, 1991,
-  https://doi.org/10.24432/C5ZP40.
+def load_uci(name: str, data_dir: str | None) -> tuple[np.ndarray, str]:
+  """Returns one of `UCI`, and one line about it.
 
   Args:
-    data_dir: Folder with `letter-recognition.data`, which may be gzipped, or None.
-
-  Raises:
-    Unavailable: If there is no such file and OpenML does not have it.
-    ValueError: If the file is not in UCI's layout.
-  """
-  if data_dir is not None:
-    for name in _LETTER_FILES:
-      path = os.path.join(data_dir, name)
-      if os.path.exists(path):
-        # The letter itself is in the first column.
-        columns = range(1, 1 + _LETTER_SHAPE[1])
-        return _read_numbers(path, _LETTER_SHAPE[1], usecols=columns), f"UCI letter, {name}"
-  try:
-    points = _from_openml(_LETTER_SHAPE, name="letter", version=1)
-  except Unavailable as e:
-    raise Unavailable(f"{_missing(_LETTER_FILES[0], data_dir)}; {e}") from e
-  return points, "UCI letter, from OpenML"
-
-
-def load_gas_emissions(data_dir: str | None) -> tuple[np.ndarray, str]:
-  """Returns UCI gas turbine emissions and one line about it.
-
-  "Gas Turbine CO and NOx Emission Data Set", UCI Machine Learning Repository, 2019,
-  https://doi.org/10.24432/C5WC95.
-
-  Args:
-    data_dir: Folder with `gt_2011.csv` to `gt_2015.csv`, or None.
+    data_dir: Folder with its files, or None.
 
   Raises:
     Unavailable: If a file is missing and OpenML does not have the data.
     ValueError: If a file is not in UCI's layout.
   """
-  if data_dir is not None:
-    paths = [os.path.join(data_dir, name) for name in _GAS_FILES]
-    if all(map(os.path.exists, paths)):
-      years = [
-          _read_numbers(path, _GAS_SHAPE[1], skiprows=1, usecols=range(_GAS_SHAPE[1]))
-          for path in paths
-      ]
-      return np.concatenate(years), "UCI gas turbine emissions, gt_2011.csv to gt_2015.csv"
-  files = f"{_GAS_FILES[0]} to {_GAS_FILES[-1]}"
+  uci = UCI[name]
+  for names in uci.files:
+    paths = [os.path.join(data_dir or "", one) for one in names]
+    if data_dir is not None and all(map(os.path.exists, paths)):
+      parts = [_read_numbers(path, uci.shape[1], **uci.layout) for path in paths]
+      return np.concatenate(parts), f"UCI {uci.about}, {_first_to_last(names)}"
   try:
-    # OpenML may have another data set by this name; only UCI's shape is accepted.
-    points = _from_openml(
-        _GAS_SHAPE, name="gas_turbine_co_and_nox_emission_data_set", target_column=None
-    )
+    points = _from_openml(uci.shape, **uci.of_openml)
   except Unavailable as e:
-    raise Unavailable(f"{_missing(files, data_dir)}; {e}") from e
-  return points, "UCI gas turbine emissions, from OpenML"
+    place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
+    raise Unavailable(f"{_first_to_last(uci.files[0])} {place}; {e}") from e
+  return points, f"UCI {uci.about}, from OpenML"
+
+
+def _first_to_last(names: Sequence[str]) -> str:
+  return " to ".join(dict.fromkeys((names[0], names[-1])))
 
 
 def _optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
@@ -384,26 +381,21 @@ def _mixture(
   )
 
 
-_Loader = Callable[[int, str | None], BenchmarkDataset]
-
 # What Google's benchmarks have, and scikit-learn's digits.
 KNOWN: dict[str, _Loader] = {
     "synthetic": _synthetic,
-    "digits_embeddings": functools.partial(_scaled, "digits_embeddings", _digits_embeddings),
-    "letter": functools.partial(_scaled, "letter", lambda _, folder: load_letter(folder)),
-    "gas_emissions": functools.partial(
-        _scaled, "gas_emissions", lambda _, folder: load_gas_emissions(folder)
+    **_all_scaled(
+        digits_embeddings=_digits_embeddings,
+        letter=lambda _, folder: load_uci("letter", folder),
+        gas_emissions=lambda _, folder: load_uci("gas_emissions", folder),
+        sklearn_digits=_sklearn_digits,
     ),
-    "sklearn_digits": functools.partial(_scaled, "sklearn_digits", _sklearn_digits),
 }
 # Never used to choose the constants of `dp_clustering.refine`; installed packages bring them along.
-NEW: dict[str, _Loader] = {
-    name: functools.partial(_scaled, name, load) for name, load in {
-        "photo_colors": _photo_colors, "photo_patches": _photo_patches,
-        "ecg_windows": _ecg_windows, "terrain": _terrain, "breast_cancer": _breast_cancer,
-        "diabetes": _diabetes,
-    }.items()
-}
+NEW = _all_scaled(
+    photo_colors=_photo_colors, photo_patches=_photo_patches, ecg_windows=_ecg_windows,
+    terrain=_terrain, breast_cancer=_breast_cancer, diabetes=_diabetes,
+)
 _MIXTURES: dict[str, _Loader] = {
     name: functools.partial(_mixture, name, *settings) for name, settings in {
         "mixture_100_clients": (100, 1_000, False, 4.0),
@@ -411,8 +403,6 @@ _MIXTURES: dict[str, _Loader] = {
     }.items()
 }
 DATASETS: dict[str, _Loader] = {**KNOWN, **NEW, **_MIXTURES}
-
-FROM_FILES = ("letter", "gas_emissions")
 
 
 def load_datasets(

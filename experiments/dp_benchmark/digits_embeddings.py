@@ -90,9 +90,6 @@ def _as_floats(images: np.ndarray) -> np.ndarray:
 def embeddings(seed: int, epochs: int = _EPOCHS) -> tuple[np.ndarray, float, str]:
   """Trains the network and returns the embeddings of the digits.
 
-  Args:
-    seed: Seed of the network's initial parameters and of the order of training.
-
   Returns:
     The embeddings, non-negative float64 of shape (5000, 40) with the digits that the network
     was trained on before the 1,000 others; the network's accuracy on those 1,000; and one

@@ -1,18 +1,17 @@
 """The methods that the benchmark compares.
 
-A method is a function (dataset, k, epsilon, delta, seed) that returns `Found`.  It ignores
-epsilon or delta if it has no such parameter.  They are for `dataset.unit_points` points
+A method is a function (dataset, k, epsilon, delta, seed) that returns centers, of shape (k, dim).
+It ignores epsilon or delta if it has no such parameter.  They are for `dataset.unit_points` points
 together.
 """
 
 import functools
-from typing import Callable, NamedTuple
+from typing import Callable
 
 import numpy as np
 
 from clustering_basics import core_count
 from dp_clustering import clustering_params
-from dp_clustering import ledger as ledger_lib
 from dp_clustering import privacy_calculator
 from dp_clustering import private_methods
 from experiments.dp_benchmark import data
@@ -36,22 +35,15 @@ CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
 _NUM_STARTS = 10
 
 
-class Found(NamedTuple):
-  """Centers of shape (k, dim), and what was released for them; None if it isn't known."""
-
-  centers: np.ndarray
-  ledger: ledger_lib.Ledger | None = None
-
-
 def _sklearn_centers(
     dataset: data.BenchmarkDataset, k: int, unused_epsilon: float, unused_delta: float, seed: int
-) -> Found:
+) -> np.ndarray:
   # Imported late: it takes most of a second, and bad flags should fail at once.
   from sklearn import cluster
 
   core_count.count_quietly()
   kmeans = cluster.KMeans(n_clusters=k, n_init=_NUM_STARTS, random_state=seed)
-  return Found(kmeans.fit(dataset.points).cluster_centers_)
+  return kmeans.fit(dataset.points).cluster_centers_
 
 
 def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
@@ -69,9 +61,9 @@ def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
 def _private_centers(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
-) -> Found:
-  """Returns what one of our `private_methods.METHODS` found; without a seed, noise is secure."""
-  found = private_methods.METHODS[method](
+) -> np.ndarray:
+  """Returns centers by one of `private_methods.METHODS`; without a seed, noise is secure."""
+  return private_methods.METHODS[method](
       k,
       clustering_params.Data(
           dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
@@ -80,13 +72,12 @@ def _private_centers(
           _point_epsilon(dataset.unit_points, epsilon, delta), delta
       ),
       random_state=seed,
-  )
-  return Found(found.centers, found.ledger)
+  ).centers
 
 
 def _federated_centers(
     trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
-) -> Found:
+) -> np.ndarray:
   # scikit-learn, which these import, takes long to import.
   # pylint: disable=g-import-not-at-top
   from dp_clustering import noise
@@ -103,11 +94,10 @@ def _federated_centers(
     privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
   held = private_fit.hold(dataset.clients(), privacy, secure_sums.hold)
-  found = private_fit.fit(config, held, noise.SeededNoise(seed))
-  return Found(found.centroids, found.ledger)
+  return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 
-METHODS: dict[str, Callable[..., Found]] = {
+METHODS: dict[str, Callable[..., np.ndarray]] = {
     "sklearn": _sklearn_centers,
     "lsh": functools.partial(_private_centers, "lsh"),
     "refine": functools.partial(_private_centers, "refine"),

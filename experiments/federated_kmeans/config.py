@@ -45,11 +45,6 @@ class PaperConfig(options.Settings):
       int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, flag="seeds", default_text="2"
   )
 
-  def __post_init__(self) -> None:
-    if not self.figures or len(set(self.figures)) < len(self.figures):
-      raise validate.error("figure", "name each figure once", ",".join(self.figures))
-    super().__post_init__()
-
   @property
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)

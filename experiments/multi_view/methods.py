@@ -168,17 +168,19 @@ class Method:
 
   Attributes:
     label: What the table calls it.
-    place: Where the points are: `central`, `local` or `federated`.
+    place: Where the points are: `central`, `local` or `federated`; None if the label says it.
     run: Called with a `Problem`, and a view's name if `by_view`.
     by_view: Whether it is run for each view alone.
     needs_labels: Whether it is left out for points without classes.
+    claim: What its source prints for a method of this kind, NMI and ARI; or None.
   """
 
   label: str
-  place: str
+  place: str | None
   run: Callable[..., Outcome]
   by_view: bool = False
   needs_labels: bool = True
+  claim: tuple[float, float] | None = None
 
 
 # The rules that weigh the views.

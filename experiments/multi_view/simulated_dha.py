@@ -7,8 +7,8 @@ good method from a bad one.  They only serve to reproduce the tutorial's demonst
 The numbers are drawn in the tutorial's order: seed 42 gives the tutorial's data.
 """
 
-import dataclasses
-from typing import Any, Callable
+import functools
+from typing import Any
 
 import numpy as np
 
@@ -100,30 +100,20 @@ def draw(seed: int, settings: dict[str, Any]) -> methods.Problem:
   )
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-  """A row of the demonstration's table.
-
-  Attributes:
-    claim: What the tutorial prints for a method of this kind, NMI and ARI; or None.
-  """
-
-  label: str
-  claim: tuple[float, float] | None
-  run: Callable[[methods.Problem], methods.Outcome]
-
-
-ROWS = {
-    "local_kmeans": Row(
-        "k-means at each site, weighted by size", (0.673, 0.527), methods.local_only
+# The rows of the demonstration's table, with what the tutorial prints.
+METHODS = {
+    "local_kmeans": methods.Method(
+        "k-means at each site, weighted by size", None, methods.local_only, claim=(0.673, 0.527)
     ),
-    "central_one_view": Row(
+    "central_one_view": methods.Method(
         "central k-means, colour alone", None,
-        lambda problem: methods.single_view(problem, VIEW_NAMES[1]),
+        functools.partial(methods.single_view, view=VIEW_NAMES[1]),
     ),
-    "central_kmeans": Row("central k-means, both views", (0.652, 0.487), methods.concatenated),
-    "equal": Row(
-        "ours: federated, equal weights", (0.8925, 0.6999),
-        lambda problem: methods.multiview(problem, methods.OURS),
+    "central_kmeans": methods.Method(
+        "central k-means, both views", None, methods.concatenated, claim=(0.652, 0.487)
+    ),
+    "equal": methods.Method(
+        "ours: federated, equal weights", None,
+        functools.partial(methods.multiview, view_weights=methods.OURS), claim=(0.8925, 0.6999),
     ),
 }

@@ -70,24 +70,20 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
       f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _METRICS
   ]
   found = _wide(rows, ["dataset", "method"], columns)
-  claims = found["method"].map({
-      name: row.claim or (None, None) for name, row in simulated_dha.ROWS.items()
-  }).where(found["dataset"] == data_lib.DEMONSTRATION)
-  found.insert(2, "points", [
-      None if dataset == data_lib.DEMONSTRATION else methods.METHODS[method].place
-      for dataset, method in zip(found["dataset"], found["method"])
-  ])
+  rows_of = list(map(_method, found["dataset"], found["method"]))
+  found.insert(2, "points", [one.place for one in rows_of])
   for place, metric in enumerate(_SCORES):
-    found.insert(3 + place, f"{metric} claimed", claims.str[place])
+    claims = [one.claim and one.claim[place] for one in rows_of]
+    found.insert(3 + place, f"{metric} claimed", claims)
   return found.assign(method=[
-      _label(dataset, method) + (f" ({best[dataset]})" if method == _SINGLE else "")
-      for dataset, method in zip(found["dataset"], found["method"])
+      one.label + (f" ({best[dataset]})" if one.by_view else "")
+      for dataset, one in zip(found["dataset"], rows_of)
   ])
 
 
-def _label(dataset: str, method: str) -> str:
-  rows: Mapping[str, Any] = methods.METHODS
-  return (simulated_dha.ROWS if dataset == data_lib.DEMONSTRATION else rows)[method].label
+def _method(dataset: str, method: str) -> methods.Method:
+  is_demonstration = dataset == data_lib.DEMONSTRATION
+  return (simulated_dha.METHODS if is_demonstration else methods.METHODS)[method]
 
 
 def _gains(rows: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:

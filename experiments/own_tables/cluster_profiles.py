@@ -42,28 +42,20 @@ class Profiles:
     counts: Numbers of rows, of shape (K,).
     means: Of shape (K, d); NaN for a cluster without rows.
     deviations: Standard deviations, of shape (K, d), likewise.
-    overall_mean, overall_deviation: Of all rows, of shape (d,).
   """
 
   counts: np.ndarray
   means: np.ndarray
   deviations: np.ndarray
-  overall_mean: np.ndarray
-  overall_deviation: np.ndarray
-
-  @property
-  def varies(self) -> np.ndarray:
-    """Which features are not constant but for rounding, booleans of shape (d,)."""
-    return self.overall_deviation > grid_scaling.rounding(self.overall_mean)
 
   @property
   def shares_explained(self) -> np.ndarray:
     """The share of every feature's variance that is between the clusters, of shape (d,)."""
-    variance = self.overall_deviation**2
-    offsets = np.nan_to_num(self.means - self.overall_mean)
-    between = self.counts @ offsets**2 / self.counts.sum()
-    shares = np.divide(between, variance, out=np.zeros_like(variance), where=self.varies)
-    return np.minimum(shares, 1)
+    is_there = self.counts > 0
+    total, between = _variances(
+        self.means[is_there].T, self.deviations[is_there].T, self.counts[is_there]
+    )
+    return np.minimum(between / np.where(total > 0, total, 1), 1)
 
 
 # The count, mean and sum of squared deviations of rows.
@@ -96,20 +88,11 @@ def measure(
       mean = np.where(is_narrow, rows[0] + offsets.mean(axis=0), rows.mean(axis=0))
       found = (len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
       moments[cluster] = _merged(moments[cluster], found)
-  overall = nothing
-  for found in moments:
-    overall = _merged(overall, found)
   counts = np.array([n for n, _, _ in moments])
   is_empty = (counts == 0)[:, np.newaxis]
   means = np.where(is_empty, np.nan, [mean for _, mean, _ in moments])
   squares = np.where(is_empty, np.nan, [squares for _, _, squares in moments])
-  return Profiles(
-      counts,
-      means,
-      np.sqrt(squares / np.maximum(counts, 1)[:, np.newaxis]),
-      overall[1],
-      np.sqrt(overall[2] / max(overall[0], 1)),
-  )
+  return Profiles(counts, means, np.sqrt(squares / np.maximum(counts, 1)[:, np.newaxis]))
 
 
 def rows(
@@ -135,6 +118,15 @@ def _overall(
   offsets = means - overall[:, np.newaxis]
   deviation = np.sqrt((deviations**2 + offsets**2) @ weights)
   return overall, np.where(deviation > grid_scaling.rounding(overall), deviation, 0)
+
+
+def _variances(
+    means: np.ndarray, deviations: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns variances of all rows and between clusters, (d,); zero where they are rounding."""
+  overall, deviation = _overall(means, deviations, counts)
+  between = (means - overall[:, np.newaxis]) ** 2 @ (counts / counts.sum())
+  return deviation**2, np.where(deviation > 0, between, 0)
 
 
 def _scores(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -166,12 +158,10 @@ def field_variances(
   import pandas as pd  # It takes long to import.  pylint: disable=g-import-not-at-top
 
   means, deviations, counts = _by_cluster(found)
-  weights = counts.to_numpy() / counts.sum()
-  overall, deviation = _overall(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
-  between = (means.to_numpy() - overall[:, np.newaxis]) ** 2 @ weights
+  total, between = _variances(means.to_numpy(), deviations.to_numpy(), counts.to_numpy())
   variances = pd.DataFrame({
       "field": [field_of.get(name, name) for name in means.index],
-      "total": deviation**2, "between": np.where(deviation > 0, between, 0),
+      "total": total, "between": between,
   }).groupby("field", sort=False).sum()
   if not standardize:
     return variances

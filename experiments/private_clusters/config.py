@@ -100,8 +100,6 @@ class PrivateClustersConfig(options.WithChoices):
     self._set("epsilon", tuple(map(float, self.epsilon)))
     super().__post_init__()
     self._complete_for_data()
-    if not self.epsilon or len(set(self.epsilon)) != len(self.epsilon):
-      raise validate.error("epsilon", "be one number or several different ones", self.epsilon)
     if not self.simulation:
       for name, number in (("epsilon", len(self.epsilon)), ("num_seeds", self.num_seeds)):
         if number > 1:

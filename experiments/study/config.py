@@ -48,8 +48,6 @@ class StudyConfig(options.Settings):
   )
 
   def __post_init__(self) -> None:
-    if not self.settings or len(set(self.settings)) != len(self.settings):
-      raise validate.error("settings", "name something, and nothing twice", list(self.settings))
     super().__post_init__()
     for name in settings_lib.DECIDED:
       if getattr(self.run, name) is not None:

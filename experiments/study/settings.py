@@ -5,7 +5,6 @@ such as the number of clients and of rounds, are the study's and the same in all
 """
 
 import dataclasses
-import types
 from typing import Any, Mapping
 
 from fl_clustering.tasks import registry as task_registry
@@ -21,9 +20,6 @@ class Setting:
 
   about: str
   values: Mapping[str, Any]
-
-  def __post_init__(self) -> None:
-    object.__setattr__(self, "values", types.MappingProxyType(dict(self.values)))
 
 
 SETTINGS = {

@@ -242,8 +242,6 @@ def _in_units(
       profiles,
       means=rounded(profiles.means * unit + scaling.shift),
       deviations=rounded(profiles.deviations * unit),
-      overall_mean=rounded(profiles.overall_mean * unit + scaling.shift),
-      overall_deviation=rounded(profiles.overall_deviation * unit),
   )
 
 

@@ -147,7 +147,7 @@ class ThreePhaseConfig(options.WithChoices):
       str,
       "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
       "share it.",
-      ("kmeans", "dynamic_distance", "hierarchical"), several=True,
+      ("kmeans", "dynamic_distance", "hierarchical"), several=True, may_be_empty=True,
       choices=method_registry.METHODS,
   )
   controls: tuple[str, ...] = options.option(
@@ -161,7 +161,8 @@ class ThreePhaseConfig(options.WithChoices):
       str,
       "Comma-separated, of: " + ", ".join(method_registry.PERSONAL) + ". Controls that give every "
       "client a model of its own, which depends on the others'.",
-      (), several=True, values=method_registry.PERSONAL, choices=method_registry.PERSONAL,
+      (), several=True, may_be_empty=True, values=method_registry.PERSONAL,
+      choices=method_registry.PERSONAL,
   )
   num_clusters_criterion: str | None = options.option(
       str,
@@ -206,10 +207,6 @@ class ThreePhaseConfig(options.WithChoices):
     super().__post_init__()
     self._check_clients()
     self._check_task()
-    for setting in ("methods", "controls", "personal"):
-      names = getattr(self, setting)
-      if len(set(names)) != len(names):
-        raise validate.error(setting, "name everything once", ",".join(names))
     if method_registry.FEDAVG not in self.controls:
       raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()

@@ -63,7 +63,7 @@ class AreasTest(absltest.TestCase):
       asked.append((epsilon, seed is None))
       seeds.add(seed)
       self.assertEqual((k, delta), (3, 150**-1.1))
-      return league.methods_lib.Found(dataset.points[:k])
+      return dataset.points[:k]
 
     iris = league.load_dataset("iris")
     self.enter_context(mock.patch.dict(

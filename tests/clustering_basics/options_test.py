@@ -76,9 +76,11 @@ class OptionsTest(absltest.TestCase):
   def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
     _Drawing(colors=("blue", "red"), title=None)
     for wrong, name in (({"seed": None}, "`seed`"), ({"seed": -1}, "`seed`"),
-                        ({"colors": ("red", "green")}, "`color`")):
+                        ({"colors": ("red", "green")}, "`color`"), ({"colors": ()}, "`color`"),
+                        ({"colors": ("red", "red")}, "`color`")):
       with self.assertRaisesRegex(ValueError, name):
         _Drawing(**wrong)
+    options.Option("sizes", int, "Sizes.", several=True, may_be_empty=True).check(())
     rule = functools.partial(validate.integer, 1)
     with self.assertRaisesRegex(ValueError, "`side`"):
       options.Option("side", int, "The side.", required=True, rule=rule).check(None)

@@ -56,7 +56,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertNotEqual(found, other)
 
   def test_names_what_is_not_to_be_had_and_refuses_to_go_on_with_nothing(self):
-    with mock.patch.object(data, "load_letter", side_effect=data.Unavailable("no network")):
+    with mock.patch.object(data, "load_uci", side_effect=data.Unavailable("no network")):
       loaded, unavailable = data.load_datasets(["letter", "sklearn_digits"], 0, None)
       with self.assertRaisesRegex(ValueError, "`datasets` .*no network"):
         data.load_datasets(["letter"], 0, None)
@@ -109,7 +109,7 @@ class UciTest(parameterized.TestCase):
   @parameterized.parameters(_NAME, f"{_NAME}.gz")
   def test_reads_the_numbers_and_not_the_letter(self, name):
     self._write(name, _LETTER_LINES)
-    points, source = data.load_letter(self.folder)
+    points, source = data.load_uci("letter", self.folder)
     self.assertEqual(points.shape, (2, 16))
     self.assertEqual(points[0].tolist(), [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8])
     self.assertIn(name, source)
@@ -125,20 +125,18 @@ class UciTest(parameterized.TestCase):
       with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     with self.assertRaisesRegex(ValueError, f"`data_dir` .*{name}"):
-      data.load_letter(self.folder)
+      data.load_uci("letter", self.folder)
 
-  @parameterized.parameters(
-      (data.load_letter, (20_000, 16)), (data.load_gas_emissions, (36_733, 11))
-  )
-  def test_takes_of_openml_only_what_has_the_shape(self, load, shape):
+  @parameterized.parameters(("letter", (20_000, 16)), ("gas_emissions", (36_733, 11)))
+  def test_takes_of_openml_only_what_has_the_shape(self, name, shape):
     self.fetch.side_effect = None
     self.fetch.return_value = types.SimpleNamespace(data=np.ones(shape))
-    points, source = load(self.folder)
+    points, source = data.load_uci(name, self.folder)
     self.assertEqual(points.shape, shape)
     self.assertIn("OpenML", source)
     self.fetch.return_value.data = np.ones((100, 17))
     with self.assertRaisesRegex(data.Unavailable, r"\(100, 17\)"):
-      load(None)
+      data.load_uci(name, None)
 
 
 class DigitsEmbeddingsTest(absltest.TestCase):

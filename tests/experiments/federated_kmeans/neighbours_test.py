@@ -156,9 +156,6 @@ class NeighboursTest(parameterized.TestCase):
     with np.errstate(all="raise"):
       self.assertEqual(self.outcome(_TEXT, "last", b"5e-324,1e308"), without)
 
-  def test_there_are_more_than_fifty(self):
-    self.assertLen(set(_NEIGHBOURS), 56)
-
 
 if __name__ == "__main__":
   absltest.main()

@@ -6,6 +6,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
@@ -42,7 +43,7 @@ class SummaryTest(absltest.TestCase):
     cls.frames = _frames()
 
   def test_scores_have_mean_deviation_and_excess_over_central_in_percent(self):
-    scores = self.frames["scores"]
+    scores = pd.concat([self.frames[name] for name in ("regular", "extreme", "sse")])
 
     row = _row(scores, data=_GRID, method="central k-means")
     self.assertAlmostEqual(row["ari"], 0.905)
@@ -144,7 +145,7 @@ class SyntheticDataTest(parameterized.TestCase):
       self.assertLess(np.mean(spreads), 0.6 * points.std(axis=0).mean())
 
   def test_extreme_split(self):
-    clients = data.extreme_split(1.0, np.random.default_rng(0))
+    clients = data.draw_extreme(1.0, 0)
     counts = [len(set(labels.tolist())) for labels in clients.labels.values()]
     self.assertEqual(tuple(counts), data.EXTREME_CLUSTERS)
     sizes = [len(labels) for labels in clients.labels.values()]

@@ -105,11 +105,6 @@ class CellsTest(parameterized.TestCase):
         self._measure()
       self.assertEqual(started.called, engine == "tff")
 
-  def test_a_full_device_fails_a_cell(self):
-    run = mock.Mock(side_effect=device_memory.DeviceFull("full"))
-    with self.assertRaises(cells.EXPERIMENT.failures):
-      self._measure(run)
-
   def test_a_method_that_diverges_is_a_row_beside_the_others(self):
     run = mock.Mock(side_effect=_run)
 
@@ -146,7 +141,8 @@ class CellsTest(parameterized.TestCase):
     self.assertEmpty(self._checkpoints())
 
   @parameterized.parameters(
-      divergence.TrainingDiverged("nan"), MemoryError("of 3 GB"), runtime.WorkerLost("gone")
+      divergence.TrainingDiverged("nan"), MemoryError("of 3 GB"), runtime.WorkerLost("gone"),
+      device_memory.DeviceFull("full"),
   )
   def test_a_phase_1_that_fails_is_a_cell_that_fails(self, error):
     with self.assertRaises(cells.EXPERIMENT.failures):
@@ -192,8 +188,6 @@ class StudyConfigTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("unknown", {"settings": ("sorted",)}, "settings"),
-      ("twice", {"settings": ("iid", "iid")}, "settings"),
-      ("none", {"settings": ()}, "settings"),
       ("no_seeds", {"num_seeds": 0}, "num_seeds"),
       ("one_fold", {"num_folds": 1}, "num_folds"),
       ("decided", {"partition": "iid"}, "partition"),
