@@ -123,30 +123,6 @@ DATASETS = {
 }
 
 
-def _check_partition(
-    dataset: str, partition: str | None, num_clients: int, **partition_options: Any
-) -> None:
-  """Raises a ValueError if a data set doesn't take the partition, or that doesn't take options."""
-  validate.one_of(DATASETS, dataset=dataset)
-  if partition is not None:
-    validate.one_of(PARTITION_NAMES, partition=partition)
-  own_clients = DATASETS[dataset].own_clients
-  if own_clients:
-    _refuse(
-        f"be left out for {own_clients}", partition=None if partition == NATURAL else partition,
-        **partition_options,
-    )
-  elif partition == NATURAL:
-    raise validate.error(
-        "partition",
-        f"be one of {', '.join(partition_lib.PARTITIONS)} for `dataset` {dataset}, which has no "
-        "clients of its own",
-        partition,
-    )
-  else:
-    partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
-
-
 def options_of(config: Any) -> dict[str, Any]:
   """Returns the options of the task that a configuration asks for, as of `check`, by name."""
   fields = (field.name for field in dataclasses.fields(task_options.TaskOptions))
@@ -173,8 +149,19 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
   )
   validate.integer(minimum=1, num_clients=asked.num_clients)
   validate.integer(minimum=0, seed=asked.seed)
-  _check_partition(asked.dataset, asked.partition, asked.num_clients, **partition_options)
+  validate.one_of(DATASETS, dataset=asked.dataset)
   dataset = DATASETS[asked.dataset]
+  if dataset.own_clients:
+    _refuse(
+        f"be left out for {dataset.own_clients}",
+        partition=None if asked.partition == NATURAL else asked.partition,
+        image_size=asked.image_size, examples_per_client=asked.examples_per_client,
+        **partition_options,
+    )
+  else:
+    partition_lib.choose(
+        asked.partition or _DEFAULT_PARTITION, asked.num_clients, **partition_options
+    )
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
   if dataset.reads_tables:
@@ -182,12 +169,6 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
   else:
     rule = f"be left out with `dataset` {asked.dataset}"
     _refuse(rule, schema=asked.schema, test_share=asked.test_share)
-  if dataset.own_clients is not None:
-    of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
-    _refuse(
-        f"be left out but with `dataset` {' or '.join(of_images)}", image_size=asked.image_size,
-        examples_per_client=asked.examples_per_client,
-    )
   if asked.image_size is not None:
     validate.integer(minimum=1, image_size=asked.image_size)
   if asked.examples_per_client is not None:
