@@ -37,10 +37,6 @@ from fl_clustering.tasks import shares as shares_lib
 _check_alpha = functools.partial(validate.within, 1e-4, 1e6)
 
 
-class TooFewExamples(ValueError):
-  """A draw leaves too many clients with too few examples; one of another seed may not."""
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
   """What a partition makes of a pool.
@@ -55,15 +51,15 @@ class Split:
   warnings: tuple[str, ...] = ()
 
 
-def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
+def choose(name: str, num_clients: int, **asked: Any) -> Any:
   """Returns one of `PARTITIONS` with its options, as of `options.chosen`.
 
   Raises:
-    ValueError: As there, or if it needs more clients, where their number is known.
+    ValueError: As there, or if it needs more clients.
   """
   partition = options.chosen("partition", PARTITIONS, name, **asked)
   num_groups = getattr(partition, "num_groups", 1)
-  if num_clients is not None and num_clients < num_groups:
+  if num_clients < num_groups:
     raise validate.error(
         "num_clients",
         f"be at least {num_groups}, one for each group of `partition`={name!r} (`num_groups`)",
@@ -73,8 +69,7 @@ def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
 
 
 def split(
-    partition: str | Callable[..., Split], pool: examples_lib.ImagePool, num_clients: int,
-    seed: int, **asked: Any,
+    partition: Callable[..., Split], pool: examples_lib.ImagePool, num_clients: int, seed: int
 ) -> Split:
   """Splits a pool of images over clients.
 
@@ -82,18 +77,13 @@ def split(
   one example of each.
 
   Args:
-    partition: What `choose` returned, or its name, with the options asked for.
+    partition: What `choose` returned.
     seed: Decides who gets what.
 
   Raises:
-    ValueError: If an option does not fit the partition or the pool.
-    TooFewExamples: If more than a quarter of the clients would have fewer than two examples of
-      their own.
+    ValueError: If an option does not fit the pool, or more than a quarter of the clients would
+      have fewer than two examples of their own.
   """
-  chosen: Any = partition
-  if isinstance(partition, str):
-    validate.integer(minimum=1, num_clients=num_clients)
-    chosen = choose(partition, num_clients, **asked)
   num_examples, minimum = len(pool.pool), shares_lib.MIN_EXAMPLES_PER_CLIENT
   if num_examples < minimum * num_clients:
     raise validate.error(
@@ -102,7 +92,7 @@ def split(
         f"{num_examples} examples",
         num_clients,
     )
-  return chosen(pool, num_clients, seed)
+  return partition(pool, num_clients, seed)
 
 
 # The partitions.  Each is a frozen dataclass of its options.  It is called by `split`, which checks
@@ -337,13 +327,13 @@ def _top_up(
     return ()
   # Only a Dirichlet draw gets here: the other kinds share out evenly enough.
   if num_small > held_out.MAX_SMALL_FRACTION * num_clients:
-    error = validate.error(
+    raise validate.error(
         "num_clients",
         f"leave three in four clients at least {minimum} examples (with "
-        f"`dirichlet_alpha`={dirichlet_alpha} this draw leaves {num_small} clients fewer)",
+        f"`dirichlet_alpha`={dirichlet_alpha}, which may be larger, this draw leaves {num_small} "
+        "clients fewer)",
         num_clients,
     )
-    raise TooFewExamples(f"{error} Use fewer `num_clients` or a larger `dirichlet_alpha`.")
   rng = randomness.generator(seed, "partition: top-up")
   for members in members_by_group:
     full = shares_lib.top_up([shares[member] for member in members], labels, minimum, rng)
