@@ -97,7 +97,6 @@ class PooledClientsTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("test", {"test": _shares(_pool(), [], [6])}, "^`test`.*'a'"),
       ("client_id", {"ids": ("a", "a")}, "^`client_id`"),
-      ("group", {"groups": np.array([0, -1])}, "^`group`"),
       ("labels", {"train": pooled_examples.PooledExamples.of_examples([
           examples_lib.Examples(np.ones((1, 1), np.float32), np.array([label])) for label in (0, 3)
       ])}, "^`train`.*num_classes=3"),
