@@ -26,6 +26,13 @@ def end_with_parent(parent_pid: int, number: int = signal.SIGKILL) -> None:
     sys.exit(1)
 
 
+def serve_parent(parent_pid: int) -> None:
+  """Has this process end with its parent, to which Ctrl-C and the terminal's end are left."""
+  end_with_parent(parent_pid)
+  for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+
+
 def last_line(errors: BinaryIO) -> str:
   """Returns the last line with text in it of a process's standard error, "" if there is none.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-import signal
 from typing import Any, Sequence
 
 import numpy as np
@@ -104,13 +103,6 @@ def _drawn_in_turn(
   return found
 
 
-def _begin(parent_pid: int) -> None:
-  # Ctrl-C and the terminal's end are for the program, which ends its processes.
-  for number in (signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-  child_process.end_with_parent(parent_pid)
-
-
 def _drawn(
     drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
     seed: int,
@@ -126,7 +118,8 @@ def _drawn(
 
   parts = [ids[i : i + _CLIENTS_AT_ONCE] for i in range(0, len(ids), _CLIENTS_AT_ONCE)]
   with loky.ProcessPoolExecutor(
-      min(len(parts), core_count.usable()), initializer=_begin, initargs=(os.getpid(),)
+      min(len(parts), core_count.usable()), initializer=child_process.serve_parent,
+      initargs=(os.getpid(),),
   ) as processes:
     return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
