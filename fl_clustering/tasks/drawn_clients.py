@@ -59,30 +59,25 @@ class _Drawing:
 
   def __init__(self, examples: examples_lib.Examples, num_classes: int, number: int):
     self._rows_by_label = np.argsort(examples.labels, kind="stable")
-    self._sizes = np.bincount(examples.labels, minlength=num_classes)
-    self._starts = np.cumsum(self._sizes) - self._sizes
+    self.sizes = np.bincount(examples.labels, minlength=num_classes)
+    self._starts = np.cumsum(self.sizes) - self.sizes
     self.number = number
-
-  def has_any(self, proportions: np.ndarray) -> bool:
-    """Returns whether a label with a positive proportion is there."""
-    return bool(proportions[self._sizes > 0].any())
 
   def rows(self, proportions: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """Returns rows whose labels have these proportions, or any."""
     if proportions is None:
       return rng.integers(len(self._rows_by_label), size=self.number)
     # A label that no example has can't be drawn.
-    there = proportions * (self._sizes > 0)
+    there = proportions * (self.sizes > 0)
     # What `rng.choice` draws, without the time of its checks.
     upto = (there / there.sum()).cumsum()
     drawn = (upto / upto[-1]).searchsorted(rng.random(self.number), "right")
-    places = self._starts[drawn] + rng.integers(self._sizes[drawn])
+    places = self._starts[drawn] + rng.integers(self.sizes[drawn])
     return self._rows_by_label[places]
 
 
 def _drawn_in_turn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
-    seed: int,
+    drawings: Sequence[_Drawing], ids: Sequence[str], alpha: float | None, seed: int
 ) -> list[np.ndarray]:
   """Returns every client's rows, int32 of shape (num_clients, n), of each drawing.
 
@@ -90,12 +85,13 @@ def _drawn_in_turn(
     ids: The clients' ids, from which their random numbers follow.
     alpha: The concentration of a Dirichlet distribution of the labels; None for rows of any label.
   """
+  num_classes = len(drawings[0].sizes)
   found = [np.empty((len(ids), drawing.number), np.int32) for drawing in drawings]
   for place, client_id in enumerate(ids):
     rng = randomness.generator(seed, "drawn examples", client_id=client_id)
     proportions = None if alpha is None else rng.dirichlet(np.full(num_classes, alpha))
     for rows, drawing in zip(found, drawings):
-      if proportions is not None and not drawing.has_any(proportions):
+      if proportions is not None and not proportions[drawing.sizes > 0].any():
         raise validate.error(
             "dirichlet_alpha", "leave every client a label of which there are images", alpha
         )
@@ -104,13 +100,10 @@ def _drawn_in_turn(
 
 
 def _drawn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
-    seed: int,
+    drawings: Sequence[_Drawing], ids: Sequence[str], alpha: float | None, seed: int
 ) -> list[np.ndarray]:
   """Returns the rows of `_drawn_in_turn`; many clients draw theirs on all cores."""
-  of_part = functools.partial(
-      _drawn_in_turn, drawings, num_classes=num_classes, alpha=alpha, seed=seed
-  )
+  of_part = functools.partial(_drawn_in_turn, drawings, alpha=alpha, seed=seed)
   # A daemonic process, such as one of a cluster's workers, can't have processes.
   if len(ids) <= _CLIENTS_AT_ONCE or multiprocessing.current_process().daemon:
     return of_part(ids)
@@ -138,16 +131,13 @@ def split(
   groups, transformations = partition.groups_of(pool, num_clients, seed)
   ids = partition_lib.client_ids(num_clients)
   num_test = max(1, round(_TEST_SHARE * examples_per_client))
-  numbers = examples_per_client, num_test
   drawings = [
-      _Drawing(examples, pool.num_classes, number)
-      for examples, number in zip((pool.pool, pool.global_test), numbers)
+      _Drawing(pool.pool, pool.num_classes, examples_per_client),
+      _Drawing(pool.global_test, pool.num_classes, num_test),
   ]
-  drawn = _drawn(drawings, ids, pool.num_classes, partition.dirichlet_alpha, seed)
-  train, test = (
-      _of_groups(examples, transformations, rows, groups)
-      for rows, examples in zip(drawn, (pool.pool, pool.global_test))
-  )
+  train_rows, test_rows = _drawn(drawings, ids, partition.dirichlet_alpha, seed)
+  train = _of_groups(pool.pool, transformations, train_rows, groups)
+  test = _of_groups(pool.global_test, transformations, test_rows, groups)
   return partition_lib.Split(
       federated_task.PooledClients(ids, train, test, groups),
       partition.transformed_mix(pool.global_test, transformations, seed),
