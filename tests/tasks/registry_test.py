@@ -66,8 +66,7 @@ class LoadTaskTest(parameterized.TestCase):
   @parameterized.parameters(
       ("dataset", {"dataset": "cifar"}), ("model", {"model": "resnet"}),
       ("partition", {"partition": "noniid"}), ("num_clients", {"num_clients": 0}),
-      ("seed", {"seed": -1}), ("dirichlet_alpha", {"dirichlet_alpha": 0}),
-      ("num_groups", {"num_groups": 3}), ("num_clients", {"num_clients": 2001}),
+      ("seed", {"seed": -1}), ("num_clients", {"num_clients": 2001}),
       ("data_dir", {"data_dir": "/x"}), ("data_dir", {"dataset": "idx"}),
       ("partition", {"partition": "natural"}),
       ("partition", {"dataset": "emnist", "partition": "iid"}),
