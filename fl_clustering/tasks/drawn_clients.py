@@ -11,47 +11,22 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-from typing import Any, Sequence
+from typing import Sequence
 
 import numpy as np
 
 from clustering_basics import child_process
 from clustering_basics import core_count
-from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
-from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import pooled_examples
 
 # Test images per training image.
 _TEST_SHARE = 0.4
 # So many take a second or two.
 _CLIENTS_AT_ONCE = 25_000
-
-
-def option() -> Any:
-  """Returns the option of settings, a field of a dataclass, that says how many images are drawn."""
-  return options.option(
-      int,
-      "Every client draws so many training images, with replacement (digits, idx; partitions "
-      "with known groups), and 2/5 of that for testing from the data's own test images.",
-      None, default_text="the images are shared out",
-  )
-
-
-def check(examples_per_client: int, partition: str | None) -> None:
-  """Raises a ValueError unless clients of this partition (None: not known yet) can draw so many."""
-  groups = partition_lib.KnownGroups
-  fitting = [name for name, row in partition_lib.PARTITIONS.items() if issubclass(row, groups)]
-  if partition not in (None, *fitting):
-    raise validate.error(
-        "examples_per_client", f"be left out but with `partition` {' or '.join(fitting)}",
-        examples_per_client,
-    )
-  validate.integer(minimum=2, examples_per_client=examples_per_client)
 
 
 class _Drawing:
@@ -117,30 +92,29 @@ def _drawn(
     return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
 
-def split(
-    partition: Any, pool: examples_lib.ImagePool, num_clients: int, examples_per_client: int,
-    seed: int,
-) -> partition_lib.Split:
-  """Returns the `Split` of clients that draw their images.
+def draw(
+    pool: examples_lib.ImagePool, ids: Sequence[str], groups: np.ndarray,
+    transformations: Sequence[known_groups.Transformation], examples_per_client: int,
+    dirichlet_alpha: float | None, seed: int,
+) -> tuple[pooled_examples.PooledExamples, pooled_examples.PooledExamples]:
+  """Returns the examples for training and for testing that clients draw.
 
   Args:
-    partition: One of `partition.PARTITIONS` that `check` lets pass.
+    groups: The clients' groups, of shape (num_clients,).
+    transformations: The groups' transformations.
     examples_per_client: How many training images each client draws, and 2/5 of that for testing.
+    dirichlet_alpha: The concentration of a client's labels; None for images of any label.
     seed: Decides who draws what.
   """
-  groups, transformations = partition.groups_of(pool, num_clients, seed)
-  ids = partition_lib.client_ids(num_clients)
   num_test = max(1, round(_TEST_SHARE * examples_per_client))
   drawings = [
       _Drawing(pool.pool, pool.num_classes, examples_per_client),
       _Drawing(pool.global_test, pool.num_classes, num_test),
   ]
-  train_rows, test_rows = _drawn(drawings, ids, partition.dirichlet_alpha, seed)
-  train = _of_groups(pool.pool, transformations, train_rows, groups)
-  test = _of_groups(pool.global_test, transformations, test_rows, groups)
-  return partition_lib.Split(
-      federated_task.PooledClients(ids, train, test, groups),
-      partition.transformed_mix(pool.global_test, transformations, seed),
+  train, test = _drawn(drawings, ids, dirichlet_alpha, seed)
+  return (
+      _of_groups(pool.pool, transformations, train, groups),
+      _of_groups(pool.global_test, transformations, test, groups),
   )
 
 

@@ -13,7 +13,6 @@ from absl import logging
 
 from clustering_basics import validate
 from fl_clustering.tasks import digits
-from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -39,13 +38,7 @@ def _partitioned_task(
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
   if options.image_size is not None:
     pool = pool.of_size(options.image_size)
-  if options.examples_per_client is None:
-    split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
-  else:
-    drawn_clients.check(options.examples_per_client, name)
-    split = drawn_clients.split(
-        chosen, pool, options.num_clients, options.examples_per_client, options.seed
-    )
+  split = chosen(pool, options.num_clients, options.seed)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -155,13 +148,14 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
     _refuse(
         f"be left out for {dataset.own_clients}",
         partition=None if asked.partition == NATURAL else asked.partition,
-        image_size=asked.image_size, examples_per_client=asked.examples_per_client,
-        **partition_options,
+        image_size=asked.image_size, **partition_options,
     )
+  elif asked.partition is not None:
+    partition_lib.choose(asked.partition, asked.num_clients, **partition_options)
   else:
-    partition_lib.choose(
-        asked.partition or _DEFAULT_PARTITION, asked.num_clients, **partition_options
-    )
+    # A study names the partition of clients that draw images later.
+    known = {**partition_options, "examples_per_client": None}
+    partition_lib.choose(_DEFAULT_PARTITION, asked.num_clients, **known)
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
   if dataset.reads_tables:
@@ -171,14 +165,12 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
     _refuse(rule, schema=asked.schema, test_share=asked.test_share)
   if asked.image_size is not None:
     validate.integer(minimum=1, image_size=asked.image_size)
-  if asked.examples_per_client is not None:
-    drawn_clients.check(asked.examples_per_client, asked.partition)
   if asked.fold is not None:
     # Drawn with replacement, an image would be in several folds.
     _refuse(
         "be left out with folds", test_share=asked.test_share,
         split_column=asked.schema and asked.schema.split,
-        examples_per_client=asked.examples_per_client,
+        examples_per_client=partition_options["examples_per_client"],
     )
   return asked
 

@@ -257,8 +257,7 @@ _pools = functools.cache(_make_pools)
 
 
 def _split(name, pool, num_clients=30, seed=0, **options):
-  chosen = partition.choose(name, num_clients, **options)
-  return partition.split(chosen, pool, num_clients, seed)
+  return partition.choose(name, num_clients, **options)(pool, num_clients, seed)
 
 
 @functools.cache
@@ -300,10 +299,16 @@ class PartitionContractTest(parameterized.TestCase):
     ]
 
   def _options(self, name):
-    """Returns another value than the default for every option that can have one."""
+    """Returns another value than the default for every option that can have one.
+
+    Clients that draw their images share out no pool.
+    """
     row = partition.PARTITIONS[name]
     values = {option.name: _other_value(row, option) for option in options_lib.of(row).values()}
-    return {option: value for option, value in values.items() if value is not None}
+    return {
+        option: value for option, value in values.items()
+        if value is not None and option != "examples_per_client"
+    }
 
   def test_every_example_is_one_clients_for_training_or_for_testing(self, name):
     for options in ({}, self._options(name)):

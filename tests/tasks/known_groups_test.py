@@ -101,8 +101,7 @@ class ShiftTest(parameterized.TestCase):
 class PartitionTest(absltest.TestCase):
 
   def _images_of(self, group, num_clients):
-    shifts = partition.FeatureShift(num_groups=5)
-    split = partition.split(shifts, _pool(), num_clients, seed=3)
+    split = partition.FeatureShift(num_groups=5)(_pool(), num_clients, seed=3)
     return np.concatenate([
         examples.features
         for client in split.clients

@@ -35,8 +35,7 @@ def _pool(num_examples=2000, num_test=400, num_classes=10):
 
 
 def _split(name, pool, num_clients, seed=0, **options):
-  chosen = partition.choose(name, num_clients, **options)
-  return partition.split(chosen, pool, num_clients, seed)
+  return partition.choose(name, num_clients, **options)(pool, num_clients, seed)
 
 
 def _sizes(split):

@@ -32,9 +32,10 @@ class LoadTaskTest(parameterized.TestCase):
     self.assertNotEqual(task.fingerprint(), other.fingerprint())
 
   @parameterized.parameters(
-      ({"partition": "rotated"}, {"num_groups": 4, "dirichlet_alpha": None}),
+      ({"partition": "rotated"},
+       {"num_groups": 4, "dirichlet_alpha": None, "examples_per_client": None}),
       ({"partition": "permuted_labels", "num_groups": 3, "dirichlet_alpha": 0.7},
-       {"num_groups": 3, "dirichlet_alpha": 0.7}),
+       {"num_groups": 3, "dirichlet_alpha": 0.7, "examples_per_client": None}),
   )
   def test_says_which_options_it_used(self, asked, expected):
     task = registry.load_task(dataset="digits", num_clients=12, **asked)
