@@ -427,7 +427,7 @@ class DatasetContractTest(parameterized.TestCase):
 
     task = load()
     self.assertLen(task.clients, 5)
-    self.assertIn(task.partition, registry.PARTITION_NAMES)
+    self.assertIn(task.partition, toy_rows.PARTITION_NAMES)
     self.assertEqual(task.model.name, registry.DATASETS[name].default_model)
     shape = task.clients[0].train.feature_shape
     self.assertEqual(task.model.input_shape, shape)
