@@ -32,7 +32,7 @@ def task_from_arrays(
     clients: Mapping[Hashable, Sequence],
     model: str | model_lib.Model,
     *,
-    test_share: float = 0.2,
+    test_share: float = held_out.TEST_SHARE,
     validation_share: float = held_out.VALIDATION_SHARE,
     seed: int = 0,
     global_test: Sequence | None = None,

@@ -85,10 +85,6 @@ def _check_size(pool: examples_lib.ImagePool, num_clients: int) -> None:
 # of the pool is cut into 80% training and 20% test data, at least one example of each.
 
 
-def _alpha_option(about: str, default: float | None) -> Any:
-  return options.option(float, about, default, rule=_check_alpha)
-
-
 @dataclasses.dataclass(frozen=True)
 class _OneKind:
   """Clients of one kind, which differ in their label mix or their size."""
@@ -108,8 +104,8 @@ class _OneKind:
 
 @dataclasses.dataclass(frozen=True)
 class _Skewed(_OneKind):
-  dirichlet_alpha: float = _alpha_option(
-      "Concentration of the Dirichlet skew: small is skewed.", 0.5
+  dirichlet_alpha: float = options.option(
+      float, "Concentration of the Dirichlet skew: small is skewed.", 0.5, rule=_check_alpha
   )
 
 
@@ -150,8 +146,9 @@ class KnownGroups:
   at random and transformed like that group's.
   """
 
-  dirichlet_alpha: float | None = _alpha_option(
-      "Inside the groups of partitions that have true groups, none means IID.", None
+  dirichlet_alpha: float | None = options.option(
+      float, "Inside the groups of partitions that have true groups, none means IID.", None,
+      rule=_check_alpha,
   )
   num_groups: int = options.option(int, "Number of true groups.", default=4)
   examples_per_client: int | None = options.option(
