@@ -62,11 +62,11 @@ class PooledClients(Sequence[ClientData]):
     if isinstance(place, slice):
       return self.among(np.arange(len(self))[place])
     place = range(len(self))[place]
-    has_validation = self.validation is not None and self.validation.counts[place]
+    validation = self.validation
     return ClientData(
         self.ids[place], self.train.of(place), self.test.of(place),
         None if self.groups is None else int(self.groups[place]),
-        self.validation.of(place) if self.validation is not None and has_validation else None,
+        None if validation is None or not validation.counts[place] else validation.of(place),
     )
 
   def part(self, name: str) -> pooled_examples.PooledExamples:
