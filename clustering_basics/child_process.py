@@ -10,6 +10,13 @@ PROJECT_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG = 1
 
 
+def serve_parent(parent_pid: int) -> None:
+  """Has this process end with its parent, to which Ctrl-C and the terminal's end are left."""
+  end_with_parent(parent_pid)
+  for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+
+
 def end_with_parent(parent_pid: int, number: int = signal.SIGKILL) -> None:
   """Has the kernel end this process when its parent ends, `kill -9` included, where it is Linux.
 

@@ -49,10 +49,7 @@ class Processes:
 
 def _begin(parent_pid: int, modules: Sequence[str]) -> None:
   """Prepares a process that measures."""
-  child_process.end_with_parent(parent_pid)
-  # Ctrl-C and the terminal's end are for the program, which ends its processes.
-  for number in (signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
+  child_process.serve_parent(parent_pid)
   # Or else it would become an exception, which ends the run and not one cell.
   signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
   # Its own lock, for several processes, would be left in the system.

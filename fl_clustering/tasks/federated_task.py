@@ -62,11 +62,11 @@ class PooledClients(Sequence[ClientData]):
     if isinstance(place, slice):
       return self.among(np.arange(len(self))[place])
     place = range(len(self))[place]
-    has_validation = self.validation is not None and self.validation.counts[place]
+    validation = self.validation
     return ClientData(
         self.ids[place], self.train.of(place), self.test.of(place),
         None if self.groups is None else int(self.groups[place]),
-        self.validation.of(place) if self.validation is not None and has_validation else None,
+        None if validation is None or not validation.counts[place] else validation.of(place),
     )
 
   def part(self, name: str) -> pooled_examples.PooledExamples:
@@ -134,11 +134,9 @@ class PooledClients(Sequence[ClientData]):
     digest.update(repr((self.ids, groups)).encode())
     parts = [part for part in (self.train, self.test, self.validation) if part is not None]
     for pool in {id(part.pool): part.pool for part in parts}.values():
-      pool.update_digest(digest)
+      examples_lib.update_digest(digest, pool.features, pool.labels)
     for part in parts:
-      for array in (part.rows, part.counts):
-        digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+      examples_lib.update_digest(digest, part.rows, part.counts)
 
 
 _NO_EXAMPLES = pooled_examples.PooledExamples.of_examples(
@@ -213,8 +211,6 @@ class FederatedTask:
       seen.add(client_id)
 
   def _check_clients(self, clients: PooledClients) -> None:
-    if clients.groups is not None and clients.groups.min() < 0:
-      raise validate.error("group", "be >= 0", int(clients.groups.min()))
     if (clients.groups is None) != (self.clients.groups is None):
       known = "the new clients' alone" if self.clients.groups is None else "the others' alone"
       raise validate.error("group", "be known for all clients or for none", known)
@@ -241,11 +237,10 @@ class FederatedTask:
           f"hold features of the model's type {self.model.input_dtype} for {owner}",
           examples.dtype,
       )
-    if examples.label_bound > self.num_classes:
+    largest = int(examples.labels.max())
+    if largest >= self.num_classes:
       raise validate.error(
-          name,
-          f"hold labels < num_classes={self.num_classes} for {owner}",
-          examples.label_bound - 1,
+          name, f"hold labels < num_classes={self.num_classes} for {owner}", largest
       )
 
   @property
@@ -301,5 +296,5 @@ class FederatedTask:
     digest = hashlib.sha256(f"{self.num_classes}".encode())
     for clients in (self.clients, self.new_clients):
       clients.update_digest(digest)
-    self.global_test.update_digest(digest)
+    examples_lib.update_digest(digest, self.global_test.features, self.global_test.labels)
     return digest.hexdigest()

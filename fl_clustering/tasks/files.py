@@ -81,12 +81,6 @@ def num_clients(
 ) -> int:
   """Returns the number of clients of a folder that have rows for training and for testing.
 
-  Args:
-    data_dir: The folder.
-    schema: What its files hold.
-    test_share: The share of every client's rows that is for testing, or None.
-    seed: Decides which rows these are.
-
   Raises:
     ValueError: If there are less than two, the tables have no classes, or a column says which
       rows are for testing and a share too.

@@ -13,7 +13,6 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
-from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import shares
 
@@ -43,7 +42,6 @@ class Fold:
     them in several.  The seed decides with the id how the examples, at least two, are dealt out,
     in the same way for all folds.
     """
-    validate.integer(2, num_examples=num_examples)
     order = randomness.generator(seed, "folds", client_id=client_id).permutation(num_examples)
     if self.index < num_examples:
       return order[self.index :: self.num_folds]
@@ -92,17 +90,6 @@ def deal_out(
   return order[num_test:], order[:num_test]
 
 
-def split_client(
-    client_id: str, examples: examples_lib.Examples, seed: int, group: int | None,
-    test_share: float = TEST_SHARE,
-) -> federated_task.ClientData:
-  """Returns a client whose examples `deal_out` splits."""
-  train, test = deal_out(client_id, len(examples), seed, test_share)
-  return federated_task.ClientData(
-      client_id, examples.take(train), examples.take(test), group
-  )
-
-
 def in_fold(
     task: federated_task.FederatedTask, fold: Fold, seed: int
 ) -> federated_task.FederatedTask:
@@ -137,15 +124,14 @@ def draw_validation(
   Raises:
     ValueError: If the client would have no example left to train on.
   """
-  has_some = validation_share > 0 and num_train >= MIN_TRAIN_TO_VALIDATE
-  chosen = max(1, round(validation_share * num_train)) if has_some else 0
-  if 0 < num_train <= chosen:
+  if not validation_share or num_train < MIN_TRAIN_TO_VALIDATE:
+    return np.zeros(num_train, bool)
+  chosen = max(1, round(validation_share * num_train))
+  if chosen == num_train:
     raise validate.error(
         "validation_share",
         f"leave client {client_id!r} one of its {num_train} examples to train on", validation_share,
     )
-  if not chosen:
-    return np.zeros(num_train, bool)
   rng = randomness.generator(seed, "validation", client_id=client_id)
   return _mask(num_train, rng.choice(num_train, chosen, replace=False))
 

@@ -14,6 +14,7 @@ References:
 """
 
 import gzip
+import itertools
 import math
 import os
 import re
@@ -89,30 +90,26 @@ def _find_files(data_dir: str) -> tuple[str, dict[tuple[str, str], str]]:
     raise ValueError(
         f"`data_dir` must be a readable folder of IDX files, got {data_dir!r} ({error.strerror})."
     ) from error
-  found: dict[tuple[str, str, str], list[str]] = {}
-  for name in names:
-    match = _FILE_NAME.fullmatch(name)
-    if match:
-      split = "train" if match["split"] == "train" else "test"
-      found.setdefault((match["set"], split, match["kind"]), []).append(name)
-  set_names = sorted({set_name for set_name, _, _ in found})
+  matches = [match for match in map(_FILE_NAME.fullmatch, names) if match]
+  set_names = sorted({match["set"] for match in matches})
   if len(set_names) > 1:
     raise ValueError(
         "`data_dir` must hold the IDX files of one data set (give each a folder of its own), got "
         f"file names beginning with {', '.join(map(repr, set_names))} in {data_dir!r}."
     )
-  set_name = set_names[0] if set_names else ""
   paths = {}
-  for split in ("train", "test"):
-    for kind in ("images", "labels"):
-      candidates = found.get((set_name, split, kind), [])
-      if len(candidates) != 1:
-        raise ValueError(
-            f"`data_dir` must hold one file of {split} {kind} ({_EXPECTED_NAMES}, plain or .gz), "
-            f"got {', '.join(candidates) or 'none'} in {data_dir!r}."
-        )
-      paths[split, kind] = os.path.join(os.path.expanduser(data_dir), candidates[0])
-  return set_name, paths
+  for split, kind in itertools.product(("train", "test"), _MAGIC):
+    found = [
+        match.string for match in matches
+        if match["kind"] == kind and (match["split"] == "train") == (split == "train")
+    ]
+    if len(found) != 1:
+      raise ValueError(
+          f"`data_dir` must hold one file of {split} {kind} ({_EXPECTED_NAMES}, plain or .gz), "
+          f"got {', '.join(found) or 'none'} in {data_dir!r}."
+      )
+    paths[split, kind] = os.path.join(os.path.expanduser(data_dir), found[0])
+  return set_names[0], paths
 
 
 def _read_examples(

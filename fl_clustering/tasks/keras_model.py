@@ -8,7 +8,7 @@ import concurrent.futures
 import contextlib
 import functools
 import random
-from typing import Any, Callable, Iterable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -16,9 +16,6 @@ import tensorflow as tf
 from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import model as model_lib
-
-# Whether a model follows a rule, the rule, and what is told of a model that does not.
-_Check = tuple[bool, str, Any]
 
 # Operations of TensorFlow that draw numbers from a hidden state.
 _RANDOM_OPERATIONS = (
@@ -54,7 +51,7 @@ def keras_model(
   keras = build()
   if not isinstance(keras, tf.keras.Model):
     raise TypeError(f"`build` must return a tf.keras.Model, got {type(keras).__name__}.")
-  _check(_checks_of_layers(keras))
+  _check_layers(keras)
   dropouts = [
       layer for layer in keras.submodules if type(layer) is tf.keras.layers.Dropout
   ]
@@ -94,20 +91,19 @@ def keras_model(
       draw=draw,
       head=tuple(name for name, one in variables.items() if id(one) in ids_of_last),
   )
-  _check(_checks_of_function(model))
-  _check(_checks_of_draw(model))
+  _check_function(model)
+  _check_draw(model)
   return model
 
 
-def _check(checks: Iterable[_Check]) -> None:
-  """Raises a ValueError about the first rule that is not followed; later ones may rest on it."""
-  for is_followed, rule, value in checks:
-    if not is_followed:
-      raise validate.error("build", f"return a model {rule}", value)
+def _check(is_followed: bool, rule: str, value: Any) -> None:
+  """Raises a ValueError unless the model follows a rule; later rules may rest on it."""
+  if not is_followed:
+    raise validate.error("build", f"return a model {rule}", value)
 
 
-def _checks_of_layers(keras: Any) -> Iterator[_Check]:
-  yield (
+def _check_layers(keras: Any) -> None:
+  _check(
       keras.built and keras.inputs is not None,
       "whose input shape is known: begin with tf.keras.Input", keras.name,
   )
@@ -116,7 +112,7 @@ def _checks_of_layers(keras: Any) -> Iterator[_Check]:
       len(keras.inputs) == len(keras.outputs) == 1 and len(into) > 1 and None not in into[1:]
       and dtype in (tf.float32, tf.int32) and len(out) == 2 and (out[1] or 0) >= 2
   )
-  yield (
+  _check(
       is_simple,
       "with one input, float32 or int32, whose shape is fixed but for the batch, and one output of "
       "the shape (None, num_classes), with two classes or more",
@@ -125,19 +121,19 @@ def _checks_of_layers(keras: Any) -> Iterator[_Check]:
   last = keras.layers[-1]
   end = getattr(getattr(last, "activation", None), "__name__", type(last).__name__)
   is_logits = not isinstance(last, tf.keras.layers.Softmax) and end not in ("softmax", "sigmoid")
-  yield is_logits, "that ends in logits, without softmax or sigmoid", end
+  _check(is_logits, "that ends in logits, without softmax or sigmoid", end)
   others = [variable.name for variable in keras.non_trainable_variables]
-  yield (
+  _check(
       not others,
       "all of whose weights are trained; batch normalization and other layers with a state are "
       "none, layer normalization is", others[0] if others else None,
   )
-  yield bool(keras.trainable_variables), "with weights", keras.name
-  yield (
+  _check(bool(keras.trainable_variables), "with weights", keras.name)
+  _check(
       not keras.losses, "without regularizers, which the clients' training leaves out", keras.name
   )
   for variable in keras.trainable_variables:
-    yield variable.dtype == tf.float32, "whose weights are float32", variable.dtype.name
+    _check(variable.dtype == tf.float32, "whose weights are float32", variable.dtype.name)
 
 
 @contextlib.contextmanager
@@ -167,7 +163,7 @@ def _dropout(layer: Any, place: int, seed: Any, inputs: Any, training: Any = Non
   )
 
 
-def _checks_of_function(model: model_lib.Model) -> Iterator[_Check]:
+def _check_function(model: model_lib.Model) -> None:
   """Traces the model as a training does, and checks that it is a pure function."""
 
   @tf.function
@@ -186,24 +182,24 @@ def _checks_of_function(model: model_lib.Model) -> Iterator[_Check]:
     )
   graph = traced.graph.as_graph_def()
   for node in (*graph.node, *(node for f in graph.library.function for node in f.node_def)):
-    yield (
+    _check(
         not node.op.startswith(_RANDOM_OPERATIONS),
         "that is random by tf.keras.layers.Dropout alone, which draws with the run's seed",
         node.name,
     )
   for variable in traced.graph.variables:
-    yield False, "whose layers hold each weight as an attribute, not in a list", variable.name
+    _check(False, "whose layers hold each weight as an attribute, not in a list", variable.name)
   for name, gradient in zip(model.parameter_shapes, traced.structured_outputs):
-    yield gradient is not None, "all of whose weights change the output", name
+    _check(gradient is not None, "all of whose weights change the output", name)
 
 
-def _checks_of_draw(model: model_lib.Model) -> Iterator[_Check]:
+def _check_draw(model: model_lib.Model) -> None:
   once, again = (
       model.initial_parameters(randomness.generator(0, "keras")) for _ in range(2)
   )
   shapes = [one.shape for one in once]
-  yield shapes == list(model.parameter_shapes.values()), "of the same weights each time", shapes
-  yield (
+  _check(shapes == list(model.parameter_shapes.values()), "of the same weights each time", shapes)
+  _check(
       all(map(np.array_equal, once, again)),
       "whose first weights come from Keras' initializers, which follow the run's seed, or are "
       "always the same",

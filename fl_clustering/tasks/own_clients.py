@@ -32,7 +32,7 @@ def task_from_arrays(
     clients: Mapping[Hashable, Sequence],
     model: str | model_lib.Model,
     *,
-    test_share: float = 0.2,
+    test_share: float = held_out.TEST_SHARE,
     validation_share: float = held_out.VALIDATION_SHARE,
     seed: int = 0,
     global_test: Sequence | None = None,
@@ -97,12 +97,12 @@ def task_from_arrays(
     raise validate.error("groups", "hold only clients' ids", unknown[0])
   made = []
   for client_id, pairs in kept.items():
-    train, *test = (examples_lib.converted(client_id, x, y, dtype) for _, x, y, _ in pairs)
-    group = group_of.get(client_id)
-    made.append(
-        federated_task.ClientData(client_id, train, test[0], group) if test
-        else held_out.split_client(client_id, train, seed, group, test_share)
-    )
+    own = [examples_lib.converted(client_id, x, y, dtype) for _, x, y, _ in pairs]
+    if len(own) == 1:
+      dealt = held_out.deal_out(client_id, len(own[0]), seed, test_share)
+      own = [own[0].take(positions) for positions in dealt]
+    train, test = own
+    made.append(federated_task.ClientData(client_id, train, test, group_of.get(client_id)))
   pooled_clients = federated_task.PooledClients.of(made)
   if global_test is None:
     pooled = pooled_clients.test.together

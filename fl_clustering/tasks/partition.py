@@ -25,6 +25,7 @@ import numpy as np
 from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -35,10 +36,6 @@ from fl_clustering.tasks import shares as shares_lib
 # Far below this range NumPy's Dirichlet does not return, far above it overflows;
 # at these ends a class is all one client's, or as good as evenly spread.
 _check_alpha = functools.partial(validate.within, 1e-4, 1e6)
-
-
-class TooFewExamples(ValueError):
-  """A draw leaves too many clients with too few examples; one of another seed may not."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,15 +52,15 @@ class Split:
   warnings: tuple[str, ...] = ()
 
 
-def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
+def choose(name: str, num_clients: int, **asked: Any) -> Any:
   """Returns one of `PARTITIONS` with its options, as of `options.chosen`.
 
   Raises:
-    ValueError: As there, or if it needs more clients, where their number is known.
+    ValueError: As there, or if it needs more clients.
   """
   partition = options.chosen("partition", PARTITIONS, name, **asked)
   num_groups = getattr(partition, "num_groups", 1)
-  if num_clients is not None and num_clients < num_groups:
+  if num_clients < num_groups:
     raise validate.error(
         "num_clients",
         f"be at least {num_groups}, one for each group of `partition`={name!r} (`num_groups`)",
@@ -72,28 +69,7 @@ def choose(name: str, num_clients: int | None = None, **asked: Any) -> Any:
   return partition
 
 
-def split(
-    partition: str | Callable[..., Split], pool: examples_lib.ImagePool, num_clients: int,
-    seed: int, **asked: Any,
-) -> Split:
-  """Splits a pool of images over clients.
-
-  Every client's share is then cut into 80% training and 20% test data, at least
-  one example of each.
-
-  Args:
-    partition: What `choose` returned, or its name, with the options asked for.
-    seed: Decides who gets what.
-
-  Raises:
-    ValueError: If an option does not fit the partition or the pool.
-    TooFewExamples: If more than a quarter of the clients would have fewer than two examples of
-      their own.
-  """
-  chosen: Any = partition
-  if isinstance(partition, str):
-    validate.integer(minimum=1, num_clients=num_clients)
-    chosen = choose(partition, num_clients, **asked)
+def _check_size(pool: examples_lib.ImagePool, num_clients: int) -> None:
   num_examples, minimum = len(pool.pool), shares_lib.MIN_EXAMPLES_PER_CLIENT
   if num_examples < minimum * num_clients:
     raise validate.error(
@@ -102,15 +78,11 @@ def split(
         f"{num_examples} examples",
         num_clients,
     )
-  return chosen(pool, num_clients, seed)
 
 
-# The partitions.  Each is a frozen dataclass of its options.  It is called by `split`, which checks
-# the pool before, as (pool, num_clients, seed), and returns a `Split`.
-
-
-def _alpha_option(about: str, default: float | None) -> Any:
-  return options.option(float, about, default, rule=_check_alpha)
+# The partitions.  Each is a frozen dataclass of its options.  It is called as (pool, num_clients,
+# seed), and returns a `Split`, or raises a ValueError if its options don't fit the pool.  A share
+# of the pool is cut into 80% training and 20% test data, at least one example of each.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +93,7 @@ class _OneKind(options.Settings):
   shares: ClassVar[Callable[..., list[np.ndarray]]]
 
   def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
+    _check_size(pool, num_clients)
     rng, skew = randomness.generator(seed, "partition: shares"), dataclasses.asdict(self)
     shares = self.shares(pool.pool.labels, num_clients, rng, **skew)
     return _split(pool, shares, seed, skew.get("dirichlet_alpha"))
@@ -128,8 +101,8 @@ class _OneKind(options.Settings):
 
 @dataclasses.dataclass(frozen=True)
 class _Skewed(_OneKind):
-  dirichlet_alpha: float = _alpha_option(
-      "Concentration of the Dirichlet skew: small is skewed.", 0.5
+  dirichlet_alpha: float = options.option(
+      float, "Concentration of the Dirichlet skew: small is skewed.", 0.5, rule=_check_alpha
   )
 
 
@@ -170,10 +143,17 @@ class KnownGroups(options.Settings):
   at random and transformed like that group's.
   """
 
-  dirichlet_alpha: float | None = _alpha_option(
-      "Inside the groups of partitions that have true groups, none means IID.", None
+  dirichlet_alpha: float | None = options.option(
+      float, "Inside the groups of partitions that have true groups, none means IID.", None,
+      rule=_check_alpha,
   )
   num_groups: int = options.option(int, "Number of true groups.", default=4)
+  examples_per_client: int | None = options.option(
+      int,
+      "Every client draws so many training images, with replacement, and 2/5 of that for testing "
+      "from the data's own test images.",
+      None, rule=functools.partial(validate.integer, 2), default_text="the images are shared out",
+  )
   most_groups: ClassVar[int | None] = None
   # From a pool, `num_groups` and a generator to the groups' transformations.
   build_transformations: ClassVar[Callable[..., list[known_groups.Transformation]]]
@@ -182,27 +162,19 @@ class KnownGroups(options.Settings):
     super().__post_init__()
     validate.integer(minimum=2, maximum=self.most_groups, num_groups=self.num_groups)
 
-  def groups_of(
-      self, pool: examples_lib.ImagePool, num_clients: int, seed: int
-  ) -> tuple[np.ndarray, list[known_groups.Transformation]]:
-    """Returns every client's group, of shape (num_clients,), and the groups' transformations."""
+  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
     rng = randomness.generator(seed, "partition: transforms")
     transformations = self.build_transformations(pool, self.num_groups, rng)
     rng = randomness.generator(seed, "partition: groups")
-    return rng.permutation(np.arange(num_clients) % self.num_groups), transformations
-
-  @staticmethod
-  def transformed_mix(
-      examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
-      seed: int,
-  ) -> examples_lib.Examples:
-    """Returns examples each of which is given to a group at random and transformed like that."""
-    rng = randomness.generator(seed, "partition: groups of the global test set")
-    groups = rng.integers(len(transformations), size=len(examples))
-    return _transformed(examples, groups, transformations)
-
-  def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
-    groups, transformations = self.groups_of(pool, num_clients, seed)
+    groups = rng.permutation(np.arange(num_clients) % self.num_groups)
+    if self.examples_per_client is not None:
+      ids = _client_ids(num_clients)
+      train, test = drawn_clients.draw(
+          pool, ids, groups, transformations, self.examples_per_client, self.dirichlet_alpha, seed
+      )
+      clients = federated_task.PooledClients(ids, train, test, groups)
+      return Split(clients, _transformed_mix(pool.global_test, transformations, seed))
+    _check_size(pool, num_clients)
     rng = randomness.generator(seed, "partition: shares")
     shares = _grouped_shares(pool.pool.labels, groups, rng, self.dirichlet_alpha)
     return _split(pool, shares, seed, self.dirichlet_alpha, groups, transformations)
@@ -269,8 +241,8 @@ def _split(
     group_of = np.zeros(len(examples), int)
     group_of[np.concatenate(shares)] = np.repeat(groups, list(map(len, shares)))
     examples = _transformed(examples, group_of, transformations)
-    global_test = KnownGroups.transformed_mix(global_test, transformations, seed)
-  ids = client_ids(len(shares))
+    global_test = _transformed_mix(global_test, transformations, seed)
+  ids = _client_ids(len(shares))
   train, test = [], []
   for client_id, share in zip(ids, shares):
     in_train, in_test = held_out.deal_out(client_id, len(share), seed)
@@ -281,8 +253,7 @@ def _split(
   return Split(clients, global_test, warnings)
 
 
-def client_ids(num_clients: int) -> tuple[str, ...]:
-  """Returns the ids of clients that a partition makes."""
+def _client_ids(num_clients: int) -> tuple[str, ...]:
   # Their alphabetic order is their numeric order.
   width = len(str(num_clients - 1))
   return tuple(f"client_{i:0{width}d}" for i in range(num_clients))
@@ -299,6 +270,16 @@ def _transformed(
     features[groups == group] = transformed.features
     labels[groups == group] = transformed.labels
   return examples_lib.Examples(features, labels)
+
+
+def _transformed_mix(
+    examples: examples_lib.Examples, transformations: Sequence[known_groups.Transformation],
+    seed: int,
+) -> examples_lib.Examples:
+  """Returns examples each of which is given to a group at random and transformed like that."""
+  rng = randomness.generator(seed, "partition: groups of the global test set")
+  groups = rng.integers(len(transformations), size=len(examples))
+  return _transformed(examples, groups, transformations)
 
 
 def _members_by_group(groups: np.ndarray) -> list[np.ndarray]:
@@ -334,13 +315,13 @@ def _top_up(
     return ()
   # Only a Dirichlet draw gets here: the other kinds share out evenly enough.
   if num_small > held_out.MAX_SMALL_FRACTION * num_clients:
-    error = validate.error(
+    raise validate.error(
         "num_clients",
         f"leave three in four clients at least {minimum} examples (with "
-        f"`dirichlet_alpha`={dirichlet_alpha} this draw leaves {num_small} clients fewer)",
+        f"`dirichlet_alpha`={dirichlet_alpha}, which may be larger, this draw leaves {num_small} "
+        "clients fewer)",
         num_clients,
     )
-    raise TooFewExamples(f"{error} Use fewer `num_clients` or a larger `dirichlet_alpha`.")
   rng = randomness.generator(seed, "partition: top-up")
   for members in members_by_group:
     full = shares_lib.top_up([shares[member] for member in members], labels, minimum, rng)

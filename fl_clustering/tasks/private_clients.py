@@ -8,8 +8,7 @@ the tables that they share.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Mapping, TYPE_CHECKING
+from typing import TYPE_CHECKING
 import warnings
 
 import numpy as np
@@ -24,26 +23,6 @@ from fl_clustering.tasks import held_out
 
 if TYPE_CHECKING:
   import pandas as pd
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PrivateClients:
-  """Clients' examples by client id; a client may have none.
-
-  Nothing of them may be shown but the ids.
-
-  Attributes:
-    train: Their examples for training; features are float32, labels int32.
-    test: Those for testing.
-  """
-
-  train: Mapping[str, examples_lib.Examples]
-  test: Mapping[str, examples_lib.Examples]
-
-  @property
-  def client_ids(self) -> tuple[str, ...]:
-    """The clients' ids, in order."""
-    return tuple(self.train)
 
 
 def _split(
@@ -63,8 +42,13 @@ def _split(
   return examples.take(~is_test[is_used]), examples.take(is_test[is_used])
 
 
-def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
+def load(
+    schema: schema_lib.Schema, data_dir: str, seed: int
+) -> tuple[dict[str, examples_lib.Examples], dict[str, examples_lib.Examples]]:
   """Reads clients' tables with nothing but a public schema.
+
+  Returns their examples for training, and those for testing, by client id; a client may have none.
+  Features are float32, labels int32.  Nothing of them may be shown but the ids.
 
   A client's examples depend on its id, its own rows, the schema and the seed alone.  Its rows
   without a known class, or with a cell in the split column that says neither `train` nor `test`,
@@ -86,7 +70,7 @@ def load(schema: schema_lib.Schema, data_dir: str, seed: int) -> PrivateClients:
     if not clients:
       raise validate.error("client", "be a column with a client's name in some row", schema.client)
     split = {name: _split(table, schema, name, seed) for name, table in clients.items()}
-  return PrivateClients(
+  return (
       {client_id: train for client_id, (train, _) in split.items()},
       {client_id: test for client_id, (_, test) in split.items()},
   )

@@ -13,7 +13,6 @@ from absl import logging
 
 from clustering_basics import validate
 from fl_clustering.tasks import digits
-from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
@@ -39,13 +38,7 @@ def _partitioned_task(
   chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
   if options.image_size is not None:
     pool = pool.of_size(options.image_size)
-  if options.examples_per_client is None:
-    split = partition_lib.split(chosen, pool, options.num_clients, options.seed)
-  else:
-    drawn_clients.check(options.examples_per_client, name)
-    split = drawn_clients.split(
-        chosen, pool, options.num_clients, options.examples_per_client, options.seed
-    )
+  split = chosen(pool, options.num_clients, options.seed)
   return federated_task.FederatedTask(
       name=pool.name,
       source=pool.source,
@@ -123,30 +116,6 @@ DATASETS = {
 }
 
 
-def _check_partition(
-    dataset: str, partition: str | None, num_clients: int, **partition_options: Any
-) -> None:
-  """Raises a ValueError if a data set doesn't take the partition, or that doesn't take options."""
-  validate.one_of(DATASETS, dataset=dataset)
-  if partition is not None:
-    validate.one_of(PARTITION_NAMES, partition=partition)
-  own_clients = DATASETS[dataset].own_clients
-  if own_clients:
-    _refuse(
-        f"be left out for {own_clients}", partition=None if partition == NATURAL else partition,
-        **partition_options,
-    )
-  elif partition == NATURAL:
-    raise validate.error(
-        "partition",
-        f"be one of {', '.join(partition_lib.PARTITIONS)} for `dataset` {dataset}, which has no "
-        "clients of its own",
-        partition,
-    )
-  else:
-    partition_lib.choose(partition or _DEFAULT_PARTITION, num_clients, **partition_options)
-
-
 def options_of(config: Any) -> dict[str, Any]:
   """Returns the options of the task that a configuration asks for, as of `check`, by name."""
   fields = (field.name for field in dataclasses.fields(task_options.TaskOptions))
@@ -173,8 +142,20 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
   )
   validate.integer(minimum=1, num_clients=asked.num_clients)
   validate.integer(minimum=0, seed=asked.seed)
-  _check_partition(asked.dataset, asked.partition, asked.num_clients, **partition_options)
+  validate.one_of(DATASETS, dataset=asked.dataset)
   dataset = DATASETS[asked.dataset]
+  if dataset.own_clients:
+    _refuse(
+        f"be left out for {dataset.own_clients}",
+        partition=None if asked.partition == NATURAL else asked.partition,
+        image_size=asked.image_size, **partition_options,
+    )
+  elif asked.partition is not None:
+    partition_lib.choose(asked.partition, asked.num_clients, **partition_options)
+  else:
+    # A study names the partition of clients that draw images later.
+    known = {**partition_options, "examples_per_client": None}
+    partition_lib.choose(_DEFAULT_PARTITION, asked.num_clients, **known)
   asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
   models.choose(asked.model, **model_options)
   if dataset.reads_tables:
@@ -182,22 +163,14 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
   else:
     rule = f"be left out with `dataset` {asked.dataset}"
     _refuse(rule, schema=asked.schema, test_share=asked.test_share)
-  if dataset.own_clients is not None:
-    of_images = [name for name, row in DATASETS.items() if row.own_clients is None]
-    _refuse(
-        f"be left out but with `dataset` {' or '.join(of_images)}", image_size=asked.image_size,
-        examples_per_client=asked.examples_per_client,
-    )
   if asked.image_size is not None:
     validate.integer(minimum=1, image_size=asked.image_size)
-  if asked.examples_per_client is not None:
-    drawn_clients.check(asked.examples_per_client, asked.partition)
   if asked.fold is not None:
     # Drawn with replacement, an image would be in several folds.
     _refuse(
         "be left out with folds", test_share=asked.test_share,
         split_column=asked.schema and asked.schema.split,
-        examples_per_client=asked.examples_per_client,
+        examples_per_client=partition_options["examples_per_client"],
     )
   return asked
 

@@ -29,8 +29,6 @@ class TaskOptions:
     fold: Which examples of every client are for testing; None for a random share.
     image_size: To which images are averaged down, in pixels a side (`digits`, `idx`); None leaves
       them as they are.
-    examples_per_client: How many training images each client draws (`drawn_clients.py`); None
-      shares out all of them.
   """
 
   dataset: str = "digits"
@@ -46,7 +44,6 @@ class TaskOptions:
   num_new_clients: int = 0
   fold: held_out.Fold | None = None
   image_size: int | None = None
-  examples_per_client: int | None = None
 
   def build_model(
       self, examples: examples_lib.Examples, num_classes: int

@@ -16,7 +16,6 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tasks import drawn_clients
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
@@ -33,9 +32,7 @@ _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
 _METHOD_REPEATS = 2
 # What a task of the caller's own has decided.
-_OF_TASKS = (
-    "model", "partition", "examples_per_client", "schema", "test_share", "validation_share"
-)
+_OF_TASKS = ("model", "partition", "schema", "test_share", "validation_share")
 
 
 def _positive(maximum: int) -> functools.partial[None]:
@@ -82,7 +79,6 @@ class ThreePhaseConfig(options.WithChoices):
       choices=partition_lib.PARTITIONS,
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
-  examples_per_client: int | None = drawn_clients.option()
   model: str | None = options.option(
       str, options.listed(models.MODELS), None, values=models.MODELS,
       choices=models.MODELS,

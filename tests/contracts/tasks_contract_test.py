@@ -256,10 +256,14 @@ def _make_pools(num_examples=1500, num_test=300):
 _pools = functools.cache(_make_pools)
 
 
+def _split(name, pool, num_clients=30, seed=0, **options):
+  return partition.choose(name, num_clients, **options)(pool, num_clients, seed)
+
+
 @functools.cache
 def _splits(name, seed, **options):
   """Returns the same split of every pool."""
-  return [partition.split(name, pool, 30, seed, **options) for pool in _pools()]
+  return [_split(name, pool, seed=seed, **options) for pool in _pools()]
 
 
 def _numbers(same, *others):
@@ -285,9 +289,6 @@ class PartitionContractTest(parameterized.TestCase):
     super().setUp()
     self.enter_context(toy_rows.registered())
 
-  def _split(self, name, num_clients=30, **options):
-    return partition.split(name, _pools()[0], num_clients, **{"seed": 0, **options})
-
   def _client_numbers(self, splits):
     return [
         np.concatenate([
@@ -298,10 +299,16 @@ class PartitionContractTest(parameterized.TestCase):
     ]
 
   def _options(self, name):
-    """Returns another value than the default for every option that can have one."""
+    """Returns another value than the default for every option that can have one.
+
+    Clients that draw their images share out no pool.
+    """
     row = partition.PARTITIONS[name]
     values = {option.name: _other_value(row, option) for option in options_lib.of(row).values()}
-    return {option: value for option, value in values.items() if value is not None}
+    return {
+        option: value for option, value in values.items()
+        if value is not None and option != "examples_per_client"
+    }
 
   def test_every_example_is_one_clients_for_training_or_for_testing(self, name):
     for options in ({}, self._options(name)):
@@ -320,25 +327,25 @@ class PartitionContractTest(parameterized.TestCase):
   def test_as_few_examples_as_there_may_be(self, name):
     pool = _make_pools(num_examples=60)[0]
     try:
-      split = partition.split(name, pool, 30, seed=0)
-    except partition.TooFewExamples:
+      split = _split(name, pool)
+    except ValueError:
       # Of two examples a client, a skewed draw may leave too many with none or one.
-      self.assertIsNotNone(partition.choose(name).dirichlet_alpha)
+      self.assertIsNotNone(partition.PARTITIONS[name]().dirichlet_alpha)
     else:
       self.assertEqual({len(c.train) + len(c.test) for c in split.clients}, {2})
 
   def test_refuses_more_clients_than_it_has_data_for(self, name):
     with self.assertRaisesRegex(ValueError, "^`num_clients`"):
-      self._split(name, num_clients=751)
+      _split(name, _pools()[0], num_clients=751)
 
   def test_ids_sort_as_they_stand(self, name):
-    ids = [client.client_id for client in self._split(name).clients]
+    ids = [client.client_id for client in _split(name, _pools()[0]).clients]
     self.assertLen(set(ids), 30)
     self.assertEqual(ids, sorted(ids))
 
   def test_is_a_function_of_the_seed(self, name):
     def content(seed):
-      split = self._split(name, seed=seed, **self._options(name))
+      split = _split(name, _pools()[0], seed=seed, **self._options(name))
       return [(c.train.features.tobytes(), c.train.labels.tobytes()) for c in split.clients]
 
     self.assertEqual(content(0), content(0))
@@ -346,7 +353,7 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_leaves_the_pool_as_it_is(self, name):
     pool, same = _make_pools()[1], _pools()[1]
-    split = partition.split(name, pool, 30, seed=0)
+    split = _split(name, pool)
     for client in split.clients:
       client.train.features[:], client.train.labels[:] = 0, 0
     np.testing.assert_array_equal(pool.pool.features, same.pool.features)
@@ -355,15 +362,15 @@ class PartitionContractTest(parameterized.TestCase):
 
   def test_groups_are_known_or_not(self, name):
     for options in ({}, self._options(name)):
-      num_groups = getattr(partition.choose(name, **options), "num_groups", None)
+      num_groups = getattr(partition.PARTITIONS[name](**options), "num_groups", None)
       self.assertEqual(
-          {client.group for client in self._split(name, **options).clients},
+          {client.group for client in _split(name, _pools()[0], **options).clients},
           {None} if num_groups is None else set(range(num_groups)),
       )
 
   def test_uses_the_options_it_takes_and_refuses_the_others(self, name):
     def made(**options):
-      clients = self._split(name, **options).clients
+      clients = _split(name, _pools()[0], **options).clients
       content = [(c.group, c.train.features.tobytes(), c.train.labels.tobytes()) for c in clients]
       return content, self._client_numbers(_splits(name, 0, **options))
 
@@ -372,7 +379,7 @@ class PartitionContractTest(parameterized.TestCase):
       self.assertNotEqual(made(**{option: value}), plain, option)
     for option in partition.OPTIONS.keys() - options_lib.of(partition.PARTITIONS[name]).keys():
       with self.assertRaisesRegex(ValueError, f"^`{option}`"):
-        self._split(name, **{option: 3})
+        _split(name, _pools()[0], **{option: 3})
 
 
 class DatasetContractTest(parameterized.TestCase):
@@ -420,7 +427,7 @@ class DatasetContractTest(parameterized.TestCase):
 
     task = load()
     self.assertLen(task.clients, 5)
-    self.assertIn(task.partition, registry.PARTITION_NAMES)
+    self.assertIn(task.partition, toy_rows.PARTITION_NAMES)
     self.assertEqual(task.model.name, registry.DATASETS[name].default_model)
     shape = task.clients[0].train.feature_shape
     self.assertEqual(task.model.input_shape, shape)

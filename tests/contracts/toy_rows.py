@@ -70,5 +70,4 @@ def registered():
   with contextlib.ExitStack() as stack:
     stack.enter_context(mock.patch.dict(partition.PARTITIONS, PARTITIONS))
     stack.enter_context(mock.patch.dict(registry.DATASETS, DATASETS))
-    stack.enter_context(mock.patch.object(registry, "PARTITION_NAMES", PARTITION_NAMES))
     yield

@@ -67,12 +67,10 @@ class DrawnClientsTest(parameterized.TestCase):
   def test_refuses_a_client_that_has_none_of_the_labels(self):
     images = digits.load()
     zeros = dataclasses.replace(images, pool=images.pool.take(images.pool.labels == 0))
-    split = functools.partial(
-        drawn_clients.split, pool=zeros, num_clients=12, examples_per_client=20, seed=0
-    )
-    split(partition.Rotated(dirichlet_alpha=1.0))
+    drawn = functools.partial(partition.Rotated, examples_per_client=20)
+    drawn(dirichlet_alpha=1.0)(zeros, 12, seed=0)
     with self.assertRaisesRegex(ValueError, "^`dirichlet_alpha`.*0.0001"):
-      split(partition.Rotated(dirichlet_alpha=1e-4))
+      drawn(dirichlet_alpha=1e-4)(zeros, 12, seed=0)
 
   @parameterized.parameters(
       ("image_size", {"image_size": 13}), ("image_size", {"image_size": 0}),

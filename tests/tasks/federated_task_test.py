@@ -74,16 +74,6 @@ class ExamplesTest(parameterized.TestCase):
 
 class FederatedTaskTest(parameterized.TestCase):
 
-  def test_says_what_it_holds(self):
-    task = _task()
-    self.assertEqual(task.client_ids, ("b", "a"))
-    self.assertIsNone(task.true_groups)
-    self.assertEqual(
-        task.num_examples, {"train": 8, "validation": 0, "client_test": 3, "global_test": 4}
-    )
-    task = _task(clients=_clients(_client("b", group=1), _client("a", group=0)))
-    self.assertEqual(task.true_groups.tolist(), [1, 0])
-
   @parameterized.named_parameters(
       ("no_clients", "clients", {"clients": ()}),
       ("id_twice", "client_id", {"clients": (_client("a"), _client("a"))}),
@@ -127,10 +117,16 @@ class FederatedTaskTest(parameterized.TestCase):
         "pixels": (dataclasses.replace(first, train=brighter), second),
         "labels": (dataclasses.replace(first, test=_examples(1, label=1)), second),
         "groups": tuple(dataclasses.replace(client, group=0) for client in task.clients),
+        "validation": (dataclasses.replace(first, validation=_examples(1)), second),
     }
     prints = {
         name: _task(clients=_clients(*clients)).fingerprint() for name, clients in changed.items()
     }
+    train = task.clients.train
+    for name in ("rows", "counts"):
+      reversed_ = dataclasses.replace(train, **{name: getattr(train, name)[::-1]})
+      clients = dataclasses.replace(task.clients, train=reversed_)
+      prints[name] = _task(clients=clients).fingerprint()
     prints["global test"] = _task(global_test=_examples(4, label=1)).fingerprint()
     prints["as it was"] = task.fingerprint()
     self.assertLen(set(prints.values()), len(prints))

@@ -101,7 +101,7 @@ class ShiftTest(parameterized.TestCase):
 class PartitionTest(absltest.TestCase):
 
   def _images_of(self, group, num_clients):
-    split = partition.split("feature_shift", _pool(), num_clients, seed=3, num_groups=5)
+    split = partition.FeatureShift(num_groups=5)(_pool(), num_clients, seed=3)
     return np.concatenate([
         examples.features
         for client in split.clients

@@ -8,7 +8,6 @@ import numpy as np
 
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
-from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
 from fl_clustering.tasks import pooled_examples
 
@@ -97,7 +96,6 @@ class PooledClientsTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("test", {"test": _shares(_pool(), [], [6])}, "^`test`.*'a'"),
       ("client_id", {"ids": ("a", "a")}, "^`client_id`"),
-      ("group", {"groups": np.array([0, -1])}, "^`group`"),
       ("labels", {"train": pooled_examples.PooledExamples.of_examples([
           examples_lib.Examples(np.ones((1, 1), np.float32), np.array([label])) for label in (0, 3)
       ])}, "^`train`.*num_classes=3"),
@@ -105,40 +103,6 @@ class PooledClientsTest(parameterized.TestCase):
   def test_bad(self, changes, pattern):
     with self.assertRaisesRegex(ValueError, pattern):
       _task(_clients(**changes))
-
-  def test_the_fingerprint_depends_on_all_data(self):
-    clients = _clients()
-    pool = clients.train.pool
-    changed = (
-        {}, {"ids": ("a", "c")}, {"groups": None}, {"train": _shares(pool, [0, 1, 2], [3, 5])},
-        {"test": _shares(pool, [5, 6], [7])}, {"validation": _shares(pool, [9], [])},
-    )
-    prints = {
-        _task(dataclasses.replace(clients, **changes)).fingerprint() for changes in changed
-    }
-    self.assertLen(prints, len(changed))
-
-  def test_what_is_held_out_is_that_of_single_clients(self):
-    rng = np.random.default_rng(1)
-    pool = _pool(2000)
-    shares = [rng.choice(2000, size) for size in (25, 3, 40, 21)]
-    clients = federated_task.PooledClients(
-        tuple("abcd"), _shares(pool, *shares), _shares(pool, *[[i] for i in range(4)])
-    )
-    single_ones = federated_task.PooledClients.of(tuple(clients))
-    steps = (
-        lambda task: held_out.with_validation(task, 0.2, 3),
-        lambda task: held_out.hold_out(task, 2, 3),
-    )
-    for first, then in (steps, steps[::-1]):
-      pooled, single = (then(first(_task(found))) for found in (clients, single_ones))
-      self.assertEqual(pooled.new_client_ids, single.new_client_ids)
-      for one, other in zip(pooled.all_clients, single.all_clients, strict=True):
-        for part in ("train", "test", "validation"):
-          found, wanted = getattr(one, part), getattr(other, part)
-          self.assertEqual(found is None, wanted is None)
-          if found is not None:
-            np.testing.assert_array_equal(found.features, wanted.features)
 
 
 if __name__ == "__main__":

@@ -80,13 +80,13 @@ class _TestCase(parameterized.TestCase):
         contextlib.redirect_stderr(said),
     ):
       warnings.simplefilter("always")
-      clients = private_clients.load(schema, self.folder(files), seed)
+      train, test = private_clients.load(schema, self.folder(files), seed)
     self.assertEqual(said.getvalue(), "")
     # Other than those of collected garbage.
     self.assertEmpty([w for w in warned if not issubclass(w.category, ResourceWarning)])
-    for examples in (*clients.train.values(), *clients.test.values()):
+    for examples in (*train.values(), *test.values()):
       self.assertEqual((examples.features.dtype, examples.labels.dtype), (np.float32, np.int32))
-    return clients
+    return train, test
 
 
 def _scaled(rows):
@@ -97,11 +97,11 @@ def _scaled(rows):
 class LoadTest(_TestCase):
 
   def assert_client(self, content, train, labels, ending="csv", schema=_SCHEMA):
-    clients = self.load({f"a.{ending}": content}, schema)
-    self.assertEqual(clients.client_ids, ("a",))
-    np.testing.assert_array_equal(clients.train["a"].features, _scaled(train))
-    np.testing.assert_array_equal(clients.train["a"].labels, labels)
-    return clients
+    found, test = self.load({f"a.{ending}": content}, schema)
+    self.assertEqual(list(found), ["a"])
+    np.testing.assert_array_equal(found["a"].features, _scaled(train))
+    np.testing.assert_array_equal(found["a"].labels, labels)
+    return test["a"]
 
   def test_numbers_of_any_size_whatever_numpy_does_on_errors(self):
     fields = (
@@ -113,8 +113,8 @@ class LoadTest(_TestCase):
     found = []
     for action in ("warn", "raise"):
       with np.errstate(all=action):
-        clients = self.load(files, schema_lib.Schema(fields, label="ill", split="part"))
-      found.append(clients.train["a"].features)
+        train, _ = self.load(files, schema_lib.Schema(fields, label="ill", split="part"))
+      found.append(train["a"].features)
     self.assertLen(found[0], 3)
     np.testing.assert_array_equal(*found)
 
@@ -131,12 +131,12 @@ class LoadTest(_TestCase):
   )
   def test_rows(self, row, features):
     rows = [features] if features else []
-    clients = self.assert_client(
+    test = self.assert_client(
         _table(*_ROWS, row + "\n"), [[-1, 1, 0, 0], [2, 1, 0, 2], [0, 0, 1, 0], *rows],
         [0, 2, 0, *[0] * len(rows)],
     )
-    np.testing.assert_array_equal(clients.test["a"].features, _scaled([1, 0, 1, 1]))
-    np.testing.assert_array_equal(clients.test["a"].labels, [1])
+    np.testing.assert_array_equal(test.features, _scaled([1, 0, 1, 1]))
+    np.testing.assert_array_equal(test.labels, [1])
 
   def test_images(self):
     names = schema_lib.array_names((2, 3, 1))
@@ -145,9 +145,8 @@ class LoadTest(_TestCase):
     x, sink = np.arange(24).reshape(4, 2, 3), io.BytesIO()
     np.savez(sink, x=x, y=[0, 1, 7, 0])
     files = {"a.npz": sink.getvalue(), "b.npz": sink.getvalue()[:-9]}
-    clients = self.load(files, schema_lib.Schema((*fields, classes), label="y"))
-    found = [np.concatenate([part[c].features for part in (clients.train, clients.test)])
-             for c in "ab"]
+    parts = self.load(files, schema_lib.Schema((*fields, classes), label="y"))
+    found = [np.concatenate([part[c].features for part in parts]) for c in "ab"]
     expected = np.clip(x, 0, 2)[[0, 1, 3], :, :, np.newaxis] - 1
     np.testing.assert_array_equal(np.sort(found[0], axis=0), expected)
     self.assertEqual(found[1].shape, (0, 2, 3, 1))
@@ -160,8 +159,8 @@ class LoadTest(_TestCase):
       ("no Parquet", b"PAR1 no PAR1", "parquet"),
   )
   def test_files_that_hold_no_rows(self, content, ending="csv"):
-    clients = self.assert_client(content, _NO_ROWS, [], ending)
-    self.assertEqual(clients.test["a"].features.shape, (0, 4))
+    test = self.assert_client(content, _NO_ROWS, [], ending)
+    self.assertEqual(test.features.shape, (0, 4))
 
   @parameterized.named_parameters(
       ("Parquet", _parquet(_columns()), "parquet"),
@@ -174,8 +173,8 @@ class LoadTest(_TestCase):
        "csv"),
   )
   def test_kinds_of_files(self, content, ending):
-    clients = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
-    np.testing.assert_array_equal(clients.test["a"].features, _scaled([1, 0, 1, 1]))
+    test = self.assert_client(content, [[-1, 1, 0, 0]], [0], ending)
+    np.testing.assert_array_equal(test.features, _scaled([1, 0, 1, 1]))
 
 
 class SplitTest(_TestCase):
@@ -189,8 +188,8 @@ class SplitTest(_TestCase):
     )
     rows = [f"{i},{i % 2}\n" for i in range(num_rows)]
     files = {f"{client_id}.csv": _table(*rows, header="x,y\n")}
-    clients = self.load({**files, **dict(others)}, schema, seed)
-    train, test = (part[client_id].features * 100 for part in (clients.train, clients.test))
+    parts = self.load({**files, **dict(others)}, schema, seed)
+    train, test = (part[client_id].features * 100 for part in parts)
     np.testing.assert_allclose(np.sort(np.concatenate([train, test])[:, 0]), range(num_rows))
     return len(train), np.rint(test[:, 0]).tolist()
 
@@ -254,12 +253,10 @@ class NeighboursTest(_TestCase):
   _expected = {}
 
   def _assert_same_but_for(self, client_id, found, expected):
-    self.assertEqual(found.client_ids, expected.client_ids)
-    for other in found.client_ids:
-      if other == client_id:
-        continue
-      for part in ("train", "test"):
-        mine, before = (getattr(clients, part)[other] for clients in (found, expected))
+    for part, expected_part in zip(found, expected):
+      self.assertEqual(list(part), list(expected_part))
+      for other in part.keys() - {client_id}:
+        mine, before = part[other], expected_part[other]
         self.assertEqual(mine.features.tobytes(), before.features.tobytes())
         self.assertEqual(mine.features.shape, before.features.shape)
         self.assertEqual(mine.labels.tobytes(), before.labels.tobytes())
@@ -300,15 +297,15 @@ class FolderTest(_TestCase):
 
   def test_clients_that_share_tables(self):
     rows = ("10,no,40,f,1,train\n", "2,yes,60,m,1,train\n", ",no,50,m,1,train\n")
-    clients = self.load({
+    train, test = self.load({
         "1.csv": _table(*rows, header="who,ill,age,sex,x,part\n"),
         "2.parquet": _parquet({**_columns(), "who": [10, 10]}),
     }, _WITH_CLIENTS)
-    self.assertEqual(clients.client_ids, ("2", "10"))
-    np.testing.assert_array_equal(clients.train["10"].features, _scaled([[-1, 1, 0, 0]] * 2))
-    np.testing.assert_array_equal(clients.test["10"].labels, [1])
-    self.assertLen(clients.train["2"], 1)
-    self.assertEmpty(clients.test["2"])
+    self.assertEqual(list(train), ["2", "10"])
+    np.testing.assert_array_equal(train["10"].features, _scaled([[-1, 1, 0, 0]] * 2))
+    np.testing.assert_array_equal(test["10"].labels, [1])
+    self.assertLen(train["2"], 1)
+    self.assertEmpty(test["2"])
 
   @parameterized.named_parameters(
       ("a column less", {"1.csv": b"who,age\nu,secret\n"}, "1.csv.*'sex'"),
