@@ -11,7 +11,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve_parent(parent_pid: int) -> None:
-  """Has this process end with its parent, to which Ctrl-C and the terminal's end are left."""
+  """Has this process end when its parent does; it ignores Ctrl-C and the terminal's end."""
   end_with_parent(parent_pid)
   for number in (signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)

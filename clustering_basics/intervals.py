@@ -97,7 +97,8 @@ def of_values(
 
   Args:
     num_folds: How many folds there are, of which the values are; None if they are independent.
-    largest: The largest of the numbers that the values are differences of, if they are.
+    largest: Of values that are differences, the largest of the numbers that were subtracted; it
+      says which differences may be rounding alone.
   """
   largest = largest or max(map(abs, values), default=0.0)
   if len(values) < LEAST_COUNT or max(values) - min(values) <= _ROUNDING * largest:

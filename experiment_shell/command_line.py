@@ -26,7 +26,7 @@ def _lines(path: str) -> list[str]:
 
 
 def parse(given: Sequence[str], inside: tuple[str, ...] = ()) -> list[str]:
-  """Gives the flags the values that arguments say; returns the arguments that are no flags.
+  """Sets the flags that arguments name; returns the arguments that are no flags.
 
   Args:
     inside: Paths of the flag files that the arguments are from, one named by the other.

@@ -42,7 +42,7 @@ def lines(
 
 
 def set_powers_of_two(axes: Axes, column: pd.Series) -> None:
-  """Makes the x axis one of powers of two, with ticks at the values of a column, its label."""
+  """Makes the x axis one of powers of two; it has the column's name, and ticks at its values."""
   values = sorted(set(column))
   axes.set_xscale("log", base=2)
   axes.set_xticks(values, [f"{value:g}" for value in values])

@@ -115,7 +115,7 @@ class Experiment:
   """What is specific to an experiment.
 
   Attributes:
-    name: Also that of the program, and of the default output folder.
+    name: Its name in `config.json`, and that of the default output folder.
     keys: The columns that identify a cell, with what reads them from text: `str`, `int`, `float`.
     load: A function (config, stack, **options) that returns the `Inputs`; ValueError if they don't
       fit the settings.  The stack closes what it opens, and options are what changes no number,
@@ -137,8 +137,9 @@ class Experiment:
       columns are None here.
     finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
       such as a model, when all are measured.  A resumed run may call it again.
-    charged_in: Of a run with these settings, if it releases what counts for good, the file with
-      which alone it is resumed, such as `JOURNAL`; it is not overwritten.  None for other runs.
+    charged_in: A function of the settings.  For a run that spends a privacy budget it returns the
+      file without which the run is not resumed, such as `JOURNAL`; such a run is never overwritten.
+      For other runs it returns None.
     versions_of: The packages whose versions `config.json` states.
     failures: The exceptions that fail a cell, while the others go on; a process that dies is one.
     rechecks_finished: Whether the inputs of a finished run are loaded and checked too.

@@ -89,7 +89,7 @@ class SavedModel(abc.ABC):
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
       scaling: secure_sums.Scaling,
   ) -> tuple[Any, Any]:
-    """Returns what `_contents` is of."""
+    """Returns the model and its tables, from what `_contents` wrote."""
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:

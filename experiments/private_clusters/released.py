@@ -38,7 +38,7 @@ _FALSE_ALARMS = 0.01
 
 
 def report_rows(report: fitting.Report) -> list[dict[str, Any]]:
-  """Returns the rows of `CLUSTERS`: of each, and of all clients together; None for NaN."""
+  """Returns the rows of `CLUSTERS`, for each cluster and for all clients; None for NaN."""
   columns = {
       "clients": report.counts, "sd of clients": report.count_stds,
       "accuracy": report.accuracies, "sd of accuracy": report.accuracy_stds,

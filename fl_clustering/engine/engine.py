@@ -273,7 +273,7 @@ class Engine(abc.ABC):
   def _train(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Returns what `train` returns."""
+    """Trains the models for a round, as `train` says; returns them and the clients' losses."""
 
   @abc.abstractmethod
   def _train_each(
@@ -296,7 +296,7 @@ class Engine(abc.ABC):
   def _confusions(
       self, vectors: Any, members: participation.Clusters, part: str
   ) -> list[np.ndarray]:
-    """Returns what `confusions` returns; see `divergence.are_finite`."""
+    """Returns the confusion matrices of `confusions`; see `divergence.are_finite`."""
 
   @abc.abstractmethod
   def _global_confusions(self, vectors: Any) -> np.ndarray:
@@ -304,11 +304,11 @@ class Engine(abc.ABC):
 
   @abc.abstractmethod
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    """Returns what `losses` returns; a loss may be NaN."""
+    """Returns the mean losses of `losses`; a loss may be NaN."""
 
   @abc.abstractmethod
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    """Returns what `sketches` returns."""
+    """Returns the clients' sketches, float32 of shape (N, size)."""
 
   # What only the engine in `tff/` does; a method that asks for it has `only_tff` in its row.
 

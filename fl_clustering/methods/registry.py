@@ -158,7 +158,10 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def label(name: str) -> str:
-  """Returns what readers call a method, also one that is not registered here, within a sentence."""
+  """Returns what readers call a method or control, within a sentence.
+
+  A method that is not registered has its name, with spaces.
+  """
   method_row, control_row = METHODS.get(name) or PERSONAL.get(name), CONTROLS.get(name)
   if method_row is not None:
     return method_row.label or name.replace("_", " ")
@@ -168,7 +171,7 @@ def label(name: str) -> str:
 
 
 def title(name: str) -> str:
-  """Returns the same, with a word where it is a control."""
+  """Returns the label, followed by "(control)" for a control."""
   return f"{label(name)} (control)" if name in all_controls() else label(name)
 
 

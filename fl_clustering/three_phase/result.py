@@ -79,11 +79,12 @@ class MethodResult:
     cost: What the method asked of its clients, phase 1 included where it builds on it.
     ari: The adjusted Rand index, agreement with the true groups; `None` if they are not known, if
       clusters overlap, or for a control.
-    purity: The same.
-    validation: Those as of `clients`, on the validation data of those that have
+    purity: The share of the clients that are in the most frequent true group of their cluster;
+      `None` where `ari` is.
+    validation: Confusion matrices as in `clients`, on the validation data of the clients that have
       some; `None` if no client has any.
     validation_accuracy: The accuracy of the cluster models on their own clients' validation data,
-      (K,), NaN where these have none; `None` likewise.
+      (K,), NaN where these clients have none; `None` if no client has any.
   """
 
   assignment: cluster_assignment.ClusterAssignment
