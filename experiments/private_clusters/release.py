@@ -17,6 +17,7 @@ import tqdm
 
 from clustering_basics import atomic_file
 from clustering_basics import file_format
+from clustering_basics import validate
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -85,7 +86,10 @@ def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
         settings.epsilon, settings.delta, journal=os.path.join(run.folder, releases_lib.JOURNAL),
         is_complete=os.path.exists(folder),  # It is made when all is answered.
     )
-  states, report = train(settings, clients, config.seed, releases)
+    if not releases.is_private:
+      raise validate.error("epsilon", "be finite for what is released", settings.epsilon)
+  with launch.run_errors(run.folder, runtime.WorkerLost):
+    states, report = train(settings, clients, config.seed, releases)
   os.makedirs(folder, exist_ok=True)
   arrays, start = {}, 0
   for name, shape in clients.model.parameter_shapes.items():
@@ -137,5 +141,4 @@ EXPERIMENT = tidy_experiment.Experiment(
     finish=_publish,
     charged_in=lambda config: os.path.join(releases_lib.JOURNAL, releases_lib.ENTRIES),
     versions_of=VERSIONS_OF,
-    failures=(runtime.WorkerLost,),
 )

@@ -218,7 +218,8 @@ def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> li
     if name in (OPERATOR, "server", "admin", host):
       raise validate.error("sites", "have names that differ from the operator's", name)
   try:
-    os.mkdir(output_dir, mode=0o700)
+    for folder in (output_dir, os.path.join(output_dir, OPERATOR)):
+      os.mkdir(folder, mode=0o700)
   except OSError as e:
     raise validate.error("output_dir", f"be a new folder ({e.strerror})", output_dir) from e
   utils = importlib.import_module("nvflare.lighter.utils")

@@ -162,7 +162,8 @@ def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
     files.check_options(asked.schema, asked.test_share)
   else:
     rule = f"be left out with `dataset` {asked.dataset}"
-    _refuse(rule, schema=asked.schema, test_share=asked.test_share)
+    columns = asked.schema and [field.name for field in asked.schema.fields]
+    _refuse(rule, schema=columns, test_share=asked.test_share)
   if asked.image_size is not None:
     validate.integer(minimum=1, image_size=asked.image_size)
   if asked.fold is not None:

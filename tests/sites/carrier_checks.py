@@ -235,7 +235,7 @@ class KitTest(parameterized.TestCase):
 
   def test_kits_are_secret_and_the_operators_part_stays(self):
     self.assertLen(self.paths, 3)
-    for path in (*self.paths, self.kits):
+    for path in (*self.paths, self.kits, os.path.join(self.kits, nvflare_kit.OPERATOR)):
       self.assertEqual(os.stat(path).st_mode & 0o077, 0)
     nvflare_kit.check_operator(os.path.join(self.kits, nvflare_kit.OPERATOR))
     for _, _, names in os.walk(self.kits):

@@ -12,9 +12,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from dp_clustering import noise
 from experiment_shell import launch
 from experiment_shell import tidy_report
 from experiments.private_clusters import __main__ as private_clusters
+from experiments.private_clusters import release
 from experiments.private_clusters import simulation
 from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
@@ -250,6 +252,21 @@ class OwnTablesTest(_ProgramTest):
         shutil.rmtree(path)
     self._run("again", "--resume")
     self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
+
+  def test_nothing_is_released_with_noise_that_is_not_secure(self):
+    with mock.patch.object(noise, "build_noise_source", lambda *_: noise.SeededNoise(0)):
+      with mock.patch.object(slot_sums.Door, "ask") as ask:
+        with self.assertRaisesRegex(launch.InputError, "`epsilon`"):
+          self._run("seeded")
+    ask.assert_not_called()
+    self.assertNotIn("released", os.listdir(os.path.join(self.base, "seeded")))
+
+  def test_a_lost_worker_is_told_and_the_run_goes_on_later(self):
+    with mock.patch.object(release, "train", side_effect=runtime.WorkerLost("gone")):
+      with self.assertRaisesRegex(launch.RunFailed, "gone.*--resume"):
+        self._run("lost")
+    folder, _ = self._run("lost", "--resume")
+    self.assertIn("report.html", os.listdir(os.path.join(folder, "released")))
 
   def test_a_run_killed_while_it_publishes_asks_nothing_again(self):
     with mock.patch.object(tidy_report, "report", side_effect=KeyboardInterrupt):
