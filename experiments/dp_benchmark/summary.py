@@ -98,7 +98,7 @@ def _over(
   )
 
 
-def _wide(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
+def _means_over(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
   """Returns a row of mean losses for each data set and method; columns have such headings."""
   rows = rows.assign(**{column: rows[column].map(heading.format)})
   return frames.wide(rows, ["dataset", "method"], column=column, value="mean")
@@ -158,8 +158,8 @@ def summarise(
   return frames.labelled({
       "headline": frames.headline(central, runs=settings["runs"]),
       "opponents": _opponents(comparisons),
-      "over_k": _wide(over_k, "k", "k={}"),
-      "over_epsilon": _wide(over_epsilon, "epsilon", "epsilon {:g}"),
+      "over_k": _means_over(over_k, "k", "k={}"),
+      "over_epsilon": _means_over(over_epsilon, "epsilon", "epsilon {:g}"),
       "published": published if _OURS in losses["method"].values else published[:0],
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,

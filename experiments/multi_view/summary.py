@@ -31,7 +31,7 @@ def _text(values: pd.Series) -> str:
   return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")
 
 
-def _wide(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+def _texts(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
   """Returns means and deviations over the seeds, by the rows' `column`, in these orders."""
   texts = rows.groupby([*index, "column"], sort=False)["value"].agg(_text).reset_index()
   return frames.wide(texts, index, columns, column="column")
@@ -69,7 +69,7 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   columns = [
       f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _METRICS
   ]
-  found = _wide(rows, ["dataset", "method"], columns)
+  found = _texts(rows, ["dataset", "method"], columns)
   rows_of = list(map(_method, found["dataset"], found["method"]))
   found.insert(2, "points", [one.place for one in rows_of])
   for place, metric in enumerate(_SCORES):
@@ -111,7 +111,7 @@ def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
       column=learnt["method"].map(methods.RULES) + ", " + learnt["partition"],
   )
   rows = pd.concat([alone, learnt])
-  return _wide(rows, ["dataset", "view"], rows["column"].unique())
+  return _texts(rows, ["dataset", "view"], rows["column"].unique())
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
