@@ -33,10 +33,7 @@ _PEER_LOSSES = pd.DataFrame(
     columns=["dataset", "num_points", "k", "published", "target"],
 )
 _CASE = ["dataset", "k", "epsilon"]
-_GAIN = {
-    "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:+.1f}", "low": "{:+.1f}",
-    "high": "{:+.1f}", "verdict": "{}",
-}
+_GAIN = {"method": "{}", "k": "{}", "epsilon": "{:g}", **frames.gain_columns()}
 
 
 def _losses(results: pd.DataFrame) -> pd.DataFrame:
@@ -248,9 +245,7 @@ TABLES = (
 
 READING = (
     "Loss is the mean squared distance of the points to the nearest center. An interval of a gain "
-    "(Welch's t) is about other runs on the same data. Intervals hold for all comparisons of the "
-    "report together, with probability 95 %. Unclear: the interval has zero in it, or there is "
-    "none, as with fewer than three runs.",
+    f"(Welch's t) is about other runs on the same data. {frames.READING_OF_GAINS}",
     "Nothing in this folder is private: losses are computed exactly, and the noise is seeded, for "
     "benchmarks only. All data sets but the synthetic ones are centered at their mean and divided "
     "by their largest norm, which is not private either. The methods treat the resulting radius "

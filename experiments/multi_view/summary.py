@@ -190,8 +190,8 @@ HEADLINES = {
 }
 
 GAINS = {
-    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}", "gain": "{:+.3f}",
-    "low": "{:+.3f}", "high": "{:+.3f}", "verdict": "{}",
+    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}",
+    **frames.gain_columns("{:+.3f}"),
 }
 
 TABLES = (
@@ -233,9 +233,7 @@ READING = (
     "its NMI, which needs the classes. Data sets are split over clients IID and by Dirichlet label "
     "skew, as the settings say.",
     "An interval of a gain (Student's t) is about other seeds on the same data, and pairs the "
-    "runs of two methods with the same seed. Intervals hold for all gains of the report together, "
-    "with probability 95 %. Unclear: the interval has zero in it, or there is none, as with fewer "
-    "than three seeds, or where no seed changes the difference.",
+    f"runs of two methods with the same seed. {frames.READING_OF_GAINS}",
     "In each round, a client sends integers: sums over its points for every cluster and view. "
     "One federated round equals exactly one iteration over all points. The clients' integers "
     "are added up by a secure sum, which one machine can only simulate.",

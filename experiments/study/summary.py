@@ -239,7 +239,7 @@ HEADLINES = {
     "(FedAvg of equal work) be told from chance; repetitions: {repetitions}.",
 }
 
-_GAIN = {"method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}"}
+_GAIN = {"method": "{}", **frames_lib.gain_columns()}
 TABLES = (
     tidy_experiment.Table(
         "problems", "Methods that failed",
@@ -311,11 +311,9 @@ READING = (
     "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many rounds; "
     "for a method with more client steps it is FedAvg matched, which goes on until it has as many "
     "as the method with the most.",
-    "The intervals of all gains of the study, over FedAvg and over fine-tuning in every setting, "
-    "hold together with probability 95 % (Bonferroni). If no method differed from any other, at most "
-    "5 % of such studies would find a difference at all, as far as gains are spread normally over "
-    "the repetitions. Unclear: the interval has zero in it, or there is none, as with fewer than "
-    "three repetitions.",
+    f"{frames_lib.READING_OF_GAINS} These gains are over FedAvg and over fine-tuning in every "
+    "setting (Bonferroni). If no method differed from any other, at most 5 % of such studies would "
+    "find a difference at all, as far as gains are spread normally over the repetitions.",
     "With fewer than ten repetitions only large differences can be told from chance, and a method "
     "that finds the groups by luck in some of them may wrongly seem better or worse.",
     "Over seeds, intervals are Student's t. A seed draws the first model, the order of training and "

@@ -3,6 +3,7 @@
 from typing import Sequence
 
 from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
 # With a gain that has no interval, as with one client alone.
@@ -83,10 +84,7 @@ TABLES = (
         "Gain: mean over the clients, in percentage points. Better and worse: the interval, from "
         "low to high, leaves out zero. Detectable: the least true gain that would be told from "
         "chance in four of five runs.",
-        {
-            "method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}",
-            "verdict": "{}", "detectable": "{:.1f}",
-        },
+        {"method": "{}", **frames.gain_columns(), "detectable": "{:.1f}"},
         by="over", printed=True,
     ),
     tidy_experiment.Table(
