@@ -55,7 +55,7 @@ def claims(law: str, num_seeds: int, rng: np.random.Generator) -> Claims:
   """
   study = config_lib.StudyConfig(
       run_config.ThreePhaseConfig(
-          dataset="digits", methods=config_lib.METHODS, control_repeats=0, **_OF_METHODS
+          dataset="digits", methods=config_lib.DEFAULT_METHODS, control_repeats=0, **_OF_METHODS
       ),
       num_seeds=num_seeds,
   )

@@ -140,9 +140,8 @@ def main() -> None:
         elif name in method_registry.CONTROLS:
           trained = of_fedavg
         for how, number in (("with repeats", None), ("without", 1)):
-          found[name, how].append(gains.gain(
-              differences, trained[:number], judged.mean(axis=1)[:number], 1
-          ).verdict)
+          gain = gains.gain(differences, trained[:number], judged.mean(axis=1)[:number], 1)
+          found[name, how].append(intervals.verdict(gain.low, gain.high))
   print(f"{_RUNS.value} runs of {_NUM_CLIENTS.value} clients, {_ROUNDS.value} + {_ROUNDS.value} "
         f"rounds, {_REPEATS.value} and {_METHOD_REPEATS.value} repeats")
   for (name, how), verdicts in found.items():

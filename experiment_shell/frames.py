@@ -9,6 +9,13 @@ import pandas as pd
 from clustering_basics import intervals
 from experiment_shell import tidy_tables
 
+# How to read the gains of a report.
+READING_OF_GAINS = (
+    "The intervals of all gains of the report hold together, with probability "
+    f"{100 * intervals.LEVEL:g} %. Unclear: the interval has zero in it, or there is none, as with "
+    f"fewer than {intervals.LEAST_COUNT} repetitions, or where nothing varies."
+)
+
 
 def wide(
     rows: pd.DataFrame, keys: Sequence[str], columns: Iterable[Any] | None = None, *,
@@ -91,6 +98,11 @@ def compared(
     gain = pd.Series(first).mean() - pd.Series(second).mean()
   low, high = np.clip(np.multiply(scale, ends), *limits).tolist()
   return {"gain": scale * gain, "low": low, "high": high, "verdict": intervals.verdict(*ends)}
+
+
+def gain_columns(form: str = "{:+.1f}") -> dict[str, str]:
+  """Returns the columns of `compared` for a table, with the format of the numbers."""
+  return {**dict.fromkeys(("gain", "low", "high"), form), "verdict": "{}"}
 
 
 def counts(gains: pd.DataFrame) -> dict[str, int]:

@@ -11,7 +11,6 @@ from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import intervals
 from experiments.study import settings as settings_lib
-from experiments.three_phase_emnist import report
 from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
@@ -49,7 +48,9 @@ def _gain_text(gain: Mapping[str, Any]) -> str:
 
 def rows(cells: pd.DataFrame, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
   """Yields every setting with a row of its table, the most accurate method first."""
-  from experiments.study import summary  # It takes long to import.
+  # They take long to import.
+  from experiments.study import summary
+  from experiments.three_phase_emnist import report
 
   gains = {
       (gain["setting"], gain["method"], gain["reference"]): _gain_text(gain)

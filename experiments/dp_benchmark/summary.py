@@ -33,10 +33,7 @@ _PEER_LOSSES = pd.DataFrame(
     columns=["dataset", "num_points", "k", "published", "target"],
 )
 _CASE = ["dataset", "k", "epsilon"]
-_GAIN = {
-    "method": "{}", "k": "{}", "epsilon": "{:g}", "gain": "{:+.1f}", "low": "{:+.1f}",
-    "high": "{:+.1f}", "verdict": "{}",
-}
+_GAIN = {"method": "{}", "k": "{}", "epsilon": "{:g}", **frames.gain_columns()}
 
 
 def _losses(results: pd.DataFrame) -> pd.DataFrame:
@@ -98,7 +95,7 @@ def _over(
   )
 
 
-def _wide(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
+def _means_over(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
   """Returns a row of mean losses for each data set and method; columns have such headings."""
   rows = rows.assign(**{column: rows[column].map(heading.format)})
   return frames.wide(rows, ["dataset", "method"], column=column, value="mean")
@@ -158,8 +155,8 @@ def summarise(
   return frames.labelled({
       "headline": frames.headline(central, runs=settings["runs"]),
       "opponents": _opponents(comparisons),
-      "over_k": _wide(over_k, "k", "k={}"),
-      "over_epsilon": _wide(over_epsilon, "epsilon", "epsilon {:g}"),
+      "over_k": _means_over(over_k, "k", "k={}"),
+      "over_epsilon": _means_over(over_epsilon, "epsilon", "epsilon {:g}"),
       "published": published if _OURS in losses["method"].values else published[:0],
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,
@@ -248,9 +245,7 @@ TABLES = (
 
 READING = (
     "Loss is the mean squared distance of the points to the nearest center. An interval of a gain "
-    "(Welch's t) is about other runs on the same data. Intervals hold for all comparisons of the "
-    "report together, with probability 95 %. Unclear: the interval has zero in it, or there is "
-    "none, as with fewer than three runs.",
+    f"(Welch's t) is about other runs on the same data. {frames.READING_OF_GAINS}",
     "Nothing in this folder is private: losses are computed exactly, and the noise is seeded, for "
     "benchmarks only. All data sets but the synthetic ones are centered at their mean and divided "
     "by their largest norm, which is not private either. The methods treat the resulting radius "

@@ -64,7 +64,7 @@ def _measured(results: pd.DataFrame) -> pd.DataFrame:
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:
   """Returns means and standard deviations of every data set and method, and the paper's means."""
   groups = measured.groupby(["data", "method"])[[*_METRICS, EXCESS, _LOSS]]
-  found = groups.mean().join(groups.std().add_suffix(" sd")).reset_index()
+  found = groups.mean().join(groups.std().add_suffix("_sd")).reset_index()
   return _DATA.merge(found, on="data").merge(_PUBLISHED, on=["data", "method"], how="left")
 
 
@@ -77,7 +77,7 @@ def _shown(scores: pd.DataFrame, figure: str, settings: Mapping[str, Any]) -> pd
 
 def _with_ends(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
   """Returns rows with a metric's mean, less and plus a deviation; no index exceeds 1."""
-  mean, deviation = rows[metric], rows[f"{metric} sd"]
+  mean, deviation = rows[metric], rows[f"{metric}_sd"]
   most = math.inf if metric == EXCESS else 1
   return rows.assign(mean=mean, low=mean - deviation, high=(mean + deviation).clip(upper=most))
 
@@ -201,8 +201,8 @@ HEADLINES = {
     for verdict, count in (("none", "None"), ("some", "{exceeded}"))
 }
 
-_ARI = {"method": "{}", "client_ari": "{:.3f}", "client_ari sd": "{:.3f}", "ari": "{:.3f}",
-        "ari sd": "{:.3f}", EXCESS: "{:.2f}"}
+_ARI = {"method": "{}", "client_ari": "{:.3f}", "client_ari_sd": "{:.3f}", "ari": "{:.3f}",
+        "ari_sd": "{:.3f}", EXCESS: "{:.2f}"}
 
 TABLES = (
     tidy_experiment.Table(
@@ -236,8 +236,8 @@ TABLES = (
         "Bytes: what one client is sent and sends (the best restart's rounds, times the number of "
         "restarts).",
         {
-            "method": "{}", "silhouette": "{:.4f}", "silhouette sd": "{:.4f}",
-            "simplified_silhouette": "{:.4f}", "simplified_silhouette sd": "{:.4f}",
+            "method": "{}", "silhouette": "{:.4f}", "silhouette_sd": "{:.4f}",
+            "simplified_silhouette": "{:.4f}", "simplified_silhouette_sd": "{:.4f}",
             EXCESS: "{:.2f}", "ari": "{:.3f}", "bytes_down": "{:,.0f}", "bytes_up": "{:,.0f}",
         },
         printed=True,

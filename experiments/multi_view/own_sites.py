@@ -7,6 +7,7 @@ from typing import Any, Mapping
 
 import pandas as pd
 
+from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.multi_view import comparison
 from experiments.multi_view import data as data_lib
@@ -138,9 +139,7 @@ EXPERIMENT = dataclasses.replace(
         tidy_experiment.Table(
             "gains", "Federated with equal weights against the others",
             "Gain: by how much its mean ARI is above the other method's. The interval (Student's "
-            "t) is about other seeds on the same data. Intervals hold for all gains together, with "
-            "probability 95 %. Unclear: the interval has zero in it, or there is none, as with "
-            "fewer than three seeds, or where no seed changes the difference.",
+            f"t) is about other seeds on the same data. {frames_lib.READING_OF_GAINS}",
             summary.GAINS,
         ),
         tidy_experiment.Table("views", "The views", _LEARNT),

@@ -31,7 +31,7 @@ def _text(values: pd.Series) -> str:
   return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")
 
 
-def _wide(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+def _texts(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
   """Returns means and deviations over the seeds, by the rows' `column`, in these orders."""
   texts = rows.groupby([*index, "column"], sort=False)["value"].agg(_text).reset_index()
   return frames.wide(texts, index, columns, column="column")
@@ -69,7 +69,7 @@ def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   columns = [
       f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _METRICS
   ]
-  found = _wide(rows, ["dataset", "method"], columns)
+  found = _texts(rows, ["dataset", "method"], columns)
   rows_of = list(map(_method, found["dataset"], found["method"]))
   found.insert(2, "points", [one.place for one in rows_of])
   for place, metric in enumerate(_SCORES):
@@ -111,7 +111,7 @@ def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
       column=learnt["method"].map(methods.RULES) + ", " + learnt["partition"],
   )
   rows = pd.concat([alone, learnt])
-  return _wide(rows, ["dataset", "view"], rows["column"].unique())
+  return _texts(rows, ["dataset", "view"], rows["column"].unique())
 
 
 def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
@@ -190,8 +190,8 @@ HEADLINES = {
 }
 
 GAINS = {
-    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}", "gain": "{:+.3f}",
-    "low": "{:+.3f}", "high": "{:+.3f}", "verdict": "{}",
+    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}",
+    **frames.gain_columns("{:+.3f}"),
 }
 
 TABLES = (
@@ -233,9 +233,7 @@ READING = (
     "its NMI, which needs the classes. Data sets are split over clients IID and by Dirichlet label "
     "skew, as the settings say.",
     "An interval of a gain (Student's t) is about other seeds on the same data, and pairs the "
-    "runs of two methods with the same seed. Intervals hold for all gains of the report together, "
-    "with probability 95 %. Unclear: the interval has zero in it, or there is none, as with fewer "
-    "than three seeds, or where no seed changes the difference.",
+    f"runs of two methods with the same seed. {frames.READING_OF_GAINS}",
     "In each round, a client sends integers: sums over its points for every cluster and view. "
     "One federated round equals exactly one iteration over all points. The clients' integers "
     "are added up by a secure sum, which one machine can only simulate.",

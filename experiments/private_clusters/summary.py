@@ -27,8 +27,8 @@ _SCORES = (ACCURACY, FINETUNED, ARI)
 _COMPARED = ((DP_FEDAVG, FINETUNED), (IFCA, ACCURACY))
 _CASE = ["method", "epsilon"]
 _GAIN = {
-    "epsilon": "{:g}", PLANNING_NUMBER: "{:.2f}", "seeds": "{}", "lost": "{}", "gain": "{:+.1f}",
-    "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}",
+    "epsilon": "{:g}", PLANNING_NUMBER: "{:.2f}", "seeds": "{}", "lost": "{}",
+    **frames.gain_columns(),
 }
 
 
@@ -154,8 +154,7 @@ TABLES = (
         "comparisons", "Private clusters against others",
         "Gain: their mean score, less that of the other method with the same seed, in points. "
         "Lost: seeds where it is below zero. The interval from low to high is about other seeds "
-        "with these data, and there is none of fewer than three. Against IFCA without privacy, a "
-        "gain below zero is what privacy costs. "
+        "with these data. Against IFCA without privacy, a gain below zero is what privacy costs. "
         + released.CAVEAT,
         _GAIN, by="against",
     ),
@@ -170,7 +169,6 @@ READING = (
     "nothing. Compare like with like: fine-tuned with fine-tuned.",
     "The planning number is the noise of the whole training, relative to the signal; it is known "
     "before a run.",
-    "Intervals (Student's t of paired differences) hold for all comparisons of the report "
-    "together, with probability 95 %. Unclear: the interval has zero in it, or there is none. A "
+    f"An interval of a gain is Student's t of the paired differences. {frames.READING_OF_GAINS} A "
     "single seed tells nothing about chance.",
 )

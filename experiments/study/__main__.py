@@ -39,8 +39,8 @@ flags.DEFINE_string(
 
 # What a study has other defaults for than a single run.
 for _name, _value in {
-    "methods": ",".join(config_lib.METHODS),
-    "personal": ",".join(config_lib.PERSONAL),
+    "methods": ",".join(config_lib.DEFAULT_METHODS),
+    "personal": ",".join(config_lib.DEFAULT_PERSONAL),
     "control_repeats": 0,
 }.items():
   flags.FLAGS.set_default(_name, _value)

@@ -10,13 +10,15 @@ from experiments.study import settings as settings_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import config as run_config
 
-SETTINGS = ("iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift")
 # Those of a study that names none.
-METHODS = tuple(
+DEFAULT_SETTINGS = (
+    "iid", "quantity", "dirichlet", "shards", "rotated", "permuted_labels", "feature_shift"
+)
+DEFAULT_METHODS = tuple(
     name for name, entry in method_registry.METHODS.items() if not entry.only_if_named
 )
-# The personal models of a study that names none: a pull, and a mixture that is learned.
-PERSONAL = ("ditto", "apfl")
+# A pull, and a mixture that is learned.
+DEFAULT_PERSONAL = ("ditto", "apfl")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,7 @@ class StudyConfig(options.Settings):
       str,
       "Comma-separated kinds of differences between clients, of: "
       + options.listed(settings_lib.SETTINGS),
-      SETTINGS, several=True, values=settings_lib.SETTINGS,
+      DEFAULT_SETTINGS, several=True, values=settings_lib.SETTINGS,
   )
   num_seeds: int = options.option(
       int,

@@ -49,7 +49,7 @@ def cells(results: pd.DataFrame) -> pd.DataFrame:
   return frames_lib.wide(results, ["setting", *_REPETITION, "method"], metrics)
 
 
-def _wide(of_setting: pd.DataFrame, metric: str, config: Mapping[str, Any]) -> pd.DataFrame:
+def _by_method(of_setting: pd.DataFrame, metric: str, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns a row for every repetition, with a column for every method."""
   found = frames_lib.wide(
       of_setting, _REPETITION, methods(config), column="method", value=metric
@@ -66,7 +66,7 @@ def _compared(
   as the method with the most; without that control it is not compared.
   """
   for setting, of_setting in found.groupby("setting", sort=False):
-    accuracy, steps = (_wide(of_setting, one, config) for one in ("accuracy", "steps"))
+    accuracy, steps = (_by_method(of_setting, one, config) for one in ("accuracy", "steps"))
     for reference in REFERENCES:
       for method in methods(config):
         if method in (reference, method_registry.PRETRAIN, method_registry.FEDAVG_MATCHED):
@@ -111,7 +111,7 @@ def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns means over the repetitions of every method in every setting.
 
   Beside the means of all metrics these are `repetitions`; `sd`, `low` and `high` of the accuracy;
-  `ari sd`; and `found`, in how many repetitions the true groups are found.
+  `ari_sd`; and `found`, in how many repetitions the true groups are found.
   """
   groups = found.groupby(["setting", "method"])
   means = groups.mean(numeric_only=True).drop(columns=_REPETITION)
@@ -125,7 +125,7 @@ def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
   return _in_order(means.assign(**{
       "repetitions": groups.size(), "sd": groups["accuracy"].std(),
-      "low": low.clip(min=0), "high": high.clip(max=1), "ari sd": groups["ari"].std(),
+      "low": low.clip(min=0), "high": high.clip(max=1), "ari_sd": groups["ari"].std(),
       "found": groups["ari"].agg(lambda values: (values >= FOUND).sum()).where(
           are_known & is_chosen
       ),
@@ -178,9 +178,9 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
   ])[["panel", "method", "round", "cost", "mean"]]
 
 
-def headline(judged: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns in which settings a method that groups clients is better than the references."""
-  own = judged[judged["method"].isin(chosen(config))]
+  own = all_gains[all_gains["method"].isin(chosen(config))]
   better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
   over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
   both = [setting for setting in over_fedavg if setting in over_finetuned]
@@ -198,10 +198,10 @@ def summarise(
   """Returns the frames of the report."""
   config = document["config"]
   found = cells(tidy[tidy_experiment.RESULTS])
-  of_methods, judged = scores(found, config), gains(found, config)
+  of_methods, all_gains = scores(found, config), gains(found, config)
   frames = {"methods": of_methods, "problems": tidy[PROBLEMS].drop(columns=["metric", "value"])}
   for reference, name in REFERENCES.items():
-    rows = judged[judged["reference"] == reference].drop(columns="reference")
+    rows = all_gains[all_gains["reference"] == reference].drop(columns="reference")
     frames[name] = rows.dropna(subset="gain")
     frames[f"{name}_by_setting"] = _by_setting(rows, [
         "" if gain != gain else f"{gain:+.1f}{'*' if verdict != intervals.UNCLEAR else ' '}"
@@ -220,7 +220,7 @@ def summarise(
   )})
   return {
       **frames,
-      "headline": headline(judged, config),
+      "headline": headline(all_gains, config),
       "settings": pd.DataFrame([
           {"setting": name, "clients have": settings_lib.SETTINGS[name].about}
           for name in config["settings"]
@@ -239,7 +239,7 @@ HEADLINES = {
     "(FedAvg of equal work) be told from chance; repetitions: {repetitions}.",
 }
 
-_GAIN = {"method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}", "verdict": "{}"}
+_GAIN = {"method": "{}", **frames_lib.gain_columns()}
 TABLES = (
     tidy_experiment.Table(
         "problems", "Methods that failed",
@@ -292,7 +292,7 @@ TABLES = (
         f"repetitions it is {FOUND:g} or more. Steps of SGD of all clients, and bytes to and from "
         "them.",
         {
-            "method": "{}", "ari": "{:.2f}", "ari sd": "{:.2f}", "found": "{:.0f}",
+            "method": "{}", "ari": "{:.2f}", "ari_sd": "{:.2f}", "found": "{:.0f}",
             "clusters": "{:.1f}", "steps": "{:,.0f}", "bytes": report.bytes_text,
         },
         by="setting", folded=True,
@@ -311,11 +311,9 @@ READING = (
     "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many rounds; "
     "for a method with more client steps it is FedAvg matched, which goes on until it has as many "
     "as the method with the most.",
-    "The intervals of all gains of the study, over FedAvg and over fine-tuning in every setting, "
-    "hold together with probability 95 % (Bonferroni). If no method differed from any other, at most "
-    "5 % of such studies would find a difference at all, as far as gains are spread normally over "
-    "the repetitions. Unclear: the interval has zero in it, or there is none, as with fewer than "
-    "three repetitions.",
+    f"{frames_lib.READING_OF_GAINS} These gains are over FedAvg and over fine-tuning in every "
+    "setting (Bonferroni). If no method differed from any other, at most 5 % of such studies would "
+    "find a difference at all, as far as gains are spread normally over the repetitions.",
     "With fewer than ten repetitions only large differences can be told from chance, and a method "
     "that finds the groups by luck in some of them may wrongly seem better or worse.",
     "Over seeds, intervals are Student's t. A seed draws the first model, the order of training and "

@@ -3,6 +3,7 @@
 from typing import Sequence
 
 from clustering_basics import intervals
+from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
 # With a gain that has no interval, as with one client alone.
@@ -13,24 +14,24 @@ _RELATIONS = {
 }
 
 
-def _relation(verdict: str, control: str, words: str) -> str:
+def _relation(verdict: str, gain: str, words: str) -> str:
   """Returns a template of what a verdict says of a method and a control."""
-  ends = f"{{{control}_low:+.1f}} to {{{control}_high:+.1f}}"
+  ends = f"{{{gain}_low:+.1f}} to {{{gain}_high:+.1f}}"
   interval = "no interval" if verdict == UNKNOWN else ends
-  return f"{_RELATIONS[verdict]} {words}: {{{control}_gain:+.1f}} points ({interval})"
+  return f"{_RELATIONS[verdict]} {words}: {{{gain}:+.1f}} points ({interval})"
 
 
 # By the verdicts over the controls that there are.
 HEADLINES = {"none": "This run has no methods that group clients, only controls."}
 for _fedavg in _RELATIONS:
   HEADLINES[_fedavg] = (
-      "The highest mean accuracy of a method that groups clients is {score:.3f}, by {method}, "
-      "which " + _relation(_fedavg, "fedavg", "training everyone together (FedAvg)") + "."
+      "The highest mean accuracy of a method that groups clients is {accuracy:.3f}, by {method}, "
+      "which " + _relation(_fedavg, "gain", "training everyone together (FedAvg)") + "."
   )
   for _finetuned in _RELATIONS:
     HEADLINES[f"{_fedavg}, {_finetuned}"] = (
         f"{HEADLINES[_fedavg]} It "
-        + _relation(_finetuned, "finetuned", "fine-tuning at every client") + "."
+        + _relation(_finetuned, "finetuned_gain", "fine-tuning at every client") + "."
     )
 
 
@@ -83,10 +84,7 @@ TABLES = (
         "Gain: mean over the clients, in percentage points. Better and worse: the interval, from "
         "low to high, leaves out zero. Detectable: the least true gain that would be told from "
         "chance in four of five runs.",
-        {
-            "method": "{}", "gain": "{:+.1f}", "low": "{:+.1f}", "high": "{:+.1f}",
-            "verdict": "{}", "detectable": "{:.1f}",
-        },
+        {"method": "{}", **frames.gain_columns(), "detectable": "{:.1f}"},
         by="over", printed=True,
     ),
     tidy_experiment.Table(

@@ -1,6 +1,5 @@
 """What a run found: gains with verdicts, curves, clusters, as the frames of its report."""
 
-import math
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -80,18 +79,14 @@ def _headline(wide: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
   groupings = list(filter(registry.groups, wide.index))
   if not groupings:
     return pd.DataFrame([{"verdict": "none"}])
-  scores = wide.loc[groupings, "accuracy"]
-  best = scores.idxmax()
-  row = {"method": registry.label(best), "score": scores[best]}
-  verdicts = []
-  for over, name in zip(_OVER.values(), (registry.FEDAVG, registry.FINETUNED)):
-    of_best = gains[(gains["method"] == best) & (gains["over"] == over)]
-    if of_best.empty:  # The run is without this control.
-      continue
-    gain = of_best.iloc[0]
-    verdicts.append(report.UNKNOWN if math.isnan(gain["low"]) else gain["verdict"])
-    row |= {f"{name}_{part}": gain[part] for part in ("gain", "low", "high")}
-  return pd.DataFrame([{"verdict": ", ".join(verdicts), **row}])
+  best = wide.loc[groupings, "accuracy"].idxmax()
+  of_best = gains[gains["method"] == best]  # Over the controls that the run has.
+  verdicts = of_best["verdict"].where(of_best["low"].notna(), report.UNKNOWN)
+  names = [part + name for part in _OVER for name in ("gain", "gain_low", "gain_high")]
+  return pd.DataFrame([{
+      "verdict": ", ".join(verdicts), "method": registry.label(best),
+      **wide.reindex(columns=["accuracy", *names]).loc[best].dropna(),
+  }])
 
 
 def rounds_before(method: str, num_rounds: int, pretrain_rounds: int, cluster_rounds: int) -> int:

@@ -1,4 +1,4 @@
-"""Whether a method is better than the control, as an interval and a verdict.
+"""Whether a method is better than the control, as an interval.
 
 A difference between two trained models has two sources of chance.  The clients and their
 test data are a sample: with few examples each, the mean difference varies with them.  And
@@ -13,6 +13,7 @@ as the control, which few repeats can't rule out.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Sequence
 
 import numpy as np
@@ -29,18 +30,16 @@ class Gain:
 
   Attributes:
     mean: The mean over the clients of their difference, positive where the method is better.
-    low: Lower end of its interval; `None` where there is no telling.
-    high: Upper end of its interval; `None` where there is no telling.
+    low: Lower end of its interval; NaN where there is no telling.
+    high: Upper end of its interval; NaN where there is no telling.
     detectable: The least true difference that such an interval leaves out zero for in four of
-      five runs; `None` where there is no telling.
-    verdict: `better` or `worse` if the interval leaves out zero, else `unclear`.
+      five runs; NaN where there is no telling.
   """
 
   mean: float
-  low: float | None
-  high: float | None
-  detectable: float | None
-  verdict: str
+  low: float
+  high: float
+  detectable: float
 
 
 def gain(
@@ -64,7 +63,7 @@ def gain(
   rounding = _ROUNDING * max(map(abs, [*control, *method]), default=1.0)
   differ = np.ptp(differences) > rounding
   if num_clients < 2 or (not differ and abs(mean) > rounding):
-    return Gain(mean, None, None, None, intervals.UNCLEAR)
+    return Gain(mean, math.nan, math.nan, math.nan)
   parts = [(np.var(differences, ddof=1) / num_clients, num_clients - 1)]
   if len(control) > 1:
     # Both models were drawn once.
@@ -75,7 +74,6 @@ def gain(
       parts.append((2 * of_control, degrees))
   low, high = intervals.interval(mean, parts, num_comparisons)
   if np.isnan(low):  # There is no difference, nor any chance.
-    return Gain(mean, mean, mean, 0.0, intervals.verdict(mean, mean))
-  low, high = max(low, -1.0), min(high, 1.0)
+    return Gain(mean, mean, mean, 0.0)
   detectable = intervals.detectable(parts, num_comparisons)
-  return Gain(mean, low, high, detectable, intervals.verdict(low, high))
+  return Gain(mean, max(low, -1.0), min(high, 1.0), detectable)

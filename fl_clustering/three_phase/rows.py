@@ -144,9 +144,7 @@ def of_result(
   for name, control, gain in compared(result):
     of_gain = "gain" if control == registry.FEDAVG else f"{control}_gain"
     parts = {"": gain.mean, "_low": gain.low, "_high": gain.high, "_detectable": gain.detectable}
-    points = {
-        f"{of_gain}{part}": None if value is None else 100 * value for part, value in parts.items()
-    }
+    points = {f"{of_gain}{part}": 100 * value for part, value in parts.items()}
     yield from _rows(points, method=name, cluster="")
   for name, found in result.methods.items():
     for metric in ("best_accuracy", "validation_accuracy"):

@@ -69,6 +69,7 @@ class FramesTest(parameterized.TestCase):
     for name, expected in {"gain": mean, "low": low, "high": high}.items():
       self.assertAlmostEqual(found[name], 100 * expected)
     self.assertEqual(found["verdict"], intervals.BETTER)
+    self.assertEqual(list(found), list(frames.gain_columns()))
     self.assertEqual((limited["low"], limited["verdict"]), (-50, intervals.WORSE))
 
   def test_without_values_there_is_no_gain(self):

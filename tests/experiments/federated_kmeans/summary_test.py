@@ -47,7 +47,7 @@ class SummaryTest(absltest.TestCase):
 
     row = _row(scores, data=_GRID, method="central k-means")
     self.assertAlmostEqual(row["ari"], 0.905)
-    self.assertAlmostEqual(row["ari sd"], 0.01 / 2**0.5)
+    self.assertAlmostEqual(row["ari_sd"], 0.01 / 2**0.5)
     self.assertTrue(np.isnan(row["bytes_up"]))
     self.assertNotIn("child/parent", set(scores[scores["data"] == _GRID]["method"]))
     for method, label in methods.LABELS.items():

@@ -109,6 +109,17 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(found, verdict)
     self.assertIn(text, headline)
 
+  def test_headline_has_numbers_by_their_names_in_the_results(self):
+    run = sample_run.write(self.create_tempdir().full_path)
+    tidy = tidy_experiment.tidy(experiment.EXPERIMENT, run)
+    results = tidy["results"][tidy["results"]["cluster"].isna()]
+    own = results[results["method"] == "kmeans"].set_index("metric")["value"]
+    row = summary.summarise(tidy, run.document)["headline"].iloc[0]
+    self.assertEqual(row["method"], "K-means")
+    names = ["accuracy", "gain", "gain_low", "gain_high"]
+    names += [f"finetuned_{name}" for name in names[1:]]
+    self.assertEqual(row[names].tolist(), own[names].tolist())
+
   @parameterized.named_parameters(
       ("phase_1", "pretrain", 3, 1, 3, 30),
       ("builds_on_phase_1", "kmeans", 2, 3, 5, 60),
@@ -184,7 +195,7 @@ class NoGainTest(absltest.TestCase):
     )
     compared = list(rows.compared(result))
     self.assertLen(compared, 7 + 5)
-    return {gain.verdict for _, _, gain in compared}
+    return {intervals.verdict(gain.low, gain.high) for _, _, gain in compared}
 
   def test_few_runs_call_any_method_better_or_worse(self):
     rng = np.random.default_rng(0)
