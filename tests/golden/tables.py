@@ -161,7 +161,7 @@ def _private_clusters(folder: str) -> pd.DataFrame:
       num_clusters=2, image_size=7, examples_per_client=20, epsilon=(500.0,), num_seeds=1,
   )
   rows = _run(simulation.EXPERIMENT, config, folder, data_dir=None)
-  scores = ["adjusted_rand_index", "accuracy", "finetuned_accuracy", "planning_number"]
+  scores = ["ari", "accuracy", "finetuned_accuracy", "planning_number"]
   found = _wide(rows, ["method", "epsilon"], scores).reset_index()
   return found.replace({"epsilon": {math.inf: np.nan}}).set_index(["method", "epsilon"])
 
