@@ -86,7 +86,8 @@ def _scores(
   yield "silhouette", metrics.silhouette_score(points, owners) if with_silhouette else None
   yield "simplified_silhouette", float(np.mean((other - own) / np.maximum(other, 1e-300)))
   yield "rounds", len(found.by_round) or None
-  yield from ((name, getattr(found, name)) for name in ("bytes_down", "bytes_up", "local_clusters"))
+  for name in ("bytes_down_per_client", "bytes_up_per_client", "local_clusters"):
+    yield name, getattr(found, name)
 
 
 def _measure(

@@ -114,7 +114,8 @@ def _kmeans(folder: str) -> pd.DataFrame:
       _run(
           papers.EXPERIMENT, kmeans_config.PaperConfig(("extreme", "sse"), num_seeds=1), folder,
           lambda data, method, **unused: method in compared.get(data, ()),
-      ), ["data", "method"], ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
+      ), ["data", "method"],
+      ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up_per_client"],
   )
 
 
