@@ -41,15 +41,15 @@ class Found:
   Attributes:
     centroids: float64 of shape (K, d).
     by_round: The centroids after every round; empty for a central method.
-    bytes_down: What each client was sent, in bytes, for all restarts.
-    bytes_up: What each client sent, likewise.
+    bytes_down_per_client: What each client was sent, in bytes, for all restarts.
+    bytes_up_per_client: What each client sent, likewise.
     local_clusters: The local number of clusters, where it was chosen.
   """
 
   centroids: np.ndarray
   by_round: tuple[np.ndarray, ...] = ()
-  bytes_down: int | None = None
-  bytes_up: int | None = None
+  bytes_down_per_client: int | None = None
+  bytes_up_per_client: int | None = None
   local_clusters: int | None = None
 
 

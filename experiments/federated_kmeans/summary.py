@@ -17,7 +17,8 @@ EXCESS = "over central, %"
 # The inertia over that of the true centers.
 _LOSS = "over true centers"
 _METRICS = [
-    "client_ari", "ari", "inertia", "silhouette", "simplified_silhouette", "bytes_down", "bytes_up"
+    "client_ari", "ari", "inertia", "silhouette", "simplified_silhouette", "bytes_down_per_client",
+    "bytes_up_per_client",
 ]
 # A fit this much above central k-means has missed clusters, in percent of the inertia.
 _MISSED = 1.0
@@ -233,12 +234,13 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "real", "Figure 5: real data",
-        "Bytes: what one client is sent and sends (the best restart's rounds, times the number of "
-        "restarts).",
+        "Bytes per client: what it is sent and sends (the best restart's rounds, times the number "
+        "of restarts).",
         {
             "method": "{}", "silhouette": "{:.4f}", "silhouette_sd": "{:.4f}",
             "simplified_silhouette": "{:.4f}", "simplified_silhouette_sd": "{:.4f}",
-            EXCESS: "{:.2f}", "ari": "{:.3f}", "bytes_down": "{:,.0f}", "bytes_up": "{:,.0f}",
+            EXCESS: "{:.2f}", "ari": "{:.3f}", "bytes_down_per_client": "{:,.0f}",
+            "bytes_up_per_client": "{:,.0f}",
         },
         printed=True,
     ),

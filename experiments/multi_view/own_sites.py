@@ -11,7 +11,6 @@ from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.multi_view import comparison
 from experiments.multi_view import data as data_lib
-from experiments.multi_view import figures
 from experiments.multi_view import methods
 from experiments.multi_view import summary
 from experiments.own_tables import cluster_profiles
@@ -149,7 +148,7 @@ EXPERIMENT = dataclasses.replace(
     ),
     figures=(
         cluster_profiles.FIGURE,
-        *(dataclasses.replace(one, caption=_CAPTIONS[one.name]) for one in figures.FIGURES),
+        *(dataclasses.replace(one, caption=_CAPTIONS[one.name]) for one in comparison.FIGURES),
     ),
     reading=(
         "The clusters, centroids, profiles and the model in the folder are those of equal weights "

@@ -20,7 +20,7 @@ OURS, IFCA, DP_FEDAVG, FEDAVG = "private_ifca", "ifca", "dp_fedavg", "fedavg"
 _LABELS = {
     OURS: figures.OURS, IFCA: figures.IFCA, DP_FEDAVG: figures.DP_FEDAVG, FEDAVG: figures.FEDAVG,
 }
-ARI, ACCURACY, FINETUNED = "adjusted_rand_index", "accuracy", "finetuned_accuracy"
+ARI, ACCURACY, FINETUNED = "ari", "accuracy", "finetuned_accuracy"
 PLANNING_NUMBER = "planning_number"
 _SCORES = (ACCURACY, FINETUNED, ARI)
 # What ours is compared with, and by which score.

@@ -169,10 +169,10 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     scores["objective"] = fit.loss
   else:
     model = load_model.SavedKMeans.of_fit(fit, tables)
-    scores |= {"inertia": fit.loss, "simplified silhouette": fit.silhouette}
+    scores |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
   fitted_rows.write_model(run.folder, model)
   if fit.ledger is not None:
-    scores |= {"epsilon": sites.epsilon, "mu spent": fit.ledger.mu_spent}
+    scores |= {"epsilon": sites.epsilon, "mu_spent": fit.ledger.mu_spent}
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in scores.items() if value is not None
@@ -180,7 +180,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
       EXCHANGES: [
           {"exchange": place, "what": one["what"], "metric": metric, "value": one[metric]}
           for place, one in enumerate(coordinator.log, start=1)
-          for metric in ("bytes_down", "bytes_up", "seconds")
+          for metric in ("bytes_down", "most_bytes_up", "seconds")
       ],
   }
 
@@ -196,7 +196,8 @@ def _summarise(
   scores = tidy[tidy_experiment.RESULTS].set_index("metric")["value"]
   agreed = document["inputs"]["federation"]["file"]
   left = frames.wide(tidy[EXCHANGES], ["exchange", "what"]).groupby("what", sort=False).agg(
-      times=("exchange", "size"), bytes_up=("bytes_up", "sum"), seconds=("seconds", "sum")
+      times=("exchange", "size"), most_bytes_up=("most_bytes_up", "sum"),
+      seconds=("seconds", "sum"),
   ).reset_index()
   centroids, is_private = tidy[fitted_rows.CENTROIDS], "exact" not in agreed
   headline = {
@@ -240,9 +241,9 @@ EXPERIMENT = tidy_experiment.Experiment(
         tidy_experiment.Table(
             "left", "What left each site",
             "Answers to the operator's questions, as masked sums: each is uniformly random to "
-            "whoever has not all sites' answers. Bytes up: the largest site's.",
+            "whoever has not all sites' answers. Most bytes up: the largest site's.",
             columns={
-                "what": "{}", "times": "{}", "bytes_up": "{:,.0f}", "seconds": "{:.2f}",
+                "what": "{}", "times": "{}", "most_bytes_up": "{:,.0f}", "seconds": "{:.2f}",
             },
             printed=True,
         ),

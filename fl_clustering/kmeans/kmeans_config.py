@@ -19,6 +19,23 @@ WARM = "warm"
 MOST_ROUNDS = 30
 _LEAST_ROUNDS = 6
 
+# Parts of what leaves a client.
+_MEANS = (
+    "A mean of a few points is weak protection. Two rounds differ in a few points only, so the "
+    "difference of two messages can be a row."
+)
+_KEPT = (
+    "A mean of fewer points than min_count, or one that equals one of its rows, doesn't leave a "
+    "client."
+)
+_TOTALS = (
+    "counts and sums of points by cluster and by half of a cluster, the last sums to float "
+    "precision in every column; by cluster, how much farther its points are from the second "
+    "nearest center, and their simplified silhouettes; and before the first round, sums and sums "
+    "of squares by column, and how many numbers of a column and how many points are of which "
+    "order of magnitude."
+)
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "n_init": lambda value: validate.integer(minimum=1, n_init=value),
     "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
@@ -47,6 +64,8 @@ class Algorithm:
   """
 
   name = ""
+  # What leaves a client, in sentences for the user.
+  leaves = ""
   n_init = 1
 
   def __post_init__(self) -> None:
@@ -68,6 +87,11 @@ class Sums(Algorithm):
   """
 
   name = "sums"
+  leaves = (
+      f"The server gets totals over all clients: {_TOTALS} {privacy_lib.EXACT_TOTALS} "
+      "Secure sums hide whose rows they are."
+  )
+
   num_rounds: int | None = None
 
   def __post_init__(self) -> None:
@@ -89,6 +113,12 @@ class FkmLloyd(Algorithm):
   """
 
   name = "fkm_lloyd"
+  leaves = (
+      "In its first rounds the server gets every client's own means and counts, for every "
+      f"restart; in those of Lloyd, sums that aren't secure. {_MEANS} On standardised wine at "
+      "up to eight clients, with eight clusters, between 39 and 61 of the 178 rows were such a "
+      f"difference (three seeds). {_KEPT}"
+  )
 
   n_init: int = 5
   num_rounds: int = 100
@@ -108,6 +138,10 @@ class Lloyd(Algorithm):
   """
 
   name = "lloyd"
+  leaves = (
+      "The server gets exact sums, counts and the inertia. They hide a client only if they are "
+      "added up in a secure sum, which this algorithm doesn't use."
+  )
 
   n_init: int = 5
   num_rounds: int = 100
@@ -125,6 +159,9 @@ class Fkm(Algorithm):
   """
 
   name = "fkm"
+  leaves = (
+      f"In every round the server gets every client's own means and counts. {_MEANS} {_KEPT}"
+  )
 
   n_init: int = 1
   num_rounds: int = 20
@@ -143,6 +180,10 @@ class KFed(Algorithm):
   """
 
   name = "kfed"
+  leaves = (
+      "The server gets every client's own means and counts, once. A mean of a few points is weak "
+      f"protection. {_KEPT}"
+  )
 
   n_init: int = 1
   min_count: int = 2
@@ -160,6 +201,10 @@ class ChildParent(Algorithm):
   """
 
   name = "child_parent"
+  leaves = (
+      "The server gets every client's own means and counts, once per restart. A mean of a few "
+      f"points is weak protection. {_KEPT}"
+  )
 
   n_init: int = 1
   min_count: int = 2
@@ -173,6 +218,10 @@ class TffMinibatch(Algorithm):
   """TFF's own mini-batch k-means, for comparison."""
 
   name = "tff_minibatch"
+  leaves = (
+      "The server gets sums and counts of every client's points by cluster, which TFF adds up. "
+      "They are exact, and this algorithm doesn't add them up in a secure sum."
+  )
 
   n_init: int = 1
   num_rounds: int = 20

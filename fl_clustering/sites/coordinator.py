@@ -89,7 +89,7 @@ class Coordinator:
   Attributes:
     noise_source: With `privacy`, what a fit draws noise from: the sites draw it.
     log: Of every exchange, `what` it was: "hello", "keys", or the name of the question; how much a
-      site was sent, `bytes_down`, and sent at most, `bytes_up`; and the `seconds`.
+      site was sent, `bytes_down`, and sent at most, `most_bytes_up`; and the `seconds`.
   """
 
   def __init__(self, federation: federation_lib.Federation, exchange: Exchange) -> None:
@@ -138,8 +138,8 @@ class Coordinator:
       except wire.Refused as e:
         raise SiteRefused(f"{name}: its answer to {what} is none: {e}.") from e
     self.log.append({
-        "what": what, "bytes_down": len(message), "bytes_up": max(map(len, answers.values())),
-        "seconds": time.perf_counter() - start,
+        "what": what, "bytes_down": len(message),
+        "most_bytes_up": max(map(len, answers.values())), "seconds": time.perf_counter() - start,
     })
     return found
 

@@ -97,7 +97,7 @@ class ReferenceTest(absltest.TestCase):
       half = stats.t.ppf(0.975, len(loss) - 1) * np.std(loss, ddof=1) / len(loss) ** 0.5
       cells_ = (
           f"{float(epsilon):g}", f"{noise:.2f}"[1:], text("private_ifca", epsilon),
-          f"{of('private_ifca', epsilon, 'adjusted_rand_index').mean():.2f}".removeprefix("0"),
+          f"{of('private_ifca', epsilon, 'ari').mean():.2f}".removeprefix("0"),
           text("ifca", "inf"), f"{loss.mean():.1f} ± {half:.1f}", text("dp_fedavg", epsilon),
       )
       self.assertRegex(page, rf"\n\| (MNIST, rotated, Dirichlet\(\.3\)|the same) \| "

@@ -114,7 +114,8 @@ def _kmeans(folder: str) -> pd.DataFrame:
       _run(
           papers.EXPERIMENT, kmeans_config.PaperConfig(("extreme", "sse"), num_seeds=1), folder,
           lambda data, method, **unused: method in compared.get(data, ()),
-      ), ["data", "method"], ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up"],
+      ), ["data", "method"],
+      ["ari", "inertia", "simplified_silhouette", "rounds", "bytes_up_per_client"],
   )
 
 
@@ -161,7 +162,7 @@ def _private_clusters(folder: str) -> pd.DataFrame:
       num_clusters=2, image_size=7, examples_per_client=20, epsilon=(500.0,), num_seeds=1,
   )
   rows = _run(simulation.EXPERIMENT, config, folder, data_dir=None)
-  scores = ["adjusted_rand_index", "accuracy", "finetuned_accuracy", "planning_number"]
+  scores = ["ari", "accuracy", "finetuned_accuracy", "planning_number"]
   found = _wide(rows, ["method", "epsilon"], scores).reset_index()
   return found.replace({"epsilon": {math.inf: np.nan}}).set_index(["method", "epsilon"])
 

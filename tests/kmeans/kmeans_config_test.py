@@ -39,6 +39,10 @@ class KMeansConfigTest(parameterized.TestCase):
         kmeans_config.KMeansConfig(4, algorithm)
 
   @parameterized.parameters(*kmeans_config.ALGORITHMS)
+  def test_an_algorithm_says_what_leaves_a_client(self, algorithm):
+    self.assertTrue(vars(kmeans_config.ALGORITHMS[algorithm])["leaves"])
+
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_an_option_is_the_algorithms_own_or_an_error(self, algorithm):
     kinds = kmeans_config.ALGORITHMS.values()
     self.assertEqual(_OPTIONS.keys(), set().union(*map(_options_of, kinds)))

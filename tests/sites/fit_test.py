@@ -189,7 +189,7 @@ class FitTest(parameterized.TestCase):
     scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
     for name, spent in sites.spent().items():
       self.assertGreater(before[name], 0)
-      self.assertAlmostEqual((spent - before[name]) / scores["mu spent"] ** 2, 1)
+      self.assertAlmostEqual((spent - before[name]) / scores["mu_spent"] ** 2, 1)
     load_model.load_model(finished.path)
     # What the report says left a site is what left it in the fit that is reported.
     num_exchanges = len(sites.sent) // len(sites.by_name)

@@ -24,7 +24,9 @@ def _numbers(cell):
   }
   if cell["data"] == data.REAL:
     found["silhouette"] = 0.1
-  return {**found, "bytes_down": 1e6, "bytes_up": 1.5e6} if place else found
+  if place:
+    found |= {"bytes_down_per_client": 1e6, "bytes_up_per_client": 1.5e6}
+  return found
 
 
 def write(folder, figures=config_lib.FIGURES, num_seeds=2):

@@ -48,7 +48,7 @@ class SummaryTest(absltest.TestCase):
     row = _row(scores, data=_GRID, method="central k-means")
     self.assertAlmostEqual(row["ari"], 0.905)
     self.assertAlmostEqual(row["ari_sd"], 0.01 / 2**0.5)
-    self.assertTrue(np.isnan(row["bytes_up"]))
+    self.assertTrue(np.isnan(row["bytes_up_per_client"]))
     self.assertNotIn("child/parent", set(scores[scores["data"] == _GRID]["method"]))
     for method, label in methods.LABELS.items():
       excess = scores[scores["method"] == label][summary.EXCESS]
@@ -194,7 +194,8 @@ class FederatedTest(absltest.TestCase):
     model = types.SimpleNamespace(cluster_centers_=None, history_=rounds)
     with mock.patch.object(methods, "_fit", lambda *unused: model):
       found = methods.METHODS["best_one_round"](None, 0)
-    self.assertEqual((found.bytes_down, found.bytes_up), (5 * 2 * 3, 5 * 2 * 7))
+    self.assertEqual(found.bytes_down_per_client, 5 * 2 * 3)
+    self.assertEqual(found.bytes_up_per_client, 5 * 2 * 7)
 
 
 class PrintedFkmTest(absltest.TestCase):

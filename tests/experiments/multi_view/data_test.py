@@ -9,7 +9,6 @@ import numpy as np
 
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
-from experiments.multi_view import digit_views
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import views
 
@@ -22,7 +21,7 @@ class DigitViewsTest(absltest.TestCase):
     image = np.zeros((1, 28, 28))
     for row in range(4, 20):
       image[0, row, 3 + row // 2 : 6 + row // 2] = 1.0
-    stroke = digit_views.upright(image)[0]
+    stroke = data.upright(image)[0]
     np.testing.assert_allclose(stroke.sum(), image.sum(), rtol=0.01)
     # Three columns wide, and what lies between two columns.
     self.assertGreater(stroke[:, 11:17].sum(), 0.99 * stroke.sum())
@@ -30,7 +29,7 @@ class DigitViewsTest(absltest.TestCase):
       np.testing.assert_allclose((places * stroke).sum() / stroke.sum(), 13.5, atol=0.05)
 
   def test_an_empty_picture_has_finite_views(self):
-    found = digit_views.digit_views(np.zeros((1, 28, 28)))
+    found = data.digit_views(np.zeros((1, 28, 28)))
     widths = {name: view.shape[1] for name, view in found.items()}
     self.assertEqual(
         widths, {"pixels": 196, "fourier": 120, "gradients": 128, "projections": 166}

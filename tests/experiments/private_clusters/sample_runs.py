@@ -16,7 +16,7 @@ _SCORES = {
     "ifca": (0.8615, 0.8895, 0.9925),
     "private_ifca": (0.8635, 0.8865, 0.9985),
 }
-_METRICS = ("accuracy", "finetuned_accuracy", "adjusted_rand_index")
+_METRICS = ("accuracy", "finetuned_accuracy", "ari")
 _INPUTS = {
     "dataset": {"name": "digits", "num_clients": 1200, "fingerprint": "abc"},
     "model": {"name": "logistic", "num_parameters": 1970},

@@ -38,7 +38,7 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(ours["planning_number"], 0.41)
     self.assertAlmostEqual(ours["accuracy"], 0.8635 - 0.4 * 0.41**2)
     other = rows.loc["FedAvg, no privacy"]
-    self.assertEqual(other[["epsilon", "planning_number", "adjusted_rand_index"]].isna().sum(), 3)
+    self.assertEqual(other[["epsilon", "planning_number", "ari"]].isna().sum(), 3)
 
   def test_comparisons_have_gains_with_intervals_for_all_of_them_together(self):
     rows = _usual()["comparisons"].set_index(["against", "epsilon"])
