@@ -143,7 +143,8 @@ def _draw_points(frame: pd.DataFrame, axes: Axes) -> None:
   for client, color in zip(_CLIENTS, figure_style.CATEGORY_COLORS):
     own = frame[frame["client"] == client]
     axes.scatter(own["x"], own["y"], s=4, color=color, linewidths=0)
-  axes.scatter(*data_lib.CENTERS.T, s=16, marker="+", color="black", linewidths=0.8)
+  x, y = data_lib.CENTERS.T
+  axes.scatter(x, y, s=16, marker="+", color="black", linewidths=0.8)
   limits = (-data_lib.FIELD, data_lib.FIELD)
   axes.set(xlim=limits, ylim=limits, xticks=[], yticks=[], aspect="equal")
 
