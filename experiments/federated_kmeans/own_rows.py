@@ -86,7 +86,8 @@ def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> sav
       lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
       standardize=False,
   ).fill
-  return saved.SavedTables(schema, encode.FeatureScaling(fill, np.zeros_like(fill), np.ones_like(fill)))
+  scaling = encode.FeatureScaling(fill, np.zeros_like(fill), np.ones_like(fill))
+  return saved.SavedTables(schema, scaling)
 
 
 def _missing(clients: clients_lib.Clients) -> dict[str, int]:

@@ -308,8 +308,8 @@ TABLES = (
 
 READING = (
     "A gain is the mean difference between two methods of the same repetition: the same seed and "
-    "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many rounds; "
-    "for a method with more client steps it is FedAvg matched, which goes on until it has as many "
+    "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many "
+    "rounds; for a method with more client steps it is FedAvg matched, which goes on until it has as many "
     "as the method with the most.",
     f"{frames_lib.READING_OF_GAINS} These gains are over FedAvg and over fine-tuning in every "
     "setting (Bonferroni). If no method differed from any other, at most 5 % of such studies would "

@@ -130,10 +130,10 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "global_models", "Global models: accuracy on the global test set",
-        "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean weighted "
-        "by the accuracy of each cluster on its clients' validation data, or by the best one that it "
-        "reached on their test data where there are no others or the weights are those of the "
-        "article; where the global test set is clients' own test data, (b) is too high then. "
+        "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean "
+        "weighted by the accuracy of each cluster on its clients' validation data, or by the best "
+        "one that it reached on their test data where there are no others or the weights are those "
+        "of the article; where the global test set is clients' own test data, (b) is too high then. "
         "Blended (c): each cluster's model averaged with (a), at the clients; global blended: the "
         "mean over the clusters, or over 100 of them. results.csv has recall and precision, too.",
         {"method": "{}", **dict.fromkeys((*_GLOBAL, "blended_accuracy"), _SCORE)}, folded=True,
@@ -155,8 +155,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",
-        "Beside the models that it averages. The first row holds for all methods, the others come on "
-        "top of it. Nothing in this run is differentially private. client_weights.npz holds the "
+        "Beside the models that it averages. The first row holds for all methods, the others come "
+        "on top of it. Nothing in this run is differentially private. client_weights.npz holds the "
         "weights of the first row.",
         is_text=True, folded=True,
     ),
