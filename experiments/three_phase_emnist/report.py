@@ -133,7 +133,7 @@ TABLES = (
         "Global (a): mean of all cluster models; of phase 1, its model. Weighted (b): mean "
         "weighted by the accuracy of each cluster on its clients' validation data, or by the best "
         "one that it reached on their test data where there are no others or the weights are those "
-        "of the article; where the global test set is clients' own test data, (b) is too high then. "
+        "of the article; where the global test set is clients' own test data, (b) is too high. "
         "Blended (c): each cluster's model averaged with (a), at the clients; global blended: the "
         "mean over the clusters, or over 100 of them. results.csv has recall and precision, too.",
         {"method": "{}", **dict.fromkeys((*_GLOBAL, "blended_accuracy"), _SCORE)}, folded=True,
