@@ -27,13 +27,10 @@ def left_singular_vectors(rows: np.ndarray, num_vectors: int) -> np.ndarray:
     each with its largest component positive.  r is at most the rank.
   """
   # The smaller of the two Gram matrices has the same non-zero eigenvalues.
-  if len(rows) <= rows.shape[1]:
-    squares, right = np.linalg.eigh(rows @ rows.T)
-    vectors = rows.T @ right
-  else:
-    squares, vectors = np.linalg.eigh(rows.T @ rows)
+  is_wide = len(rows) <= rows.shape[1]
+  squares, found = np.linalg.eigh(rows @ rows.T if is_wide else rows.T @ rows)
   kept = np.flatnonzero(squares > LEAST_SINGULAR_VALUE**2 * squares[-1])[::-1][:num_vectors]
-  vectors = vectors[:, kept]
+  vectors = rows.T @ found[:, kept] if is_wide else found[:, kept]
   vectors /= np.linalg.norm(vectors, axis=0)
   largest = np.argmax(np.abs(vectors), axis=0)
   return vectors * np.sign(vectors[largest, np.arange(len(kept))])
