@@ -130,15 +130,11 @@ def _of_block(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def add_updates(
-    how: How, sums: jax.Array, vectors: jax.Array, pool: client_pool.OnDevice, members: Members,
-    key: jax.Array, steps: Any,
+def summed_updates(
+    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, key: jax.Array,
+    steps: Any,
 ) -> tuple[jax.Array, jax.Array]:
-  """Adds the members' updates of the models (K, P), times their examples, to sums (K, P).
-
-  Returns:
-    The sums, and the members' losses (B,).
-  """
+  """Returns the sums (K, P) of the members' updates, times their examples; and losses (B,)."""
   _, updates, losses = _of_block(how, vectors, pool, members, key, steps)
   # A product gives the same bits each time; adding at indices would not.  -1 is no model.
   weights = jax.nn.one_hot(members.models, len(vectors)) * members.counts[:, None]
@@ -146,7 +142,7 @@ def add_updates(
       jnp.tensordot(weights, update, (0, 0), precision=networks.EXACT).reshape(len(vectors), -1)
       for update in updates
   ]
-  return sums + jnp.concatenate(parts, axis=1), losses
+  return jnp.concatenate(parts, axis=1), losses
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -8,7 +8,8 @@ changes how XLA compiles, as by `XLA_FLAGS`.
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Sequence, TYPE_CHECKING
+import dataclasses
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -80,18 +81,29 @@ class Engine(engine.Engine):
     seed = randomness.stateless_seed(self.seed, "local_training", number)
     return jax.device_put(seed.view(np.uint32), self._blocks.shared)
 
+  def _of_blocks(
+      self, work: Callable[[np.ndarray, list[np.ndarray], np.int32], Any], clients: np.ndarray,
+      models: np.ndarray,
+  ) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yields what work returns of blocks of clients, the largest clients first.
+
+    Args:
+      work: It takes positions in `clients`, what `client_training.Members` holds of the clients
+        there, and the steps that the largest takes in a pass; on a CPU, in threads.
+      models: The model of each client.
+
+    Yields:
+      The positions, and what work returns.
+    """
+    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
+      return places, work(places, *block)
+
+    return self._blocks.results(with_places, self._cut(clients, models))
+
   def _cut(
       self, clients: np.ndarray, models: np.ndarray
   ) -> Iterator[tuple[np.ndarray, list[np.ndarray], np.int32]]:
-    """Yields blocks of clients, the largest clients first.
-
-    Args:
-      models: The model of each.
-
-    Yields:
-      Their positions in `clients`; what `client_training.Members` holds of them; and the steps that
-      the largest takes in a pass.
-    """
+    """Yields what the work of `_of_blocks` takes."""
     order = np.argsort(-self.num_examples[clients], kind="stable")
     ordered = clients[order]
     size = min(self._how.batch_size, self._how.most_examples)
@@ -116,10 +128,14 @@ class Engine(engine.Engine):
     sent, sums = jax.device_put((vectors, np.zeros_like(vectors)), self._blocks.shared)
     key, found = self._key(round_.number), []
     how = self._how._replace(num_epochs=round_.num_epochs)
-    for places, block, steps in self._cut(clients, models):
-      sums, of_block = client_training.add_updates(
-          how, sums, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+
+    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
+      return client_training.summed_updates(
+          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps
       )
+
+    for places, (updates, of_block) in self._of_blocks(work, clients, models):
+      sums += updates
       found.append((places, of_block))
     values = np.empty(len(clients), np.float32)
     for places, of_block in jax.device_get(found):
@@ -137,11 +153,14 @@ class Engine(engine.Engine):
     is_one_model = vectors.strides[0] == 0
     key = self._key(round_.number)
     how = self._how._replace(num_epochs=round_.num_epochs)
-    for places, block, steps in self._cut(clients, np.arange(len(clients))):
+
+    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
       sent, block[3] = self._of_block(vectors[:1] if is_one_model else vectors, block[3])
-      trained, of_block = client_training.own_models(
-          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+      return client_training.own_models(
+          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps
       )
+
+    for places, (trained, of_block) in self._of_blocks(work, clients, np.arange(len(clients))):
       own[places] = trained[: len(places)]
       values[places] = of_block[: len(places)]
     return own, values
@@ -165,7 +184,10 @@ class Engine(engine.Engine):
     keys = [self._key(round_.number) for round_ in rounds]
     if not vectors.flags.writeable:
       vectors = vectors.copy()
-    for places, block, steps in self._cut(self.clients, self.clients):
+    # A block has a core of its own already.
+    on_one_core = dataclasses.replace(self._blocks, cores=1)
+
+    def work(places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> None:
       sent, block[3] = self._of_block(vectors, block[3])
       counts = block[2]
       for r, round_ in enumerate(rounds):
@@ -176,8 +198,13 @@ class Engine(engine.Engine):
             how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r], steps,
         )
         losses[r, places] = of_block[: len(places)]
-        confusions[r, places] = self._of_pairs(sent, np.arange(len(places)), places, _TEST)
+        confusions[r, places] = self._of_pairs(
+            sent, np.arange(len(places)), places, _TEST, on_one_core
+        )
       vectors[places] = sent[: len(places)]
+
+    for _ in self._of_blocks(work, self.clients, self.clients):
+      pass
     return vectors, losses, confusions
 
   @own_settings.own()
@@ -192,23 +219,26 @@ class Engine(engine.Engine):
     return found.reshape(num_models, len(clients))
 
   def _outputs(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
+      blocks: blocks_lib.Blocks | None = None,
   ) -> Iterator[evaluation.Outputs]:
     return evaluation.outputs(
-        self.model, self._blocks, vectors, self._parts[part], models, clients
+        self.model, blocks or self._blocks, vectors, self._parts[part], models, clients
     )
 
   def _of_pairs(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
+      blocks: blocks_lib.Blocks | None = None,
   ) -> np.ndarray:
     """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
 
     Args:
       part: Whose examples, as of `__init__`.
+      blocks: By default those of the engine.
     """
     num_classes = self.model.num_classes
     found = np.empty((len(models), num_classes, num_classes), np.int64)
-    for of_pairs in self._outputs(vectors, models, clients, part):
+    for of_pairs in self._outputs(vectors, models, clients, part, blocks):
       found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
     return found
 

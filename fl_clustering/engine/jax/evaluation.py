@@ -150,13 +150,12 @@ def _begun(
   # Filled up to a power of two, or every number of models would be compiled for.
   used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
   sent = jax.device_put(vectors[used], blocks.shared)
-  found = [
-      _outputs(
-          model, blocks, sent, clients.pool,
-          *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
-      )
-      for i in range(0, num_rows, height)
-  ]
+
+  def of_rows(i: int) -> tuple[jax.Array, jax.Array]:
+    shared_out = blocks.put(model_of_row[i : i + height], filled[i : i + height])
+    return _outputs(model, blocks, sent, clients.pool, *shared_out)
+
+  found = list(blocks.results(of_rows, ((i,) for i in range(0, num_rows, height))))
 
   def wait() -> Outputs:
     losses, predicted = (
