@@ -277,15 +277,14 @@ class LossesTest(_ContractTest):
     # Finite, unlike their sums; of a blank image's, the bias is left.
     vectors = np.stack([good, np.full_like(good, 3e38)])
     members = letters.clusters("abcde", "ab")
-    of_test = "test rows of client 'b'"
     engine.confusions(vectors, members[:1])
-    with self.assertRaisesRegex(divergence.TrainingDiverged, of_test):
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "test rows of client 'b'"):
       engine.confusions(vectors, members)
     with self.assertRaisesRegex(divergence.TrainingDiverged, "the global test rows"):
       engine.global_confusions(vectors)
     alone = vectors[[0, 1, 0, 0, 0]]
     nobody = participation.Round(4, _ALL[:0], 1)
-    with self.assertRaisesRegex(divergence.TrainingDiverged, f"{of_test} after round 4"):
+    with self.assertRaisesRegex(divergence.TrainingDiverged, "client 'b'.* round 4|round 4, client 'b'"):
       engine.train_alone(alone, [nobody])
     # Of the last, the squares alone are not finite.
     for vector in (vectors[1], np.full_like(good, np.nan), 1e25 * good):
