@@ -310,12 +310,13 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
       if finished.has(tidy_tables.file_name(name))
   }
   return finished_run.Part({
-      name: tidy_tables.read(finished, name, kinds)
+      name: tidy_tables.read(finished, tidy_tables.file_name(name), kinds)
       for name, kinds in {**_columns(experiment), **others}.items()
   }, finished.path)
 
 
 def _results(experiment: Experiment, folder: str) -> Any:
   return tidy_tables.read(
-      finished_run.FinishedRun(folder), RESULTS, _columns(experiment)[RESULTS]
+      finished_run.FinishedRun(folder), tidy_tables.file_name(RESULTS),
+      _columns(experiment)[RESULTS],
   )
