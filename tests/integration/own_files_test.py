@@ -21,6 +21,7 @@ from experiment_shell import launch
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 
 _SMALL = ("--pretrain_rounds=3", "--cluster_rounds=3", "--control_repeats=0",
