@@ -84,11 +84,11 @@ class CellsTest(absltest.TestCase):
     cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}
 
     whole = tidy_experiment.Run(_config(seed=5), {"letter": dataset}, "")
-    with mock.patch.dict(methods.METHODS, {"lsh": method}):
+    with mock.patch.dict(methods.METHODS, {"lsh": methods.Method("", method)}):
       found = _EXPERIMENT.measure(whole, **cell)
 
     (row,) = found["results"]
-    self.assertEqual(row["metric"], "loss")
+    self.assertEqual(row["metric"], "loss_per_point")
     self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
     method.assert_called_once_with(dataset, 2, 0.5, 1e-6, benchmark.cell_seed(5, **cell))
 

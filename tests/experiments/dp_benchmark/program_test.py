@@ -32,7 +32,7 @@ def _run(folder, *arguments):
 
 def _losses(folder):
   rows = pd.read_csv(os.path.join(folder, "results.csv"))
-  return rows[rows["metric"] == "loss"]["value"]
+  return rows[rows["metric"] == "loss_per_point"]["value"]
 
 
 class RunTest(parameterized.TestCase):
