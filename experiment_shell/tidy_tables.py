@@ -29,16 +29,6 @@ def file_name(table: str) -> str:
   return f"{table}.csv"
 
 
-def columns(keys: Columns, further: Columns) -> Columns:
-  """Returns all columns of a tidy table.
-
-  Args:
-    keys: Those that identify a cell.
-    further: Those that tell a cell's rows apart, beside the metric.
-  """
-  return {**keys, **further, METRIC: str, VALUE: float}
-
-
 def _text(value: Any) -> str:
   return json.dumps(value, default=lambda number: number.item())  # Of NumPy.
 

@@ -63,12 +63,10 @@ def _federated_centers(
     trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
 ) -> np.ndarray:
   # scikit-learn, which these import, takes long to import.
-  # pylint: disable=g-import-not-at-top
   from dp_clustering import noise
   from fl_clustering.kmeans import kmeans_config
   from fl_clustering.kmeans import private_fit
   from fl_clustering.points import secure_sums
-  # pylint: enable=g-import-not-at-top
 
   budget = (epsilon, delta, data.RADIUS)
   privacy: privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy

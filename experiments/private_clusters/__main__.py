@@ -39,7 +39,6 @@ def main() -> None:
   with launch.input_errors():
     settings = config()
   # They take long to import.
-  # pylint: disable=g-import-not-at-top
   from experiments.private_clusters import release
   from experiments.private_clusters import simulation
 

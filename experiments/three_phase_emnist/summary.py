@@ -2,10 +2,10 @@
 
 from typing import Any, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from clustering_basics import intervals
+from experiment_shell import figure_style
 from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import report
@@ -206,8 +206,7 @@ def _label_mix(
   counts = train.pivot(index="client", columns="label", values="value").fillna(0)
   counts = counts.reindex(columns=range(len(names)), fill_value=0)
   counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-  if len(counts) > MOST_BARS:
-    counts = counts.iloc[np.linspace(0, len(counts) - 1, MOST_BARS).round().astype(int)]
+  counts = counts.loc[figure_style.evenly_spaced(counts.index, MOST_BARS)]
   panels = [("training examples, the largest client first", counts, None)]
   # A client in overlapping clusters has no single place in their order.
   single = main.groupby("panel", sort=False).filter(lambda own: (own["times"] == 1).all())
