@@ -8,10 +8,13 @@ import contextlib
 import csv
 import dataclasses
 import functools
+import json
 import os
 from typing import Any, Iterator, Mapping, NoReturn
 
-from experiment_shell import output_folder
+from clustering_basics import file_format
+
+CONFIG = "config.json"
 
 
 class DamagedFile(ValueError):
@@ -62,9 +65,13 @@ class FinishedRun:
 
     If it can't be read, that is a `DamagedFile`; so is looking up what one of its objects lacks.
     """
-    path = self.join(output_folder.CONFIG)
+    path = self.join(CONFIG)
     with damage(path), open(path, encoding="utf-8") as file:
-      return output_folder.read_config(file, object_hook=lambda values: Part(values, path))
+      document = json.load(file, object_hook=lambda values: Part(values, path))
+      if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
+        raise ValueError("it has no settings")
+      file_format.check(document)
+      return document
 
   @property
   def settings(self) -> dict[str, Any]:

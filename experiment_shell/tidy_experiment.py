@@ -179,7 +179,7 @@ class Experiment:
     return {
         output_folder.REPORT: "figures, tables and settings on one page",
         output_folder.SUMMARY: "the headline, and how many cells failed",
-        output_folder.CONFIG: "settings, data, versions",
+        finished_run.CONFIG: "settings, data, versions",
         **{f"{name}.csv": "what was measured, a row for every number" for name in self.tidy},
         FAILURES: "the cells that failed, and their last words; --resume tries them again",
         JOURNAL: "what was measured so far, until all is",
@@ -203,7 +203,7 @@ def check_same_inputs(
         for name in {**before.get(part, {}), **now.get(part, {})}
         if before.get(part, {}).get(name) != now.get(part, {}).get(name)
     ]
-  except (KeyError, TypeError, AttributeError) as e:
+  except (ValueError, TypeError, AttributeError) as e:
     raise place.damaged(e) from e
   for part, name in changed:
     raise ValueError(

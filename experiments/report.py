@@ -45,7 +45,7 @@ def main() -> None:
       validate.regular_files(run=path)
       experiment = run.document.get("experiment")
     if experiment not in registry.MODULES:
-      rule = f"be of one of {', '.join(registry.MODULES)}, by its {output_folder.CONFIG}"
+      rule = f"be of one of {', '.join(registry.MODULES)}, by its {finished_run.CONFIG}"
       raise validate.error("run", rule, f"{path} of {experiment}")
   from experiment_shell import tidy_report  # It takes long to import.
 
