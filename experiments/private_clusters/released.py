@@ -119,9 +119,7 @@ def clusters(rows: pd.DataFrame) -> pd.DataFrame:
   return found.assign(accuracy=found["accuracy"].astype(object).mask(is_unknown, "unknown"))
 
 
-def summarise(
-    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
   """Returns the frames of the page."""
   settings, results = document["config"], tidy[RESULTS]
   values: dict[str, Any] = {
