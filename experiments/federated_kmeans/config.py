@@ -42,7 +42,7 @@ class PaperConfig(options.Settings):
       int, "The first seed.", 0, rule=functools.partial(validate.integer, 0)
   )
   num_seeds: int = options.option(
-      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, default_text="2"
+      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, flag="seeds", default_text="2"
   )
 
   @property

@@ -1,4 +1,5 @@
 import contextlib
+import hashlib
 import math
 from unittest import mock
 
@@ -45,6 +46,9 @@ class LoadTest(parameterized.TestCase):
 
     self.assertEqual(inputs.skipped, {"gas_emissions": "why"})
     self.assertEqual(list(inputs.data), ["letter"])
+    # Others are no inputs of the same run.
+    digest = hashlib.sha256(inputs.data["letter"].points.tobytes()).hexdigest()
+    self.assertEqual(inputs.identity["datasets"]["letter"]["sha256"], digest)
 
   @parameterized.parameters(("k_to_try", {"k_to_try": (301,)}), ("fixed_k", {"fixed_k": 301}))
   def test_refuses(self, name, changes):

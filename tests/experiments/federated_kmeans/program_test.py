@@ -346,7 +346,7 @@ class PaperTest(_ProgramTest):
   """A study of two small figures; FKM is played by central k-means, as TFF takes seconds."""
 
   def test_a_resumed_run_ends_with_the_same_files(self):
-    grid, flags = data.grid_name(0.1, 50, 1.0), ("--figure=rounds,sse", "--num_seeds=1")
+    grid, flags = data.grid_name(0.1, 50, 1.0), ("--figure=rounds,sse", "--seeds=1")
     figures = {
         "rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "sums")},
     }
