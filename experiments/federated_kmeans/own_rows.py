@@ -216,11 +216,11 @@ def _measure(
     _release(whole, fit)
   else:  # All of it depends on single rows.
     results |= {
-        summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss,
+        summary.SILHOUETTE: fit.simplified_silhouette, "inertia": fit.loss,
         summary.FOUND: fit.num_clusters_found,
     }
     if rows.fit_numbers is not None:
-      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).silhouette
+      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).simplified_silhouette
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in results.items()

@@ -314,6 +314,6 @@ def fit(
       history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      silhouette=float(scores["silhouettes"][best]) / num_points,
+      simplified_silhouette=float(scores["silhouettes"][best]) / num_points,
       num_clusters_found=int(np.count_nonzero(scores["counts"][best])),
   )

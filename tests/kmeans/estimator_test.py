@@ -47,7 +47,9 @@ class ThroughTffTest(parameterized.TestCase):
     expected = _sample_fit(algorithm)
     found = FederatedKMeans(9, algorithm, keep_history=True).fit(numpy_reference.sample_clients())
     np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, atol=1e-4)
-    self.assertAlmostEqual(found.silhouette_, expected.silhouette_, delta=1e-5)
+    self.assertAlmostEqual(
+        found.simplified_silhouette_, expected.simplified_silhouette_, delta=1e-5
+    )
     for here, there in zip(expected.history_, found.history_, strict=True):
       np.testing.assert_allclose(there.centroids, here.centroids, atol=1e-4)
       self.assertEqual(there.inertia is None, here.inertia is None)
@@ -76,7 +78,7 @@ class FederatedKMeansTest(_InProcessTest):
     np.testing.assert_allclose(model.inertia_, inertia, rtol=1e-4)
     # The restarts of `lloyd` end at centroids of different silhouettes.
     silhouette = numpy_reference.silhouette(points, centers)
-    self.assertAlmostEqual(model.silhouette_, silhouette, delta=1e-4)
+    self.assertAlmostEqual(model.simplified_silhouette_, silhouette, delta=1e-4)
     self.assertBetween(len(model.history_), 1, model.n_iter_)
     last = model.history_[-1]
     np.testing.assert_array_equal(last.centroids, centers)
@@ -85,7 +87,8 @@ class FederatedKMeansTest(_InProcessTest):
     backwards = {int(c): p for c, p in reversed(numpy_reference.sample_clients().items())}
     other = FederatedKMeans(9, algorithm).fit(backwards)
     np.testing.assert_array_equal(other.cluster_centers_, centers)
-    self.assertEqual((other.inertia_, other.silhouette_), (model.inertia_, model.silhouette_))
+    for name in ("inertia_", "simplified_silhouette_"):
+      self.assertEqual(getattr(other, name), getattr(model, name))
 
   def test_lloyd_ends_when_it_settles(self):
     clients = numpy_reference.sample_clients()
@@ -323,7 +326,7 @@ class SmallDataTest(_InProcessTest):
     centers = model.cluster_centers_[np.lexsort(model.cluster_centers_.T[::-1])]
     np.testing.assert_allclose(centers, different[:num_different], rtol=1e-12)
     self.assertEqual((model.inertia_, model.num_centers_on_few_points_), (0, 0))
-    self.assertEqual(model.silhouette_, num_different > 1)
+    self.assertEqual(model.simplified_silhouette_, num_different > 1)
 
   def test_other_algorithms_say_so_too(self):
     points = np.repeat([[0.0, 0.0], [9.0, 9.0]], 5, axis=0)
@@ -335,7 +338,7 @@ class SmallDataTest(_InProcessTest):
     model = FederatedKMeans(1).fit(clients)
     mean = numpy_reference.pooled(clients).mean(axis=0)
     np.testing.assert_allclose(model.cluster_centers_, [mean], atol=1e-5)
-    self.assertEqual(model.silhouette_, 0)
+    self.assertEqual(model.simplified_silhouette_, 0)
 
 
 class PrivacyRulesTest(_InProcessTest):
