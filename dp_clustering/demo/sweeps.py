@@ -11,11 +11,11 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering.demo import config as config_lib
 from dp_clustering.demo import data_generation
 from dp_clustering.demo import sweep_figures
-from dp_clustering import private_methods
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
@@ -59,7 +59,7 @@ def _measure(
   config, (data, true_loss) = whole.config, whole.data
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # The table says what is not private.
-    result = private_methods.METHODS[config.method](
+    result = clustering.METHODS[config.method](
         k, data, clustering_params.DifferentialPrivacyParam(epsilon, config_lib.DELTA),
         random_state=config.seed,
     )
