@@ -21,10 +21,9 @@ import numpy as np
 import tqdm
 
 from clustering_basics import core_count
+from fl_clustering.methods import client_weights as client_weights_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.methods import client_weights as client_weights_lib
-
   # An array of shape (N, P), or what acts like one.
   Vectors = Union[np.ndarray, client_weights_lib.Represented]
 
@@ -150,7 +149,7 @@ def _l2(vectors: Vectors) -> np.ndarray:
 
 
 def _cosine(vectors: Vectors) -> np.ndarray:
-  norms = np.array([np.linalg.norm(vectors[i].astype(np.float64)) for i in range(len(vectors))])
+  norms = client_weights_lib.norms_of(vectors)
   is_zero = norms == 0
   # For unit vectors, |u - v|^2 = 2 (1 - cos).
   distances = _squares(vectors, np.where(is_zero, 1.0, norms)) / 2
