@@ -111,7 +111,7 @@ def inner_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   return products
 
 
-def _first_equal(vectors: Vectors) -> np.ndarray:
+def first_equal(vectors: Vectors) -> np.ndarray:
   """Returns for every row the position of the first row that equals it."""
   first: dict[bytes, int] = {}
   # Minus zero becomes zero.
@@ -123,7 +123,7 @@ def _first_equal(vectors: Vectors) -> np.ndarray:
 def _squares_by_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns squared L2 distances from inner products."""
   products = inner_products(vectors, scales)
-  first = _first_equal(vectors)
+  first = first_equal(vectors)
   if len(np.unique(first)) < len(first):
     products = products[np.ix_(first, first)]
   lengths = products.diagonal()
@@ -196,7 +196,7 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
     the last bit, other distances hold to about 1e-8 of the largest one.
   """
   of_pairs = square(distances)
-  first_equal = np.argmax(of_pairs == 0, axis=1)
+  equal = np.argmax(of_pairs == 0, axis=1)
   # In place, for the matrices of many points are large.
   squares = np.square(of_pairs, out=of_pairs)
   means = squares.mean(axis=0)
@@ -207,7 +207,7 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
     eigenvalues, points = np.linalg.eigh(products)
     points *= np.sqrt(np.maximum(eigenvalues, 0))
     # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
-    return points[first_equal, min(1, len(points) - 1) :]
+    return points[equal, min(1, len(points) - 1) :]
   from scipy.linalg import lapack  # pylint: disable=g-import-not-at-top
 
   tolerance = np.finfo(np.float64).eps * products.diagonal().max()
@@ -216,4 +216,4 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
   places = np.empty(len(pivots), int)
   places[pivots - 1] = np.arange(len(pivots))  # LAPACK counts from 1.
   points = np.tril(factor)[:, : max(1, min(rank, len(factor) - 1))]
-  return points[places[first_equal]]
+  return points[places[equal]]

@@ -143,10 +143,8 @@ def result(on, means=None, choice=None, repeats=4, spread=1.0, validation=None, 
 
 
 def choice():
-  """Returns a choice of two clusters, by two criteria."""
-  return num_clusters.NumClustersChoice(
-      {"silhouette": (0.08, 0.3, 0.1), "eigengap": (0.2, 0.5, 0.1)}, "eigengap"
-  )
+  """Returns a choice of two clusters."""
+  return num_clusters.NumClustersChoice((0.2, 0.5, 0.1))
 
 
 def _curves(found, matched_rounds):
