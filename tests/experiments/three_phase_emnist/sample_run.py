@@ -155,9 +155,7 @@ def _curves(found, matched_rounds):
       cost = cost_lib.Cost(10, 1_000_000, 500_000) if number else cost_lib.Cost()
       of_all = {**dict.fromkeys(_METRICS, 0.5 + 0.01 * number), **cost.by_name()}
       for cluster, metrics in (("", of_all), (0, {"accuracy": 0.4})):
-        told.round_finished(
-            method, number, stages.metric_rows("cluster", method, cluster, number, metrics)
-        )
+        told.round_finished(method, number, stages.metric_rows(method, cluster, number, metrics))
   return told.rows(found)
 
 
