@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
 # Those that files may have; the comma is the last one, as names may have commas.
 _DELIMITERS = (b";", b"\t", b"|", b",")
-_MARK_FOR_EXCEL = re.compile(rb'"?sep=\W*', re.IGNORECASE)
 # Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
 # time for each column.
 _BLOCK = 2**20
@@ -232,11 +231,7 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 
 
 def _first_line(path: str, file: io.BufferedIOBase) -> bytes:
-  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
-  if _MARK_FOR_EXCEL.fullmatch(line):
-    rule = "is `sep=`, a mark for Excel, and no line of names: remove it"
-    raise bad_table.bad_header(path, None, rule)
-  return line
+  return b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
 
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
@@ -255,7 +250,7 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
 def _cells(line: bytes, delimiter: str) -> list[str]:
   """Returns a line's cells; ValueError if it is not one of text."""
   try:
-    text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+    text = _without_end(line).decode()
   except UnicodeDecodeError:
     raise ValueError("is not UTF-8") from None
   if "\0" in text or "\r" in text and b"\r" in b"".join(_unquoted(line, delimiter) or [line]):
@@ -267,13 +262,18 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     raise ValueError(f"{rule} cell") from None
 
 
-def _unquoted(line: bytes, delimiter: str) -> list[bytes] | None:
-  """Returns what is outside of a line's quotes; None unless they are around whole cells."""
+def _without_end(data: bytes) -> bytes:
+  return data.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _unquoted(data: bytes, delimiter: str) -> list[bytes] | None:
+  """Returns what is outside of quotes; None unless they are around whole cells."""
   between = delimiter.encode()
-  parts = line.removesuffix(b"\n").removesuffix(b"\r").split(b'"')[::2]
+  parts = _without_end(data).split(b'"')[::2]
   # A part is empty between two quotes that mean one.
-  begin = all(part.startswith(between) for part in parts[1:] if part)
-  return parts if begin and all(part.endswith(between) for part in parts[:-1] if part) else None
+  begin = all(part.startswith((between, b"\n", b"\r\n")) for part in parts[1:] if part)
+  end = all(part.endswith((between, b"\n")) for part in parts[:-1] if part)
+  return parts if begin and end else None
 
 
 def _records(lines: Sequence[bytes], delimiter: str) -> tuple[list[bytes], list[bytes]]:
@@ -327,31 +327,21 @@ def _cells_of_row(line: bytes, delimiter: str, num_cells: int) -> list[str]:
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
-  if b"\0" in data:
-    return False
-  if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
+  if b"\0" in data or b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
+  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
-  if data.startswith(codecs.BOM_UTF8):
+  if max(map(len, lines)) > csv.field_size_limit():  # A cell may be too long.
     return False
   try:
-    if not data.isascii():
-      data.decode()
+    data.decode()
   except UnicodeDecodeError:
     return False
-  between = re.escape(delimiter).encode()
-  begin, end = rb"(?:(?<=[%b\n])|\A)" % between, rb"(?=[%b\r\n]|\Z)" % between
-  quoted = b"(" + begin + rb'"[^"\r\n]*(?:""[^"\r\n]*)*"' + end + b")"
-  parts = re.split(quoted, data) if b'"' in data else [data]
-  rest = b"".join(parts[::2])
-  if b'"' in rest:
+  parts = _unquoted(data, delimiter)
+  if data.count(b'"') % 2 or parts is None:
     return False
-  if max(map(len, lines)) <= csv.field_size_limit():
-    return True
-  cells = rest.replace(b"\n", delimiter.encode()).split(delimiter.encode())
-  return max(map(len, (*parts[1::2], *cells))) <= csv.field_size_limit()
+  return sum(part.count(b"\n") for part in parts) == _without_end(data).count(b"\n")
 
 
 class _Reader:

@@ -133,8 +133,7 @@ class StrictTest(_ReadTest):
       ("header_in_another_case", b"X,n,b,c\n", 1, "x"),
       ("header_not_utf_8", b"x,n,b,c,\xff\n", 1, None),
       ("header_with_an_open_quote", b'"x,n,b,c\n', 1, None),
-      ("mark_for_excel", b"sep=;\nx;n;b;c\n1;2;1;u\n", 1, None),
-      ("quoted_mark_for_excel", b'\xef\xbb\xbf"SEP=,"\r\nx,n,b,c\r\n1,2,1,u\r\n', 1, None),
+      ("mark_for_excel", b"sep=,\nx,n,b,c\n1,2,1,u\n", 1, None),
       ("other_delimiter", b"x;n;b;c\n1;2;1;u\n", 1, "x"),
       ("utf_16", "x,n,b,c\n1,2,1,u\n".encode("utf-16"), 1, None),
       ("long_word", b"x,n,b,c\n" + b"n" * 9000 + b",2,1,u\n", 2, "x"),
@@ -208,30 +207,6 @@ class StrictTest(_ReadTest):
       with self.assertRaises(read.bad_table.BadTable) as caught:
         self._read(f"x;n;b;c\n{cell};2;1;u\n".encode(), schema)
       self.assertEqual("between" in str(caught.exception), is_of_size, cell)
-
-  @parameterized.parameters(b"sep=;", b"sep=,", b"Sep=\t", b"sep=")
-  def test_says_that_a_mark_for_excel_is_no_line_of_names(self, mark):
-    for read_it in (lambda: self._read(self._text(_LINE, header=mark)),
-                    lambda: read.likely_delimiter(os.path.join(self.folder, "a.csv"))):
-      with self.assertRaisesRegex(bad_table.BadTable, "line 1: .*sep="):
-        read_it()
-
-  def test_wide_lines_are_read_at_once(self):
-    names = [f"gene_{place}" for place in range(12_000)]
-    line = b",".join(b"-0.123456789" for _ in names)
-    self.assertGreater(len(line), csv.field_size_limit())
-    schema = schema_lib.strict(names)
-    with (
-        mock.patch.object(read._Reader, "_by_line", side_effect=AssertionError),
-        mock.patch.object(
-            read._Reader, "_at_once", autospec=True, side_effect=read._Reader._at_once
-        ) as at_once,
-    ):
-      for one in (line, b'"-0.123456789"' + line[12:]):
-        at_once.reset_mock()
-        table = self._read(self._text(*[one] * 50, header=",".join(names).encode()), schema)
-        np.testing.assert_array_equal(table, np.full((50, 12_000), -0.123456789))
-        self.assertEqual(at_once.call_count, 1)
 
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
