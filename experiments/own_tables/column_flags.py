@@ -84,7 +84,7 @@ def given_of_views() -> dict[str, Any]:
   return _given()
 
 
-def schema_of_views(directory: str) -> views.Schemas:
+def schema_of_views(directory: str) -> schema_lib.Schemas:
   """Returns the schemas in `--schema`, or else of a folder of views, whose columns are numbers.
 
   Raises:

@@ -27,7 +27,6 @@ from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import views as views_lib
 
 _FORMAT = 1
 _REQUIRED = {"format", "name", "sites", "schema", "widths"}
@@ -58,12 +57,11 @@ def _canonical(value: Any) -> Any:
   return float(value) + 0.0 if type(value) in (int, float) else value
 
 
-def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
-  """Returns the hash of what tables hold, of one view or several; dialects may differ."""
-  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
+def schema_hash(schemas: schema_lib.Schemas) -> str:
+  """Returns the hash of what tables hold; dialects may differ."""
   return _sha256(_canonical({
       view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
-      for view, one in by_view.items()
+      for view, one in schemas.items()
   })).hex()
 
 

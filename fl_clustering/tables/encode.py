@@ -78,6 +78,11 @@ class FeatureScaling:
     """Returns features in the data's units, none of which is missing, of shape (n, d)."""
     return np.where(np.isnan(features), self.fill, features)
 
+  @classmethod
+  def joined(cls, scalings: Iterable[FeatureScaling]) -> FeatureScaling:
+    """Returns the scaling of the features of several views, side by side."""
+    return cls(*map(np.concatenate, zip(*(vars(one).values() for one in scalings))))
+
   def to_json(self) -> dict[str, list[float]]:
     """Returns a dict for JSON."""
     return {name: array.tolist() for name, array in vars(self).items()}

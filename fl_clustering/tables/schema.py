@@ -31,6 +31,7 @@ BOOLEANS = {
     **dict.fromkeys(("true", "True", "TRUE", "1"), 1.0),
     **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
 }
+NO_VIEW = ""
 # No number may be farther from zero: sums of squares stay finite.
 LARGEST = 1e100
 _LEAST_SCALE = 1e-100
@@ -330,6 +331,10 @@ class Schema:
   def write(self, path: str) -> None:
     """Writes the schema to a file."""
     write_document(path, self.to_json())
+
+
+# The schemas of tables by view; those of tables without views are of `NO_VIEW`.
+Schemas = Mapping[str, Schema]
 
 
 def load(path: str) -> Schema:

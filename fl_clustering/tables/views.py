@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
 LABELS = "labels"
 
-Schemas = Mapping[str, schema_lib.Schema]
 
-
-def check(schemas: Schemas) -> None:
+def check(schemas: schema_lib.Schemas) -> None:
   """Raises a ValueError unless these can be the schemas of views, by the views' names."""
   if not schemas:
     raise validate.error("resources", "hold a view", [])
@@ -56,21 +54,21 @@ def from_json(document: Any) -> dict[str, schema_lib.Schema]:
   for resource in document["resources"]:
     if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
       raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
-    if resource["name"] in schemas:
-      raise validate.error("resources", "hold each view once", resource["name"])
+    if resource["name"] in (schema_lib.NO_VIEW, *schemas):
+      raise validate.error("resources", "name each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
   check(schemas)
   return dict(sorted(schemas.items()))
 
 
-def to_json(schemas: Schemas) -> dict[str, Any]:
+def to_json(schemas: schema_lib.Schemas) -> dict[str, Any]:
   """Returns what `from_json` takes."""
   return {
       "resources": [{"name": view, "schema": one.to_json()} for view, one in schemas.items()]
   }
 
 
-def write(schemas: Schemas, path: str) -> None:
+def write(schemas: schema_lib.Schemas, path: str) -> None:
   """Writes the schemas to a file."""
   schema_lib.write_document(path, to_json(schemas))
 
@@ -78,6 +76,18 @@ def write(schemas: Schemas, path: str) -> None:
 def load(path: str) -> dict[str, schema_lib.Schema]:
   """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
   return schema_lib.read_document(path, from_json)
+
+
+def load_any(path: str) -> schema_lib.Schemas:
+  """Returns the schemas of a file of one or the other kind, as `schema.Schemas` are."""
+
+  def parsed(document: Any) -> schema_lib.Schemas:
+    has_views = isinstance(document, dict) and "resources" in document
+    return from_json(document) if has_views else {
+        schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)
+    }
+
+  return schema_lib.read_document(path, parsed)
 
 
 def strict(
@@ -139,7 +149,7 @@ class Views(collections.abc.Mapping):
   """
 
   def __init__(
-      self, paths: Mapping[str, Mapping[str, str]], schemas: Schemas, private: bool = False
+      self, paths: Mapping[str, Mapping[str, str]], schemas: schema_lib.Schemas, private: bool = False
   ) -> None:
     """Opens files.
 
@@ -192,6 +202,10 @@ class Views(collections.abc.Mapping):
   def __len__(self) -> int:
     return len(self._paths)
 
+  def row_names(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, list[Any]]:
+    """Returns the columns that name a client's rows: their place, from 1, and their key if any."""
+    return clients_lib.row_names(next(iter(tables.values())), self._key)
+
   @functools.cached_property
   def num_rows(self) -> dict[str, int]:
     """The number of every client's rows."""
@@ -234,7 +248,7 @@ class Views(collections.abc.Mapping):
     })
 
 
-def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> Views:
+def open_folder(directory: str, schemas: schema_lib.Schemas, *, private: bool = False) -> Views:
   """Returns the clients of a folder.
 
   Without `private`, all files are read once, so that what is wrong is said before anything else.
