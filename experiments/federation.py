@@ -122,7 +122,7 @@ def _new() -> None:
     given = flags.FLAGS
     if os.path.exists(given.output):
       raise validate.error("output", "not exist", given.output)
-    schemas = views.load_any(given.schema)
+    schemas = views.load(given.schema)
     federation = federation_lib.Federation({
         "format": 1, "name": given.new, "sites": _public_keys(given.sites),
         "schema": federation_lib.schema_hash(schemas),

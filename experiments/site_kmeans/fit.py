@@ -117,7 +117,7 @@ def _load(
   from fl_clustering.sites import coordinator as coordinator_lib
 
   agreed = federation_lib.Federation.load(federation)
-  tables = rows.tables(views.load_any(schema), agreed)
+  tables = rows.tables(views.load(schema), agreed)
   epsilon = config.epsilon
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon

@@ -108,7 +108,7 @@ class SiteFolder:
         `another_ledger` is wrong.
     """
     identity = identity_lib.Identity.create(name)
-    views_lib.load_any(schema)
+    views_lib.load(schema)
     found = _ledgers(data_dir)
     if found and not another_ledger:
       rule = (
@@ -164,7 +164,7 @@ class SiteFolder:
         together, or can't be used.
     """
     federation = federation_lib.Federation.load(self._join(_FEDERATION))
-    clients = rows.read(self.data_dir, views_lib.load_any(self.schema_path), federation)
+    clients = rows.read(self.data_dir, views_lib.load(self.schema_path), federation)
     ledger = site_ledger.SiteLedger(self._join(_LEDGER))
     try:
       self._check_bound(ledger)

@@ -151,16 +151,14 @@ def likely_delimiter(path: str) -> str:
   return best.decode() if best in line else ","
 
 
-def texts(path: str, delimiter: str, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of columns as text, null where one is empty.
+def texts(path: str, delimiter: str, names: Sequence[str]) -> pd.DataFrame:
+  """Returns the cells of columns as text, missing where one is empty.
 
   Raises:
     BadTable: If the file can't be used.
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if not names:
-    return {}
   chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
   # What is a number is a text at first.
   schema = schema_lib.Schema(tuple(map(schema_lib.Field, names)), delimiter=delimiter)
@@ -168,7 +166,7 @@ def texts(path: str, delimiter: str, names: Sequence[str]) -> dict[str, pa.Chunk
     for name, cells in columns.items():
       is_text = pa.types.is_string(cells.type)
       chunks[name].append(cells if is_text else typed_files.texts(path, name, cells, first))
-  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+  return pa.table({n: pa.chunked_array(own, pa.string()) for n, own in chunks.items()}).to_pandas()
 
 
 def numbers(cells: pa.Array | pa.ChunkedArray, decimal: str, kind: str = "number") -> np.ndarray:

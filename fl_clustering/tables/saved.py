@@ -139,7 +139,7 @@ class SavedTables:
       ValueError: If the folder can't be used, or the schema has other features.
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
-    found = self.later(None if schema is None else views_lib.load_any(schema))
+    found = self.later(None if schema is None else views_lib.load(schema))
     if self.has_views:
       return views_lib.open_folder(directory, found)
     later = found[schema_lib.NO_VIEW].without("split")

@@ -46,14 +46,14 @@ def check(schemas: schema_lib.Schemas) -> None:
     raise validate.error("primaryKey", rule, sorted(map(str, keys)))
 
 
-def from_json(document: Any) -> dict[str, schema_lib.Schema]:
-  """Returns the schemas of a data package, by the views' names in order."""
-  if not isinstance(document, dict) or set(document) != {"resources"}:
-    raise validate.error("schema", "be an object with the key `resources` alone", document)
-  schemas = {}
+def from_json(document: Any) -> schema_lib.Schemas:
+  """Returns the schemas of a data package, by the views' names in order, or that of tables."""
+  if not isinstance(document, dict) or "resources" not in document:
+    return {schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)}
+  schemas: dict[str, schema_lib.Schema] = {}
   for resource in document["resources"]:
-    if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
-      raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
+    if len(document) > 1 or not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
+      raise validate.error("resources", "be alone, of objects with `name` and `schema`", resource)
     if resource["name"] in (schema_lib.NO_VIEW, *schemas):
       raise validate.error("resources", "name each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
@@ -63,6 +63,8 @@ def from_json(document: Any) -> dict[str, schema_lib.Schema]:
 
 def to_json(schemas: schema_lib.Schemas) -> dict[str, Any]:
   """Returns what `from_json` takes."""
+  if schema_lib.NO_VIEW in schemas:
+    return schemas[schema_lib.NO_VIEW].to_json()
   return {
       "resources": [{"name": view, "schema": one.to_json()} for view, one in schemas.items()]
   }
@@ -73,21 +75,9 @@ def write(schemas: schema_lib.Schemas, path: str) -> None:
   schema_lib.write_document(path, to_json(schemas))
 
 
-def load(path: str) -> dict[str, schema_lib.Schema]:
+def load(path: str) -> schema_lib.Schemas:
   """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
   return schema_lib.read_document(path, from_json)
-
-
-def load_any(path: str) -> schema_lib.Schemas:
-  """Returns the schemas of a file of one or the other kind, as `schema.Schemas` are."""
-
-  def parsed(document: Any) -> schema_lib.Schemas:
-    has_views = isinstance(document, dict) and "resources" in document
-    return from_json(document) if has_views else {
-        schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)
-    }
-
-  return schema_lib.read_document(path, parsed)
 
 
 def strict(
@@ -222,8 +212,6 @@ class Views(collections.abc.Mapping):
     return {client_id: self._labels_of(client_id) for client_id in self}
 
   def _labels_of(self, client_id: str) -> np.ndarray:
-    import pandas as pd  # pylint: disable=g-import-not-at-top
-
     path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
     delimiter = next(iter(self.schemas.values())).delimiter
     names = read_lib.header(path, delimiter)
@@ -233,11 +221,9 @@ class Views(collections.abc.Mapping):
     columns = [name for name in names if name != self._key]
     if len(columns) != 1:
       raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
-    texts = read_lib.texts(path, delimiter, names)
-    table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
-    for row, label in enumerate(table[columns[0]]):
-      if not label:
-        raise bad_table.bad_cell(path, row, columns[0], "a cell is missing")
+    table = read_lib.texts(path, delimiter, names)
+    if (are_missing := table[columns[0]].isna()).any():
+      raise bad_table.bad_cell(path, int(are_missing.argmax()), columns[0], "a cell is missing")
     return self._aligned(table, first, path)[columns[0]].to_numpy()
 
   def digests(self) -> dict[str, str]:

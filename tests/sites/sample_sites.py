@@ -171,7 +171,7 @@ def write_schema(folder, *args, **kwargs):
   path = os.path.join(folder, "schema.json")
   with open(path, "w", encoding="utf-8") as file:
     json.dump(schema_of(*args, **kwargs), file)
-  return path, federation_lib.schema_hash(views.load_any(path))
+  return path, federation_lib.schema_hash(views.load(path))
 
 
 def write_folder(sites, name, parent):

@@ -60,7 +60,7 @@ class SiteFolderTest(sample_sites.TestCase):
       file.write(b"a,b\n")
     size = len(self.sites.rows["north"])
     bad, north, other = rows.about(
-        self.made.data_dir, views.load_any(self.made.schema_path)
+        self.made.data_dir, views.load(self.made.schema_path)
     )
     self.assertRegex(bad, r"^bad\.csv: .*column 'c'")
     self.assertRegex(north, rf"^north\.csv: \D*{size}\D+0\D+0$")
