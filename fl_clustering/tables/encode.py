@@ -108,9 +108,7 @@ def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
   """Returns the least and the largest value of every feature, of shape (d,); infinite for none."""
   low, high = np.array([
-      (-np.inf if field.minimum is None else field.minimum,
-       np.inf if field.maximum is None else field.maximum) if field.is_numeric else (0.0, 1.0)
-      for field in schema.features for _ in field.feature_names
+      field.bounds for field in schema.features for _ in field.feature_names
   ], float).T
   return low, high
 

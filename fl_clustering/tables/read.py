@@ -538,7 +538,8 @@ class _Reader:
     if self._missing_numbers:
       are_missing |= np.isin(values, self._missing_numbers)
       values[are_missing] = np.nan
-    low, high = np.array([field.bounds for field in fields]).T[..., np.newaxis]
+    bounds = np.array([field.bounds for field in fields]).T[..., np.newaxis]
+    low, high = np.clip(bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
     if self._private or self._schema.clips:
       values = np.clip(values, low, high)
     are_within = (values >= low) & (values <= high)
@@ -568,7 +569,8 @@ class _Reader:
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
-    kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
+    kind = "an integer" if field.type == "integer" else "a number"
+    low, high = np.clip(field.bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
     (text,) = _plain(pa.array([cell]), self._decimal).to_pylist()
     if not re.match(_PATTERNS[field.type], text):
       return f"{shown} is not {kind}, nor in missingValues"

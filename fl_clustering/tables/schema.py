@@ -37,8 +37,10 @@ LARGEST = 1e100
 _LEAST_SCALE = 1e-100
 
 _KEYS = {
-    "": ("fields", "primaryKey", "label", "client", "split", "missingValues", "missing", "dialect",
-         "$schema", "title", "description"),
+    "schema": (
+        "fields", "primaryKey", "label", "client", "split", "missingValues", "missing", "dialect",
+        "$schema", "title", "description",
+    ),
     "dialect": ("delimiter", "decimalChar"),
     "field": ("name", "type", "constraints", "center", "scale", "title", "description"),
     "constraints": ("minimum", "maximum", "enum"),
@@ -99,9 +101,13 @@ class Field:
 
   @property
   def bounds(self) -> tuple[float, float]:
-    """The least and the largest number that a cell may hold."""
-    low = -LARGEST if self.minimum is None else self.minimum
-    return low, LARGEST if self.maximum is None else self.maximum
+    """The least and the largest value of a feature; infinite for none."""
+    if not self.is_numeric:
+      return 0.0, 1.0
+    return (
+        -math.inf if self.minimum is None else self.minimum,
+        math.inf if self.maximum is None else self.maximum,
+    )
 
   @property
   def public_scaling(self) -> tuple[float, float] | None:
@@ -142,11 +148,11 @@ class Field:
     """Returns the field of a JSON object, which is at some place in the list."""
     name = document.get("name") if isinstance(document, dict) else None
     key = f"fields[{name or place}]"
-    _check_keys(document, key, "field")
+    check_object(document, key, _KEYS["field"])
     if not isinstance(name, str) or not name:
       raise validate.error(f"{key}.name", "be text", name)
     constraints = document.get("constraints", {})
-    _check_keys(constraints, f"{key}.constraints", "constraints")
+    check_object(constraints, f"{key}.constraints", _KEYS["constraints"])
     values = {**document, **constraints}
     for reader in ("constraints", "title", "description"):
       values.pop(reader, None)
@@ -316,10 +322,10 @@ class Schema:
   @classmethod
   def from_json(cls, document: Any) -> Schema:
     """Returns the schema of a JSON document; ValueError names the key at fault."""
-    _check_keys(document, "schema", "")
+    check_object(document, "schema", _KEYS["schema"])
     fields = _listed(document.get("fields"), "fields")
     dialect = document.get("dialect", {})
-    _check_keys(dialect, "dialect", "dialect")
+    check_object(dialect, "dialect", _KEYS["dialect"])
     return cls(
         tuple(Field.from_json(field, place) for place, field in enumerate(fields)),
         **{role: document.get(_NAMES_OF_ROLES.get(role, role)) for role in ROLES},
@@ -419,13 +425,17 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
   return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_keys(document: Any, name: str, kind: str) -> None:
-  """Raises a ValueError unless a document is an object with keys of this kind."""
+def check_object(
+    document: Any, name: str, keys: Collection[str] | None = None, required: Collection[str] = ()
+) -> None:
+  """Raises a ValueError unless a document is an object with no keys but these; None for any."""
   if not isinstance(document, dict):
     raise validate.error(name, "be an object", document)
+  if not {*required} <= set(document):
+    raise validate.error(name, f"have {', '.join(sorted(required))}", document)
   for key in document:
-    if key not in _KEYS[kind]:
-      raise ValueError(f"`{name}` must have no keys but {', '.join(_KEYS[kind])}, got {key!r}.")
+    if keys is not None and key not in keys:
+      raise validate.error(name, f"have no keys but {', '.join(sorted(keys))}", key)
 
 
 def _check_texts(key: str, texts: Sequence[Any]) -> None:

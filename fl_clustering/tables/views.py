@@ -50,10 +50,10 @@ def from_json(document: Any) -> schema_lib.Schemas:
   """Returns the schemas of a data package, by the views' names in order, or that of tables."""
   if not isinstance(document, dict) or "resources" not in document:
     return {schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)}
+  schema_lib.check_object(document, "schema", ("resources",))
   schemas: dict[str, schema_lib.Schema] = {}
   for resource in document["resources"]:
-    if len(document) > 1 or not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
-      raise validate.error("resources", "be alone, of objects with `name` and `schema`", resource)
+    schema_lib.check_object(resource, "resources", keys := ("name", "schema"), keys)
     if resource["name"] in (schema_lib.NO_VIEW, *schemas):
       raise validate.error("resources", "name each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
@@ -132,7 +132,7 @@ def by_view(directory: str) -> dict[str, list[str]]:
 
 
 class Views(collections.abc.Mapping):
-  """Clients' tables by client id; each is a dict by view, read anew when it is asked for.
+  """Clients' tables by client id; each is a dict by view, read when it is asked for.
 
   Attributes:
     schemas: What the views hold.
@@ -150,6 +150,10 @@ class Views(collections.abc.Mapping):
     """
     self.schemas, self._private = dict(schemas), private
     self._paths = {client_id: dict(files) for client_id, files in paths.items()}
+    self._clients = {
+        view: clients_lib.Clients({i: own[view] for i, own in paths.items()}, one, private)
+        for view, one in schemas.items()
+    }
 
   @property
   def _key(self) -> str | None:
@@ -157,21 +161,12 @@ class Views(collections.abc.Mapping):
 
   def __getitem__(self, client_id: str) -> dict[str, pd.DataFrame]:
     """Returns a client's rows by view, aligned."""
-    paths = self._paths[client_id]
-    if self._private:
-      return self._private_rows(paths)
-    tables = {view: read_lib.read(paths[view], one) for view, one in self.schemas.items()}
-    first = next(iter(tables.values()))
+    tables = {view: clients[client_id] for view, clients in self._clients.items()}
+    if self._private:  # What some view has no record for is none.
+      num_rows = min(map(len, tables.values()))
+      return {view: table[:num_rows] for view, table in tables.items()}
+    first, paths = next(iter(tables.values())), self._paths[client_id]
     return {view: self._aligned(table, first, paths[view]) for view, table in tables.items()}
-
-  def _private_rows(self, paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Returns rows by view; what some view has no record for is none."""
-    tables = {
-        view: clients_lib.Clients({view: paths[view]}, one, private=True)[view]
-        for view, one in self.schemas.items()
-    }
-    num_rows = min(map(len, tables.values()))
-    return {view: table[:num_rows] for view, table in tables.items()}
 
   def _aligned(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
     """Returns a table's rows in the order of the first view's keys, if there are keys."""
