@@ -41,8 +41,6 @@ if TYPE_CHECKING:
   import pyarrow as pa
 
 _PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
-# Those that files may have; the comma is the last one, as names may have commas.
-_DELIMITERS = (b";", b"\t", b"|", b",")
 # Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
 # time for each column.
 _BLOCK = 2**20
@@ -147,8 +145,8 @@ def likely_delimiter(path: str) -> str:
   """
   with _opened(path) as file:
     line = re.sub(rb'"[^"]*"', b"", _first_line(path, file))
-  best = max(_DELIMITERS, key=line.count)
-  return best.decode() if best in line else ","
+  counts = {one: line.count(one.encode()) for one in schema_lib.DELIMITERS}
+  return max(counts, key=counts.__getitem__) if any(counts.values()) else ","
 
 
 def texts(path: str, delimiter: str, names: Sequence[str]) -> pd.DataFrame:
@@ -570,10 +568,10 @@ class _Reader:
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
     kind = "an integer" if field.type == "integer" else "a number"
-    low, high = np.clip(field.bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
-    (text,) = _plain(pa.array([cell]), self._decimal).to_pylist()
-    if not re.match(_PATTERNS[field.type], text):
+    (number,) = numbers(pa.array([cell]), self._decimal, field.type)
+    if np.isnan(number):
       return f"{shown} is not {kind}, nor in missingValues"
-    if float(text) in self._missing_numbers:
+    if number in self._missing_numbers:
       return "a cell is missing"
+    low, high = np.clip(field.bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
     return f"{shown} is not {kind} between {low:g} and {high:g}"

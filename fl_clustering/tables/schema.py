@@ -32,6 +32,8 @@ BOOLEANS = {
     **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
 }
 NO_VIEW = ""
+# The comma is the last one, as names may have commas.
+DELIMITERS = (";", "\t", "|", ",")
 # No number may be farther from zero: sums of squares stay finite.
 LARGEST = 1e100
 _LEAST_SCALE = 1e-100
@@ -175,7 +177,7 @@ class Schema:
     key: The one that names the rows, `primaryKey`.
     missing_values: Cells that are missing.
     missing: What becomes of them: `error` or `mean`.
-    delimiter: What stands between the cells of text files, one character.
+    delimiter: What stands between the cells of text files, one of `DELIMITERS`.
     decimal: The decimal mark of text files.
     is_later: Whether the rows come after a model, so that labels may be missing; in no document.
     clips: Whether a number outside of its bounds becomes the nearer of them; in no document.
@@ -227,13 +229,9 @@ class Schema:
           )
     validate.one_of(("error", "mean"), missing=self.missing)
     validate.one_of((".", ","), **{"dialect.decimalChar": self.decimal})
-    is_character = isinstance(self.delimiter, str) and len(self.delimiter) == 1
-    # Numbers have letters and signs, too.
-    is_possible = is_character and self.delimiter.isascii() and not self.delimiter.isalnum()
-    if not is_possible or self.delimiter in '"\r\n\0+-.':
-      raise validate.error(
-          "dialect.delimiter", "be a character of ASCII that is in no number", self.delimiter
-      )
+    if self.delimiter not in DELIMITERS:
+      rule = f"be one of {', '.join(map(repr, DELIMITERS))}"
+      raise validate.error("dialect.delimiter", rule, self.delimiter)
 
   @property
   def _by_name(self) -> dict[str, Field]:

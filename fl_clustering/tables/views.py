@@ -52,8 +52,9 @@ def from_json(document: Any) -> schema_lib.Schemas:
     return {schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)}
   schema_lib.check_object(document, "schema", ("resources",))
   schemas: dict[str, schema_lib.Schema] = {}
+  keys = ("name", "schema")
   for resource in document["resources"]:
-    schema_lib.check_object(resource, "resources", keys := ("name", "schema"), keys)
+    schema_lib.check_object(resource, "resources", keys, keys)
     if resource["name"] in (schema_lib.NO_VIEW, *schemas):
       raise validate.error("resources", "name each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
