@@ -34,6 +34,7 @@ MINIBATCH = "minibatch"
 # sectors of about the same size, and none is empty.
 _START_SPREAD = 0.1
 _BYTES = 4  # Messages are float32.
+START_OF_TFF = "k-means of TFF"
 
 
 class NothingReleased(ValueError):
@@ -77,7 +78,7 @@ class Search:
     purpose = f"k-means on the server: restart {restart}"
     return randomness.generator(self.config.seed, purpose, round_num)
 
-  def drawn(self, purpose: str, restart: int = 0) -> np.ndarray:
+  def drawn(self, purpose: str, restart: int) -> np.ndarray:
     """Returns centroids (K, d) from the standard normal distribution, which no point decides."""
     rng = randomness.generator(self.config.seed, purpose, restart)
     shape = self.config.n_clusters, self.rounds.clients.num_columns
@@ -224,7 +225,7 @@ def tff_minibatch(search: Search) -> list[Steps]:
   """
   paths: list[Steps] = []
   for restart in search.restarts:
-    now, weights = search.drawn("k-means of TFF", restart), np.ones((search.config.n_clusters, 1))
+    now, weights = search.drawn(START_OF_TFF, restart), np.ones((search.config.n_clusters, 1))
     paths.append([])
     for _ in range(search.options.num_rounds):
       sums, counts, _ = search.rounds.sums(now)

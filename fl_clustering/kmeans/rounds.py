@@ -1,8 +1,8 @@
 """The rounds of federated k-means: what the server learns from the clients.
 
-In `sums` and `scores` the server sees sums over the clients.  In `gather` it sees every client's own
-means.  A sum over the clients can hide every client's part, but a client's own means tell about its
-points.  So whatever the client computed, its message leaves out
+In `sums` and `scores` the server sees sums over the clients.  In `gather` it sees every client's
+own means.  A sum over the clients can hide every client's part, but a client's own means tell about
+its points.  So whatever the client computed, its message leaves out
 
   - every mean of fewer than `min_count` points, and
   - every mean that equals one of the client's rows, as the mean of identical rows does.
