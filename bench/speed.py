@@ -37,8 +37,8 @@ from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
+from fl_clustering.private_clusters import point_files
 from fl_clustering.tasks import registry as task_registry
 
 _SEED = 1
