@@ -151,13 +151,13 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
   """Private k-means against scikit-learn's with one start, and Google's tree node by node."""
   # Imported here: other groups need none of it.
   from bench import lsh_tree_reference
+  from dp_clustering import clustering
   from dp_clustering import clustering_params
   from dp_clustering import coreset
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import lsh_tree
   from dp_clustering import noise
   from dp_clustering import privacy_calculator
-  from dp_clustering import private_methods
   from dp_clustering import private_sums
   from dp_clustering.demo import data_generation
 
@@ -198,7 +198,7 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
       f"private k-means, {name}, 100,000 x 100, K = 64": (
           functools.partial(lambda method, _: method(k, data, budget), method), one_start
       )
-      for name, method in private_methods.METHODS.items()
+      for name, method in clustering.METHODS.items()
   }
   yield {**cases, "LSH tree and coreset, without noise": (our_coreset, node_by_node)}, None
 

@@ -31,8 +31,7 @@ class Option:
     values: The values it can have; `None` = not a few words.
     several: Whether it is a tuple of different values.
     may_be_empty: Whether it may be one of none.
-    rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
-    flag: Its name as a flag and in messages, where that is another one.
+    rule: A function of the value, by its name, that raises a ValueError if it can't be.
     word: A word that can stand for a number which only the run finds.
     selects: For an option that decides which other options are in use: from each of its values to
       the names of these.  With hierarchical_cut=distance, for example, distance_threshold is in
@@ -53,14 +52,9 @@ class Option:
   several: bool = False
   may_be_empty: bool = False
   rule: Callable[..., None] | None = None
-  flag: str | None = None
   word: str | None = None
   selects: Mapping[str, tuple[str, ...]] | None = None
   choices: Mapping[str, Any] | None = None
-
-  @property
-  def flag_name(self) -> str:
-    return self.flag or self.name
 
   def value_for(self, num_clients: int) -> Any:
     """Returns the value where none is given, in a run of so many clients."""
@@ -84,14 +78,14 @@ class Option:
       return
     for one in value if self.several and value is not None else (value,):
       if self.values is not None:
-        validate.one_of(self.values, **{self.flag_name: one})
+        validate.one_of(self.values, **{self.name: one})
       if self.rule is not None:
-        self.rule(**{self.flag_name: one})
+        self.rule(**{self.name: one})
     if self.several:
       if len(set(value)) < len(value):
-        raise validate.error(self.flag_name, "name nothing twice", list(value))
+        raise validate.error(self.name, "name nothing twice", list(value))
       if not value and not self.may_be_empty:
-        raise validate.error(self.flag_name, "have at least one value", [])
+        raise validate.error(self.name, "have at least one value", [])
 
 
 def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details: Any) -> Any:

@@ -67,7 +67,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
   def test_the_number_of_clusters_may_be_left_to_the_run(self):
     config = _Config(num_clusters="auto")
     self.assertTrue(config.chooses_num_clusters)
-    self.assertEqual(config.num_clusters_criterion, "eigengap")
     self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
     found = config.with_num_clusters(3)
     self.assertEqual(found, _Config(num_clusters=3))
@@ -154,8 +153,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("clients_per_round", {"num_clients": 5, "num_new_clients": 2, "clients_per_round": 4}),
       ("num_clusters", {"num_clusters": "many"}),
       ("num_clusters", {"methods": ("dynamic_distance",), "num_clusters": "auto"}),
-      ("num_clusters_criterion", {"num_clusters": "auto", "num_clusters_criterion": "elbow"}),
-      ("num_clusters_criterion", {"num_clusters_criterion": "silhouette"}),
       ("control_repeats", {"control_repeats": -1}), ("control_repeats", {"control_repeats": 1}),
       ("method_repeats", {"control_repeats": 0, "method_repeats": 2}),
       ("personal", {"personal": ("ditto", "pfedme")}),

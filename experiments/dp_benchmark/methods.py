@@ -7,9 +7,9 @@ from typing import Callable
 import numpy as np
 
 from clustering_basics import core_count
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
-from dp_clustering import private_methods
 from experiments.dp_benchmark import data
 from fl_clustering.points import privacy as privacy_lib
 
@@ -46,8 +46,8 @@ def _private_centers(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
 ) -> np.ndarray:
-  """Returns centers by one of `private_methods.METHODS`; without a seed, noise is secure."""
-  return private_methods.METHODS[method](
+  """Returns centers by one of `clustering.METHODS`; without a seed, noise is secure."""
+  return clustering.METHODS[method](
       k,
       clustering_params.Data(
           dataset.points, data.RADIUS, public_num_points=dataset.public_num_points

@@ -39,7 +39,7 @@ Datasets = Mapping[str, data_lib.MultiViewData]
 def _load(
     config: config_lib.MultiViewStudyConfig, stack: contextlib.ExitStack, *,
     features_dir: str | None = None, data_dir: str | None = None,
-    schemas: views_lib.Schemas | None = None,
+    schemas: schema_lib.Schemas | None = None,
     advice: contextlib.AbstractContextManager[None] = contextlib.nullcontext(),
 ) -> tidy_experiment.Inputs:
   """Loads the data.

@@ -279,8 +279,9 @@ def tidy_rows(
           for name, found in result.methods.items() if found.assignment.warning
       ],
       summary.NUM_CLUSTERS: [
-          {"metric": "score", "value": row.pop("score"), **row}
-          for row in (() if choice is None else choice.rows())
+          {"num_clusters": k, "chosen": int(k == choice.num_clusters), "metric": "score",
+           "value": score}
+          for k, score in enumerate(choice.scores if choice else (), start=1)
       ],
       summary.DISTANCES: distance_rows(
           result.client_weights, task.client_ids, config.representation or "weights"

@@ -148,7 +148,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
 
   _check_memory(sum(opened.num_rows.values()) * len(schema.feature_names))
   scaling = encode.scaling_over(training_rows, schema, standardize=True)
-  tables = saved.SavedTables(schema.with_classes(classes), scaling)
+  tables = saved.SavedTables({schema_lib.NO_VIEW: schema.with_classes(classes)}, scaling)
   clients = _clients(opened, is_test, tables, classes)
   where = os.path.basename(os.path.abspath(options.data_dir or ""))
   return federated_task.FederatedTask(

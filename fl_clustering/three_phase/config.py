@@ -13,7 +13,6 @@ from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
-from fl_clustering.methods import num_clusters as num_clusters_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import held_out
@@ -160,12 +159,6 @@ class ThreePhaseConfig(options.WithChoices):
       (), several=True, may_be_empty=True, values=method_registry.PERSONAL,
       choices=method_registry.PERSONAL,
   )
-  num_clusters_criterion: str | None = options.option(
-      str,
-      "What chooses the number of clusters with --num_clusters=auto, from the clients' own "
-      "weights.",
-      None, values=num_clusters_lib.CRITERIA, default_text=num_clusters_lib.DEFAULT_CRITERION,
-  )
   grouping_epochs: int | None = options.option(
       int,
       "Every client trains for this many epochs from the final global model, and the resulting "
@@ -284,7 +277,6 @@ class ThreePhaseConfig(options.WithChoices):
     if self.num_clusters not in (None, grouping.AUTO):
       validate.integer(1, self.num_training_clients, num_clusters=self.num_clusters)
     self._check_sketch()
-    self._check_criterion()
     # They check their own options.
     checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
     for method in self.chosen_methods:
@@ -338,17 +330,6 @@ class ThreePhaseConfig(options.WithChoices):
               name, f"need no weights with representation={grouping.SKETCH}", getattr(self, name)
           )
 
-  def _check_criterion(self) -> None:
-    if self.chooses_num_clusters:
-      if self.num_clusters_criterion is None:
-        self._set("num_clusters_criterion", num_clusters_lib.DEFAULT_CRITERION)
-    elif self.num_clusters_criterion is not None:
-      raise validate.error(
-          "num_clusters_criterion",
-          f"be given only with num_clusters={grouping.AUTO}",
-          self.num_clusters_criterion,
-      )
-
   def _options_in_use(self, row: Any) -> dict[str, options.Option]:
     """Returns the options that a choice, a row of its registry, takes in this run, by name."""
     found = options.of(row)
@@ -377,15 +358,14 @@ class ThreePhaseConfig(options.WithChoices):
 
   def with_num_clusters(self, num_clusters: int) -> "ThreePhaseConfig":
     """Returns these settings with the number of clusters that the run found."""
-    found: dict[str, Any] = {"num_clusters": num_clusters, "num_clusters_criterion": None}
+    found: dict[str, Any] = {"num_clusters": num_clusters}
     return dataclasses.replace(self, **found)
 
   def training_settings(self) -> dict[str, Any]:
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "controls", "personal", "article_weights", "cluster_rounds", "control_repeats",
-        "method_repeats", "num_clusters_criterion", "target_accuracy",
-        *self.of_choices["methods"], *self.of_choices["personal"],
+        "method_repeats", "target_accuracy", *self.of_choices["methods"], *self.of_choices["personal"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 

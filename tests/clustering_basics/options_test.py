@@ -32,7 +32,7 @@ class _OtherColors:
 class _Drawing(options.Settings):
   seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
   colors: tuple[str, ...] = options.option(
-      str, "The colors.", ("red",), several=True, values=("red", "blue"), flag="color"
+      str, "The colors.", ("red",), several=True, values=("red", "blue")
   )
   title: Optional[str] = None
 
@@ -73,11 +73,11 @@ class OptionsTest(absltest.TestCase):
       with self.assertRaisesRegex(TypeError, name):
         options.by_name(choices, same_defaults=same_defaults)
 
-  def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
+  def test_values_that_an_option_can_not_have_are_refused(self):
     _Drawing(colors=("blue", "red"), title=None)
     for wrong, name in (({"seed": None}, "`seed`"), ({"seed": -1}, "`seed`"),
-                        ({"colors": ("red", "green")}, "`color`"), ({"colors": ()}, "`color`"),
-                        ({"colors": ("red", "red")}, "`color`")):
+                        ({"colors": ("red", "green")}, "`colors`"), ({"colors": ()}, "`colors`"),
+                        ({"colors": ("red", "red")}, "`colors`")):
       with self.assertRaisesRegex(ValueError, name):
         _Drawing(**wrong)
     options.Option("sizes", int, "Sizes.", several=True, may_be_empty=True).check(())

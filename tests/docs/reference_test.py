@@ -10,7 +10,7 @@ from absl.testing import absltest
 import numpy as np
 from scipy import stats
 
-from dp_clustering import private_methods
+from dp_clustering import clustering
 from experiments import registry
 from experiments.study import settings
 from fl_clustering.kmeans import kmeans_config
@@ -165,7 +165,7 @@ class ReferenceTest(absltest.TestCase):
     for rows in (
         method_registry.METHODS, method_registry.PERSONAL, method_registry.CONTROLS, models.MODELS,
         registry.DATASETS, registry.PARTITION_NAMES, settings.SETTINGS, kmeans_config.ALGORITHMS,
-        private_methods.METHODS,
+        clustering.METHODS,
     ):
       words = {name: rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in rows}
       self.assertEmpty([name for name, word in words.items() if not re.search(word, code)])

@@ -12,15 +12,15 @@ from clustering_basics import options
 from experiment_shell import option_flags
 from experiment_shell import program
 
-_SIZE, _COLOR, _ROOMS, _FLOORS = (
-    f"option_flags_test_{name}" for name in ("size", "color", "rooms", "floors")
+_SIZES, _COLOR, _ROOMS, _FLOORS = (
+    f"option_flags_test_{name}" for name in ("sizes", "color", "rooms", "floors")
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Config:
-  sizes: tuple[float, ...] = options.option(
-      float, "Comma-separated sizes.", (0.5, 2.0), several=True, flag=_SIZE
+  option_flags_test_sizes: tuple[float, ...] = options.option(
+      float, "Comma-separated sizes.", (0.5, 2.0), several=True
   )
   option_flags_test_color: str = options.option(
       str, "The color.", "red", values=("red", "blue"), default_text="as the house"
@@ -47,16 +47,16 @@ class OptionFlagsTest(absltest.TestCase):
     self.enter_context(flagsaver.flagsaver())
 
   def test_the_values_that_are_given_and_the_defaults_that_no_text_describes(self):
-    self.assertEqual(_parsed(), {"sizes": (0.5, 2.0)})
+    self.assertEqual(_parsed(), {_SIZES: (0.5, 2.0)})
     self.assertEqual(
-        _parsed(f"--{_SIZE}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
-        {"sizes": (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
+        _parsed(f"--{_SIZES}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
+        {_SIZES: (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
     )
     self.assertEqual(_parsed(f"--{_FLOORS}=auto")[_FLOORS], "auto")
-    self.assertEqual(_parsed(f"--{_SIZE}=")["sizes"], ())
+    self.assertEqual(_parsed(f"--{_SIZES}=")[_SIZES], ())
 
   def test_values_that_the_option_can_not_have(self):
-    for name in (_SIZE, _FLOORS):
+    for name in (_SIZES, _FLOORS):
       with flagsaver.flagsaver(), self.assertRaisesRegex(ValueError, f"`{name}`"):
         _parsed(f"--{name}=1,x")
     with self.assertRaisesRegex(flags.IllegalFlagValueError, _COLOR):
@@ -64,10 +64,10 @@ class OptionFlagsTest(absltest.TestCase):
 
   def test_flags_to_leave_out(self):
     _parsed()
-    option_flags.check_left_out((_SIZE, _COLOR), "here")
-    _parsed(f"--{_SIZE}=1,2")
-    with self.assertRaisesRegex(ValueError, f"`{_SIZE}` .*'1,2'"):
-      option_flags.check_left_out((_SIZE, _COLOR), "here")
+    option_flags.check_left_out((_SIZES, _COLOR), "here")
+    _parsed(f"--{_SIZES}=1,2")
+    with self.assertRaisesRegex(ValueError, f"`{_SIZES}` .*'1,2'"):
+      option_flags.check_left_out((_SIZES, _COLOR), "here")
 
 
 class OutputDirTest(parameterized.TestCase):

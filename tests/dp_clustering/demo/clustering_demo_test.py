@@ -11,9 +11,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
+from dp_clustering import clustering
 from dp_clustering.demo import clustering_demo
 from dp_clustering.demo import sweeps
-from dp_clustering import private_methods
 from experiment_shell import finished_run
 from experiment_shell import frames
 from experiment_shell import launch
@@ -103,7 +103,7 @@ class SeededTest(absltest.TestCase):
 
   def test_a_resumed_run_ends_with_the_same_files(self):
     folder = os.path.join(self.base, "resumed")
-    refine, calls = private_methods.METHODS["refine"], []
+    refine, calls = clustering.METHODS["refine"], []
 
     def stop(*arguments, **options):
       calls.append(arguments)
@@ -111,7 +111,7 @@ class SeededTest(absltest.TestCase):
         raise ValueError
       return refine(*arguments, **options)
 
-    with mock.patch.dict(private_methods.METHODS, {"refine": stop}):
+    with mock.patch.dict(clustering.METHODS, {"refine": stop}):
       with self.assertRaises(ValueError):  # Not InputError: that would hide a bug.
         _run(folder, "--seed=0")
       _run(folder, "--seed=0", "--resume")

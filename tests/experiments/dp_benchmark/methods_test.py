@@ -4,9 +4,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from dp_clustering import clustering
 from dp_clustering import metrics
 from dp_clustering import privacy_calculator
-from dp_clustering import private_methods
 from experiments.dp_benchmark import data
 from experiments.dp_benchmark import methods
 
@@ -56,7 +56,7 @@ class MethodsTest(parameterized.TestCase):
       budgets.append(budget)
       return mock.Mock()
 
-    with mock.patch.dict(private_methods.METHODS, {method: found}):
+    with mock.patch.dict(clustering.METHODS, {method: found}):
       for dataset in (_clusters(unit_points=20), _clusters()):
         methods.METHODS[method].run(dataset, 3, 1.0, 1e-6, 0)
     together, one = (privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets)

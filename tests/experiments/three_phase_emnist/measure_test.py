@@ -69,7 +69,7 @@ class MeasureTest(absltest.TestCase):
     folder = self.create_tempdir().full_path
     recorder = measure.Recorder(folder, self.task.client_ids)
 
-    recorder.round_finished("kmeans", 1, stages.metric_rows("cluster", "kmeans", 0, 1, {"a": 0.5}))
+    recorder.round_finished("kmeans", 1, stages.metric_rows("kmeans", 0, 1, {"a": 0.5}))
     recorder.clients_grouped(self.result.client_weights, {})
 
     self.assertEqual(list(recorder.rows(self.result)), [
