@@ -129,12 +129,14 @@ def inputs(
     if number > plan.LARGE_NOISE:
       texts.insert(0, plan.advice(number, config.num_clusters))
     warnings += (f"epsilon {epsilon:g}: {text}" for text in texts)
+  identity = {
+      "dataset": clients.identity,
+      "model": {"name": clients.model.name, "num_parameters": num_parameters},
+  }
   return tidy_experiment.Inputs(
       load_seed,
-      {
-          "dataset": clients.identity,
-          "model": {"name": clients.model.name, "num_parameters": num_parameters},
-      },
+      identity,
+      about=identity if config.simulation else {},  # Or else the page would name the clients.
       warnings=tuple(warnings),
       lines=(
           f"data: {clients.source}; {num_clients:,} clients, {config.model} with "
