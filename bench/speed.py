@@ -66,10 +66,9 @@ class _Times(NamedTuple):
 def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
   """FedAvg and the like over 100 clients, against plain TensorFlow with the examples in memory."""
   num_cores = plain_tensorflow.limit_threads()
-  task = task_registry.load_task(
-      dataset="digits", num_clients=100, partition="dirichlet", dirichlet_alpha=0.5, model=model,
-      seed=_SEED,
-  )
+  task = task_registry.load_task(task_registry.TaskOptions(
+      dataset="digits", num_clients=100, partition="dirichlet", model=model, seed=_SEED,
+  ))
   everyone, rng = np.arange(len(task.clients)), np.random.default_rng(_SEED)
   clusters = tuple(
       rng.choice(everyone, rng.integers(5, 26), replace=False)
