@@ -145,7 +145,8 @@ class _Problem:
     for _ in range(self.config.num_rounds):
       asked, sums = model, self._ask(points, model)
       history.append(server_step.record(asked, sums))
-      model = server_step.next_model(asked, sums, self.widths, weigh)
+      moves = server_step.moves(asked, sums, self.widths)
+      model = asked.moved(moves, weigh(sums.view_costs))
       if _has_converged(history, self.config.tol):
         break
     # The centers that the last round led to.

@@ -7,7 +7,6 @@ totals looks at the data: columns are measured in the norms that are known.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
@@ -108,12 +107,7 @@ def next_model(
     kept, variance = kept[:, np.newaxis], variance[:, np.newaxis]
     before = ((1 - kept) * noise_sd[:, place]) ** 2
     next_sd[:, place] = np.sqrt(before + kept**2 * variance)
-  found = dataclasses.replace(
-      model,
-      centers=server_step.on_grid(model.centers + moves),
-      view_weights=weigh(np.maximum(sums.view_costs, 0.0)),
-  )
-  return found, next_sd
+  return model.moved(moves, weigh(np.maximum(sums.view_costs, 0.0))), next_sd
 
 
 def fit(

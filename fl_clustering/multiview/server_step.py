@@ -57,6 +57,11 @@ class MultiViewModel:
         "factors": np.tile(factors, rows),
     }
 
+  def moved(self, moves: np.ndarray, view_weights: np.ndarray) -> MultiViewModel:
+    """Returns the model after a round, given how far its centers move, in grid steps."""
+    centers = on_grid(self.centers + moves)
+    return dataclasses.replace(self, centers=centers, view_weights=view_weights)
+
   def query(self, widths: Sequence[int], steps: int = EXACT_STEPS) -> sum_query.SumQuery:
     """Returns the query of a round, with so many steps of a contribution to one."""
     return sum_query.SumQuery(sums_lib.KernelSums(tuple(widths), steps), self.arrays())
@@ -162,14 +167,3 @@ def on_grid(centers: np.ndarray) -> np.ndarray:
   """Returns centers in grid steps as integers, in the ball that points are in."""
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return np.rint(centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1)))
-
-
-def next_model(
-    model: MultiViewModel, sums: KernelStatistics, widths: Sequence[int], weigh: Weigh
-) -> MultiViewModel:
-  """Returns the model after a round in which the clients were sent `model`."""
-  return dataclasses.replace(
-      model,
-      centers=on_grid(model.centers + moves(model, sums, widths)),
-      view_weights=weigh(sums.view_costs),
-  )
