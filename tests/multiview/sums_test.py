@@ -25,7 +25,7 @@ def _points(num_points, seed=0):
 
 
 def _model(centers, weights=_WEIGHTS):
-  return server_step.MultiViewModel(centers, weights, 2.0, _BETAS / _STEPS**2)
+  return server_step.MultiViewModel(centers, weights, 2.0, _BETAS / _STEPS**2, _WIDTHS)
 
 
 def _totals(query, points, xp=np):
@@ -71,7 +71,7 @@ def _fine(model, points):
   """
   cells = np.array([2.0**-27, 2.0**-60, *[2.0**-25] * 4])
   narrowed = points * [1, 2e-9, 1, 1, 1, 1]
-  return server_step.fine_query(model, cells, _WIDTHS), np.rint(narrowed / cells)
+  return server_step.fine_query(model, cells), np.rint(narrowed / cells)
 
 
 class FineKernelSumsTest(absltest.TestCase):
@@ -99,14 +99,14 @@ class KernelSumsTest(parameterized.TestCase):
     points = np.array([[50.0]]) * _STEPS
     model = server_step.MultiViewModel(
         np.array([[0.0], [30.0], [31.0], [29.0]]) * _STEPS, np.ones(1), 2.0,
-        np.array([1 / _STEPS**2]),
+        np.array([1 / _STEPS**2]), (1,),
     )
     self.assertEqual(sums_lib.nearest(np, points, model.arrays(), (1,)), [2])
 
   def test_ties_go_to_the_first_cluster(self):
     points = np.array([[0.0], [7.0]])
     model = server_step.MultiViewModel(
-        np.array([[3.0], [-3.0], [11.0], [3.0]]), np.ones(1), 2.0, np.array([0.01])
+        np.array([[3.0], [-3.0], [11.0], [3.0]]), np.ones(1), 2.0, np.array([0.01]), (1,)
     )
     for xp in (np, tnp):
       clusters = sums_lib.nearest(xp, xp.asarray(points), model.arrays(), (1,))
@@ -116,7 +116,7 @@ class KernelSumsTest(parameterized.TestCase):
   def test_a_view_without_weight_does_not_decide(self, alpha):
     points = _points(60)
     model = server_step.MultiViewModel(
-        _points(4, seed=1), np.array([0.5, 0.0, 0.5]), alpha, _BETAS / _STEPS**2
+        _points(4, seed=1), np.array([0.5, 0.0, 0.5]), alpha, _BETAS / _STEPS**2, _WIDTHS
     )
     changed = points + 10.0 * _STEPS * (np.arange(6) == 3)
     before, after = (
@@ -129,9 +129,9 @@ class KernelSumsTest(parameterized.TestCase):
     rng = np.random.default_rng(0)
     for scale in (1e-3, 1.0, 30.0, 1e4):
       model = server_step.MultiViewModel(
-          _points(4, seed=1), _WEIGHTS, 2.0, scale * _BETAS / _STEPS**2
+          _points(4, seed=1), _WEIGHTS, 2.0, scale * _BETAS / _STEPS**2, _WIDTHS
       )
-      query = model.query(_WIDTHS)
+      query = model.query()
       points = point_grid.POINT_STEPS * rng.standard_normal((500, 6)) / 6
       _, values = query.kind.contributions(np, np.rint(points), query.arrays)
       self.assertLess(np.abs(values).max(), 2.0**31)
@@ -156,7 +156,7 @@ class SensitivityTest(parameterized.TestCase):
   def test_other_rows_do_not_change_what_a_row_adds(self, xp):
     rng = np.random.default_rng(0)
     model = _model(_points(3, seed=1))
-    query = model.query(_WIDTHS, point_grid.CONTRIBUTION_STEPS)
+    query = model.query(point_grid.CONTRIBUTION_STEPS)
     rows = _border_rows(model, _WIDTHS, 60, rng)
     alone = [_totals(query, row[np.newaxis]) for row in rows]
     crowd = _points(2100, seed=2)
@@ -185,9 +185,9 @@ class SensitivityTest(parameterized.TestCase):
         for row, offset in zip(rows, shift):
           model = server_step.MultiViewModel(
               np.rint(row + offset)[np.newaxis], np.full(num_views, 1 / num_views), 2.0,
-              np.full(num_views, rate / point_grid.POINT_STEPS**2),
+              np.full(num_views, rate / point_grid.POINT_STEPS**2), widths,
           )
-          query = model.query(widths, steps)
+          query = model.query(steps)
           parts = query.split(_totals(query, row[np.newaxis]) / steps)
           parts["counts"] = parts["counts"] * count_weight
           largest = max(largest, math.hypot(*np.concatenate([*parts.values()], axis=1)[0]))
