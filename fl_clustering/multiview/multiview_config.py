@@ -14,7 +14,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import math
-from typing import Any, Callable, ClassVar, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -146,9 +146,6 @@ class MultiViewConfig:
   field_widths: Sequence[int] | None = None
   privacy: ViewPrivacy | None = None
   seed: int = 0
-
-  # Its sums are of integers alone.
-  needs_tff: ClassVar[bool] = False
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
