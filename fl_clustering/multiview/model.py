@@ -84,7 +84,7 @@ class FittedViews:
     steps, arrays, widths = self._steps(points), self.on_grid.arrays(), self.on_grid.widths
     starts = range(0, max(len(steps), 1), _BLOCK_ROWS)
     blocks = (steps[start : start + _BLOCK_ROWS] for start in starts)
-    return np.concatenate([function(np, block, arrays, widths) for block in blocks])
+    return np.concatenate([function(block, arrays, widths) for block in blocks])
 
   def assign(self, points: np.ndarray) -> np.ndarray:
     """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
