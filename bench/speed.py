@@ -235,9 +235,9 @@ def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
   points = np.rint(rng.standard_normal((2000, sum(_WIDTHS))) * steps)
   model = server_step.MultiViewModel(
       centers=points[:num_clusters], view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
-      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2,
+      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2, widths=_WIDTHS,
   )
-  query = model.query(_WIDTHS)
+  query = model.query()
   shares = {str(i): share for i, share in enumerate(np.array_split(points, num_clients))}
   nothing = {client_id: points[:0] for client_id in shares}
   limit = lambda _: _iteration(points, model.centers, model.rates, model.view_factors)

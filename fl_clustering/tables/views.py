@@ -140,7 +140,8 @@ class Views(collections.abc.Mapping):
   """
 
   def __init__(
-      self, paths: Mapping[str, Mapping[str, str]], schemas: schema_lib.Schemas, private: bool = False
+      self, paths: Mapping[str, Mapping[str, str]], schemas: schema_lib.Schemas,
+      private: bool = False,
   ) -> None:
     """Opens files.
 
