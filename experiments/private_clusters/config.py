@@ -91,7 +91,7 @@ class PrivateClustersConfig(options.WithChoices):
   )
   seed: int = options.option(
       int, "Seed of everything random that is no secret.", 0,
-      rule=validate.AT_LEAST_ZERO,
+      rule=functools.partial(validate.integer, 0),
   )
 
   def __post_init__(self) -> None:

@@ -186,7 +186,7 @@ class ThreePhaseConfig(options.WithChoices):
   )
   seed: int = options.option(
       int, "Seed of everything random.", 0,
-      rule=validate.AT_LEAST_ZERO,
+      rule=functools.partial(validate.integer, 0),
   )
 
   def __post_init__(self) -> None:
