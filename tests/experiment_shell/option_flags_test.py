@@ -10,7 +10,7 @@ from absl.testing import parameterized
 
 from clustering_basics import options
 from experiment_shell import option_flags
-from experiment_shell import run_flags
+from experiment_shell import program
 
 _SIZES, _COLOR, _ROOMS, _FLOORS = (
     f"option_flags_test_{name}" for name in ("sizes", "color", "rooms", "floors")
@@ -70,7 +70,7 @@ class OptionFlagsTest(absltest.TestCase):
       option_flags.check_left_out((_SIZES, _COLOR), "here")
 
 
-class RunFlagsTest(parameterized.TestCase):
+class OutputDirTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -79,7 +79,7 @@ class RunFlagsTest(parameterized.TestCase):
   def test_new_folders_of_one_second_by_default(self):
     os.chdir(self.create_tempdir())
     with mock.patch.object(time, "strftime", return_value="20250102-030405"):
-      found = [run_flags.output_dir("dp_benchmark") for _ in range(3)]
+      found = [program.output_dir("dp_benchmark") for _ in range(3)]
     first = "results/dp_benchmark-20250102-030405"
     self.assertEqual(found, [first, f"{first}-2", f"{first}-3"])
 
@@ -88,14 +88,14 @@ class RunFlagsTest(parameterized.TestCase):
     folder.create_file("results")
     os.chdir(folder)
     with self.assertRaisesRegex(ValueError, "`output_dir`"):
-      run_flags.output_dir("dp_benchmark")
+      program.output_dir("dp_benchmark")
 
   @parameterized.parameters("resume", "overwrite")
   def test_an_earlier_run_must_be_named(self, flag):
     with flagsaver.flagsaver(**{"output_dir": "out", flag: True}):
-      self.assertEqual(run_flags.output_dir("dp_benchmark"), "out")
+      self.assertEqual(program.output_dir("dp_benchmark"), "out")
     with flagsaver.flagsaver(**{flag: True}), self.assertRaisesRegex(ValueError, "`output_dir`"):
-      run_flags.output_dir("dp_benchmark")
+      program.output_dir("dp_benchmark")
 
 
 if __name__ == "__main__":

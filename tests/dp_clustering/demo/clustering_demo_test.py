@@ -13,10 +13,11 @@ import pandas as pd
 
 from dp_clustering import clustering
 from dp_clustering.demo import clustering_demo
+from dp_clustering.demo import sweeps
 from experiment_shell import finished_run
 from experiment_shell import frames
 from experiment_shell import launch
-from experiments import reports
+from experiment_shell import tidy_report
 from tests.experiment_shell import in_process
 
 _SMALL = (
@@ -122,7 +123,7 @@ class SeededTest(absltest.TestCase):
   def test_the_report_is_drawn_again_from_the_files(self):
     folder = self._copy()
     os.remove(os.path.join(folder, "report.html"))
-    reports.write_report("clustering_demo", finished_run.FinishedRun(folder))
+    tidy_report.report(sweeps.EXPERIMENT, finished_run.FinishedRun(folder))
     with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
       self.assertIn("NOT private", file.read())
 
