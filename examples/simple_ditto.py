@@ -14,11 +14,14 @@ import sys
 import numpy as np
 from sklearn import datasets
 
-from clustering_basics import extras, options, validate
+from clustering_basics import options, validate
+from fl_clustering.engine import engines
 from fl_clustering.methods import method, registry
 
-if not extras.has_tff():
-  sys.exit(f"error: TensorFlow Federated must be installed for this, and isn't; {extras.advice()}.")
+try:
+  engines.check_installed(engines.usual())
+except ValueError as e:
+  sys.exit(f"error: {e}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +73,7 @@ task = own_clients.task_from_arrays(clients, "logistic")
 settings = config.ThreePhaseConfig.for_task(
     task, methods=("simple_ditto", "kmeans"), num_clusters=2, representation="update",
     ditto_pull=0.05, pretrain_rounds=5, cluster_rounds=10, client_epochs_per_round=5,
+    engine=engines.usual(),
 )
 result = local_run.run(settings, task)
 for name, found in result.methods.items():

@@ -161,7 +161,6 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
       raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()
     self._check_personal()
-    self._check_engine()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -257,19 +256,6 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
         # What layers it has does not depend on the examples.
         built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
-
-  def _check_engine(self) -> None:
-    if self.engine == engines.TFF:
-      return
-    for setting, rows in (
-        ("methods", method_registry.METHODS), ("personal", method_registry.PERSONAL)
-    ):
-      fitting = [name for name, row in rows.items() if not row.only_tff]
-      for name in getattr(self, setting):
-        if name in rows and name not in fitting:
-          raise validate.error(
-              setting, f"be of {', '.join(fitting) or 'none'} with engine={self.engine}", name
-          )
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:
