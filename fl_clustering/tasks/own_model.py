@@ -51,7 +51,9 @@ def jax_model(
       raise TypeError(f"`{argument}` must be a function, got {type(function).__name__}.")
   if input_dtype not in _INPUT_DTYPES:
     raise validate.error("input_dtype", f"be {' or '.join(_INPUT_DTYPES)}", input_dtype)
-  if not isinstance(input_shape, (tuple, list)) or not all(n in range(1, 2**31) for n in input_shape):
+  if not isinstance(input_shape, (tuple, list)) or not all(
+      isinstance(size, (int, np.integer)) and size >= 1 for size in input_shape
+  ):
     raise validate.error("input_shape", "be a tuple of integers >= 1", input_shape)
 
   def draw(unused_shapes: Any, rng: np.random.Generator) -> list[np.ndarray]:
@@ -131,6 +133,7 @@ def _num_classes(
     if not np.allclose(one, again, atol=1e-4, equal_nan=True):
       raise validate.error(
           "apply", "give an example the same logits beside any others, with the same key; batch "
-          "normalization doesn't, layer normalization does", [one.tolist(), again.tolist()],
+          "normalization doesn't, layer normalization does",
+          f"some that differ by {np.abs(one - again).max():.2g}",
       )
   return of_shape[1]
