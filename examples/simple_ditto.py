@@ -9,16 +9,12 @@ Personalization", ICML 2021, which pulls in every step).  docs/own_method.md say
 
 import dataclasses
 import functools
-import sys
 
 import numpy as np
 from sklearn import datasets
 
-from clustering_basics import extras, options, validate
+from clustering_basics import options, validate
 from fl_clustering.methods import method, registry
-
-if not extras.has_tff():
-  sys.exit(f"error: TensorFlow Federated must be installed for this, and isn't; {extras.advice()}.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import model as model_lib
 
-_INPUT_DTYPES = ("float32", "int32")
+_INPUT_DTYPES = ("uint8", "float32", "int32")
 
 
 def jax_model(
@@ -36,7 +36,7 @@ def jax_model(
       the logits of inputs of shape (batch, *input_shape), float32 of shape (batch, num_classes).
       `key` is for what is random in a step of training, such as dropout, and None in evaluation.
     input_shape: The shape of one example's features, such as (height, width, channels).
-    input_dtype: Their type, "float32", which bytes become in [0, 1], or "int32".
+    input_dtype: Their type, "uint8", "float32" or "int32"; `apply` gets bytes as float32 in [0, 1].
     head: Function of the parameters that returns the last layer's, a part of the same pytree; None
       leaves it unknown.
     name: What the model is called.
@@ -50,7 +50,7 @@ def jax_model(
     if not callable(function) and (argument, function) != ("head", None):
       raise TypeError(f"`{argument}` must be a function, got {type(function).__name__}.")
   if input_dtype not in _INPUT_DTYPES:
-    raise validate.error("input_dtype", f"be {' or '.join(_INPUT_DTYPES)}", input_dtype)
+    raise validate.error("input_dtype", f"be one of {', '.join(_INPUT_DTYPES)}", input_dtype)
   if not isinstance(input_shape, (tuple, list)) or not all(
       isinstance(size, (int, np.integer)) and size >= 1 for size in input_shape
   ):
@@ -60,8 +60,7 @@ def jax_model(
     return list(map(np.asarray, jax.tree_util.tree_leaves(init(_key(rng)))))
 
   rng = randomness.generator(0, "jax_model")
-  start = init(_key(rng))
-  _check_parameters(start)
+  start = _start(init, _key(rng))
   by_path, structure = jax.tree_util.tree_flatten_with_path(start)
   shapes = {jax.tree_util.keystr(path): tuple(one.shape) for path, one in by_path}
 
@@ -86,7 +85,9 @@ def _key(rng: np.random.Generator) -> Any:
   return jax.random.PRNGKey(int(rng.integers(2**31)))
 
 
-def _check_parameters(parameters: Any) -> None:
+def _start(init: Callable[[Any], Any], key: Any) -> Any:
+  """Returns the parameters to start from, which it checks."""
+  parameters = init(key)
   if isinstance(parameters, Mapping) and "params" in parameters and len(parameters) > 1:
     raise validate.error(
         "init", "return parameters alone: batch normalization and other layers with a state can't "
@@ -96,6 +97,9 @@ def _check_parameters(parameters: Any) -> None:
   kinds = [str(getattr(one, "dtype", type(one).__name__)) for one in leaves]
   if set(kinds) != {"float32"}:
     raise validate.error("init", "return a pytree of float32 arrays", sorted(set(kinds)))
+  if not all(map(np.array_equal, leaves, jax.tree_util.tree_leaves(init(key)))):
+    raise validate.error("init", "return the same parameters for the same key", "others")
+  return parameters
 
 
 def _head(head: Callable[[Any], Any], structure: Any, names: list[str]) -> tuple[str, ...]:
@@ -117,17 +121,18 @@ def _num_classes(
   )
   example = rng.integers(2, size=input_shape)
   # With another example beside it.
+  dtype = "int32" if input_dtype == "int32" else "float32"
   batches = [
-      jnp.asarray(np.stack([example, np.full(input_shape, other)]).astype(input_dtype))
+      jnp.asarray(np.stack([example, np.full(input_shape, other)]).astype(dtype))
       for other in (0, 1)
   ]
   for key in (None, _key(rng)):
-    shape = jax.eval_shape(apply, parameters, batches[0], key)
-    of_shape, dtype = getattr(shape, "shape", ()), getattr(shape, "dtype", None)
-    if len(of_shape) != 2 or of_shape[0] != 2 or of_shape[1] < 2 or dtype != np.float32:
+    found = jax.eval_shape(apply, parameters, batches[0], key)
+    shape = getattr(found, "shape", ())
+    if len(shape) != 2 or shape[0] != 2 or shape[1] < 2 or found.dtype != np.float32:
       raise validate.error(
           "apply", "return logits alone, float32 of shape (batch, num_classes), of two classes or "
-          "more", shape,
+          "more", found,
       )
     one, again = (np.asarray(apply(parameters, batch, key))[0] for batch in batches)
     if not np.allclose(one, again, atol=1e-4, equal_nan=True):
@@ -136,4 +141,4 @@ def _num_classes(
           "normalization doesn't, layer normalization does",
           f"some that differ by {np.abs(one - again).max():.2g}",
       )
-  return of_shape[1]
+  return shape[1]

@@ -77,6 +77,7 @@ class OwnModelTest(parameterized.TestCase):
       ("init", "int32", {"init": lambda key: [jnp.zeros(3), jnp.zeros(3, jnp.int32)]}),
       ("init", "function", {"init": lambda key: [jnp.zeros(3), lambda: 0]}),
       ("init", "float32", {"init": lambda key: {}}),
+      ("init", "same key", {"init": lambda key: [np.random.random(3).astype(np.float32)]}),
       ("apply", "alone", {"apply": lambda *of: (_apply(*of), {})}),
       ("apply", "classes", {"apply": lambda *of: _apply(*of)[:, :1]}),
       ("apply", "float32", {"apply": lambda *of: _apply(*of).astype(jnp.bfloat16)}),
@@ -86,7 +87,7 @@ class OwnModelTest(parameterized.TestCase):
       ("head", "part", {"head": lambda parameters: ()}),
       ("input_shape", "integers", {"input_shape": 6}),
       ("input_shape", "integers", {"input_shape": (None, 6)}),
-      ("input_dtype", "uint8", {"input_dtype": "uint8"}),
+      ("input_dtype", "uint8", {"input_dtype": "float64"}),
   )
   def test_refuses(self, argument, word, arguments):
     with self.assertRaisesRegex(ValueError, f"^`{argument}`.*{word}") as raised:
