@@ -9,12 +9,19 @@ Personalization", ICML 2021, which pulls in every step).  docs/own_method.md say
 
 import dataclasses
 import functools
+import sys
 
 import numpy as np
 from sklearn import datasets
 
 from clustering_basics import options, validate
+from fl_clustering.engine import engines
 from fl_clustering.methods import method, registry
+
+try:
+  engines.check_installed(engines.usual())
+except ValueError as e:
+  sys.exit(f"error: {e}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,7 @@ _ROOMS = {
     "tensorflow_federated": (
         ("bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
          "fl_clustering/runtime/"),
-        {"fl_clustering/kmeans/rounds.py", "fl_clustering/points/point_files.py",
-         "fl_clustering/tasks/emnist.py"},
+        {"fl_clustering/tasks/emnist.py"},
     ),
     "jax": (("bench/", "fl_clustering/engine/jax/"), {"fl_clustering/tasks/own_model.py"}),
 }

@@ -19,8 +19,8 @@ class _Entry:
 
 
 ENGINES: Mapping[str, _Entry] = {
-    TFF: _Entry("TensorFlow Federated, for all methods", "tensorflow_federated"),
-    JAX: _Entry("JAX, for many clients, also on an accelerator", "jax"),
+    TFF: _Entry("TensorFlow Federated", "tensorflow_federated"),
+    JAX: _Entry("JAX, also on an accelerator", "jax"),
 }
 # Not by uv: what this project tells it of old packages, which are TFF's, would count for JAX too.
 _ADVICE_ON_JAX = (

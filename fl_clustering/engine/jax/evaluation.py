@@ -40,6 +40,7 @@ class Outputs(NamedTuple):
     losses: Of every example, pair after pair.
     predicted: Its label by the model, or `divergence.NOT_FINITE`.
     labels: Its true label.
+    logits: The model's outputs, of shape (n, C), where they are asked for.
   """
 
   pairs: slice
@@ -47,16 +48,21 @@ class Outputs(NamedTuple):
   losses: np.ndarray
   predicted: np.ndarray
   labels: np.ndarray
+  logits: Any = None
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _outputs(
-    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: jax.Array,
+    model: model_lib.Model, blocks: blocks_lib.Blocks, keeps_logits: bool, vectors: jax.Array,
     pool: client_pool.OnDevice, models: jax.Array, rows: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-  """Returns losses and predicted labels (B, n) of the models (B,) on rows (B, n) of the pool."""
+) -> tuple[jax.Array, ...]:
+  """Returns what the models (B,) say of rows (B, n) of the pool.
 
-  def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+  Returns:
+    Losses and predicted labels (B, n) and, if `keeps_logits`, the outputs (B, n, C).
+  """
+
+  def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, ...]:
     features, labels = pool.take(own_rows)
     parameters = networks.unflatten(
         model, vectors[0] if len(vectors) == 1 else vectors[which]
@@ -64,7 +70,8 @@ def _outputs(
     outputs = networks.logits(model, parameters, features)
     is_finite = jnp.isfinite(outputs).all(-1)
     predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
-    return networks.losses(outputs, labels), predicted
+    found = networks.losses(outputs, labels), predicted
+    return (*found, outputs) if keeps_logits else found
 
   return blocks.each(of_row, models, rows)
 
@@ -107,6 +114,7 @@ def _parts(counts: np.ndarray, models: np.ndarray, num_parameters: int) -> Itera
 def outputs(
     model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
     clients: client_pool.ClientPool, models: np.ndarray, of_clients: np.ndarray,
+    keeps_logits: bool = False,
 ) -> Iterator[Outputs]:
   """Yields what models say of the examples of pairs, some pairs at a time.
 
@@ -114,12 +122,15 @@ def outputs(
     vectors: The models, float32 of shape (K, P), or what returns its rows by their positions.
     models: Every pair's model, in increasing order.
     of_clients: Every pair's client, by its place in the pool.
+    keeps_logits: Whether the outputs themselves are asked for.
   """
   counts = clients.counts[of_clients]
   under_way: Callable[[], Outputs] | None = None
   for part in _parts(counts, models, vectors.shape[1]):
     # The device computes while the next pairs are prepared here.
-    begun = _begun(model, blocks, vectors, clients, part, models[part], of_clients[part])
+    begun = _begun(
+        model, blocks, vectors, clients, part, models[part], of_clients[part], keeps_logits
+    )
     if under_way is not None:
       yield under_way()
     under_way = begun
@@ -130,6 +141,7 @@ def outputs(
 def _begun(
     model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
     clients: client_pool.ClientPool, part: slice, models: np.ndarray, of_clients: np.ndarray,
+    keeps_logits: bool,
 ) -> Callable[[], Outputs]:
   """Has the device begin with some pairs; returns a function that waits for it."""
   rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
@@ -150,20 +162,19 @@ def _begun(
   # Filled up to a power of two, or every number of models would be compiled for.
   used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
   sent = jax.device_put(vectors[used], blocks.shared)
-  found = [
-      _outputs(
-          model, blocks, sent, clients.pool,
-          *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
-      )
-      for i in range(0, num_rows, height)
-  ]
+
+  def of_rows(i: int) -> tuple[jax.Array, ...]:
+    shared_out = blocks.put(model_of_row[i : i + height], filled[i : i + height])
+    return _outputs(model, blocks, keeps_logits, sent, clients.pool, *shared_out)
+
+  found = list(blocks.results(of_rows, ((i,) for i in range(0, num_rows, height))))
 
   def wait() -> Outputs:
-    losses, predicted = (
-        np.concatenate([np.ravel(one) for one in of_all])[places]
+    losses, predicted, *logits = (
+        np.concatenate(of_all).reshape(-1, *of_all[0].shape[2:])[places]
         for of_all in zip(*jax.device_get(found))
     )
-    return Outputs(part, counts, losses, predicted, clients.labels[rows])
+    return Outputs(part, counts, losses, predicted, clients.labels[rows], *logits)
 
   return wait
 
@@ -185,3 +196,40 @@ def confusions(found: Outputs, num_classes: int) -> np.ndarray:
   counts = counts.reshape(num_pairs, num_classes, num_classes)
   counts[pair[is_bad]] = divergence.NOT_FINITE
   return counts
+
+
+def segment_moments(rows: np.ndarray, segments: np.ndarray, num_segments: int) -> np.ndarray:
+  """Returns the moments of the rows of each segment.
+
+  Args:
+    rows: float32 of shape (n, d).
+    segments: Every row's segment, of shape (n,).
+    num_segments: The number of segments.
+
+  Returns:
+    float32 of shape (num_segments, 2, d): means and standard deviations; NaN for a segment
+    without rows.
+  """
+  counts = np.bincount(segments, minlength=num_segments)[:, np.newaxis]
+
+  def means(of_rows: np.ndarray) -> np.ndarray:
+    sums = [np.bincount(segments, column, num_segments) for column in of_rows.T]
+    return (np.stack(sums, axis=1) / counts).astype(np.float32)
+
+  # What is not finite is told by who asks.
+  with np.errstate(invalid="ignore", over="ignore"):
+    of_segments = means(rows)
+    squares = np.square(rows - of_segments[segments])
+    return np.stack([of_segments, np.sqrt(means(squares))], axis=1)
+
+
+def moments(found: Outputs, num_labels: int) -> np.ndarray:
+  """Returns the moments of the pairs' logits, overall and of each of so many labels."""
+  num_pairs = len(found.counts)
+  pair = np.repeat(np.arange(num_pairs), found.counts)
+  parts = [segment_moments(found.logits, pair, num_pairs)[:, np.newaxis]]
+  if num_labels:
+    of_labels = pair * num_labels + found.labels
+    of_labels = segment_moments(found.logits, of_labels, num_pairs * num_labels)
+    parts.append(of_labels.reshape(num_pairs, num_labels, *of_labels.shape[1:]))
+  return np.concatenate(parts, axis=1)
