@@ -128,7 +128,7 @@ def _num_classes(
   ]
   for key in (None, _key(rng)):
     found = jax.eval_shape(apply, parameters, batches[0], key)
-    shape = getattr(found, "shape", ())
+    shape: tuple[int, ...] = getattr(found, "shape", ())
     if len(shape) != 2 or shape[0] != 2 or shape[1] < 2 or found.dtype != np.float32:
       raise validate.error(
           "apply", "return logits alone, float32 of shape (batch, num_classes), of two classes or "
