@@ -25,10 +25,9 @@ _DONE = "done"
 
 def load_task(model: str) -> Any:
   """Returns the task: the digits of 100 clients."""
-  return task_registry.load_task(
-      dataset="digits", num_clients=100, partition="dirichlet", dirichlet_alpha=0.5, model=model,
-      seed=SEED,
-  )
+  return task_registry.load_task(task_registry.TaskOptions(
+      dataset="digits", num_clients=100, partition="dirichlet", model=model, seed=SEED,
+  ))
 
 
 def models(task: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -42,8 +42,8 @@ from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
+from fl_clustering.private_clusters import point_files
 
 _SEED = 1
 
@@ -198,13 +198,13 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
   """Private k-means against scikit-learn's with one start, and Google's tree node by node."""
   # Imported here: other groups need none of it.
   from bench import lsh_tree_reference
+  from dp_clustering import clustering
   from dp_clustering import clustering_params
   from dp_clustering import coreset
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import lsh_tree
   from dp_clustering import noise
   from dp_clustering import privacy_calculator
-  from dp_clustering import private_methods
   from dp_clustering import private_sums
   from dp_clustering.demo import data_generation
 
@@ -245,7 +245,7 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
       f"private k-means, {name}, 100,000 x 100, K = 64": (
           functools.partial(lambda method, _: method(k, data, budget), method), one_start
       )
-      for name, method in private_methods.METHODS.items()
+      for name, method in clustering.METHODS.items()
   }
   yield {**cases, "LSH tree and coreset, without noise": (our_coreset, node_by_node)}, None
 
@@ -283,9 +283,9 @@ def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
   points = np.rint(rng.standard_normal((2000, sum(_WIDTHS))) * steps)
   model = server_step.MultiViewModel(
       centers=points[:num_clusters], view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
-      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2,
+      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2, widths=_WIDTHS,
   )
-  query = model.query(_WIDTHS)
+  query = model.query()
   shares = {str(i): share for i, share in enumerate(np.array_split(points, num_clients))}
   nothing = {client_id: points[:0] for client_id in shares}
   limit = lambda _: _iteration(points, model.centers, model.rates, model.view_factors)

@@ -129,7 +129,7 @@ class SavedClusters:
     """
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
-    features = self.tables.features_of_frame(frame)
+    features = self.tables.features_of_frames(frame)
     return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
@@ -208,7 +208,7 @@ class SavedClusters:
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       probabilities = self._probabilities(self._vector(own), features, name)
       classes = probabilities.argmax(axis=1)
-      yield client_id, clients_lib.row_names(table, clients.schema), {
+      yield client_id, clients.row_names(table), {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
           "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],

@@ -174,7 +174,7 @@ class LightInstallTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("kmeans", "federated_kmeans", ("{}.csv",), ()),
-      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--seeds=1", "--n_init=1")),
+      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--num_seeds=1", "--n_init=1")),
   )
   @_is_elsewhere
   def test_clusters_tables_and_predicts(self, program, files, flags):

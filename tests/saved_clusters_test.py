@@ -18,8 +18,7 @@ from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tasks import files
-from fl_clustering.tasks import task_options
+from fl_clustering.tasks import registry
 
 
 def _confusions(*num_right):
@@ -64,10 +63,10 @@ class SavedClustersTest(absltest.TestCase):
     for client_id in "abc":
       rows = "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(20))
       self._folder.create_file(f"{client_id}.csv", f"dose,sick\n{rows}")
-    self._task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=self._folder.full_path, model="logistic",
+    self._task = registry.load_task(registry.TaskOptions(
+        dataset="files", model="logistic",
         schema=schema_lib.strict(("dose", "sick"), label="sick"),
-    ))
+    ), self._folder.full_path)
 
   def _saved(self, task, vectors):
     """Returns what is saved of the clusters of a and of b and c."""
@@ -138,10 +137,10 @@ class SavedClustersTest(absltest.TestCase):
     x = rng.normal(size=(20, 8, 6))
     for client_id in "abc":
       np.savez(os.path.join(folder, f"{client_id}.npz"), x=x, y=np.arange(20) % 2)
-    task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=folder, model="cnn",
+    task = registry.load_task(registry.TaskOptions(
+        dataset="files", model="cnn",
         schema=schema_lib.strict(read.header(os.path.join(folder, "a.npz")), label="y"),
-    ))
+    ), folder)
     parameters = task.model.initial_parameters(rng)
     vector = np.concatenate([one.ravel() for one in parameters])
     path = os.path.join(self.create_tempdir().full_path, "model")

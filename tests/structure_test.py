@@ -17,10 +17,7 @@ _ROOMS_OF_TFF = (
     "bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
     "fl_clustering/runtime/",
 )
-_FILES_OF_TFF = (
-    "fl_clustering/kmeans/rounds.py", "fl_clustering/points/point_files.py",
-    "fl_clustering/tasks/emnist.py",
-)
+_FILES_OF_TFF = ("fl_clustering/tasks/emnist.py",)
 
 
 def _imported(node):

@@ -7,8 +7,8 @@ from typing import Any
 
 from clustering_basics import options
 from clustering_basics import validate
+from dp_clustering import clustering
 from dp_clustering import clustering_params
-from dp_clustering import private_methods
 
 DELTA = 1e-6
 
@@ -43,7 +43,7 @@ class DemoConfig(options.Settings):
   method: str = options.option(
       str,
       "`refine`: splits and refines centers; `lsh`: k-means over the leaves of a tree of hashes.",
-      "refine", values=private_methods.METHODS,
+      "refine", values=clustering.METHODS,
   )
   seed: int | None = options.option(
       int, "Seed of the data and the clustering, which is then repeatable and NOT private.", None,

@@ -27,10 +27,10 @@ class BenchmarkConfig(options.Settings):
   )
   methods: tuple[str, ...] = options.option(
       str,
-      "Comma-separated, of: " + ", ".join(methods.LABELS) + ". The last two are refine on sums "
+      "Comma-separated, of: " + ", ".join(methods.METHODS) + ". The last two are refine on sums "
       "over clients; the server adds the noise, or every client a share. Data without "
       f"clients are split into {data.NUM_CLIENTS}.",
-      methods.CENTRAL, several=True, values=methods.LABELS,
+      methods.CENTRAL, several=True, values=methods.METHODS,
   )
   k_to_try: tuple[int, ...] = options.option(
       int, "Comma-separated numbers of clusters, at --fixed_epsilon.", (2, 4, 8, 16, 32, 64),

@@ -29,7 +29,7 @@ class PaperConfig(options.Settings):
       "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` "
       "and `real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
       "document, `privacy` is what privacy costs.",
-      FIGURES, several=True, values=FIGURES, flag="figure", default_text="all",
+      FIGURES, several=True, values=FIGURES, default_text="all",
   )
   dataset: str = options.option(
       str,
@@ -42,7 +42,7 @@ class PaperConfig(options.Settings):
       int, "The first seed.", 0, rule=functools.partial(validate.integer, 0)
   )
   num_seeds: int = options.option(
-      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, flag="seeds", default_text="2"
+      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, default_text="2"
   )
 
   @property

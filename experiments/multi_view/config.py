@@ -37,7 +37,7 @@ class MultiViewStudyConfig(options.Settings):
   )
   seed: int = options.option(int, "The first seed.", 0)
   num_seeds: int = options.option(
-      int, "Number of seeds, one after another.", 5, rule=_AT_LEAST_ONE, flag="seeds"
+      int, "Number of seeds, one after another.", 5, rule=_AT_LEAST_ONE
   )
   num_clusters: int | None = options.option(
       int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE,

@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 from absl import flags
 
+from clustering_basics import validate
 from experiment_shell import option_flags
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.tables import bad_table
@@ -84,7 +85,7 @@ def given_of_views() -> dict[str, Any]:
   return _given()
 
 
-def schema_of_views(directory: str) -> views.Schemas:
+def schema_of_views(directory: str) -> schema_lib.Schemas:
   """Returns the schemas in `--schema`, or else of a folder of views, whose columns are numbers.
 
   Raises:
@@ -96,7 +97,10 @@ def schema_of_views(directory: str) -> views.Schemas:
     with naming_draft(directory):
       return views.strict(directory, **options)
   option_flags.check_left_out(NAMES, "with `schema`")
-  return views.load(flags.FLAGS.schema)
+  schemas = views.load(flags.FLAGS.schema)
+  if schema_lib.NO_VIEW in schemas:
+    raise validate.error("schema", "be one of views, with the key `resources`", flags.FLAGS.schema)
+  return schemas
 
 
 @contextlib.contextmanager

@@ -156,12 +156,9 @@ def label(name: str) -> str:
 
   A method that is not registered has its name, with spaces.
   """
-  method_row, control_row = METHODS.get(name) or PERSONAL.get(name), CONTROLS.get(name)
-  if method_row is not None:
-    return method_row.label or name.replace("_", " ")
-  if control_row is not None:
-    return control_row.label
-  return _OTHER_LABELS.get(name, name.replace("_", " "))
+  row = METHODS.get(name) or PERSONAL.get(name) or CONTROLS.get(name)
+  found = _OTHER_LABELS.get(name) if row is None else row.label
+  return found or name.replace("_", " ")
 
 
 def title(name: str) -> str:

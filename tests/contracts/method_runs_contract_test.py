@@ -118,7 +118,8 @@ class OwnTasksTest(absltest.TestCase):
     self.assertGreater(means["kmeans"], means["fedavg"] + 0.2)
 
   def test_new_clients_get_a_model(self):
-    task, methods = held_out.hold_out(own_tasks.table_task(), 2, seed=1), ("kmeans", "pacfl")
+    task = held_out.HeldOut(num_new_clients=2).of_task(own_tasks.table_task(), 1)
+    methods = ("kmeans", "pacfl")
     result = _run(_config(task, methods=methods, num_clusters=2, **_FEDAVG_ALONE), task)
     sizes = [len(client.test) for client in task.new_clients]
     for method in methods:

@@ -79,7 +79,7 @@ class OneFileTest(absltest.TestCase):
 
   def test_the_engine_finds_the_same(self):
     task = registry.load_task(
-        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=None, seed=0
+        registry.TaskOptions(dataset="digits", num_clients=20, partition="rotated")
     )
     task = dataclasses.replace(task, clients=task.clients[:8])  # Of 160 images and 40 to test on.
     small = dict(PRETRAIN_ROUNDS=4, CLUSTER_ROUNDS=2, EPOCHS=1, BATCH_SIZE=1000)
@@ -98,9 +98,9 @@ class OneFileTest(absltest.TestCase):
       np.testing.assert_allclose(found[name], expected[of_engine], atol=0.03, err_msg=name)
 
   def test_the_table_of_the_first_run(self):
-    task = registry.load_task(
-        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5, seed=0
-    )
+    task = registry.load_task(registry.TaskOptions(
+        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5
+    ))
     ours, theirs = [], []
     for seed in range(3):
       found, _ = example.three_phases(_clients(task), np.random.default_rng(seed))

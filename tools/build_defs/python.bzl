@@ -21,7 +21,7 @@ def library(deps = []):
     native.py_library(
         name = name,
         srcs = native.glob(["*.py"], exclude = ["__init__.py"]),
-        data = native.glob(["*.csv", "*.txt"]),
+        data = native.glob(["*.csv", "*.txt", "*/*/*.json"]),
         deps = deps,
     )
 

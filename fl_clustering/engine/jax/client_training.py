@@ -7,7 +7,7 @@ in the task, and not from its place in a block.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
 import jax
 from jax import lax
@@ -74,7 +74,7 @@ Step = Callable[[Any, OnBatch, Any, jax.Array], tuple[Any, jax.Array]]
 
 
 def do_passes(
-    how: How, do_step: Step, trained: Any, pool: client_pool.OnDevice, client: jax.Array,
+    how: How, do_step: Step, trained: Any, pool: client_pool.OnDevice, client: Any,
     start: jax.Array, count: jax.Array, passes: Passes,
 ) -> tuple[Any, jax.Array]:
   """Returns what one client trains after its passes, and its mean loss in the last one."""

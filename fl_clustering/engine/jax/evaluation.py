@@ -51,7 +51,7 @@ class Outputs(NamedTuple):
   losses: np.ndarray
   predicted: np.ndarray
   labels: np.ndarray
-  logits: np.ndarray | None = None
+  logits: Any = None
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
