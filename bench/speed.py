@@ -4,7 +4,7 @@
   bazel run bench:speed -- --only=engine --model=cnn_small --launches=3
   bazel run bench:speed -- --only=jax,first_run --model=cnn
 
-Each case has a limit: the same arithmetic in plain TensorFlow or NumPy, or scikit-learn; and that of
+Each case has a limit: the same arithmetic in plain TensorFlow or NumPy, or scikit-learn; that of
 the engine in JAX, which has an environment of its own, is the engine in TFF.  Cases and
 limits take turns within a process, after a turn that is not timed.  Several processes are launched,
 because the same code differs more from launch to launch than from call to call.  Printed are the
