@@ -171,8 +171,10 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     """Returns the settings of a run on a task of the caller's own, which has data and model.
 
     Args:
-      **settings: Any other settings, by name.
+      **settings: Any other settings, by name; the usual engine is one that is installed and can
+        compute the model.
     """
+    settings = {"engine": engines.of_model(task.model), **settings}
     return cls(
         dataset=None, num_clients=len(task.clients) + len(task.new_clients),
         num_new_clients=len(task.new_clients), **settings,

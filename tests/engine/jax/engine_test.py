@@ -392,6 +392,7 @@ _ON_TWO_DEVICES = """
 import numpy as np
 import jax
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import engine as engine_lib
 from tests import nightly
 from tests import small_task
@@ -407,7 +408,12 @@ for devices in (jax.devices()[:1], jax.devices()):
   each, _ = engine.train_each(vectors, np.array([4, 0]), participation.Round(1, np.arange(5), 2))
   losses = engine.losses(vectors, np.arange(5))
   sketches = engine.sketches(np.arange(5), 16)
-  found.append((trained, each, losses, sketches))
+  moments = engine.moments(vectors[0], np.arange(5), by_label=False)
+  own, _, _ = engine.train_own(
+      np.tile(vectors[0], (5, 1)), np.arange(5), participation.Round(1, np.arange(5), 2),
+      vectors[1], personalization.Personalization(pull=0.4),
+  )
+  found.append((trained, each, losses, sketches, moments, own))
 print(len(jax.devices()), *(np.abs(one - other).max() for one, other in zip(*found)))
 """
 
