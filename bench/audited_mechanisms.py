@@ -16,12 +16,12 @@ import numpy as np
 
 from bench import audited_federation
 from bench import audited_sums
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import coreset
 from dp_clustering import ledger as privacy_ledger
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
-from dp_clustering import private_methods
 from dp_clustering import private_sums
 from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import sums as multiview_sums
@@ -122,17 +122,17 @@ def _releases(
 
 
 def _call(method: str, **arguments: Any) -> _Mechanism:
-  """Returns the mechanism of a whole call of `private_methods`, with audited sums."""
+  """Returns the mechanism of a whole call of `clustering`, with audited sums."""
   def mechanism(run: audited_sums.Run) -> float:
     data = clustering_params.Data(run.points, _RADIUS)
     sums = types.SimpleNamespace(PrivateSums=run.open_sums)
     with (
-        mock.patch.object(private_methods, "private_sums", sums),
+        mock.patch.object(clustering, "private_sums", sums),
         mock.patch.object(
-            private_methods.noise, "build_noise_source", return_value=run.noise_source),
+            clustering.noise, "build_noise_source", return_value=run.noise_source),
     ):
       # Hyperplanes and starts, which need no protection, are the same in all runs.
-      private_methods.METHODS[method](2, data, run.budget, random_state=0, **arguments)
+      clustering.METHODS[method](2, data, run.budget, random_state=0, **arguments)
     return run.evidence.log_ratio
 
   return mechanism

@@ -139,7 +139,7 @@ def losses(
       for epsilon in ((math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS)
   }
   all_centers = _of_diffprivlib(dataset, k, seeds) if name == _DIFFPRIVLIB else [
-      methods_lib.METHODS[name](dataset, k, epsilon, delta, None if name in _OURS else own_seed)
+      methods_lib.METHODS[name].run(dataset, k, epsilon, delta, None if name in _OURS else own_seed)
       for epsilon, own_seed in seeds.items()
   ]
   for epsilon, centers in zip(seeds, all_centers):

@@ -66,10 +66,9 @@ class _Times(NamedTuple):
 def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
   """FedAvg and the like over 100 clients, against plain TensorFlow with the examples in memory."""
   num_cores = plain_tensorflow.limit_threads()
-  task = task_registry.load_task(
-      dataset="digits", num_clients=100, partition="dirichlet", dirichlet_alpha=0.5, model=model,
-      seed=_SEED,
-  )
+  task = task_registry.load_task(task_registry.TaskOptions(
+      dataset="digits", num_clients=100, partition="dirichlet", model=model, seed=_SEED,
+  ))
   everyone, rng = np.arange(len(task.clients)), np.random.default_rng(_SEED)
   clusters = tuple(
       rng.choice(everyone, rng.integers(5, 26), replace=False)
@@ -151,13 +150,13 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
   """Private k-means against scikit-learn's with one start, and Google's tree node by node."""
   # Imported here: other groups need none of it.
   from bench import lsh_tree_reference
+  from dp_clustering import clustering
   from dp_clustering import clustering_params
   from dp_clustering import coreset
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import lsh_tree
   from dp_clustering import noise
   from dp_clustering import privacy_calculator
-  from dp_clustering import private_methods
   from dp_clustering import private_sums
   from dp_clustering.demo import data_generation
 
@@ -198,7 +197,7 @@ def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
       f"private k-means, {name}, 100,000 x 100, K = 64": (
           functools.partial(lambda method, _: method(k, data, budget), method), one_start
       )
-      for name, method in private_methods.METHODS.items()
+      for name, method in clustering.METHODS.items()
   }
   yield {**cases, "LSH tree and coreset, without noise": (our_coreset, node_by_node)}, None
 
@@ -236,9 +235,9 @@ def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
   points = np.rint(rng.standard_normal((2000, sum(_WIDTHS))) * steps)
   model = server_step.MultiViewModel(
       centers=points[:num_clusters], view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
-      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2,
+      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2, widths=_WIDTHS,
   )
-  query = model.query(_WIDTHS)
+  query = model.query()
   shares = {str(i): share for i, share in enumerate(np.array_split(points, num_clients))}
   nothing = {client_id: points[:0] for client_id in shares}
   limit = lambda _: _iteration(points, model.centers, model.rates, model.view_factors)

@@ -31,8 +31,7 @@ class Option:
     values: The values it can have; `None` = not a few words.
     several: Whether it is a tuple of different values.
     may_be_empty: Whether it may be one of none.
-    rule: A function of the value, by its name as a flag, that raises a ValueError if it can't be.
-    flag: Its name as a flag and in messages, where that is another one.
+    rule: A function of the value, by its name, that raises a ValueError if it can't be.
     word: A word that can stand for a number which only the run finds.
     selects: For an option that decides which other options are in use: from each of its values to
       the names of these.  With hierarchical_cut=distance, for example, distance_threshold is in
@@ -53,14 +52,9 @@ class Option:
   several: bool = False
   may_be_empty: bool = False
   rule: Callable[..., None] | None = None
-  flag: str | None = None
   word: str | None = None
   selects: Mapping[str, tuple[str, ...]] | None = None
   choices: Mapping[str, Any] | None = None
-
-  @property
-  def flag_name(self) -> str:
-    return self.flag or self.name
 
   def value_for(self, num_clients: int) -> Any:
     """Returns the value where none is given, in a run of so many clients."""
@@ -84,14 +78,14 @@ class Option:
       return
     for one in value if self.several and value is not None else (value,):
       if self.values is not None:
-        validate.one_of(self.values, **{self.flag_name: one})
+        validate.one_of(self.values, **{self.name: one})
       if self.rule is not None:
-        self.rule(**{self.flag_name: one})
+        self.rule(**{self.name: one})
     if self.several:
       if len(set(value)) < len(value):
-        raise validate.error(self.flag_name, "name nothing twice", list(value))
+        raise validate.error(self.name, "name nothing twice", list(value))
       if not value and not self.may_be_empty:
-        raise validate.error(self.flag_name, "have at least one value", [])
+        raise validate.error(self.name, "have at least one value", [])
 
 
 def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details: Any) -> Any:
@@ -109,6 +103,12 @@ def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details
       "required": required, **details,
   }
   return dataclasses.field(default=default, metadata={_METADATA: metadata})
+
+
+def changed(settings: type, name: str, **details: Any) -> Any:
+  """Returns the field of an option for a subclass, with other details such as its default."""
+  (field,) = (one for one in dataclasses.fields(settings) if one.name == name)
+  return option(**{**field.metadata[_METADATA], **details, "required": False})
 
 
 def of(settings: Any) -> dict[str, Option]:
@@ -232,16 +232,17 @@ class WithChoices(Settings):
       """Returns an option of a choice."""
 
   def __init_subclass__(cls) -> None:
-    cls.of_choices = {}
+    cls.of_choices = {**getattr(cls, "of_choices", {})}
     annotations: dict[str, Any] = {}
+    inherited = {name for one in cls.__mro__[1:] for name in getattr(one, "__annotations__", ())}
     for setting, annotation in cls.__annotations__.items():
       annotations[setting] = annotation
       metadata = getattr(cls.__dict__.get(setting), "metadata", {}).get(_METADATA, {})
-      if "choices" in metadata:
+      if "choices" in metadata and setting not in cls.of_choices:
         found = by_name(metadata["choices"], same_defaults=metadata.get("several", False))
         cls.of_choices[setting] = found
         for name, users in found.items():
-          if name in annotations or name in cls.__annotations__:
+          if name in inherited or name in annotations or name in cls.__annotations__:
             raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
           annotations[name] = Any
           setattr(cls, name, _for_all(users))
@@ -250,6 +251,11 @@ class WithChoices(Settings):
   def options_for(self, setting: str) -> dict[str, Any]:
     """Returns the options of all choices of a setting, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in self.of_choices[setting]}
+
+  def _complete(self, choice: Any) -> None:
+    """Sets the options of a choice that was made."""
+    for name in of(choice):
+      self._set(name, getattr(choice, name))
 
   def _set(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)

@@ -12,10 +12,10 @@ from sklearn.utils import validation
 
 from clustering_basics import callers_line
 from clustering_basics import validate
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
 from dp_clustering import metrics
-from dp_clustering import private_methods
 
 
 class PrivateKMeans(
@@ -70,7 +70,7 @@ class PrivateKMeans(
       delta: Number in (0, 1), much smaller than one over the number of points.
       radius: Bound on the norm of a point, a positive number.  Points farther out are
         clipped to it, in a fit and afterwards.
-      method: A key of `private_methods.METHODS`: `refine`, the better one, or `lsh`.
+      method: A key of `clustering.METHODS`: `refine`, the better one, or `lsh`.
       random_state: None for secure noise.  A non-negative integer makes fits repeatable
         and NOT private, so that `ledger_.epsilon_spent` is `inf`; it is for benchmarks only.
       compute_labels: Whether `labels_`, `inertia_` and `clipped_share_` are kept, which are not
@@ -144,7 +144,7 @@ class PrivateKMeans(
     """
     del y
     validate.integer(1, n_clusters=self.n_clusters)
-    validate.one_of(private_methods.METHODS, method=self.method)
+    validate.one_of(clustering.METHODS, method=self.method)
     validate.boolean(compute_labels=self.compute_labels)
     if self.public_num_points is not None and self.method != "refine":
       raise validate.error(
@@ -155,7 +155,7 @@ class PrivateKMeans(
       data = clustering_params.Data(
           self._validated(X, reset=True), self.radius, public_num_points=self.public_num_points
       )
-    result = private_methods.METHODS[self.method](
+    result = clustering.METHODS[self.method](
         self.n_clusters, data, privacy_param, random_state=self.random_state
     )
     assert result.ledger is not None and result.noise is not None  # Each method keeps them.
@@ -172,7 +172,7 @@ class PrivateKMeans(
     return self
 
   def _keep_what_is_not_private(
-      self, points: np.ndarray, result: private_methods.ClusteringResult
+      self, points: np.ndarray, result: clustering.ClusteringResult
   ) -> None:
     self.labels_ = result.labels
     self.inertia_ = metrics.nonprivate_loss(points, self.cluster_centers_, self.radius)

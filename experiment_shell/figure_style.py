@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from typing import Any, Iterator, Sequence, TYPE_CHECKING, TypeVar
+from typing import Any, Iterator, Sequence, TypeVar
 import warnings
 
 import matplotlib
@@ -24,9 +24,6 @@ import numpy as np
 from PIL import Image
 
 from clustering_basics import atomic_file
-
-if TYPE_CHECKING:
-  from matplotlib.axis import Axis
 
 _T = TypeVar("_T")
 
@@ -99,31 +96,6 @@ def evenly_spaced(items: Sequence[_T], limit: int) -> list[_T]:
   if len(items) <= limit:
     return list(items)
   return [items[index] for index in np.linspace(0, len(items) - 1, limit).round().astype(int)]
-
-
-def blocks(values: np.ndarray) -> list[tuple[int, int]]:
-  """Returns (start, end) of every stretch of equal neighbours in a one-dimensional array."""
-  edges = [0, *(np.flatnonzero(np.diff(values)) + 1), len(values)]
-  return list(zip(edges, edges[1:]))
-
-
-def set_block_ticks(
-    axis: Axis, values: np.ndarray, stretches: Sequence[tuple[int, int]]
-) -> None:
-  """Labels every stretch in its middle if it is wide enough for its name.
-
-  Args:
-    axis: `axes.xaxis` or `axes.yaxis`.
-    values: The array given to `blocks`; the name of a stretch is its value.
-    stretches: What `blocks` returned.
-  """
-  least = 0.055 * len(values)
-  named = [(start, end) for start, end in stretches if end - start >= least]
-  axis.set_ticks(
-      [(start + end - 1) / 2 for start, end in named],
-      [str(values[start]) for start, _ in named],
-  )
-  axis.set_tick_params(length=0)
 
 
 def save(figure: Figure, path: str) -> None:

@@ -9,6 +9,8 @@ import pandas as pd
 from clustering_basics import intervals
 from experiment_shell import tidy_tables
 
+# Tables by name.
+Frames = dict[str, pd.DataFrame]
 # How to read the gains of a report.
 READING_OF_GAINS = (
     "The intervals of all gains of the report hold together, with probability "
@@ -116,9 +118,7 @@ def headline(gains: pd.DataFrame, **facts: Any) -> pd.DataFrame:
   return pd.DataFrame([{**counts(gains), **facts}] if len(gains) else [])
 
 
-def labelled(
-    frames: Mapping[str, pd.DataFrame], labels: Mapping[str, str], column: str = "method"
-) -> dict[str, pd.DataFrame]:
+def labelled(frames: Frames, labels: Mapping[str, str], column: str = "method") -> Frames:
   """Returns frames with labels in place of the names in a column; names without one stay."""
   return {
       name: frame.assign(**{column: frame[column].map(lambda one: labels.get(one, one))})

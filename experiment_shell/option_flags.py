@@ -18,7 +18,7 @@ def _text(value: Any) -> str:
 
 
 def _define(option: options.Option, default: Any, about: str, **where: Any) -> None:
-  name = option.flag_name
+  name = option.name
   if option.several:
     flags.DEFINE_list(name, default and ",".join(map(_text, default)), about, **where)
   elif option.values is not None:
@@ -57,7 +57,7 @@ def _read(option: options.Option, texts: list[str]) -> tuple[Any, ...]:
     rule = "be whole numbers" if option.kind is int else "be numbers"
     if option.word is not None:
       rule = f"be a whole number or {option.word}"
-    raise validate.error(option.flag_name, rule, ",".join(texts)) from e
+    raise validate.error(option.name, rule, ",".join(texts)) from e
 
 
 def given(settings: type) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def given(settings: type) -> dict[str, Any]:
   """
   values = {}
   for name, option in options.of(settings).items():
-    value = getattr(flags.FLAGS, option.flag_name)
+    value = getattr(flags.FLAGS, name)
     if value is not None and option.several:
       value = _read(option, [text for text in value if text])
     elif value is not None and option.word is not None:

@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import shutil
-from typing import Any, Iterable, Mapping, Sequence, TextIO
+from typing import Any, Iterable, Mapping, Sequence
 import weakref
 
 from absl import logging
@@ -21,8 +21,8 @@ from absl import logging
 from clustering_basics import atomic_file
 from clustering_basics import file_format
 from clustering_basics import validate
+from experiment_shell import finished_run
 
-CONFIG = "config.json"
 REPORT = "report.html"
 SUMMARY = "summary.json"
 # The file that a run has locked.  It is no result, and a killed run leaves it.
@@ -71,19 +71,6 @@ def version_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
   return ", ".join(changes)
 
 
-def read_config(file: TextIO, **how: Any) -> dict[str, Any]:
-  """Returns the content of an open `config.json`; ValueError if it can't be used.
-
-  Args:
-    **how: Further arguments of `json.load`.
-  """
-  document = json.load(file, **how)
-  if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
-    raise ValueError("it has no settings")
-  file_format.check(document)
-  return document
-
-
 class OtherConfig(ValueError):
   """The settings are not those of the run to resume."""
 
@@ -120,7 +107,7 @@ class OutputFolder:
     """
     self.path = os.path.abspath(path)
     validate.utf_8(output_dir=self.path)
-    self._files = (CONFIG, SUMMARY, REPORT, *files)
+    self._files = (finished_run.CONFIG, SUMMARY, REPORT, *files)
     self._folders = folders
     self._unlock = lambda: None
     if resume and overwrite:
@@ -132,11 +119,12 @@ class OutputFolder:
           f"{path!r} with {len(names)} entries."
       )
     # A run that was killed while it wrote the settings has left a part of these.
-    others = sorted(name for name in names if not name.startswith(f".{CONFIG}."))
-    if others and CONFIG not in names:
+    others = sorted(name for name in names if not name.startswith(f".{finished_run.CONFIG}."))
+    if others and finished_run.CONFIG not in names:
       raise ValueError(
-          f"`output_dir` must hold {CONFIG}, which says whether a run is private, for --resume or "
-          f"--overwrite, got {path!r} with {others[0]!r} and without it. {_STAYS_CHARGED}"
+          f"`output_dir` must hold {finished_run.CONFIG}, which says whether a run is private, for "
+          f"--resume or --overwrite, got {path!r} with {others[0]!r} and without it. "
+          f"{_STAYS_CHARGED}"
       )
     validate.regular_files(output_dir=self.path)
     # Read for --overwrite too: an unreadable file may belong to something else.
@@ -165,22 +153,21 @@ class OutputFolder:
         f"{self.path!r} ({error.strerror or error})."
     )
 
-  def damaged(self, error: Exception) -> ValueError:
+  def damaged(self, error: object) -> ValueError:
     """Returns the ValueError for a `config.json` that can't be used."""
     return ValueError(
-        f"`output_dir` must hold a readable {CONFIG} of this program for --resume or "
-        f"--overwrite, got {self.join(CONFIG)!r} ({error})."
+        f"`output_dir` must hold a readable {finished_run.CONFIG} of this program for --resume or "
+        f"--overwrite, got {self.join(finished_run.CONFIG)!r} ({error})."
     )
 
   def _found_config(self) -> dict[str, Any] | None:
     """Returns the content of `config.json`; None if it is missing."""
-    if CONFIG not in self._names():
+    if finished_run.CONFIG not in self._names():
       return None
     try:
-      with open(self.join(CONFIG), encoding="utf-8") as file:
-        return read_config(file)
-    except ValueError as e:
-      raise self.damaged(e) from e
+      return finished_run.FinishedRun(self.path).document
+    except finished_run.DamagedFile as e:
+      raise self.damaged(e.reason) from e
 
   def join(self, name: str) -> str:
     """Returns the path of a file in the folder."""
@@ -241,7 +228,7 @@ class OutputFolder:
           )
         self._clear()
         stated = {**document, _CHARGED: charged_in is not None}
-        self.write_text(CONFIG, json_text(file_format.stamped(stated)))
+        self.write_text(finished_run.CONFIG, json_text(file_format.stamped(stated)))
       else:
         if charged_in is not None and not os.path.exists(self.join(charged_in)):
           raise ValueError(
@@ -305,12 +292,13 @@ class OutputFolder:
     others = recorded.get(RESUMED_WITH, [])
     if now not in others:
       self.recorded = {**recorded, RESUMED_WITH: [*others, now]}
-      self.write_text(CONFIG, json_text(self.recorded))
+      self.write_text(finished_run.CONFIG, json_text(self.recorded))
 
   def _clear(self) -> None:
     # The user's own files stay.  The settings go last: as long as they exist, the rest can
     # be recognized as part of their run.
-    for name in sorted(filter(self._is_ours, self._names()), key=lambda n: n == CONFIG):
+    ours = sorted(filter(self._is_ours, self._names()), key=lambda n: n == finished_run.CONFIG)
+    for name in ours:
       path = self.join(name)
       # Of a link, only the link is the run's own.
       if name in self._folders and not os.path.islink(path):

@@ -37,17 +37,11 @@ class _OutputParser(_PathParser):
     return path
 
 
-def define(
-    name: str, default: str | None, about: str, flag_values: flags.FlagValues = flags.FLAGS
-) -> None:
-  """Defines a flag that is the path of a file or folder.
-
-  Args:
-    flag_values: Where it is defined.
-  """
-  flags.DEFINE(_PathParser(), name, default, about, flag_values)
+def define(name: str, default: str | None, about: str) -> None:
+  """Defines a flag that is the path of a file or folder."""
+  flags.DEFINE(_PathParser(), name, default, about)
 
 
-def define_output(name: str, about: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
+def define_output(name: str, about: str) -> None:
   """Defines a flag without a default that is the path of a file to write."""
-  flags.DEFINE(_OutputParser(), name, None, about, flag_values)
+  flags.DEFINE(_OutputParser(), name, None, about)

@@ -168,12 +168,18 @@ class Experiment:
   failures: tuple[type[Exception], ...] = ()
   rechecks_finished: bool = False
 
+  @property
+  def columns(self) -> dict[str, tidy_tables.Columns]:
+    """All columns of every tidy table."""
+    ends = {tidy_tables.METRIC: str, tidy_tables.VALUE: float}
+    return {name: {**self.keys, **further, **ends} for name, further in self.tidy.items()}
+
   def all_files(self) -> dict[str, str]:
     """Returns the files that a run leaves, and what is in them."""
     return {
         output_folder.REPORT: "figures, tables and settings on one page",
         output_folder.SUMMARY: "the headline, and how many cells failed",
-        output_folder.CONFIG: "settings, data, versions",
+        finished_run.CONFIG: "settings, data, versions",
         **{f"{name}.csv": "what was measured, a row for every number" for name in self.tidy},
         FAILURES: "the cells that failed, and their last words; --resume tries them again",
         JOURNAL: "what was measured so far, until all is",
@@ -183,16 +189,6 @@ class Experiment:
   def all_folders(self) -> dict[str, str]:
     """Returns the folders that a run leaves, and what is in them."""
     return {FIGURES: "the figures as PNG", TABLES: "what the page shows, as CSV", **self.folders}
-
-
-def _open(
-    experiment: Experiment, config: Any, folder: str, resume: bool, overwrite: bool
-) -> output_folder.OutputFolder:
-  found = output_folder.OutputFolder(
-      folder, resume, overwrite, experiment.all_files(), tuple(experiment.all_folders())
-  )
-  found.check_same_config(config.to_json(), experiment.name)
-  return found
 
 
 def check_same_inputs(
@@ -207,7 +203,7 @@ def check_same_inputs(
         for name in {**before.get(part, {}), **now.get(part, {})}
         if before.get(part, {}).get(name) != now.get(part, {}).get(name)
     ]
-  except (KeyError, TypeError, AttributeError) as e:
+  except (ValueError, TypeError, AttributeError) as e:
     raise place.damaged(e) from e
   for part, name in changed:
     raise ValueError(
@@ -222,7 +218,7 @@ def _measure(
 ) -> None:
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
-  journal = tidy_tables.Journal(place.join(JOURNAL), cells, _columns(experiment))
+  journal = tidy_tables.Journal(place.join(JOURNAL), cells, experiment.columns)
   left, failures = journal.left, []
   outcomes = cell_processes.outcomes(
       experiment.measure, run_, left, experiment.failures, jobs, processes, client
@@ -266,7 +262,10 @@ def run(
   """
   with contextlib.ExitStack() as stack:
     with launch.input_errors():
-      place = _open(experiment, config, folder, resume, overwrite)
+      place = output_folder.OutputFolder(
+          folder, resume, overwrite, experiment.all_files(), tuple(experiment.all_folders())
+      )
+      place.check_same_config(config.to_json(), experiment.name)
       stack.callback(place.close)
       is_finished = place.is_finished and not os.path.exists(place.join(JOURNAL))
       if not is_finished or experiment.rechecks_finished:
@@ -293,13 +292,6 @@ def run(
   return _results(experiment, place.path)
 
 
-def _columns(experiment: Experiment) -> dict[str, tidy_tables.Columns]:
-  return {
-      name: tidy_tables.columns(experiment.keys, further)
-      for name, further in experiment.tidy.items()
-  }
-
-
 def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str, Any]:
   """Returns the tables of a run by name, the tidy ones and those that `Experiment.read` names.
 
@@ -310,12 +302,12 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
       if finished.has(tidy_tables.file_name(name))
   }
   return finished_run.Part({
-      name: tidy_tables.read(finished, name, kinds)
-      for name, kinds in {**_columns(experiment), **others}.items()
+      name: tidy_tables.read(finished, tidy_tables.file_name(name), kinds)
+      for name, kinds in {**experiment.columns, **others}.items()
   }, finished.path)
 
 
 def _results(experiment: Experiment, folder: str) -> Any:
   return tidy_tables.read(
-      finished_run.FinishedRun(folder), RESULTS, _columns(experiment)[RESULTS]
+      finished_run.FinishedRun(folder), tidy_tables.file_name(RESULTS), experiment.columns[RESULTS]
   )

@@ -18,6 +18,7 @@ from experiment_shell import finished_run
 from experiment_shell import output_folder
 from experiment_shell import report_page
 from experiment_shell import tidy_experiment
+from experiment_shell import tidy_tables
 
 _ABSENT = "–"
 _LETTERS = 58  # Of a title as wide as a figure.
@@ -67,7 +68,7 @@ def _text_table(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
   name = tidy_experiment.FAILURES
-  return finished.rows(name) if finished.has(name) else []
+  return tidy_tables.read(finished, name).to_dict("records") if finished.has(name) else []
 
 
 def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:

@@ -6,6 +6,8 @@ written from it, in the order of the cells, whatever the order of measuring.
 """
 
 import contextlib
+import csv
+import io
 import itertools
 import json
 import os
@@ -25,16 +27,6 @@ Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 
 def file_name(table: str) -> str:
   return f"{table}.csv"
-
-
-def columns(keys: Columns, further: Columns) -> Columns:
-  """Returns all columns of a tidy table.
-
-  Args:
-    keys: Those that identify a cell.
-    further: Those that tell a cell's rows apart, beside the metric.
-  """
-  return {**keys, **further, METRIC: str, VALUE: float}
 
 
 def _text(value: Any) -> str:
@@ -93,29 +85,43 @@ class Journal:
       folder.write_text(file_name(name), text)
 
 
-def read(run: finished_run.FinishedRun, table: str, kinds: Columns | None) -> Any:
-  """Returns a table of a run as a `pandas.DataFrame`; `DamagedFile` if it can't be read.
+def _parsed(text: str) -> Any:
+  """Returns a number if the text is one, None if it is empty, and else the text."""
+  for kind in (int, float):
+    with contextlib.suppress(ValueError):
+      return kind(text)
+  return text or None
+
+
+def read(run: finished_run.FinishedRun, name: str, kinds: Columns | None = None) -> Any:
+  """Returns a CSV file of a run as a `pandas.DataFrame`; `DamagedFile` if it can't be read.
 
   Args:
     kinds: Its columns; None for those that it has, where several may have one name.
   """
   import pandas as pd  # It takes long to import.
 
-  if kinds is None:
-    header, lines = run.table(file_name(table))
-    return pd.DataFrame(lines, columns=header)
-  header, lines = run.table(file_name(table), kinds)
-  cells = dict(zip(header, zip(*lines) if lines else itertools.repeat(())))
-  with finished_run.damage(run.join(file_name(table))):
-    for name in kinds:
-      if name not in cells:
-        raise ValueError(f"it has no {name!r}")
+  path = run.join(name)
+  with finished_run.damage(path), open(path, encoding="utf-8", newline="") as file:
+    text = file.read()
+    if not text.endswith("\n"):
+      raise ValueError("its last line is not complete")
+    header, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    for number, line in enumerate(lines, start=1):
+      if len(line) != len(header):
+        raise ValueError(f"row {number} has {len(line)} cells, not {len(header)}")
+    if kinds is None:
+      return pd.DataFrame([list(map(_parsed, line)) for line in lines], columns=header)
+    cells = dict(zip(header, zip(*lines) if lines else itertools.repeat(())))
+    for column in kinds:
+      if column not in cells:
+        raise ValueError(f"it has no {column!r}")
     found = {
-        name: [kind(cell) if cell else None for cell in cells[name]]
-        for name, kind in kinds.items()
+        column: [kind(cell) if cell else None for cell in cells[column]]
+        for column, kind in kinds.items()
     }
   # Numbers also where there is no row.
   return pd.DataFrame(found).astype({
-      name: float if None in found[name] else kind for name, kind in kinds.items()
+      column: float if None in found[column] else kind for column, kind in kinds.items()
       if kind is not str
   })

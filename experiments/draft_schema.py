@@ -31,16 +31,9 @@ def main() -> None:
     path, data_dir = flags.FLAGS.output, flags.FLAGS.data_dir
     if os.path.exists(path):
       raise validate.error("output", "not exist", path)
-    is_public = flags.FLAGS.public_sample
-    if views.are_in(data_dir):
-      schemas, lines = draft.draft_views(
-          data_dir, **column_flags.given_of_views(), is_public=is_public
-      )
-      views.write(schemas, path)
-    else:
-      schema, lines = draft.draft(data_dir, **column_flags.given(data_dir), is_public=is_public)
-      schema.write(path)
-      schemas = {"": schema}
+    given = column_flags.given(views.are_in(data_dir))
+    schemas, lines = draft.draft(data_dir, **given, is_public=flags.FLAGS.public_sample)
+    views.write(schemas, path)
   num_features = sum(len(schema.feature_names) for schema in schemas.values())
   print(*lines, f"{num_features} features: {path}", sep="\n")
 

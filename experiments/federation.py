@@ -11,7 +11,7 @@ operator.
 """
 
 import os
-from typing import Any, Mapping
+from typing import Any
 
 from absl import flags
 
@@ -22,9 +22,9 @@ from experiment_shell import path_flag
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
-from fl_clustering.sites import site_folder
 from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views
 
 flags.DEFINE_string("new", None, "Write a federation file of this name.")
 flags.DEFINE_list("sites", None, "Files of the sites' public keys, three or more (--new).")
@@ -73,13 +73,9 @@ def _public_keys(paths: list[str]) -> dict[str, str]:
   return found
 
 
-def _privacy(schemas: Mapping[str, schema_lib.Schema], has_views: bool) -> dict[str, Any]:
-  """Returns the part of the file that says how rows are protected.
-
-  Args:
-    schemas: By view, or one.
-  """
-  given = flags.FLAGS
+def _privacy(schemas: schema_lib.Schemas) -> dict[str, Any]:
+  """Returns the part of the file that says how rows are protected."""
+  given, has_views = flags.FLAGS, schema_lib.NO_VIEW not in schemas
   if given.exact:
     option_flags.check_left_out(_PRIVACY, "with --exact")
     return {"exact": True}
@@ -92,7 +88,7 @@ def _privacy(schemas: Mapping[str, schema_lib.Schema], has_views: bool) -> dict[
   if has_views:
     settings["view_norms"] = _view_norms(schemas)
   else:
-    (schema,) = schemas.values()
+    schema = schemas[schema_lib.NO_VIEW]
     settings["radius"] = _radius(schema, given.radius, "radius")
   return {"privacy": {"min_sites": _MIN_SITES, **settings}}
 
@@ -104,7 +100,7 @@ def _radius(schema: schema_lib.Schema, radius: float | None, name: str) -> float
   return found
 
 
-def _view_norms(schemas: Mapping[str, schema_lib.Schema]) -> list[float]:
+def _view_norms(schemas: schema_lib.Schemas) -> list[float]:
   texts = flags.FLAGS.view_norms
   norms: list[float | None] = [None] * len(schemas)
   if texts is not None:
@@ -126,13 +122,12 @@ def _new() -> None:
     given = flags.FLAGS
     if os.path.exists(given.output):
       raise validate.error("output", "not exist", given.output)
-    schema = site_folder.read_schema(given.schema)
-    by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
+    schemas = views.load(given.schema)
     federation = federation_lib.Federation({
         "format": 1, "name": given.new, "sites": _public_keys(given.sites),
-        "schema": federation_lib.schema_hash(schema),
-        "widths": [len(one.feature_names) for one in by_view.values()],
-        **_privacy(by_view, not isinstance(schema, schema_lib.Schema)),
+        "schema": federation_lib.schema_hash(schemas),
+        "widths": [len(one.feature_names) for one in schemas.values()],
+        **_privacy(schemas),
     })
     federation.write(given.output)
   print(f"sites: {', '.join(federation.sites)}", *federation.terms, sep="\n")

@@ -12,8 +12,10 @@ import os
 from absl import flags
 
 from clustering_basics import validate
+from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import path_flag
+from experiment_shell import tidy_tables
 from experiments.own_tables import predictions
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 
@@ -36,13 +38,14 @@ _PROFILES = "profiles.csv"
 
 def _profiles(run: str) -> dict[int, dict[str, float]] | None:
   """Returns the clusters' mean features, None if they are not known."""
-  from experiment_shell import finished_run  # It takes long to import.
-
   finished = finished_run.FinishedRun(run)
-  means: dict[int, dict[str, float]] = {}
-  for row in finished.rows(_PROFILES, ("feature",)) if finished.has(_PROFILES) else ():
-    means.setdefault(row["cluster"], {})[row["feature"]] = row["mean"]
-  return means or None
+  if not finished.has(_PROFILES):
+    return None
+  found = tidy_tables.read(finished, _PROFILES, {"cluster": int, "feature": str, "mean": float})
+  return {
+      int(cluster): dict(zip(own["feature"], own["mean"]))
+      for cluster, own in found.groupby("cluster")
+  } or None
 
 
 def main() -> None:

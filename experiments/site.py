@@ -25,6 +25,7 @@ from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
+from fl_clustering.tables import views
 
 flags.DEFINE_string(
     "new", None, "Make a site of this name: a folder with its key, and NAME.pub to hand out.")
@@ -54,7 +55,7 @@ def _new() -> None:
     given = flags.FLAGS
     if os.path.exists(public := f"{given.new}.pub"):
       raise validate.error("new", "name a site whose key is not there yet", public)
-    lines = [*rows.about(given.data_dir, site_folder.read_schema(given.schema))]
+    lines = [*rows.about(given.data_dir, views.load(given.schema))]
     folder = site_folder.SiteFolder.create(
         given.site_dir or given.new, given.new, given.data_dir, given.schema, given.another_ledger
     )
@@ -91,7 +92,7 @@ def _agree() -> site_folder.SiteFolder:
   nvflare_kit.install(given.kit, folder.identity.name, folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
-  _print_about(rows.about(folder.data_dir, site_folder.read_schema(folder.schema_path)))
+  _print_about(rows.about(folder.data_dir, views.load(folder.schema_path)))
   print(*federation.terms, sep="\n")
   if federation.privacy is not None:
     # All, where what was spent is for another unit.

@@ -18,9 +18,7 @@ from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
 from fl_clustering.points import fitted
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import saved
-from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -48,12 +46,12 @@ class SavedModel(abc.ABC):
 
   KIND: ClassVar[str]
   model: Any
-  tables: Any
+  tables: saved.SavedTables
   noise: private_centers.PrivateCenters | None = None
   farthest: float | None = None
 
   @classmethod
-  def of_fit(cls, fit: fitted.Fit, tables: Any) -> SavedModel:
+  def of_fit(cls, fit: fitted.Fit, tables: saved.SavedTables) -> SavedModel:
     """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
     if fit.noise is None:
       return cls(fit.model, tables)
@@ -74,7 +72,8 @@ class SavedModel(abc.ABC):
     scaling = self.model.scaling
     document = {
         "num_clusters": len(self.centroids), "farthest": self.farthest,
-        "feature_names": list(self.tables.feature_names), **document,
+        "feature_names": list(self.tables.feature_names), "tables": self.tables.to_json(),
+        **document,
     }
     if self.noise is not None:
       arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
@@ -85,17 +84,18 @@ class SavedModel(abc.ABC):
 
   @classmethod
   @abc.abstractmethod
-  def _model_and_tables(
+  def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling,
-  ) -> tuple[Any, Any]:
-    """Returns the model and its tables, from what `_contents` wrote."""
+      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+  ) -> Any:
+    """Returns the model, from what `_contents` wrote."""
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:
     """Returns the model that `model_folder.read` has read."""
     scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
-    model, tables = cls._model_and_tables(document, arrays, scaling)
+    tables = saved.SavedTables.from_json(document["tables"])
+    model = cls._model(document, arrays, scaling, tables)
     noise = None
     if "noise_sd" in arrays:
       noise = private_centers.PrivateCenters(
@@ -117,11 +117,15 @@ class SavedModel(abc.ABC):
       return np.ones(self.centroids.shape, bool)
     return self.noise.are_known(self.tables.ranges)
 
-  @abc.abstractmethod
-  def _names_and_features(
-      self, clients: Any
-  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
-    """Yields the id, the names of the rows and the features of every client."""
+  def predict(
+      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+  ) -> np.ndarray:
+    """Returns the clusters of a frame's rows, an int array of shape (n,).
+
+    Args:
+      frames: Of several views, a frame for each, by its name or in the order of these names.
+    """
+    return self.model.assign(self.tables.features_of_frames(frames))
 
   def predict_tables(
       self, clients: Any
@@ -134,13 +138,14 @@ class SavedModel(abc.ABC):
     Args:
       clients: From `tables.open_folder`.
     """
-    for client_id, names, features in self._names_and_features(clients):
+    for client_id, own in clients.items():
+      features = self.tables.features(own)
       clusters = self.model.assign(features)
       distances = self.model.distances_to(clusters, features)
       found = {"cluster": clusters, "distance": distances}
       if self.farthest is not None:
         found["far_from_all"] = distances > self.farthest
-      yield client_id, names, found
+      yield client_id, clients.row_names(own), found
 
   def knowing_farthest(self, clients: Any) -> SavedModel:
     """Returns the model with `farthest`, the distance of the farthest row of the fit.
@@ -177,36 +182,21 @@ class SavedKMeans(SavedModel):
   KIND = "federated_kmeans"
 
   model: kmeans_model.KMeansModel
-  tables: saved.SavedTables
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return {
-        "radius": self.model.radius,
-        "tables": self.tables.to_json(),
-    }, {"column_scales": self.model.column_scales}
+    return {"radius": self.model.radius}, {"column_scales": self.model.column_scales}
 
   @classmethod
-  def _model_and_tables(
+  def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling,
-  ) -> tuple[kmeans_model.KMeansModel, saved.SavedTables]:
+      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+  ) -> kmeans_model.KMeansModel:
     if document["radius"] is not None:
       validate.positive(radius=document["radius"])
-    tables = saved.SavedTables.from_json(document["tables"])
     return kmeans_model.KMeansModel(
         tables.scaling(arrays["centroids"]), scaling, arrays["column_scales"],
         document["radius"],
-    ), tables
-
-  def predict(self, frames: pd.DataFrame) -> np.ndarray:
-    """Returns the clusters of a frame's rows, an int array of shape (n,)."""
-    return self.model.assign(self.tables.features_of_frame(frames))
-
-  def _names_and_features(
-      self, clients: clients_lib.Clients
-  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
-    for client_id, table in clients.items():
-      yield client_id, clients_lib.row_names(table, clients.schema), self.tables.features(table)
+    )
 
 
 class SavedMultiView(SavedModel):
@@ -215,44 +205,25 @@ class SavedMultiView(SavedModel):
   KIND = "federated_multi_view_kmeans"
 
   model: multiview_model.FittedViews
-  tables: saved.SavedViews
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     model = self.model.on_grid
-    return {
-        "alpha": model.alpha,
-        "view_norms": self.model.view_norms,
-        "views": self.tables.to_json(),
-    }, {name: getattr(model, name) for name in _ARRAYS_OF_MODEL}
+    return {"alpha": model.alpha, "view_norms": self.model.view_norms}, {
+        name: getattr(model, name) for name in _ARRAYS_OF_MODEL
+    }
 
   @classmethod
-  def _model_and_tables(
+  def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling,
-  ) -> tuple[multiview_model.FittedViews, saved.SavedViews]:
+      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+  ) -> multiview_model.FittedViews:
     model = server_step.MultiViewModel(
-        alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
+        alpha=document["alpha"], widths=tables.widths,
+        **{name: arrays[name] for name in _ARRAYS_OF_MODEL},
     )
-    tables = saved.SavedViews.from_json(document["views"])
     return multiview_model.FittedViews(
-        model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
-    ), tables
-
-  def predict(self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]) -> np.ndarray:
-    """Returns the clusters of rows, an int array of shape (n,).
-
-    Args:
-      frames: A frame per view, by the view's name or in the order of these names.
-    """
-    return self.model.assign(self.tables.features_of_frames(frames))
-
-  def _names_and_features(
-      self, clients: views_lib.Views
-  ) -> Iterator[tuple[str, dict[str, list[Any]], np.ndarray]]:
-    for client_id, tables in clients.items():
-      view, table = next(iter(tables.items()))
-      names = clients_lib.row_names(table, clients.schemas[view])
-      yield client_id, names, self.tables.features(tables)
+        model, scaling, tables.scaling(arrays["centroids"]), document["view_norms"]
+    )
 
 
 # To add a kind: one class with `KIND`, `tables`, `save`, `load`, `place_others`, `predict` and

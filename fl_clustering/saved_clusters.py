@@ -10,7 +10,7 @@ the method groups clients by their features.  Otherwise it gets FedAvg's model: 
 in what labels mean can't be told apart by features.
 
 Whichever engine has trained the models, TensorFlow computes what they predict, or JAX where TFF is
-not installed: the same numbers up to rounding.
+not installed or the model is one of JAX: the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class SavedClusters:
     """
     if client_id not in self.clusters:
       raise ValueError(f"`client_id` must be a client of the run, got {client_id!r}.")
-    features = self.tables.features_of_frame(frame)
+    features = self.tables.features_of_frames(frame)
     return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
@@ -208,7 +208,7 @@ class SavedClusters:
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       probabilities = self._probabilities(self._vector(own), features, name)
       classes = probabilities.argmax(axis=1)
-      yield client_id, clients_lib.row_names(table, clients.schema), {
+      yield client_id, clients.row_names(table), {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
           "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],
@@ -259,7 +259,7 @@ class SavedClusters:
 
 def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
   """Returns a model's outputs, float32 of shape (n, num_classes), by an engine's library."""
-  engine = engines.usual()
+  engine = engines.of_model(model)
   engines.check_installed(engine)
   # pylint: disable=g-import-not-at-top
   if engine == engines.JAX:

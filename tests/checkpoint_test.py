@@ -10,7 +10,7 @@ from fl_clustering.three_phase import checkpoint
 
 _STATE = {"vectors": np.arange(6, dtype=np.float32).reshape(2, 3)}
 _START = "what the stage started from"
-_HISTORY = [["cluster", "kmeans", 0, 1, "accuracy", 0.1 + 0.2]]
+_HISTORY = [["kmeans", 0, 1, "accuracy", 0.1 + 0.2]]
 
 
 def _without(name):

@@ -16,6 +16,7 @@ from absl.testing import parameterized
 from clustering_basics import extras
 from fl_clustering.engine import engines
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.methods import registry as method_registry
 
 # By day tools:check_wheel tests these, with the wheel alone; what needs JAX is tested by night.
 _is_elsewhere = absltest.skipUnless(
@@ -172,7 +173,7 @@ class LightInstallTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("kmeans", "federated_kmeans", ("{}.csv",), ()),
       ("gathering", "federated_kmeans", ("{}.csv",), ("--algorithm=kfed",)),
-      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--seeds=1", "--n_init=1")),
+      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--num_seeds=1", "--n_init=1")),
   )
   @_is_elsewhere
   def test_clusters_tables_and_predicts(self, program, files, flags):
@@ -204,7 +205,8 @@ class LightInstallTest(parameterized.TestCase):
     self._write_clients("data", "{}.csv")
     printed = self._run(
         "experiments.three_phase_emnist", "--dataset=files", "--data_dir=data",
-        "--label_column=b", "--model=logistic", "--methods=kmeans,ifca", "--num_clusters=2",
+        "--label_column=b", "--model=logistic", "--num_clusters=2",
+        f"--methods={','.join(method_registry.METHODS)}", "--personal=ditto,apfl,mr_mtl",
         "--pretrain_rounds=1", "--cluster_rounds=1", "--control_repeats=0", "--output_dir=out",
     )[0]
     self.assertStartsWith(printed, "engine: jax")

@@ -28,7 +28,7 @@ def _model():
           secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])), np.ones(2),
       ),
       saved.SavedTables(
-          schema.strict(features), encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
+          {schema.NO_VIEW: schema.strict(features)}, encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
       ),
   )
 
@@ -68,7 +68,8 @@ class LoadModelTest(parameterized.TestCase):
   def test_centroids_of_scaled_features_are_in_the_datas_units(self):
     own = _model()
     tables = saved.SavedTables(
-        own.tables.schema, encode.FeatureScaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]]))
+        own.tables.schemas,
+        encode.FeatureScaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]])),
     )
     model = load_model.SavedKMeans(own.model, tables)
     model.save(self.folder)
@@ -98,7 +99,7 @@ class LoadModelTest(parameterized.TestCase):
   )
   def test_rows_of_another_schema_are_refused(self, shown, columns, roles):
     with self.assertRaisesRegex(ValueError, f"`{shown}`"):
-      _model().tables.later(schema.strict(columns, **roles))
+      _model().tables.later({schema.NO_VIEW: schema.strict(columns, **roles)})
 
   def test_no_model(self):
     shutil.rmtree(self.folder)

@@ -15,7 +15,7 @@ class ProgressBarTest(absltest.TestCase):
 
     def step(state, round_nums):
       (round_num,) = round_nums
-      return state, [stages.Row("pretrain", "fedavg", "", round_num, "train_loss", 0.25)]
+      return state, [stages.Row("fedavg", "", round_num, "train_loss", 0.25)]
 
     told = io.StringIO()
     with contextlib.redirect_stderr(told):

@@ -181,7 +181,7 @@ class RoundsTest(absltest.TestCase):
     for method in ("pretrain", "kmeans", "failed"):
       for number, steps in ((1, 2), (2, 1)):
         metrics = {"steps": steps, "accuracy": number / 10}
-        told.round_finished(method, number, stages.metric_rows("", method, "", number, metrics))
+        told.round_finished(method, number, stages.metric_rows(method, "", number, metrics))
     found = list(told.rows(_result({"kmeans": _method(_right(1, 1, 1, 1))})))
 
     self.assertEqual(

@@ -15,6 +15,7 @@ from fl_clustering.engine import participation
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine
 from fl_clustering.methods import controls
+from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
@@ -271,13 +272,10 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertEqual(result.methods[name].cost.bytes_up, sent * 4 * _task.num_parameters, name)
 
   def test_the_number_of_clusters_follows_from_the_clients_weights(self):
-    config = _config(num_clusters="auto", num_clusters_criterion="silhouette")
-    result = _run(config)
-    choice = result.num_clusters_choice
-    self.assertEqual(choice.criterion, "silhouette")
-    self.assertLen(result.methods["kmeans"].assignment.clusters, choice.num_clusters)
-    self.assertEqual(choice.choices["silhouette"], choice.num_clusters)
-    self.assertCountEqual(choice.choices, ("silhouette", "eigengap"))
+    result = _run(_config(num_clusters="auto"))
+    chosen = num_clusters.choose(result.client_weights, np.random.default_rng())
+    self.assertEqual(result.num_clusters_choice, chosen)
+    self.assertLen(result.methods["kmeans"].assignment.clusters, chosen.num_clusters)
 
   @parameterized.parameters(
       (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
@@ -372,7 +370,7 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertEqual(isinstance(found.vectors, np.memmap), name != "fedavg")
 
   def test_new_clients_do_not_train_and_get_a_model(self):
-    task = held_out.hold_out(_task, 2, seed=0)
+    task = held_out.HeldOut(num_new_clients=2).of_task(_task, 0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
     with tempfile.TemporaryDirectory() as folder:
       result = run_lib.run(config, task, folder)

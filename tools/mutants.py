@@ -37,7 +37,7 @@ _TESTS = {
         "dp_clustering/sum_query dp_clustering/private_sums", "points/privacy points/grid_scaling",
         "points/secure_sums"),
     "dp_clustering/noise": (
-        "dp_clustering/noise", "dp_clustering/private_sums dp_clustering/private_methods"),
+        "dp_clustering/noise", "dp_clustering/private_sums dp_clustering/clustering"),
     "dp_clustering/exact_sampler": ("dp_clustering/exact_sampler", "dp_clustering/noise"),
     "dp_clustering/ledger": (
         "dp_clustering/ledger", "dp_clustering/private_sums private_clusters/releases"),
@@ -46,7 +46,7 @@ _TESTS = {
         "private_clusters/releases", "private_clusters/replay private_clusters/resume"),
     "dp_clustering/private_sums": (
         "dp_clustering/private_sums", "dp_clustering/lsh_tree dp_clustering/coreset",
-        "dp_clustering/private_methods"),
+        "dp_clustering/clustering"),
     "points/grid_scaling": ("points/grid_scaling", "points/secure_sums"),
     "points/secure_sums": ("points/grid_scaling", "points/secure_sums", "kmeans/private_fit"),
     "private_clusters/slot_sums": (

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Callable, Mapping
 
-from experiments import reports
+from experiments import registry
 from tools import leaderboard
 
 # Those of a user; what compares the project with others says in its page what it does.
@@ -111,10 +111,10 @@ def _leaderboard() -> str:
 def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
-  for experiment in sorted(reports.MODULES):
-    files = reports.files(experiment).items()
-    rows = "".join(f"| `{name}` | {_cell(content)} |\n" for name, content in files)
-    text += f"## {experiment}\n\n| file or folder | content |\n| --- | --- |\n{rows}\n"
+  for experiment in map(registry.experiment, sorted(registry.MODULES)):
+    files = {**experiment.all_files(), **experiment.all_folders()}
+    rows = "".join(f"| `{name}` | {_cell(content)} |\n" for name, content in files.items())
+    text += f"## {experiment.name}\n\n| file or folder | content |\n| --- | --- |\n{rows}\n"
   return text
 
 

@@ -9,14 +9,13 @@ from dp_clustering import clustering_params
 
 
 def sample_uniform_sphere(
-    num_points: int, dim: int, radius: float, rng: np.random.Generator | None = None
+    num_points: int, dim: int, radius: float, rng: np.random.Generator
 ) -> np.ndarray:
   """Returns points from the uniform distribution in a ball around the origin.
 
   Returns:
     Array of shape (num_points, dim).
   """
-  rng = rng or np.random.default_rng()
   directions = rng.normal(size=(num_points, dim))
   directions /= np.linalg.norm(directions, axis=1, keepdims=True)
   # The part of the ball within r of its center is (r / radius)^dim.
@@ -29,8 +28,7 @@ def generate_synthetic_dataset(
 ) -> clustering_params.Data:
   """Returns `Data` from a mixture of Gaussians, with the Gaussians' indices as labels.
 
-  The centers are uniform in the ball of `center_radius`.  The standard deviation of a
-  coordinate is `cluster_std`.  Points outside of the radius are clipped to it.
+  The centers are uniform in a ball.  Points outside of the radius are clipped to it.
 
   Args:
     num_points: Number of points.  All clusters have the same number; the last one also
@@ -45,35 +43,12 @@ def generate_synthetic_dataset(
     raise validate.error("cluster_ratio", "be a number >= 1", cluster_ratio)
   validate.positive(radius=radius)
   rng = rng or np.random.default_rng()
-  centers = sample_uniform_sphere(
-      num_clusters, dim, center_radius(cluster_ratio, radius), rng
-  )
+  centers = sample_uniform_sphere(num_clusters, dim, radius * (1 - 1 / cluster_ratio), rng)
   labels = np.full(num_points, num_clusters - 1)
   each = num_points // num_clusters
   labels[: each * num_clusters] = np.repeat(np.arange(num_clusters), each)
-  points = rng.normal(scale=cluster_std(dim, cluster_ratio, radius), size=(num_points, dim))
+  points = rng.normal(scale=radius / cluster_ratio / math.sqrt(dim), size=(num_points, dim))
   points += centers[labels]
   return clustering_params.Data(
       clustering_params.map_to_ball(points, radius), radius, labels
   )
-
-
-def center_radius(cluster_ratio: float, radius: float) -> float:
-  """Returns the radius of the ball that the centers are drawn from.
-
-  Args:
-    cluster_ratio: The radius over the typical distance of a point from its center.
-  """
-  return radius * (1 - 1 / cluster_ratio)
-
-
-def cluster_std(dim: int, cluster_ratio: float, radius: float) -> float:
-  """Returns the standard deviation of a coordinate in a cluster.
-
-  A point's typical distance from its center is then radius / cluster_ratio.
-
-  Args:
-    dim: Number of coordinates.
-    cluster_ratio: The radius over the typical distance of a point from its center.
-  """
-  return radius / cluster_ratio / math.sqrt(dim)

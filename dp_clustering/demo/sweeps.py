@@ -3,23 +3,44 @@
 The centers are private.  Loss and quality are not: they are computed exactly.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
-from typing import Any, Mapping
+import math
+from typing import Any, Mapping, TYPE_CHECKING
 import warnings
 
 import numpy as np
 import pandas as pd
 
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering.demo import config as config_lib
 from dp_clustering.demo import data_generation
-from dp_clustering.demo import sweep_figures
-from dp_clustering import private_methods
+from experiment_shell import figure_style
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+
 _KEYS = {"varies": str, "k": int, "epsilon": float}
+_LOSS, _TRUE_LOSS = "loss_per_point", "true_loss_per_point"
+# Where markers coincide, later ones are on top.
+_QUALITIES = ("dominant_label_accuracy", "true_nonmatch_frac", "false_match_frac")
+# From a panel to the metrics that it shows.
+_PANELS = {"loss per point": (_LOSS, _TRUE_LOSS), "agreement with the true clusters": _QUALITIES}
+_LOSS_COLOR, *_COLORS = figure_style.CATEGORY_COLORS
+_LOOKS: dict[str, dict[str, Any]] = {
+    _LOSS: {"color": _LOSS_COLOR, "marker": "D"},
+    _TRUE_LOSS: {"color": figure_style.QUIET, "linestyle": ":"},
+    **{
+        name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3}
+        for name, color, marker, size in zip(_QUALITIES, _COLORS, "os^", (8, 7, 4.5))
+    },
+}
+_MOST_TICKS = 10
 
 
 def _loss_of_true_clusters(data: clustering_params.Data) -> float:
@@ -59,15 +80,15 @@ def _measure(
   config, (data, true_loss) = whole.config, whole.data
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # The table says what is not private.
-    result = private_methods.METHODS[config.method](
+    result = clustering.METHODS[config.method](
         k, data, clustering_params.DifferentialPrivacyParam(epsilon, config_lib.DELTA),
         random_state=config.seed,
     )
   assert result.loss is not None and result.ledger is not None
   found = result.get_clustering_metrics()
   numbers = {
-      sweep_figures.LOSS: result.loss / data.num_points, sweep_figures.TRUE_LOSS: true_loss,
-      **{name: getattr(found, name) for name in sweep_figures.QUALITIES},
+      _LOSS: result.loss / data.num_points, _TRUE_LOSS: true_loss,
+      **{name: getattr(found, name) for name in _QUALITIES},
   }
   noise = result.ledger.noise_source
   return {
@@ -87,14 +108,41 @@ def _summarise(
     found[f"over_{varies}"] = rows.drop(columns={*_KEYS, "noise"} - {varies})
     found[f"loss_over_{varies}"] = pd.concat([
         pd.DataFrame({"panel": panel, "line": name, "x": rows[varies], "y": rows[name]})
-        for panel, names in sweep_figures.PANELS.items() for name in names
+        for panel, names in _PANELS.items() for name in names
     ])
   return found
 
 
+def draw(label: str, frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws the lines of a panel.
+
+  Args:
+    label: Of the axis of what varies.
+    frame: With `line`, `x` in ascending order, and `y`.
+  """
+  values = frame["x"].unique().tolist()
+  # A logarithmic axis has no place for infinity, so it comes after the rest.
+  largest = max(filter(math.isfinite, values), default=1)
+  places = {value: value if math.isfinite(value) else 2 * largest for value in values}
+  for name, rows in frame.groupby("line", sort=False):
+    text = str(name).replace("_", " ")
+    axes.plot(rows["x"].map(places), rows["y"], label=text, **_LOOKS[str(name)])
+  top = 1 if set(frame["line"]) <= set(_QUALITIES) else frame["y"].max()
+  axes.set_ylim(-0.04 * top, 1.08 * top)
+  axes.set_xscale("log")
+  shown = figure_style.evenly_spaced(values, _MOST_TICKS)
+  axes.set_xticks(
+      [places[value] for value in shown],
+      [f"{value:g}" if math.isfinite(value) else "no noise" for value in shown],
+  )
+  axes.set_xticks([], minor=True)
+  axes.grid(True)
+  axes.set_xlabel(label)
+
+
 _FORMS = {
-    "k": "{}", "epsilon": "{:g}", sweep_figures.LOSS: "{:.5f}", sweep_figures.TRUE_LOSS: "{:.5f}",
-    **dict.fromkeys(sweep_figures.QUALITIES, "{:.4f}"),
+    "k": "{}", "epsilon": "{:g}", _LOSS: "{:.5f}", _TRUE_LOSS: "{:.5f}",
+    **dict.fromkeys(_QUALITIES, "{:.4f}"),
 }
 _CAPTION = (
     "Loss: mean squared distance to the nearest center; the true loss is that to the means of the "
@@ -135,13 +183,13 @@ EXPERIMENT = tidy_experiment.Experiment(
         tidy_experiment.Figure(
             "loss_over_k", f"Private clustering over k: {_OF_DATA}, epsilon {{fixed_epsilon}}",
             f"The dotted line is the loss with the means of the true clusters. {_BEST}",
-            functools.partial(sweep_figures.draw, "k, the number of clusters"), panels="panel",
+            functools.partial(draw, "k, the number of clusters"), panels="panel",
             columns=1,
         ),
         tidy_experiment.Figure(
             "loss_over_epsilon", f"Private clustering over epsilon: {_OF_DATA}, k {{fixed_k}}",
             f"Privacy decreases to the right. {_BEST}",
-            functools.partial(sweep_figures.draw, "epsilon"), panels="panel", columns=1,
+            functools.partial(draw, "epsilon"), panels="panel", columns=1,
         ),
     ),
     reading=(

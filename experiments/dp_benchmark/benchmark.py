@@ -76,10 +76,10 @@ def _measure(
   """Returns the mean squared distance of the points to the nearest center, which is not private."""
   config, data = whole.config, whole.data[dataset]
   seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-  centers = methods_lib.METHODS[method](data, k, epsilon, config.delta, seed)
+  centers = methods_lib.METHODS[method].run(data, k, epsilon, config.delta, seed)
   _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
   return {
-      tidy_experiment.RESULTS: [{"metric": "loss", "value": loss / len(data.points)}],
+      tidy_experiment.RESULTS: [{"metric": summary.LOSS, "value": loss / len(data.points)}],
   }
 
 

@@ -158,7 +158,6 @@ def centered_and_scaled(points: np.ndarray) -> np.ndarray:
 
 
 def _synthetic(seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
-  # pylint: disable=g-import-not-at-top
   from dp_clustering.demo import data_generation
 
   rng = randomness.generator(seed, "private benchmark: synthetic")
@@ -209,22 +208,19 @@ def _standardized(points: np.ndarray) -> np.ndarray:
   return (points - points.mean(axis=0)) / points.std(axis=0)
 
 
-def _sample_image(name: str) -> np.ndarray:
-  # Imported late: it takes most of a second, and bad flags should fail at once.
-  from sklearn import datasets
-
-  return datasets.load_sample_image(name)
-
-
 def _photo_colors(*_: Any) -> tuple[np.ndarray, str]:
   """Returns the colors of a quarter of the pixels of a photograph; 68,480 x 3."""
-  pixels = _sample_image("china.jpg")[::2, ::2].reshape(-1, 3)
+  from sklearn import datasets
+
+  pixels = datasets.load_sample_image("china.jpg")[::2, ::2].reshape(-1, 3)
   return pixels, "red, green and blue of every second pixel, both ways, of scikit-learn's china.jpg"
 
 
 def _photo_patches(*_: Any) -> tuple[np.ndarray, str]:
   """Returns squares of 4 x 4 pixels of another photograph; 16,960 x 48."""
-  image = _sample_image("flower.jpg")
+  from sklearn import datasets
+
+  image = datasets.load_sample_image("flower.jpg")
   rows, columns = (length // _PATCH_SIDE for length in image.shape[:2])
   cut = image[: rows * _PATCH_SIDE, : columns * _PATCH_SIDE]
   patches = cut.reshape(rows, _PATCH_SIDE, columns, _PATCH_SIDE, 3).swapaxes(1, 2)
@@ -260,19 +256,12 @@ def _terrain(*_: Any) -> tuple[np.ndarray, str]:
   )
 
 
-def _breast_cancer(*_: Any) -> tuple[np.ndarray, str]:
-  """Returns measurements of cell nuclei, standardized; 569 x 30."""
+def _table(name: str, about: str, *_: Any) -> tuple[np.ndarray, str]:
+  """Returns a table of scikit-learn's, standardized."""
   from sklearn import datasets
 
-  points = _standardized(datasets.load_breast_cancer().data)
-  return points, "cell nuclei, from scikit-learn, standardized"
-
-
-def _diabetes(*_: Any) -> tuple[np.ndarray, str]:
-  """Returns measurements of patients, standardized; 442 x 10."""
-  from sklearn import datasets
-
-  return _standardized(datasets.load_diabetes().data), "patients, from scikit-learn, standardized"
+  points = getattr(datasets, f"load_{name}")().data
+  return _standardized(points), f"{about}, from scikit-learn, standardized"
 
 
 def _read_numbers(path: str, num_columns: int, **options: Any) -> np.ndarray:
@@ -394,7 +383,8 @@ KNOWN: dict[str, _Loader] = {
 # Never used to choose the constants of `dp_clustering.refine`; installed packages bring them along.
 NEW = _all_scaled(
     photo_colors=_photo_colors, photo_patches=_photo_patches, ecg_windows=_ecg_windows,
-    terrain=_terrain, breast_cancer=_breast_cancer, diabetes=_diabetes,
+    terrain=_terrain, breast_cancer=functools.partial(_table, "breast_cancer", "cell nuclei"),
+    diabetes=functools.partial(_table, "diabetes", "patients"),
 )
 _MIXTURES: dict[str, _Loader] = {
     name: functools.partial(_mixture, name, *settings) for name, settings in {

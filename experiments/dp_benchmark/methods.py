@@ -1,35 +1,19 @@
-"""The methods that the benchmark compares.
+"""The methods that the benchmark compares."""
 
-A method is a function (dataset, k, epsilon, delta, seed) that returns centers, of shape (k, dim).
-It ignores epsilon or delta if it has no such parameter.  They are for `dataset.unit_points` points
-together.
-"""
-
+import dataclasses
 import functools
 from typing import Callable
 
 import numpy as np
 
 from clustering_basics import core_count
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
-from dp_clustering import private_methods
 from experiments.dp_benchmark import data
 from fl_clustering.points import privacy as privacy_lib
 
-# The label of each method in tables and figures.
-LABELS = {
-    "sklearn": "scikit-learn (not private)",
-    "lsh": "LSH tree",
-    "refine": "split and refine",
-    "refine_server": "federated, noise by the server",
-    "refine_none": "federated, noise by the clients",
-}
 NOT_PRIVATE = "sklearn"
-# `refine` on sums over clients, and who adds the noise.
-FEDERATED = {"refine_server": privacy_lib.SERVER, "refine_none": privacy_lib.NONE}
-CENTRAL = tuple(name for name in LABELS if name not in FEDERATED)
-
 # scikit-learn's default when Google's benchmarks were made.  With today's default, 1,
 # k-means without privacy is often worse than private k-means.
 _NUM_STARTS = 10
@@ -62,8 +46,8 @@ def _private_centers(
     method: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float,
     seed: int | None,
 ) -> np.ndarray:
-  """Returns centers by one of `private_methods.METHODS`; without a seed, noise is secure."""
-  return private_methods.METHODS[method](
+  """Returns centers by one of `clustering.METHODS`; without a seed, noise is secure."""
+  return clustering.METHODS[method](
       k,
       clustering_params.Data(
           dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
@@ -79,12 +63,10 @@ def _federated_centers(
     trust: str, dataset: data.BenchmarkDataset, k: int, epsilon: float, delta: float, seed: int
 ) -> np.ndarray:
   # scikit-learn, which these import, takes long to import.
-  # pylint: disable=g-import-not-at-top
   from dp_clustering import noise
   from fl_clustering.kmeans import kmeans_config
   from fl_clustering.kmeans import private_fit
   from fl_clustering.points import secure_sums
-  # pylint: enable=g-import-not-at-top
 
   budget = (epsilon, delta, data.RADIUS)
   privacy: privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy
@@ -97,9 +79,35 @@ def _federated_centers(
   return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 
-METHODS: dict[str, Callable[..., np.ndarray]] = {
-    "sklearn": _sklearn_centers,
-    "lsh": functools.partial(_private_centers, "lsh"),
-    "refine": functools.partial(_private_centers, "refine"),
-    **{name: functools.partial(_federated_centers, trust) for name, trust in FEDERATED.items()},
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A row of the registry.
+
+  Attributes:
+    label: What tables and figures call it.
+    run: A function (dataset, k, epsilon, delta, seed) that returns centers, of shape (k, dim).  It
+      ignores epsilon and delta if it is not private.  They are for `dataset.unit_points` points
+      together.
+    is_federated: Whether it sees sums over clients alone.
+  """
+
+  label: str
+  run: Callable[..., np.ndarray]
+  is_federated: bool = False
+
+
+METHODS = {
+    NOT_PRIVATE: Method("scikit-learn (not private)", _sklearn_centers),
+    "lsh": Method("LSH tree", functools.partial(_private_centers, "lsh")),
+    "refine": Method("split and refine", functools.partial(_private_centers, "refine")),
+    "refine_server": Method(
+        "federated, noise by the server",
+        functools.partial(_federated_centers, privacy_lib.SERVER), is_federated=True,
+    ),
+    "refine_none": Method(
+        "federated, noise by the clients",
+        functools.partial(_federated_centers, privacy_lib.NONE), is_federated=True,
+    ),
 }
+LABELS = {name: one.label for name, one in METHODS.items()}
+CENTRAL = tuple(name for name, one in METHODS.items() if not one.is_federated)

@@ -15,6 +15,7 @@ from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import methods
 
+LOSS = "loss_per_point"
 PEER = "google/differential-privacy"
 # Our method, which all others are compared with.
 _OURS = "refine"
@@ -139,7 +140,7 @@ def _optimum(
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames.Frames:
   """Returns the frames of the report."""
   settings, datasets = document["config"], document["inputs"]["datasets"]
   losses = _losses(tidy[tidy_experiment.RESULTS])
@@ -151,7 +152,7 @@ def summarise(
   published = _published(losses, settings, datasets)
   peer = published.rename(columns={"published": "mean"}).assign(method=PEER)
   over_k = pd.concat([over_k, peer[["dataset", "method", "k", "mean"]]])
-  central = comparisons[~comparisons["method"].isin(methods.FEDERATED)]
+  central = comparisons[comparisons["method"].isin(methods.CENTRAL)]
   return frames.labelled({
       "headline": frames.headline(central, runs=settings["runs"]),
       "opponents": _opponents(comparisons),

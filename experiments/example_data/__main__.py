@@ -65,7 +65,7 @@ def main() -> None:
       with atomic_file.atomic_path(os.path.join(folder, name)) as temporary:
         with open(temporary, "wb") as file:
           file.write(content)
-  except (downloads.DownloadFailed, OSError) as e:
+  except OSError as e:
     raise launch.RunFailed(f"{e}.") from e
   print(f"{len(files)} files: {folder}")
 

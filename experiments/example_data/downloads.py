@@ -6,19 +6,17 @@ import urllib.request
 
 import tqdm
 
+from experiment_shell import launch
+
 _TIMEOUT_SECONDS = 60
 _BLOCK_BYTES = 2**16
-
-
-class DownloadFailed(Exception):
-  """The file can't be had; the message says why."""
 
 
 def download(url: str, sha256: str) -> bytes:
   """Returns the content of a file, which must have a digest, in hex.
 
   Raises:
-    DownloadFailed: If it can't be reached, or is another file.
+    launch.RunFailed: If it can't be reached, or is another file.
   """
   try:
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
@@ -28,8 +26,8 @@ def download(url: str, sha256: str) -> bytes:
       ) as body:
         content = b"".join(iter(lambda: body.read(_BLOCK_BYTES), b""))
   except (OSError, urllib.error.URLError) as e:
-    raise DownloadFailed(f"{url} can't be downloaded: {e}") from e
+    raise launch.RunFailed(f"{url} can't be downloaded: {e}.") from e
   found = hashlib.sha256(content).hexdigest()
   if found != sha256:
-    raise DownloadFailed(f"{url} is not the file that was expected: SHA-256 {found}")
+    raise launch.RunFailed(f"{url} is not the file that was expected: SHA-256 {found}.")
   return content

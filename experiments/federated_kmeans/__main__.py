@@ -35,7 +35,7 @@ flags.DEFINE_string(
     "Numbers of clusters to try, as FROM:TO. The best simplified silhouette wins. Default: 2:10 "
     "(--data_dir, without --epsilon).")
 
-_OF_PAPERS = ("figure", "dataset", "cache_dir", "seeds")
+_OF_PAPERS = ("figures", "dataset", "cache_dir", "num_seeds")
 _OF_OWN_DATA = (
     *options.of(config_lib.OwnDataConfig), *column_flags.NAMES, "schema", "k_range")
 

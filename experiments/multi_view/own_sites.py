@@ -7,7 +7,6 @@ from typing import Any, Mapping
 
 import pandas as pd
 
-from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.multi_view import comparison
 from experiments.multi_view import data as data_lib
@@ -17,7 +16,6 @@ from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.points import privacy
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import schema as schema_lib
 
@@ -75,17 +73,15 @@ def summarise(
   """Returns the frames of the report; frames of known classes are empty if there are none."""
   frames = summary.summarise(tidy, document)
   has_classes = bool(document["inputs"]["datasets"][data_lib.OWN]["classes"])
-  nothing = pd.DataFrame()
-  scores, views, gains = (_of_one(frames[name]) for name in ("scores", "views", "gains"))
+  of_one = {one.name: _of_one(frames[one.name]) for one in summary.TABLES}
+  if not has_classes:
+    of_one = {**of_one, "fits": of_one["scores"], "scores": pd.DataFrame()}
   return {
       **frames,
       "headline": pd.DataFrame([_headline(tidy, document)]),
       cluster_profiles.FIELDS.name: _fields(tidy[cluster_profiles.NAME], document),
-      "fits": nothing if has_classes else scores,
-      "scores": scores if has_classes else nothing,
-      "views": nothing if has_classes else views,
-      "gains": gains,
-      "scored_views": views if has_classes else nothing,
+      "fits": pd.DataFrame(),
+      **of_one,
       **fitted_rows.frames(tidy),
   }
 
@@ -94,19 +90,6 @@ _OF = (
     "of {rows:,} rows at {sites} sites in {views} views, by equal weights; the smallest has "
     "{least:,} rows, the largest {most:,}."
 )
-_LEARNT = (
-    "The views' weights by the rules that learn them. Equal weights are one over the number of "
-    "views. The paper's rule rewards what is easy to compress."
-)
-_CAPTIONS = {
-    "confusion": "A good clustering has all points of a class in one cluster: a dark diagonal and "
-    "nothing beside it. Clusters are in the order that puts most points there.",
-    "weights": "A view of small weight hardly counts. A short bar is hidden by its mark; one seed "
-    "has none.",
-    "objectives": "Every line is one fit and ends before its last round: the steeper the line, the "
-    "fewer rounds are needed; equal ones lie on each other. Regret weights are left out, as their "
-    "objective rises when the weights become less equal.",
-}
 
 EXPERIMENT = dataclasses.replace(
     comparison.EXPERIMENT,
@@ -125,37 +108,13 @@ EXPERIMENT = dataclasses.replace(
             "fits", "The fits by rule of the views' weights, mean ± deviation (seeds: {num_seeds})",
             "Objectives of different rules can't be compared.", printed=True,
         ),
-        tidy_experiment.Table(
-            "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
-            "NMI is the normalised mutual information of clusters and classes, ARI the adjusted "
-            "Rand index: 1 where they agree, and about 0 for ARI by chance. Central methods see "
-            "all points in one place, which no federated method may. Local ones see one client's "
-            "points at a time, and the mean counts a client by its points. The best single view is "
-            "chosen by its NMI, which needs the classes.",
-            printed=True,
-        ),
-        tidy_experiment.Table(
-            "gains", "Federated with equal weights against the others",
-            "Gain: by how much its mean ARI is above the other method's. The interval (Student's "
-            f"t) is about other seeds on the same data. {frames_lib.READING_OF_GAINS}",
-            summary.GAINS,
-        ),
-        tidy_experiment.Table("views", "The views", _LEARNT),
-        tidy_experiment.Table(
-            "scored_views", "The views", f"Alone: k-means on the view alone. {_LEARNT}",
-        ),
+        *(dataclasses.replace(one, by=None) for one in summary.TABLES),
     ),
-    figures=(
-        cluster_profiles.FIGURE,
-        *(dataclasses.replace(one, caption=_CAPTIONS[one.name]) for one in comparison.FIGURES),
-    ),
+    figures=(cluster_profiles.FIGURE, *comparison.FIGURES),
     reading=(
         "The clusters, centroids, profiles and the model in the folder are those of equal weights "
         "and the first seed.",
-        "In each round, a client sends integers: sums over its points for every cluster and view. "
-        "The first centers and the columns' means and deviations come from such sums, too. The "
-        "integers are added up by a secure sum, which one machine can only simulate.",
-        privacy.EXACT_TOTALS,
+        *summary.SUMS,
     ),
     files=fitted_rows.FILES,
     folders=fitted_rows.FOLDERS,

@@ -153,7 +153,7 @@ def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFram
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames.Frames:
   """Returns the frames of the report."""
   results, datasets = tidy[tidy_experiment.RESULTS], document["inputs"]["datasets"]
   nmi_alone = _nmi_alone(results)
@@ -189,56 +189,56 @@ HEADLINES = {
     "{seeds}.",
 }
 
-GAINS = {
-    "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}",
-    **frames.gain_columns("{:+.3f}"),
-}
-
+# Of one data set or several.
 TABLES = (
     tidy_experiment.Table(
         "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
-        "Central methods see all points in one place, which no federated method may. Local ones "
-        "see one client's points at a time, and the mean counts a client by its points. Of "
-        "simulated_dha, the claims are what the tutorial prints of its own local and "
-        "federated programs, with this seed. Its clusters are so far apart that data like these "
-        "can't tell a good method from a bad one if plain k-means has 1.000.",
+        "NMI is the normalised mutual information of clusters and classes, ARI the adjusted Rand "
+        "index: 1 where they agree, and about 0 for ARI by chance. Central methods see all points "
+        "in one place, which no federated method may. Local ones see one client's points at a "
+        "time, and the mean counts a client by its points. The best single view is chosen by its "
+        "NMI, which needs the classes.",
         by="dataset", printed=True,
     ),
     tidy_experiment.Table(
         "gains", "Federated with equal weights against the others",
-        "Gain: by how much its mean ARI is above the other method's, with clients of the most "
-        "skewed partition.",
-        GAINS, by="dataset",
-    ),
-    tidy_experiment.Table(
-        "views", "The views",
-        "k-means on each view alone, and the views' weights by the rules that learn them. Equal "
-        "weights are one over the number of views. The paper's rule rewards what is easy to "
-        "compress, which need not be what shows the classes.",
+        "Gain: by how much its mean ARI is above the other method's, of several partitions with "
+        "clients of the most skewed one. The interval (Student's t) is about other seeds on the "
+        f"same data, and pairs the runs with the same seed. {frames.READING_OF_GAINS}",
+        {
+            "method": "{}", "points": "{}", "other": "{:.3f}", "ours": "{:.3f}",
+            **frames.gain_columns("{:+.3f}"),
+        },
         by="dataset",
     ),
     tidy_experiment.Table(
-        "datasets", "Data sets", "",
-        {
-            "dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}",
-            "source": "{}",
-        },
-        is_text=True,
+        "views", "The views",
+        "Alone: k-means on the view alone. The weights are those of the rules that learn them; "
+        "equal ones are one over the number of views. The paper's rule rewards what is easy to "
+        "compress, which need not be what shows the clusters.",
+        by="dataset",
     ),
 )
+DATASETS = tidy_experiment.Table(
+    "datasets", "Data sets", "",
+    {"dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}", "source": "{}"},
+    is_text=True,
+)
 
-READING = (
-    "NMI is the normalised mutual information of clusters and classes, ARI the adjusted Rand "
-    "index: 1 where they agree, and about 0 for ARI by chance. The best single view is chosen by "
-    "its NMI, which needs the classes. Data sets are split over clients IID and by Dirichlet label "
-    "skew, as the settings say.",
-    "An interval of a gain (Student's t) is about other seeds on the same data, and pairs the "
-    f"runs of two methods with the same seed. {frames.READING_OF_GAINS}",
-    "In each round, a client sends integers: sums over its points for every cluster and view. "
-    "One federated round equals exactly one iteration over all points. The clients' integers "
+# What leaves the clients.
+SUMS = (
+    "In each round, a client sends integers: sums over its points for every cluster and view. The "
+    "first centers and the columns' means and deviations come from such sums, too. The integers "
     "are added up by a secure sum, which one machine can only simulate.",
-    "The first centers and the columns' means and deviations come from such totals, too. No "
-    f"client's own mean leaves it. {privacy.EXACT_TOTALS}",
+    privacy.EXACT_TOTALS,
+)
+READING = (
+    "Data sets are split over clients IID and by Dirichlet label skew, as the settings say. One "
+    "federated round equals exactly one iteration over all points.",
+    "Of simulated_dha, the claims are what the tutorial prints of its own local and federated "
+    "programs, with this seed. Its clusters are so far apart that data like these can't tell a "
+    "good method from a bad one if plain k-means has 1.000.",
+    *SUMS,
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
     "experiment does not use it.",
 )

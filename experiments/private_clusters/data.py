@@ -86,8 +86,7 @@ def load(
   """
   if config.schema is not None:
     return _load_tables(config, data_dir, seed)
-  asked = {**task_registry.options_of(config), "data_dir": data_dir, "seed": seed}
-  task = task_registry.load_task(**asked)
+  task = task_registry.load_task(dataclasses.replace(config, seed=seed), data_dir)
   clients = tuple(task.clients)
   return Clients(
       {client.client_id: client.train for client in clients},
@@ -129,12 +128,14 @@ def inputs(
     if number > plan.LARGE_NOISE:
       texts.insert(0, plan.advice(number, config.num_clusters))
     warnings += (f"epsilon {epsilon:g}: {text}" for text in texts)
+  identity = {
+      "dataset": clients.identity,
+      "model": {"name": clients.model.name, "num_parameters": num_parameters},
+  }
   return tidy_experiment.Inputs(
       load_seed,
-      {
-          "dataset": clients.identity,
-          "model": {"name": clients.model.name, "num_parameters": num_parameters},
-      },
+      identity,
+      about=identity if config.simulation else {},  # Or else the page would name the clients.
       warnings=tuple(warnings),
       lines=(
           f"data: {clients.source}; {num_clients:,} clients, {config.model} with "

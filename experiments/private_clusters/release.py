@@ -110,7 +110,7 @@ def _publish(run: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
   whole = finished_run.FinishedRun(run.folder)
   public = finished_run.FinishedRun(whole.join(FOLDER))
   stated = file_format.stamped({name: whole.document[name] for name in _PUBLIC})
-  atomic_file.write_text(public.join(output_folder.CONFIG), output_folder.json_text(stated))
+  atomic_file.write_text(public.join(finished_run.CONFIG), output_folder.json_text(stated))
   for name in map(tidy_tables.file_name, released.TIDY):
     shutil.copyfile(whole.join(name), public.join(name))
   tidy_report.report(EXPERIMENT, public)
@@ -130,7 +130,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     reading=released.READING,
     tidy=released.TIDY,
     files={
-        output_folder.CONFIG: "settings; outside of released/ also the clients' names and folder, "
+        finished_run.CONFIG: "settings; outside of released/ also the clients' names and folder, "
         "and versions",
         MODELS: "the clusters' models",
     },

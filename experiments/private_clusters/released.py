@@ -121,7 +121,7 @@ def clusters(rows: pd.DataFrame) -> pd.DataFrame:
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames.Frames:
   """Returns the frames of the page."""
   settings, results = document["config"], tidy[RESULTS]
   values: dict[str, Any] = {

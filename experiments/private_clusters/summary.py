@@ -105,21 +105,16 @@ def _of_one(rows_: pd.DataFrame) -> pd.DataFrame:
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames.Frames:
   """Returns the frames of the report."""
   results = tidy[tidy_experiment.RESULTS]
   cells = frames.wide(results, [*_CASE, "seed"], [*_SCORES, PLANNING_NUMBER])
   comparisons = _comparisons(cells)
-  inputs = document["inputs"]
   return frames.labelled({
       "headline": _headline(cells, comparisons, document["config"]["num_clusters"]),
       "clusters": released.clusters(_of_one(tidy[released.CLUSTERS])),
       "methods": _methods(cells),
       "comparisons": comparisons,
-      "data": pd.DataFrame([
-          {"of": part, "name": name, "value": str(value)}
-          for part, of_part in inputs.items() for name, value in of_part.items() if value
-      ]),
       "scores": _over_epsilon(results),
       "rounds": _of_one(tidy[released.ROUNDS]),
   }, _LABELS)
@@ -158,7 +153,6 @@ TABLES = (
         + released.CAVEAT,
         _GAIN, by="against",
     ),
-    tidy_experiment.Table("data", "The data", "What was simulated.", is_text=True, folded=True),
 )
 
 READING = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from typing import Any, Mapping, TYPE_CHECKING
 
@@ -23,8 +22,8 @@ from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import rows
-from fl_clustering.sites import site_folder
 from fl_clustering.tables import saved
+from fl_clustering.tables import views
 
 if TYPE_CHECKING:
   import pandas as pd
@@ -41,7 +40,7 @@ class Config(options.Settings):
   """Everything that changes a number of a fit at sites."""
 
   num_clusters: int = options.option(
-      int, "Number of clusters.", rule=functools.partial(validate.integer, 1)
+      int, "Number of clusters.", rule=validate.AT_LEAST_ONE
   )
   standardize: bool = options.option(
       bool,
@@ -63,26 +62,25 @@ class Config(options.Settings):
       default_text="half of that",
   )
   # Decides everything random but the noise.
-  seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
+  seed: int = options.option(int, "The seed.", 0, rule=validate.AT_LEAST_ZERO)
 
   def settings(
-      self, tables: saved.SavedTables | saved.SavedViews, is_private: bool
+      self, tables: saved.SavedTables
   ) -> kmeans_config.KMeansConfig | multiview_config.MultiViewConfig:
     """Returns the settings of a fit of such tables; ValueError if these have others."""
-    of_fields = tables.schema if isinstance(tables, saved.SavedTables) else tables
     shared: dict[str, Any] = {
         "n_clusters": self.num_clusters, "standardize": self.standardize, "seed": self.seed,
-        "field_widths": of_fields.field_widths if self.standardize else None,
+        "field_widths": tables.field_widths if self.standardize else None,
     }
     of_views: dict[str, Any] = {
         name: value for name in ("view_weights", "alpha")
         if (value := getattr(self, name)) is not None
     }
-    if isinstance(tables, saved.SavedTables):
+    if not tables.has_views:
       for name, value in of_views.items():
         raise validate.error(name, "be left out for a schema without views", value)
       return kmeans_config.KMeansConfig(**shared)
-    defaults = multiview_config.PRIVATE_DEFAULTS if is_private else {}
+    defaults = multiview_config.PRIVATE_DEFAULTS if tables.is_private else {}
     config = multiview_config.MultiViewConfig(**shared, **defaults, **of_views)
     if self.alpha is not None and not config.rule.learns:
       raise validate.error("alpha", "be left out with equal `view_weights`", self.alpha)
@@ -102,7 +100,7 @@ class Sites:
   """
 
   federation: federation_lib.Federation
-  tables: saved.SavedTables | saved.SavedViews
+  tables: saved.SavedTables
   settings: kmeans_config.KMeansConfig | multiview_config.MultiViewConfig
   epsilon: float | None
   kit: str
@@ -118,11 +116,11 @@ def _load(
   from fl_clustering.sites import coordinator as coordinator_lib
 
   agreed = federation_lib.Federation.load(federation)
-  tables = rows.tables(site_folder.read_schema(schema), agreed)
-  epsilon, is_private = config.epsilon, agreed.privacy is not None
+  tables = rows.tables(views.load(schema), agreed)
+  epsilon = config.epsilon
   if epsilon is None and agreed.privacy is not None:
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
-  settings = config.settings(tables, is_private)
+  settings = config.settings(tables)
   privacy = coordinator_lib.with_privacy(settings, agreed, epsilon).privacy
   nvflare_kit.check_operator(kit)
   needed = []
@@ -162,14 +160,14 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     with launch.input_errors():  # Such as fewer rows than clusters.
       fit = coordinator_lib.fit_kmeans(sites.settings, coordinator, sites.epsilon)
   scores: dict[str, Any] = {"rounds": fit.num_rounds}
-  if isinstance(tables, saved.SavedViews):
+  if tables.has_views:
     model = load_model.SavedMultiView.of_fit(fit, tables)
     weights = fit.model.on_grid.view_weights.tolist()
-    scores |= {f"weight of {view}": weight for view, weight in zip(tables.views, weights)}
+    scores |= {f"weight of {view}": weight for view, weight in zip(tables.schemas, weights)}
     scores["objective"] = fit.loss
   else:
     model = load_model.SavedKMeans.of_fit(fit, tables)
-    scores |= {"inertia": fit.loss, "simplified_silhouette": fit.silhouette}
+    scores |= {"inertia": fit.loss, "simplified_silhouette": fit.simplified_silhouette}
   fitted_rows.write_model(run.folder, model)
   if fit.ledger is not None:
     scores |= {"epsilon": sites.epsilon, "mu_spent": fit.ledger.mu_spent}

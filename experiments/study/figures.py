@@ -14,7 +14,6 @@ from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiments.study import summary
 from experiments.three_phase_emnist import figures as three_phase_figures
-from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -26,7 +25,6 @@ _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
     "worse to better", [_COLORS["vermilion"], "#ffffff", _COLORS["green"]]
 )
 _LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
-_DARK, _INK, _UNCLEAR_INK = 0.7, "#1c1e21", "#5b6167"
 _REPETITIONS: dict[str, three_phase_figures.Look] = {
     summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
     summary.GROUPS_MISSED: {
@@ -42,21 +40,14 @@ def _draw_gains(frame: pd.DataFrame, axes: Axes) -> None:
   """Draws a field for every method and setting, colored where the gain can be told from zero."""
   methods, settings = (list(frame[name].unique()) for name in ("method", "setting"))
   clear = frame["gain"].where(frame["verdict"] != intervals.UNCLEAR)
-  wide = frame.assign(clear=clear).pivot(index="method", columns="setting", values="clear")
   limit = np.nanmax([_LEAST_LIMIT, *clear.abs()])
-  figure_shapes.heat_map(
-      axes, wide.reindex(index=methods, columns=settings), (-limit, limit), _WORSE_TO_BETTER
+  fields, texts = (
+      frame.assign(shown=shown).pivot(index="method", columns="setting", values="shown").reindex(
+          index=methods, columns=settings
+      ) for shown in (clear, frame["gain"].map("{:+.1f}".format))
   )
-  for method, setting, gain, verdict in zip(
-      frame["method"], frame["setting"], frame["gain"], frame["verdict"]
-  ):
-    is_clear = verdict != intervals.UNCLEAR
-    axes.text(
-        settings.index(setting), methods.index(method), f"{gain:+.1f}", ha="center", va="center",
-        fontsize=8, fontweight="bold" if is_clear else "normal",
-        color=_UNCLEAR_INK if not is_clear else
-        "white" if abs(gain) > _DARK * limit else _INK,
-    )
+  texts = texts.fillna("").to_numpy().tolist()
+  figure_shapes.heat_map(axes, fields, (-limit, limit), _WORSE_TO_BETTER, texts, fontsize=8)
   axes.set_xticks(axes.get_xticks(), settings, rotation=40, ha="right", rotation_mode="anchor")
   axes.set_xticks(np.arange(len(settings) - 1) + 0.5, minor=True)
   axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)
@@ -87,27 +78,13 @@ def _height_of_repetitions(frame: pd.DataFrame) -> float:
   return 0.6 + 0.2 * len(frame["method"].cat.categories)
 
 
-def _draw_costs(frame: pd.DataFrame, axes: Axes) -> None:
-  """Draws a line for every method; its end has a marker."""
-  looks = {
-      name: {**look, "label": registry.title(name), "markevery": [-1]}
-      for name, look in three_phase_figures.line_looks(list(frame["method"].unique())).items()
-  }
-  figure_shapes.lines(axes, frame, "cost", "method", looks)
-  axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.
-  axes.xaxis.set_major_locator(ticker.MaxNLocator(3))
-  axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-  axes.grid(True)
-  axes.set_ylabel("mean accuracy")
-
-
 _DATA = "clients: {num_clients}, seeds: {num_seeds}"
 FIGURES = (
     tidy_experiment.Figure(
         "over_fedavg",
         f"Gain over FedAvg of equal work, percentage points; {_DATA}",
-        "Look for green: there a method is more accurate than training everyone together. Grey "
-        "gains on white can't be told from chance.",
+        "Look for green: there a method is more accurate than training everyone together. Gains "
+        "on white can't be told from chance.",
         _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
     ),
     tidy_experiment.Figure(
@@ -132,6 +109,6 @@ FIGURES = (
         "The further left a line reaches an accuracy, the less it cost. Methods that build on phase "
         "1 start where its cost ends, or later by what their grouping cost. Lines have different "
         "widths, so that equal ones show. Means over the repetitions; FedAvg matched is left out.",
-        _draw_costs, panels="panel", height=1.8,
+        three_phase_figures.draw_accuracy_by_cost, panels="panel", height=1.8,
     ),
 )

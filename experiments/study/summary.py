@@ -194,7 +194,7 @@ def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames_lib.Frames:
   """Returns the frames of the report."""
   config = document["config"]
   found = cells(tidy[tidy_experiment.RESULTS])

@@ -96,7 +96,7 @@ EXPERIMENT = tidy_experiment.Experiment(
         summary.CLIENTS: {"phase": str, "method": str, "client": str},
         summary.EXAMPLES: {"client": str, "group": str, "new": int, "part": str, "label": int},
         summary.WARNINGS: {"method": str, "warning": str},
-        summary.NUM_CLUSTERS: {"criterion": str, "num_clusters": int, "chosen": int},
+        summary.NUM_CLUSTERS: {"num_clusters": int, "chosen": int},
         summary.RECOVERY: {"method": str, "representation": str, "epochs": str, "used": int},
         summary.DISTANCES: {"client": str, "other": str},
     },

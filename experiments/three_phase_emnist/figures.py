@@ -52,7 +52,7 @@ _VERDICT_COLORS = {
     intervals.WORSE: figure_style.METHOD_COLORS["vermilion"],
     intervals.UNCLEAR: figure_style.QUIET,
 }
-_MOST_SEPARATED = 50
+_MOST_SEPARATED, _LEAST_NAMED = 50, 0.055  # Clusters, and a share of the clients.
 _LABEL_COLORS = (*figure_style.CATEGORY_COLORS, "#bbbbbb")
 _MOST_CHARACTERS = 32  # Of a label's name.
 _LEVEL_LOOK: Look = {"color": figure_style.QUIET, "linestyle": ":"}
@@ -72,7 +72,7 @@ def method_looks(methods: Sequence[str]) -> dict[str, Look]:
   return {name: dict(zip(("color", "linestyle", "marker"), looks[name])) for name in methods}
 
 
-def line_looks(methods: Sequence[str]) -> dict[str, Look]:
+def _line_looks(methods: Sequence[str]) -> dict[str, Look]:
   """Returns the look of every method's line.
 
   Methods that agree have the same curve.  Earlier ones are wider, so that they show
@@ -91,7 +91,7 @@ def line_looks(methods: Sequence[str]) -> dict[str, Look]:
 def _lines(frame: pd.DataFrame, axes: Axes, x: str) -> None:
   """Draws a line per method; where one has many points, about eight have a marker."""
   methods = list(frame["method"].unique())
-  looks = line_looks(methods)
+  looks = _line_looks(methods)
   for position, (method, look) in enumerate(looks.items()):
     num_points = (frame["method"] == method).sum()
     every = 1 if num_points <= _FEW_ROUNDS else -(-num_points // 8)
@@ -115,11 +115,12 @@ def _draw_learning_curves(frame: pd.DataFrame, axes: Axes) -> None:
   axes.set_xlabel("round (phase 1, then phase 2)")
 
 
-def _draw_accuracy_by_cost(frame: pd.DataFrame, axes: Axes) -> None:
+def draw_accuracy_by_cost(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a line for every method, of the columns `cost` and `mean`."""
   _lines(frame, axes, "cost")
   axes.set_xlim(left=-0.02 * frame["cost"].max())  # Some lines are at 0.
-  axes.xaxis.set_major_locator(ticker.MaxNLocator(6))  # Texts such as `17.5 k` need room.
-  axes.xaxis.set_major_formatter(ticker.EngFormatter())
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(3))  # Texts such as `17.5k` need room.
+  axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
 
 
 def _draw_distribution(
@@ -214,7 +215,7 @@ def _separate(
     axis: Axis, clusters: np.ndarray, draw_lines: Sequence[Callable[..., Any]], color: str,
     widths: tuple[float, float],
 ) -> None:
-  """Names the clusters of ordered clients on an axis, and draws lines between them.
+  """Draws lines between the clusters of ordered clients on an axis, and names the wide ones.
 
   Lines between too many clusters would hide what is between them.
 
@@ -222,11 +223,19 @@ def _separate(
     draw_lines: What draws a line at a place of the axis.
     widths: The lines' width, and that of very many lines.
   """
-  stretches = figure_style.blocks(clusters)
-  figure_style.set_block_ticks(axis, clusters, stretches)
-  for start, _ in stretches[1:] if len(stretches) <= _MOST_SEPARATED else ():
+  edges = [0, *(np.flatnonzero(np.diff(clusters)) + 1), len(clusters)]
+  named = [
+      (start, end) for start, end in zip(edges, edges[1:])
+      if end - start >= _LEAST_NAMED * len(clusters)
+  ]
+  axis.set_ticks(
+      [(start + end - 1) / 2 for start, end in named], [str(clusters[start]) for start, _ in named]
+  )
+  axis.set_tick_params(length=0)
+  inner = edges[1:-1]
+  for edge in inner if len(inner) < _MOST_SEPARATED else ():
     for draw_line in draw_lines:
-      draw_line(start - 0.5, color=color, linewidth=widths[len(stretches) > 12])
+      draw_line(edge - 0.5, color=color, linewidth=widths[len(inner) >= 12])
 
 
 def _draw_distances(frame: pd.DataFrame, axes: Axes) -> None:
@@ -305,7 +314,7 @@ FIGURES = (
         "The further left a line reaches an accuracy, the less the clients had to send, or to "
         "compute, for it. Methods that build on phase 1 start where its cost ends, or later by "
         "what their grouping cost. Training alone sends nothing: its line of bytes is upright.",
-        _draw_accuracy_by_cost, panels="panel", columns=1, height=2.3,
+        draw_accuracy_by_cost, panels="panel", columns=1, height=2.3,
     ),
     tidy_experiment.Figure(
         "client_accuracy",

@@ -63,24 +63,12 @@ class Recorder(rows_lib.Rounds):
 
 
 @contextlib.contextmanager
-def _tff(kept: str) -> Iterator[None]:
-  """Has TFF compute here."""
-  with runtime.LocalRuntime():
-    try:
-      yield
-    except runtime.ClientFileUnreadable as e:
-      raise launch.RunFailed(
-          f"{e} {kept} --resume writes the clients' data again and continues from there."
-      ) from e
-
-
-@contextlib.contextmanager
 def _ends(folder: str, engine: str) -> Iterator[None]:
   """Makes an engine ready, and says what can be done about errors that end a run."""
   kept = f"Results so far are in {folder};"
   try:
     with launch.run_errors(folder, runtime.WorkerLost), device_memory.told():
-      with _tff(kept) if engine == engines.TFF else contextlib.nullcontext():
+      with runtime.LocalRuntime() if engine == engines.TFF else contextlib.nullcontext():
         yield
   except (checkpoint.DamagedCheckpoint, run_lib.TooLarge) as e:
     raise launch.InputError(str(e)) from e
@@ -290,9 +278,10 @@ def tidy_rows(
            "value": len(found.assignment.clusters)}
           for name, found in result.methods.items() if found.assignment.warning
       ],
-      summary.NUM_CLUSTERS: [
-          {"metric": "score", "value": row.pop("score"), **row}
-          for row in (() if choice is None else choice.rows())
+      summary.NUM_CLUSTERS: [] if choice is None else [
+          {"num_clusters": k, "chosen": int(k == choice.num_clusters), "metric": "score",
+           "value": score}
+          for k, score in enumerate(choice.scores, start=1)
       ],
       summary.DISTANCES: distance_rows(
           result.client_weights, task.client_ids, config.representation or "weights"

@@ -2,37 +2,14 @@
 
 from typing import Sequence
 
-from clustering_basics import intervals
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 
-# With a gain that has no interval, as with one client alone.
-UNKNOWN = "unknown"
-_RELATIONS = {
-    intervals.BETTER: "is better than", intervals.WORSE: "is worse than",
-    intervals.UNCLEAR: "can't be told from", UNKNOWN: "is beside",
+HEADLINES = {
+    "none": "This run has no methods that group clients, only controls.",
+    "": "The highest mean accuracy of a method that groups clients is {accuracy:.3f}, by {method}. "
+    "{comparisons}",
 }
-
-
-def _relation(verdict: str, gain: str, words: str) -> str:
-  """Returns a template of what a verdict says of a method and a control."""
-  ends = f"{{{gain}_low:+.1f}} to {{{gain}_high:+.1f}}"
-  interval = "no interval" if verdict == UNKNOWN else ends
-  return f"{_RELATIONS[verdict]} {words}: {{{gain}:+.1f}} points ({interval})"
-
-
-# By the verdicts over the controls that there are.
-HEADLINES = {"none": "This run has no methods that group clients, only controls."}
-for _fedavg in _RELATIONS:
-  HEADLINES[_fedavg] = (
-      "The highest mean accuracy of a method that groups clients is {accuracy:.3f}, by {method}, "
-      "which " + _relation(_fedavg, "gain", "training everyone together (FedAvg)") + "."
-  )
-  for _finetuned in _RELATIONS:
-    HEADLINES[f"{_fedavg}, {_finetuned}"] = (
-        f"{HEADLINES[_fedavg]} It "
-        + _relation(_finetuned, "finetuned_gain", "fine-tuning at every client") + "."
-    )
 
 
 def _in_units(value: float, units: Sequence[str]) -> str:
@@ -149,9 +126,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "num_clusters", "Scores of the numbers of clusters",
-        "Chosen: 1 for the number that the criterion chooses. No criterion sees true groups or "
-        "test data.",
-        {"num_clusters": "{}", "score": _SCORE, "chosen": "{}"}, by="criterion", folded=True,
+        "Gaps between eigenvalues; chosen: 1 for the number of the largest. True groups and test "
+        "data play no part.",
+        {"num_clusters": "{}", "score": _SCORE, "chosen": "{}"}, folded=True,
     ),
     tidy_experiment.Table(
         "server_sees", "What the server sees",

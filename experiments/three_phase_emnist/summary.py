@@ -2,10 +2,10 @@
 
 from typing import Any, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from clustering_basics import intervals
+from experiment_shell import figure_style
 from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import report
@@ -26,6 +26,11 @@ _MOST_ROWS, _MOST_NAMED = 100, 4
 # Of more clients, so many are shown by their labels, evenly spaced by size.
 MOST_BARS = 40
 _OVER = {"": "over FedAvg", "finetuned_": "over fine-tuning"}
+_CONTROLS = ("training everyone together (FedAvg)", "fine-tuning at every client")
+_RELATIONS = {
+    intervals.BETTER: "is better than", intervals.WORSE: "is worse than",
+    intervals.UNCLEAR: "can't be told from",
+}
 _ALL = "all runs"
 # Frames whose methods have their own names, for their looks.
 _DRAWN = ("headline", "learning_curves", "accuracy_by_cost", "client_accuracy")
@@ -74,6 +79,14 @@ def _gains(wide: pd.DataFrame) -> pd.DataFrame:
   return found.assign(verdict=list(map(intervals.verdict, found["low"], found["high"])))
 
 
+def _comparison(gain: Any, control: str) -> str:
+  """Returns what a row of `_gains` says of a method and a control, in a sentence."""
+  if gain.low != gain.low:  # As with one client alone.
+    return f"It is beside {control}: {gain.gain:+.1f} points (no interval)."
+  ends = f"{gain.low:+.1f} to {gain.high:+.1f}"
+  return f"It {_RELATIONS[gain.verdict]} {control}: {gain.gain:+.1f} points ({ends})."
+
+
 def _headline(wide: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
   """Returns the best of the methods that group, with its gains."""
   groupings = list(filter(registry.groups, wide.index))
@@ -81,10 +94,10 @@ def _headline(wide: pd.DataFrame, gains: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([{"verdict": "none"}])
   best = wide.loc[groupings, "accuracy"].idxmax()
   of_best = gains[gains["method"] == best]  # Over the controls that the run has.
-  verdicts = of_best["verdict"].where(of_best["low"].notna(), report.UNKNOWN)
   names = [part + name for part in _OVER for name in ("gain", "gain_low", "gain_high")]
   return pd.DataFrame([{
-      "verdict": ", ".join(verdicts), "method": registry.label(best),
+      "method": registry.label(best),
+      "comparisons": " ".join(map(_comparison, of_best.itertuples(), _CONTROLS)),
       **wide.reindex(columns=["accuracy", *names]).loc[best].dropna(),
   }])
 
@@ -206,8 +219,7 @@ def _label_mix(
   counts = train.pivot(index="client", columns="label", values="value").fillna(0)
   counts = counts.reindex(columns=range(len(names)), fill_value=0)
   counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-  if len(counts) > MOST_BARS:
-    counts = counts.iloc[np.linspace(0, len(counts) - 1, MOST_BARS).round().astype(int)]
+  counts = counts.loc[figure_style.evenly_spaced(counts.index, MOST_BARS)]
   panels = [("training examples, the largest client first", counts, None)]
   # A client in overlapping clusters has no single place in their order.
   single = main.groupby("panel", sort=False).filter(lambda own: (own["times"] == 1).all())
@@ -260,7 +272,7 @@ def _clusters(
 
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+) -> frames_lib.Frames:
   """Returns the frames of the report."""
   settings, dataset = document["config"], document["about"]["dataset"]
   names = dataset["class_names"] or list(map(str, range(dataset["num_classes"])))

@@ -312,6 +312,6 @@ def fit(
       history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      silhouette=silhouettes / num_points,
+      simplified_silhouette=silhouettes / num_points,
       num_clusters_found=int(np.count_nonzero(counts)),
   )

@@ -67,7 +67,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       fewer, and a warning, where there are fewer different points.
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
-    silhouette_: The mean simplified silhouette at these centroids, likewise.
+    simplified_silhouette_: The mean simplified silhouette at these centroids, likewise.
     noise_sd_: With `privacy`, the standard deviation of the noise on each coordinate of the
       centroids, of shape (K, d), in the data's units; infinite where nothing is known
       (`dp_clustering.private_centers`).  None without.
@@ -160,4 +160,4 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = fit.centroids
     self.inertia_ = fit.loss
-    self.silhouette_ = fit.silhouette
+    self.simplified_silhouette_ = fit.simplified_silhouette

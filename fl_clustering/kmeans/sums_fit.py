@@ -158,7 +158,7 @@ def fit(
       (*history, last),
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
-      silhouette=silhouette,
+      simplified_silhouette=silhouette,
       num_clusters_found=len(centers),
       num_centers_on_few_points=int(np.count_nonzero(counts < privacy_lib.FEW_POINTS)),
   )

@@ -75,9 +75,7 @@ def apfl(settings: Apfl, engine: engine_lib.Engine) -> method.Method:
         vectors, own=vectors, alpha=first_shares(engine.clients), common=pretrained.vector
     )
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     memory, clients = state.memory, engine.clients
     own, shares, losses = engine.train_own(
         memory["own"], clients, round_, memory["common"], how, memory["alpha"]

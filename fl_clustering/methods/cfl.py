@@ -43,6 +43,7 @@ import numpy as np
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import participation
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import hierarchical
 from fl_clustering.methods import method
@@ -93,13 +94,8 @@ class Cfl(options.Settings):
     """
     if len(updates) < _LEAST:
       return None
-    total, norms = np.zeros(updates.shape[1]), []
-    # One at a time: all of them in float64 are gigabytes for large models.
-    for update, weight in zip(updates, num_examples):
-      update = update.astype(np.float64)
-      total += weight * update
-      norms.append(np.linalg.norm(update))
-    if not np.linalg.norm(total / sum(num_examples)) < self.cfl_ratio * max(norms):
+    mean = client_weights.mean_of(updates, num_examples)
+    if not np.linalg.norm(mean) < self.cfl_ratio * max(client_weights.norms_of(updates)):
       return None
     halves, gap = bipartition(updates)
     return halves if gap > self.cfl_gap else None
@@ -211,9 +207,7 @@ def cfl(settings: Cfl, engine: engine_lib.Engine) -> method.Method:
     vectors = np.concatenate([state.vectors, state.vectors[[cluster]]])
     return method.ClusterState(vectors, tuple(after), memory)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     after = dataclasses.replace(state, vectors=vectors)
     for cluster, (trained, of_cluster) in enumerate(zip(own, losses)):

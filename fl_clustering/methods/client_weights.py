@@ -68,13 +68,26 @@ class Represented:
     return values
 
 
-def mean_of(vectors: Represented | np.ndarray) -> np.ndarray:
-  """Returns the mean of the rows, float64 of shape (P,)."""
+def mean_of(
+    vectors: Represented | np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+  """Returns the mean of the rows, float64 of shape (P,).
+
+  Args:
+    weights: How much every row counts, of shape (n,); all alike by default.
+  """
   total = np.zeros(vectors.shape[1])
   # One client at a time: all of them in float64 are gigabytes for large models.
   for i in range(len(vectors)):
-    total += vectors[i]
-  return total / len(vectors)
+    row = vectors[i]
+    total += row if weights is None else np.multiply(weights[i], row, dtype=np.float64)
+  return total / (len(vectors) if weights is None else np.sum(weights))
+
+
+def norms_of(vectors: Represented | np.ndarray) -> np.ndarray:
+  """Returns the L2 norms of the rows, float64 of shape (n,)."""
+  # In float64: the squares of small float32 numbers underflow.
+  return np.array([np.linalg.norm(vectors[i].astype(np.float64)) for i in range(len(vectors))])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,11 +157,8 @@ class ClientWeights:
     updates = Represented(self.vectors, self.global_vector, rows=rows)
     if kind == "update":
       return updates
-    scales = np.ones(len(self.clients), np.float32)
-    for row in range(len(self.clients)) if rows is None else rows:
-      # In float64: the squares of small float32 numbers underflow.
-      update = np.subtract(self.vectors[row], self.global_vector).astype(np.float64)
-      scales[row] = np.linalg.norm(update) or 1.0
+    norms, scales = norms_of(updates), np.ones(len(self.clients), np.float32)
+    scales[slice(None) if rows is None else rows] = np.where(norms, norms, 1)
     return Represented(self.vectors, self.global_vector, scales, rows)
 
   def _rows_of(self, clients: np.ndarray) -> np.ndarray:

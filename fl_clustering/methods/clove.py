@@ -90,9 +90,7 @@ def clove(settings: Clove, engine: engine_lib.Engine) -> method.Method:
     state = method.ClusterState(vectors, (engine.clients, *nobody), memory)
     return group(vectors, engine.clients, state)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     grouped = group(state.vectors, round_.clients, state)
     # Whoever takes part got all models with the request for its losses.
     vectors, losses = engine.train(

@@ -21,10 +21,9 @@ import numpy as np
 import tqdm
 
 from clustering_basics import core_count
+from fl_clustering.methods import client_weights as client_weights_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.methods import client_weights as client_weights_lib
-
   # An array of shape (N, P), or what acts like one.
   Vectors = Union[np.ndarray, client_weights_lib.Represented]
 
@@ -112,7 +111,7 @@ def inner_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   return products
 
 
-def _first_equal(vectors: Vectors) -> np.ndarray:
+def first_equal(vectors: Vectors) -> np.ndarray:
   """Returns for every row the position of the first row that equals it."""
   first: dict[bytes, int] = {}
   # Minus zero becomes zero.
@@ -124,7 +123,7 @@ def _first_equal(vectors: Vectors) -> np.ndarray:
 def _squares_by_products(vectors: Vectors, scales: np.ndarray | None) -> np.ndarray:
   """Returns squared L2 distances from inner products."""
   products = inner_products(vectors, scales)
-  first = _first_equal(vectors)
+  first = first_equal(vectors)
   if len(np.unique(first)) < len(first):
     products = products[np.ix_(first, first)]
   lengths = products.diagonal()
@@ -150,7 +149,7 @@ def _l2(vectors: Vectors) -> np.ndarray:
 
 
 def _cosine(vectors: Vectors) -> np.ndarray:
-  norms = np.array([np.linalg.norm(vectors[i].astype(np.float64)) for i in range(len(vectors))])
+  norms = client_weights_lib.norms_of(vectors)
   is_zero = norms == 0
   # For unit vectors, |u - v|^2 = 2 (1 - cos).
   distances = _squares(vectors, np.where(is_zero, 1.0, norms)) / 2
@@ -197,7 +196,7 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
     the last bit, other distances hold to about 1e-8 of the largest one.
   """
   of_pairs = square(distances)
-  first_equal = np.argmax(of_pairs == 0, axis=1)
+  equal = np.argmax(of_pairs == 0, axis=1)
   # In place, for the matrices of many points are large.
   squares = np.square(of_pairs, out=of_pairs)
   means = squares.mean(axis=0)
@@ -208,7 +207,7 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
     eigenvalues, points = np.linalg.eigh(products)
     points *= np.sqrt(np.maximum(eigenvalues, 0))
     # The smallest eigenvalue is zero: N points lie in N - 1 dimensions.
-    return points[first_equal, min(1, len(points) - 1) :]
+    return points[equal, min(1, len(points) - 1) :]
   from scipy.linalg import lapack  # pylint: disable=g-import-not-at-top
 
   tolerance = np.finfo(np.float64).eps * products.diagonal().max()
@@ -217,4 +216,4 @@ def euclidean_points(distances: np.ndarray) -> np.ndarray:
   places = np.empty(len(pivots), int)
   places[pivots - 1] = np.arange(len(pivots))  # LAPACK counts from 1.
   points = np.tril(factor)[:, : max(1, min(rank, len(factor) - 1))]
-  return points[places[first_equal]]
+  return points[places[equal]]

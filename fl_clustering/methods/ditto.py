@@ -58,9 +58,7 @@ def ditto(settings: Ditto, engine: engine_lib.Engine) -> method.Method:
     vectors = personal.for_each(pretrained.vector, engine.clients)
     return personal.state(vectors, common=pretrained.vector)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     sent = state.memory["common"]
     (common,), _ = engine.train(sent[None], (engine.clients,), round_)
     vectors, _, losses = engine.train_own(state.vectors, engine.clients, round_, sent, how)

@@ -27,6 +27,7 @@ import numpy as np
 from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.engine import personalization
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.methods import personal
 
@@ -75,19 +76,14 @@ def fedrep(settings: FedRep, engine: engine_lib.Engine) -> method.Method:
     vectors = personal.for_each(pretrained.vector, engine.clients)
     return personal.state(vectors)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     vectors, _, losses = engine.train_own(
         state.vectors, engine.clients, round_, state.vectors[0], how, num_shared=int(shared.sum())
     )
-    total, num_examples = np.zeros(shared.sum()), 0
-    for client in losses.clients:
-      total += engine.num_examples[client] * vectors[client, shared].astype(np.float64)
-      num_examples += engine.num_examples[client]
-    representation = total / num_examples
+    trained = client_weights.Represented(vectors, rows=losses.clients)
+    mean = client_weights.mean_of(trained, engine.num_examples[losses.clients])
     for vector in vectors:
-      vector[shared] = representation
+      vector[shared] = mean[shared]
     return personal.state(vectors), personal.losses_by_client(engine.clients, losses)
 
   def place(

@@ -54,9 +54,7 @@ def fesem(settings: Fesem, engine: engine_lib.Engine) -> method.Method:
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
   grouped = one_shot.one_shot(group, engine)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     vectors, own, losses = engine.train_members(state.vectors, state.members, round_)
     center_of = cluster_assignment.labels_of(state.members)
     for trained, of_center in zip(own, losses):

@@ -30,6 +30,7 @@ import numpy as np
 
 from clustering_basics import options
 from clustering_basics import single_thread_kmeans
+from fl_clustering.methods import client_weights as client_weights_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
@@ -40,7 +41,6 @@ from fl_clustering.methods import one_shot
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.methods import client_weights as client_weights_lib
 
 
 def cosines_with_directions(
@@ -86,8 +86,9 @@ class FlexCfl(options.Settings):
         client_weights, self.representation, "cosine"
     )
     distances = distances_lib.square(condensed)
-    updates = client_weights.represented(self.representation, clients)
-    norms = np.array([np.linalg.norm(updates[i].astype(np.float64)) for i in range(len(clients))])
+    norms = client_weights_lib.norms_of(
+        client_weights.represented(self.representation, clients)
+    )
     points = cosines_with_directions(1 - distances, norms, self.num_clusters)
     labels = single_thread_kmeans.fit(
         # Rounding must not tell equal clients apart.

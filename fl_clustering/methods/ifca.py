@@ -52,17 +52,15 @@ def _grouped(
     rng: np.random.Generator,
 ) -> np.ndarray:
   group = kmeans.KMeans(settings.num_clusters, settings.representation)
-  if settings.representation == grouping.SKETCH:
-    clusters = group(one_shot.sketches(engine, engine.clients), rng).clusters
-    assert engine.schedule is not None  # Runs have one.
-    round_ = participation.round_of(
-        engine.schedule, len(engine.clients), participation.grouping_round(engine.schedule)
-    )
-    starts = np.tile(pretrained.vector, (len(clusters), 1))
-    vectors, _ = engine.train(starts, clusters, round_)
-    return vectors
-  weights = pretrained.used_weights
-  return np.stack([weights.mean_of(members) for members in group(weights, rng).clusters])
+  grouped = one_shot.one_shot(group, engine).initialize(pretrained, rng)
+  if settings.representation != grouping.SKETCH:
+    return grouped.vectors
+  assert engine.schedule is not None  # Runs have one.
+  round_ = participation.round_of(
+      engine.schedule, len(engine.clients), participation.grouping_round(engine.schedule)
+  )
+  vectors, _ = engine.train(grouped.vectors, grouped.members, round_)
+  return vectors
 
 
 def _perturbed(
@@ -106,7 +104,7 @@ class Ifca(options.Settings):
       "Sets of random models that ifca trains side by side, of which the one with the least "
       "training loss counts; the work and the traffic grow by this factor.",
       default=1,
-      rule=grouping.AT_LEAST_ONE,
+      rule=validate.AT_LEAST_ONE,
   )
   ifca_start: str = options.option(
       str,
@@ -227,9 +225,7 @@ def ifca(settings: Ifca, engine: engine_lib.Engine) -> method.Method:
     )
     return _to_state(_choose(nothing_chosen, engine.clients, engine), settings)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     before = _from_state(state)
     late = round_.clients[~before.is_current[round_.clients]]
     choices = _choose(before, late, engine)

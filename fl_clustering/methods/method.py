@@ -100,6 +100,8 @@ class ClusterState:
 # Per cluster the training losses of the members that trained its model.  A client that trained
 # several clusters' models has a loss in each.
 Losses = Sequence["participation.ClientLosses"]
+# The state after a round, and the round's losses.
+Trained = tuple[ClusterState, Losses]
 
 
 class Placement(NamedTuple):
@@ -116,7 +118,7 @@ class Placement(NamedTuple):
 
 
 Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
-Next = Callable[[ClusterState, "participation.Round"], tuple[ClusterState, Losses]]
+Next = Callable[[ClusterState, "participation.Round"], Trained]
 NextRounds = Callable[
     [ClusterState, Sequence["participation.Round"]],
     tuple[ClusterState, "list[participation.AloneRound]"],
@@ -171,8 +173,6 @@ class TrainClusters:
 
   engine: engine_lib.Engine
 
-  def __call__(
-      self, state: ClusterState, round_: participation.Round
-  ) -> tuple[ClusterState, Losses]:
+  def __call__(self, state: ClusterState, round_: participation.Round) -> Trained:
     vectors, losses = self.engine.train(state.vectors, state.members, round_)
     return dataclasses.replace(state, vectors=vectors), losses

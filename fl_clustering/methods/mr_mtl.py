@@ -62,9 +62,7 @@ def mr_mtl(settings: MrMtl, engine: engine_lib.Engine) -> method.Method:
     vectors = personal.for_each(pretrained.vector, engine.clients)
     return personal.state(vectors)
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     # A client is sent the mean, and sends its own model.
     vectors, _, losses = engine.train_own(
         state.vectors, engine.clients, round_, mean(state), how,

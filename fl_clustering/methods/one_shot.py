@@ -96,9 +96,7 @@ def overlapping(
 def _train_shared(engine: engine_lib.Engine) -> method.Next:
   """Returns the `Method.next` in which every client trains once, whatever its clusters."""
 
-  def next_state(
-      state: method.ClusterState, round_: participation.Round
-  ) -> tuple[method.ClusterState, method.Losses]:
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
     sums = np.zeros(state.vectors.shape, np.float64)
     totals = np.zeros(len(state.vectors))
     losses_of: list[list[participation.ClientLosses]] = [[] for _ in state.members]

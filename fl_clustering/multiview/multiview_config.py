@@ -5,8 +5,6 @@ rule, the minimum of sum_h v_h^alpha cost_h: it rewards the view that is easiest
 compress, which need not be the view that shows the clusters.  `regret` measures how much
 of a view's own optimum the common clusters give away: a view that the others agree with
 keeps nearly all of it.
-
-No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
 from __future__ import annotations

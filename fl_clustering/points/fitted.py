@@ -28,7 +28,7 @@ class Fit:
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
-    silhouette: The mean simplified silhouette, or None.
+    simplified_silhouette: The mean simplified silhouette, or None.
     num_clusters_found: How many clusters have points; None with `privacy`.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.
@@ -42,7 +42,7 @@ class Fit:
   history: tuple[Any, ...]
   num_rounds: int
   loss: float | None = None
-  silhouette: float | None = None
+  simplified_silhouette: float | None = None
   num_clusters_found: int | None = None
   num_centers_on_few_points: int | None = None
   noise: private_centers.PrivateCenters | None = None

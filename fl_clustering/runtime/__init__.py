@@ -15,10 +15,6 @@ class WorkerLost(RuntimeError):
   """The worker process died, hung or did not start."""
 
 
-class ClientFileUnreadable(OSError):
-  """A client's computation can't read a file; it may have been removed."""
-
-
 def __getattr__(name: str) -> Any:
   if name not in _WITH_TFF:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -177,6 +177,4 @@ class Context(tff.framework.SyncExecutionContext):
       if found is None:
         raise
       path, reason = found.groups()
-      raise runtime.ClientFileUnreadable(
-          f"the clients' file {path!r} can't be read ({reason})."
-      ) from e
+      raise OSError(f"the clients' file {path!r} can't be read ({reason}).") from e

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-from typing import Any, Iterable
+from typing import Any
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
@@ -27,7 +27,6 @@ from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import views as views_lib
 
 _FORMAT = 1
 _REQUIRED = {"format", "name", "sites", "schema", "widths"}
@@ -58,12 +57,11 @@ def _canonical(value: Any) -> Any:
   return float(value) + 0.0 if type(value) in (int, float) else value
 
 
-def schema_hash(schema: schema_lib.Schema | views_lib.Schemas) -> str:
-  """Returns the hash of what tables hold, of one view or several; dialects may differ."""
-  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
+def schema_hash(schemas: schema_lib.Schemas) -> str:
+  """Returns the hash of what tables hold; dialects may differ."""
   return _sha256(_canonical({
       view: {key: value for key, value in one.to_json().items() if key not in _OF_FILES}
-      for view, one in by_view.items()
+      for view, one in schemas.items()
   })).hex()
 
 
@@ -75,17 +73,6 @@ def _bytes_of(argument: str, text: Any) -> bytes:
   if len(found) != identity_lib.KEY_BYTES:
     raise validate.error(argument, f"be {2 * identity_lib.KEY_BYTES} hexadecimal digits", text)
   return found
-
-
-def _object(argument: str, value: Any, keys: Iterable[str] | None = None) -> dict[str, Any]:
-  """Returns a JSON object, which has no keys but these; None for any."""
-  if not isinstance(value, dict):
-    raise validate.error(argument, "be an object", value)
-  unknown = set() if keys is None else set(value).difference(keys)
-  if keys is not None and unknown:
-    rule = f"have no keys but {', '.join(sorted(keys))}"
-    raise validate.error(argument, rule, sorted(unknown)[0])
-  return dict(value)
 
 
 class Federation:
@@ -102,13 +89,13 @@ class Federation:
 
   def __init__(self, document: Any) -> None:
     """Checks a JSON document; ValueError names the key at fault."""
-    self.document = document = _object("federation", document, _KEYS)
-    if not _REQUIRED <= set(document):
-      raise validate.error("federation", f"have {', '.join(sorted(_REQUIRED))}", document)
+    schema_lib.check_object(document, "federation", _KEYS, _REQUIRED)
+    self.document = document
     if document["format"] != _FORMAT:
       raise validate.error("format", f"be {_FORMAT}, which this version reads", document["format"])
     validate.instance(str, name=document["name"])
-    sites = sorted(_object("sites", document["sites"]).items())
+    schema_lib.check_object(document["sites"], "sites")
+    sites = sorted(document["sites"].items())
     self.sites = {name: _bytes_of(f"sites[{name}]", key) for name, key in sites}
     for name in self.sites:
       identity_lib.check_name(sites=name)
@@ -124,7 +111,7 @@ class Federation:
       validate.integer(1, widths=width)
     validate.integer(1, _MOST_COLUMNS, **{"the sum of widths": sum(widths)})
     self.widths = tuple(widths)
-    limits = _object("limits", document.get("limits", {}), _LIMITS)
+    schema_lib.check_object(limits := document.get("limits", {}), "limits", _LIMITS)
     self.limits = {name: limits.get(name, default) for name, (default, _) in _LIMITS.items()}
     for name, (_, most) in _LIMITS.items():
       validate.integer(1, most, **{f"limits.{name}": self.limits[name]})
@@ -138,8 +125,9 @@ class Federation:
     self.privacy = self._checked_privacy(document["privacy"]) if "privacy" in document else None
 
   def _checked_privacy(self, document: Any) -> privacy_lib.Privacy:
-    settings = _object("privacy", document)
-    min_sites = settings.pop("min_sites", None)
+    schema_lib.check_object(document, "privacy")
+    settings = {key: value for key, value in document.items() if key != "min_sites"}
+    min_sites = document.get("min_sites")
     validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
     of_views = "view_norms" in settings
     if len(self.widths) > 1 and not of_views:

@@ -4,8 +4,8 @@ NVFlare's functions make keys and certificates.  All else that its provisioning 
 write ourselves, a site's part on its own machine: as provisioned, whoever submits a job may bring
 code of their own, which sites run; and sites send their logs.  A kit has no script, either.
 
-Under our policy a site runs one job, which names one class of ours (`nvflare_carrier`), and no
-command but those that begin and end it, for nobody.
+Under our policy (the folder `nvflare_policy`) a site runs one job, which names one class of ours
+(`nvflare_carrier`), and no command but those that begin and end it, for nobody.
 """
 
 from __future__ import annotations
@@ -29,123 +29,47 @@ _VERSION = "2.9"
 PROJECT = "federated-clustering"
 OPERATOR = "operator"
 ADMIN = f"{OPERATOR}@{OPERATOR}.org"
-_CARRIER = "fl_clustering.sites.nvflare_carrier"
 # Names a pipe to the process that answers, which ends when nobody holds its other end any more.
 LIFELINE_VARIABLE = "FEDERATED_CLUSTERING_LIFELINE"
-# The whole of what a site is told to run.
-SITE_JOB: Mapping[str, Any] = {
-    "format_version": 2,
-    "executors": [{"tasks": ["*"], "executor": {"path": f"{_CARRIER}.SiteExecutor", "args": {}}}],
-    "components": [], "task_data_filters": [], "task_result_filters": [],
-}
-_SERVER_JOB: Mapping[str, Any] = {
-    "format_version": 2,
-    "workflows": [{"id": "relay", "path": f"{_CARRIER}.Relay", "args": {}}],
-    "components": [],
-}
-_RIGHTS = (
-    "submit_job", "clone_job", "manage_job", "download_job", "view", "operate", "shell_commands",
-    "byoc", "server-predeployed-flwr",
-)
-_ROLES = ("project_admin", "org_admin", "lead", "member")
-_NOTHING = dict.fromkeys(_RIGHTS, "none")
 _CERTIFICATES = ("rootCA.pem", "client.crt", "client.key")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 _LOCAL = "local"
 
 
-def _component(name: str, path: str, **arguments: Any) -> dict[str, Any]:
-  return {"id": name, "path": path, "args": arguments}
+_POLICY = os.path.join(os.path.dirname(__file__), "nvflare_policy")
 
 
-_APPS = "nvflare.app_common"
-_RESOURCES = (
-    _component(
-        "resource_manager", f"{_APPS}.resource_managers.gpu_resource_manager.GPUResourceManager",
-        num_of_gpus=0, mem_per_gpu_in_GiB=0, expiration_period=300,
-    ),
-    _component(
-        "resource_consumer",
-        f"{_APPS}.resource_consumers.gpu_resource_consumer.GPUResourceConsumer",
-    ),
-)
-_LOG = {
-    "version": 1, "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stream": {
-        "class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stdout",
-    }},
-    "loggers": {"root": {"level": "INFO", "handlers": ["stream"]}},
-}
-# A job's process reaches the one that started it by a port on the loopback.  Both show certificates
-# there, too: otherwise any account of the machine could give orders in the server's name.
-_CONNECTIONS = {"internal": {
-    "scheme": "tcp", "resources": {"host": "127.0.0.1", "connection_security": "mtls"},
-}}
-# What a site's folder `local` holds: these files with these contents, and no others.
-LOCKED: Mapping[str, Any] = {
-    "authorization.json": {
-        "format_version": "1.0",
-        # To begin and to end the one job; the submitter's role comes from the server.
-        "permissions": {
-            role: {**_NOTHING, **(
-                {"submit_job": "any", "manage_job": "any"} if role == "project_admin" else {})}
-            for role in _ROLES
-        },
-    },
-    "resources.json": {
-        "format_version": 2,
-        "class_list_enforcement_mode": "enforce",
-        "class_allow_list": [f"{_CARRIER}.SiteExecutor"],
-        "allow_log_streaming": False,
-        "client": {"retry_timeout": 30, "compression": "Gzip"},
-        "components": [
-            *_RESOURCES,
-            _component("process_launcher", f"{_CARRIER}.SiteLauncher"),
-            _component("app_deployer", f"{_CARRIER}.OneJob"),
-        ],
-    },
-    "log_config.json": _LOG,
-    "comm_config.json": _CONNECTIONS,
-}
+def _read(folder: str) -> dict[str, Any]:
+  """Returns the documents of a folder by the files' names."""
+  found = {}
+  for name in os.listdir(folder):
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+      found[name] = json.load(file)
+  return found
+
+
+def _policy(*folders: str) -> dict[str, Any]:
+  """Returns documents that we hand out."""
+  return {
+      name: one for folder in folders
+      for name, one in _read(os.path.join(_POLICY, folder)).items()
+  }
+
+
+_JOBS = _policy("job")
+# The whole of what a site is told to run.
+SITE_JOB: Mapping[str, Any] = _JOBS["config_fed_client.json"]
+# What a site's folder `local` holds: these files with these contents, and no others.  Its rights
+# are those to begin and to end the one job; the submitter's role comes from the server.  A job's
+# process reaches the one that started it by a port on the loopback, where both show certificates,
+# too: otherwise any account of the machine could give orders in the server's name.
+LOCKED: Mapping[str, Any] = _policy("site", "both")
 
 
 def _at_server(workspace: str) -> dict[str, Any]:
   """Returns what the server's folder `local` holds."""
-  jobs, snapshots = (os.path.join(workspace, name) for name in ("jobs", "snapshots"))
-  storage = f"{_APPS}.storages.filesystem_storage.FilesystemStorage"
-  return {
-      "authorization.json": {
-          "format_version": "1.0",
-          "permissions": {"project_admin": {
-              right: "none" if right in ("byoc", "shell_commands") else "any" for right in _RIGHTS
-          }},
-      },
-      "resources.json": {
-          "format_version": 2,
-          "class_list_enforcement_mode": "enforce",
-          "class_allow_list": [f"{_CARRIER}.Relay"],
-          "servers": [{
-              "admin_storage": "transfer", "max_num_clients": 1000, "heart_beat_timeout": 600,
-              "download_job_url": "", "admin_timeout": 10.0,
-          }],
-          "snapshot_persistor": {
-              "path": f"{_APPS}.state_persistors.storage_state_persistor.StorageStatePersistor",
-              "args": {"uri_root": "/", "storage": {
-                  "path": storage, "args": {"root_dir": snapshots, "uri_root": "/"}}},
-          },
-          "components": [
-              _component("job_scheduler",
-                         f"{_APPS}.job_schedulers.job_scheduler.DefaultJobScheduler", max_jobs=1),
-              _component("job_manager", "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
-                         uri_root=jobs, job_store_id="job_store"),
-              _component("job_store", storage),
-              _component("process_launcher", f"{_CARRIER}.RelayLauncher"),
-          ],
-      },
-      "log_config.json": _LOG,
-      "comm_config.json": _CONNECTIONS,
-  }
+  text = json.dumps(_policy("server", "both"))
+  return json.loads(text.replace("WORKSPACE", json.dumps(workspace)[1:-1]))
 
 
 def check_version() -> None:
@@ -174,10 +98,7 @@ def check_locked(workspace: str) -> None:
   """Raises a ValueError unless a site's policy is ours, and nothing else is there to be run."""
   local = os.path.join(workspace, _LOCAL)
   try:
-    found = {}
-    for name in os.listdir(local):
-      with open(os.path.join(local, name), encoding="utf-8") as file:
-        found[name] = json.load(file)
+    found = _read(local)
   except (OSError, ValueError):
     found = {}
   for name in sorted({*found, *LOCKED}):
@@ -362,7 +283,7 @@ def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
   _write(os.path.join(server, _LOCAL), _at_server(server))
   job = os.path.join(folder, "job")
   for app, config, document in (
-      ("app_server", "config_fed_server.json", _SERVER_JOB),
+      ("app_server", "config_fed_server.json", _JOBS["config_fed_server.json"]),
       ("app_client", "config_fed_client.json", SITE_JOB),
   ):
     _write(os.path.join(job, app, "config"), {config: document})

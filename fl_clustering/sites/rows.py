@@ -18,43 +18,36 @@ from fl_clustering.tables import views as views_lib
 
 
 def tables(
-    schema: schema_lib.Schema | views_lib.Schemas, federation: federation_lib.Federation
-) -> saved.SavedTables | saved.SavedViews:
+    schemas: schema_lib.Schemas, federation: federation_lib.Federation
+) -> saved.SavedTables:
   """Returns how the rows of tables become points.
 
   With `privacy` they are in the units of the schema, so that a ball around the origin is, too; else
   in the data's own.
 
-  Args:
-    schema: That of tables, or those of views by name.
-
   Raises:
-    ValueError: If the schema is another one than the federation file's, or does not say enough.
+    ValueError: If the schemas are others than the federation file's, or do not say enough.
   """
-  by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
-  if federation_lib.schema_hash(schema) != federation.schema:
-    names = [name for one in by_view.values() for name in one.feature_names]
+  if federation_lib.schema_hash(schemas) != federation.schema:
+    names = [name for one in schemas.values() for name in one.feature_names]
     rule = "be the one of the federation file, with the same fields, bounds and levels"
     raise validate.error("schema", rule, names)
-  widths = tuple(len(one.feature_names) for one in by_view.values())
-  if widths != federation.widths:
-    raise validate.error("widths", f"be {list(widths)}, as the schema says", federation.widths)
-  kept = {view: _tables(one, federation.privacy is not None) for view, one in by_view.items()}
-  return kept[""] if isinstance(schema, schema_lib.Schema) else saved.SavedViews(kept)
-
-
-def _tables(schema: schema_lib.Schema, is_private: bool) -> saved.SavedTables:
+  is_private, nothing = federation.privacy is not None, np.zeros(federation.num_columns)
+  scaling = encode.FeatureScaling(nothing, nothing, nothing + 1)
   if is_private:
-    return saved.SavedTables(schema, encode.public_scaling(schema), is_private=True)
-  if schema.missing != "error":
-    raise validate.error("schema.missing", "be 'error' at sites with exact sums", schema.missing)
-  nothing = np.zeros(len(schema.feature_names))
-  return saved.SavedTables(schema, encode.FeatureScaling(nothing, nothing, nothing + 1))
+    scaling = encode.FeatureScaling.joined(map(encode.public_scaling, schemas.values()))
+  found = saved.SavedTables(schemas, scaling, is_private)
+  if found.widths != federation.widths:
+    rule = f"be {list(found.widths)}, as the schema says"
+    raise validate.error("widths", rule, federation.widths)
+  for schema in schemas.values():
+    if schema.missing != "error" and not is_private:
+      raise validate.error("schema.missing", "be 'error' at sites with exact sums", schema.missing)
+  return found
 
 
 def read(
-    directory: str, schema: schema_lib.Schema | views_lib.Schemas,
-    federation: federation_lib.Federation,
+    directory: str, schemas: schema_lib.Schemas, federation: federation_lib.Federation
 ) -> dict[str, np.ndarray]:
   """Returns a folder's features by client id, of shape (n, d), the views side by side.
 
@@ -64,27 +57,28 @@ def read(
     ValueError: As of `tables`.
     BadTable: If a file can't be used.
   """
-  kept: Any = tables(schema, federation)
-  library: Any = clients_lib if isinstance(schema, schema_lib.Schema) else views_lib
-  clients = library.open_folder(directory, schema, private=federation.privacy is not None)
+  kept = tables(schemas, federation)
+  clients: Any
+  if kept.has_views:
+    clients = views_lib.open_folder(directory, schemas, private=kept.is_private)
+  else:
+    clients = clients_lib.open_folder(directory, kept.schema, private=kept.is_private)
   found = {client_id: kept.features(own) for client_id, own in clients.items()}
   # That nobody is there is private, too.
   return found or {"": np.zeros((0, federation.num_columns))}
 
 
-def about(directory: str, schema: schema_lib.Schema | views_lib.Schemas) -> Iterator[str]:
+def about(directory: str, schemas: schema_lib.Schemas) -> Iterator[str]:
   """Yields a line on every table, of what private reading makes of it; for the owner alone.
 
   Raises:
     ValueError: If the folder can't be used.
   """
-  if isinstance(schema, schema_lib.Schema):
-    tables = [(path, schema) for path in clients_lib.files(directory).values()]
+  if schema_lib.NO_VIEW in schemas:
+    by_client = [{schema_lib.NO_VIEW: path} for path in clients_lib.files(directory).values()]
   else:
-    tables = [
-        (own[view], one) for own in views_lib.client_files(directory).values()
-        for view, one in schema.items() if view in own
-    ]
+    by_client = [*views_lib.client_files(directory).values()]
+  tables = [(own[v], one) for own in by_client for v, one in schemas.items() if v in own]
   for path, one in tables:
     name = os.path.relpath(path, directory)
     try:

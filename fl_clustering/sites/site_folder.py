@@ -33,16 +33,6 @@ MARKER = ".federated_clustering_ledger"
 _MARKER_FORMAT = 1
 
 
-def read_schema(path: str) -> schema_lib.Schema | views_lib.Schemas:
-  """Returns the schema of a file: that of tables, or those of views by name."""
-
-  def parsed(document: Any) -> schema_lib.Schema | views_lib.Schemas:
-    has_views = isinstance(document, dict) and "resources" in document
-    return views_lib.from_json(document) if has_views else schema_lib.Schema.from_json(document)
-
-  return schema_lib.read_document(path, parsed)
-
-
 def _read_marker(path: str) -> dict[str, str]:
   """Returns the paths of ledgers by their ids; of none if there is no such file."""
 
@@ -118,7 +108,7 @@ class SiteFolder:
         `another_ledger` is wrong.
     """
     identity = identity_lib.Identity.create(name)
-    read_schema(schema)
+    views_lib.load(schema)
     found = _ledgers(data_dir)
     if found and not another_ledger:
       rule = (
@@ -174,7 +164,7 @@ class SiteFolder:
         together, or can't be used.
     """
     federation = federation_lib.Federation.load(self._join(_FEDERATION))
-    clients = rows.read(self.data_dir, read_schema(self.schema_path), federation)
+    clients = rows.read(self.data_dir, views_lib.load(self.schema_path), federation)
     ledger = site_ledger.SiteLedger(self._join(_LEDGER))
     try:
       self._check_bound(ledger)

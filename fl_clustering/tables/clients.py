@@ -143,6 +143,10 @@ class Clients(collections.abc.Mapping):
     """The number of every client's rows."""
     return {client_id: len(self[client_id]) for client_id in self}
 
+  def row_names(self, table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Returns the columns that name a client's rows: their place, from 1, and their key if any."""
+    return row_names(table, self.schema.key)
+
   def digests(self) -> dict[str, str]:
     """Returns the SHA-256 of every file by its name; not for private runs."""
     return digests(self._paths)
@@ -180,7 +184,7 @@ def open_folder(
   return clients
 
 
-def row_names(table: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, list[Any]]:
+def row_names(table: pd.DataFrame, key: str | None) -> dict[str, list[Any]]:
   """Returns the columns that name rows: their place, from 1, and their key if any."""
   names = {"row": (table.index + 1).tolist()}
-  return names if schema.key is None else {**names, "id": table[schema.key].tolist()}
+  return names if key is None else {**names, "id": table[key].tolist()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import reprlib
-from typing import Any, Collection, Iterable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
+from typing import Any, Collection, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -24,68 +24,52 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
-  import pyarrow as pa
+  import pandas as pd
 
 _MOST_LEVELS = 20
 _BOOLEANS = set(schema_lib.BOOLEANS) - {"0", "1"}
 _SHOWN = reprlib.Repr()
 _SHOWN.maxdict = _MOST_LEVELS
 
-# By the files' paths: the names of columns, and a column's cells as text, null where one is empty.
+# The names of columns by the files' paths.
 _Headers = Mapping[str, Collection[str]]
-_Files = Mapping[str, "pa.ChunkedArray"]
-
-
-class Draft(NamedTuple):
-  """A schema, and a line per column that says what it was taken for."""
-
-  schema: schema_lib.Schema
-  lines: tuple[str, ...]
 
 
 def draft(
-    directory: str, *, label: str | None = None, client: str | None = None,
-    split: str | None = None, key: str | None = None, exclude: Sequence[str] = (),
-    is_public: bool = False,
-) -> Draft:
-  """Returns the draft of a folder's schema.
+    directory: str, *, exclude: Sequence[str] = (), is_public: bool = False, **roles: str
+) -> tuple[schema_lib.Schemas, list[str]]:
+  """Returns the drafts of a folder's schemas, and lines that say what columns were taken for.
 
   Args:
-    label: The column of the classes; likewise `client`, `split` and `key`.
     exclude: Columns that are not used.
     is_public: Whether all rows may be known, so that the schema may have the means and standard
       deviations of numbers as `center` and `scale`, for private runs.
+    **roles: The columns by their role, such as `label`; of views, `key` alone.
 
   Raises:
     ValueError: If the folder can't be used, does not have these columns, or has no feature.
     BadTable: If a file can't be used.
   """
-  roles = {"label": label, "client": client, "split": split, "key": key}
-  headers = _headers(clients_lib.files(directory).values())
-  schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
-  return _draft(headers, roles, exclude, is_public)
-
-
-def draft_views(
-    directory: str, *, key: str | None = None, exclude: Sequence[str] = (), is_public: bool = False
-) -> tuple[dict[str, schema_lib.Schema], tuple[str, ...]]:
-  """Returns the drafts of the schemas of a folder with views, and their lines; see `draft`."""
-  by_view = views_lib.by_view(directory)
-  headers = {view: _headers(paths) for view, paths in by_view.items()}
-  names = {name for one in headers.values() for name in itertools.chain(*one.values())}
-  schema_lib.check_given(names, exclude=exclude)
-  drafts = {}
-  for view, one in headers.items():
-    unused = views_lib.unused_columns(by_view[view][0], key, exclude)
+  has_views = views_lib.are_in(directory)
+  files = views_lib.files_by_view(directory, has_views)
+  headers = {view: _headers(paths) for view, paths in files.items()}
+  names = itertools.chain(*(names for one in headers.values() for names in one.values()))
+  schema_lib.check_given({*names}, exclude=exclude)
+  schemas, lines = {}, list[str]()
+  for view, of_files in headers.items():
+    first = files[view][0]
+    own, unused = views_lib.without_y(first, of_files[first], roles, exclude, has_views)
     try:
-      drafts[view] = _draft(one, {"key": key}, unused, is_public)
+      schemas[view], about = _draft(of_files, own, unused, is_public)
     except ValueError as e:
+      if not has_views:
+        raise
       raise ValueError(f"The view {view}: {e}") from e
-  lines = (f"{view}: {line}" for view, one in drafts.items() for line in one.lines)
-  return {view: one.schema for view, one in drafts.items()}, tuple(lines)
+    lines += [f"{view}: {line}" if has_views else line for line in about]
+  return schemas, lines
 
 
-def _delimiter(paths: Iterable[str]) -> str:
+def _delimiter(paths: Collection[str]) -> str:
   """Returns what stands between the cells of the first text file."""
   path = next((path for path in paths if path.endswith(bad_table.TEXT_FILES)), None)
   return "," if path is None else read_lib.likely_delimiter(path)
@@ -98,90 +82,81 @@ def _headers(paths: Collection[str]) -> _Headers:
 
 def _draft(
     headers: _Headers, roles: Mapping[str, Any], exclude: Collection[str], is_public: bool
-) -> Draft:
+) -> tuple[schema_lib.Schema, list[str]]:
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+  import pyarrow as pa  # pylint: disable=g-import-not-at-top
+
   names = [n for n in dict.fromkeys(itertools.chain(*headers.values())) if n not in exclude]
   lacking = {name: path for path, own in headers.items() for name in names if name not in own}
   schema_lib.check_given(names, **roles)
   for name in roles.values():
     if name in lacking:
       raise bad_table.bad_header(lacking[name], name, "is not there, but in other files")
-  delimiter, names = _delimiter(headers), [name for name in names if name not in lacking]
+  delimiter, names = _delimiter([*headers]), [name for name in names if name not in lacking]
   tables = {path: read_lib.texts(path, delimiter, names) for path in headers}
-  columns = {name: {path: table[name] for path, table in tables.items()} for name in names}
 
-  def num_others(mark: str) -> int:
-    return sum(len(_others(files, mark)) for files in columns.values())
+  def numbers(name: str, decimal: str) -> np.ndarray:
+    """Returns a column's numbers, NaN for what is none; only texts have decimal commas."""
+    return np.concatenate([
+        read_lib.numbers(
+            pa.array(table[name], pa.string()),
+            decimal if path.endswith(bad_table.TEXT_FILES) else ".",
+        ) for path, table in tables.items()
+    ])
 
-  decimal = "." if delimiter == "," else min(".,", key=num_others)
+  def num_numbers(decimal: str) -> int:
+    return sum(np.isfinite(numbers(name, decimal)).sum() for name in names)
+
+  decimal = "." if delimiter == "," else max(".,", key=num_numbers)
   lines = [f"dialect: delimiter {delimiter!r}, decimalChar {decimal!r}"]
   if schema_lib.are_numbers(names):
     lines.append("the names of all columns are numbers; if these are a row, write names above it")
   lines += [f"{name}: left out, since {path} lacks it" for name, path in lacking.items()]
   role_of = {name: role for role, name in roles.items()}
   fields, missing = [], "error"
-  for name, files in columns.items():
-    field, about = _field(name, files, role_of.get(name), decimal, is_public)
+  for name in names:
+    cells = pd.concat({path: table[name] for path, table in tables.items()})
+    field, about = _field(name, cells, numbers(name, decimal), role_of.get(name), is_public)
     lines.append(f"{name}: {about}")
     if field is not None:
       fields.append(field)
-      if name not in role_of and any(cells.null_count for cells in files.values()):
+      if name not in role_of and cells.isna().any():
         missing = "mean"
   if missing == "mean":
     lines.append("missing cells become the mean of their column over all clients")
   if all(field.name in role_of for field in fields):
     raise validate.error("data_dir", "hold a column that can be a feature", "; ".join(lines))
   options: dict[str, Any] = {**roles, "missing": missing, "decimal": decimal}
-  return Draft(schema_lib.Schema(tuple(fields), delimiter=delimiter, **options), tuple(lines))
-
-
-def _joined(files: _Files) -> pa.ChunkedArray:
-  """Returns the cells of all files, but for the missing ones."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  chunks = [chunk for cells in files.values() for chunk in cells.chunks]
-  return pa.chunked_array(chunks, pa.string()).drop_null()
-
-
-def _numbers(path: str, cells: pa.Array | pa.ChunkedArray, decimal: str) -> np.ndarray:
-  """Returns the numbers of a file's cells, NaN for what is none; only texts have decimal commas."""
-  return read_lib.numbers(cells, decimal if path.endswith(bad_table.TEXT_FILES) else ".")
-
-
-def _others(files: _Files, decimal: str) -> pa.Array:
-  """Returns the different cells that are no numbers."""
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  found = []
-  for path, cells in files.items():
-    different = cells.unique().drop_null()
-    found.append(different.filter(pa.array(np.isnan(_numbers(path, different, decimal)))))
-  return pa.chunked_array(found, pa.string()).unique()
+  return schema_lib.Schema(tuple(fields), delimiter=delimiter, **options), lines
 
 
 def _field(
-    name: str, files: _Files, role: str | None, decimal: str, is_public: bool
+    name: str, cells: pd.Series, numbers: np.ndarray, role: str | None, is_public: bool
 ) -> tuple[schema_lib.Field | None, str]:
-  """Returns a column's field, None without one, and what it was taken for."""
+  """Returns a column's field, None without one, and what it was taken for.
+
+  Args:
+    cells: Its texts, which the files' paths are an index of.
+    numbers: Those of the cells, NaN for what is none.
+  """
   if role not in (None, "label"):
     return schema_lib.Field(name, "string"), f"the {role}"
-  cells = _joined(files)
-  num_different, others = len(cells.unique()), _others(files, decimal)
-  if not num_different:
+  counts = cells.value_counts()
+  if not len(counts):
     return None, "left out, since it is empty"
-  numbers = np.concatenate([_numbers(path, own, decimal) for path, own in files.items()])
+  others = encode.in_order(cells[np.isnan(numbers)].dropna().unique())
   # Numbers with fractions are different by nature.
   is_whole = (np.floor(numbers) == numbers).all()
-  is_key = (is_whole or len(others) == num_different) and all(
-      len(own.unique()) == len(own) > 1 for own in files.values()
+  is_key = (is_whole or len(others) == len(counts)) and all(
+      own.is_unique and len(own) > 1 for _, own in cells.groupby(level=0)
   )
   hint = ", or a key (--row_key), as no cell occurs twice in a file" if is_key else ""
-  if role is None and 2 * len(others) <= num_different:
-    if len(others):
-      hint += f", but for {bad_table.listed(others.to_pylist())}, which runs refuse"
+  if role is None and 2 * len(others) <= len(counts):
+    if others:
+      hint += f", but for {bad_table.listed(others)}, which runs refuse"
     return _number(name, numbers if is_public else np.zeros(0)), f"a number{hint}"
-  counts = dict(zip(*(part.to_pylist() for part in cells.value_counts().flatten())))
-  levels = encode.in_order(counts)
-  shown = _SHOWN.repr({level: counts[level] for level in levels})
+  levels = encode.in_order(counts.index)
+  shown = _SHOWN.repr({level: int(counts[level]) for level in levels})
   if role == "label":
     about = f"the label: {len(levels)} classes and their rows, {shown}"
     return schema_lib.Field(name, "string", enum=levels), about

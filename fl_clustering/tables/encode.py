@@ -78,6 +78,11 @@ class FeatureScaling:
     """Returns features in the data's units, none of which is missing, of shape (n, d)."""
     return np.where(np.isnan(features), self.fill, features)
 
+  @classmethod
+  def joined(cls, scalings: Iterable[FeatureScaling]) -> FeatureScaling:
+    """Returns the scaling of the features of several views, side by side."""
+    return cls(*map(np.concatenate, zip(*(vars(one).values() for one in scalings))))
+
   def to_json(self) -> dict[str, list[float]]:
     """Returns a dict for JSON."""
     return {name: array.tolist() for name, array in vars(self).items()}
@@ -103,9 +108,7 @@ def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
   """Returns the least and the largest value of every feature, of shape (d,); infinite for none."""
   low, high = np.array([
-      (-np.inf if field.minimum is None else field.minimum,
-       np.inf if field.maximum is None else field.maximum) if field.is_numeric else (0.0, 1.0)
-      for field in schema.features for _ in field.feature_names
+      field.bounds for field in schema.features for _ in field.feature_names
   ], float).T
   return low, high
 

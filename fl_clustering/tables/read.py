@@ -41,9 +41,6 @@ if TYPE_CHECKING:
   import pyarrow as pa
 
 _PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
-# Those that files may have; the comma is the last one, as names may have commas.
-_DELIMITERS = (b";", b"\t", b"|", b",")
-_MARK_FOR_EXCEL = re.compile(rb'"?sep=\W*', re.IGNORECASE)
 # Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
 # time for each column.
 _BLOCK = 2**20
@@ -148,20 +145,18 @@ def likely_delimiter(path: str) -> str:
   """
   with _opened(path) as file:
     line = re.sub(rb'"[^"]*"', b"", _first_line(path, file))
-  best = max(_DELIMITERS, key=line.count)
-  return best.decode() if best in line else ","
+  counts = {one: line.count(one.encode()) for one in schema_lib.DELIMITERS}
+  return max(counts, key=counts.__getitem__) if any(counts.values()) else ","
 
 
-def texts(path: str, delimiter: str, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-  """Returns the cells of columns as text, null where one is empty.
+def texts(path: str, delimiter: str, names: Sequence[str]) -> pd.DataFrame:
+  """Returns the cells of columns as text, missing where one is empty.
 
   Raises:
     BadTable: If the file can't be used.
   """
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if not names:
-    return {}
   chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
   # What is a number is a text at first.
   schema = schema_lib.Schema(tuple(map(schema_lib.Field, names)), delimiter=delimiter)
@@ -169,7 +164,7 @@ def texts(path: str, delimiter: str, names: Sequence[str]) -> dict[str, pa.Chunk
     for name, cells in columns.items():
       is_text = pa.types.is_string(cells.type)
       chunks[name].append(cells if is_text else typed_files.texts(path, name, cells, first))
-  return {name: pa.chunked_array(chunks[name], pa.string()) for name in names}
+  return pa.table({n: pa.chunked_array(own, pa.string()) for n, own in chunks.items()}).to_pandas()
 
 
 def numbers(cells: pa.Array | pa.ChunkedArray, decimal: str, kind: str = "number") -> np.ndarray:
@@ -232,11 +227,7 @@ def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
 
 
 def _first_line(path: str, file: io.BufferedIOBase) -> bytes:
-  line = b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
-  if _MARK_FOR_EXCEL.fullmatch(line):
-    rule = "is `sep=`, a mark for Excel, and no line of names: remove it"
-    raise bad_table.bad_header(path, None, rule)
-  return line
+  return b"".join(_lines(path, file, 1)).removeprefix(codecs.BOM_UTF8)
 
 
 def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ...]:
@@ -255,7 +246,7 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
 def _cells(line: bytes, delimiter: str) -> list[str]:
   """Returns a line's cells; ValueError if it is not one of text."""
   try:
-    text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+    text = _without_end(line).decode()
   except UnicodeDecodeError:
     raise ValueError("is not UTF-8") from None
   if "\0" in text or "\r" in text and b"\r" in b"".join(_unquoted(line, delimiter) or [line]):
@@ -267,13 +258,18 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     raise ValueError(f"{rule} cell") from None
 
 
-def _unquoted(line: bytes, delimiter: str) -> list[bytes] | None:
-  """Returns what is outside of a line's quotes; None unless they are around whole cells."""
+def _without_end(data: bytes) -> bytes:
+  return data.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _unquoted(data: bytes, delimiter: str) -> list[bytes] | None:
+  """Returns what is outside of quotes; None unless they are around whole cells."""
   between = delimiter.encode()
-  parts = line.removesuffix(b"\n").removesuffix(b"\r").split(b'"')[::2]
+  parts = _without_end(data).split(b'"')[::2]
   # A part is empty between two quotes that mean one.
-  begin = all(part.startswith(between) for part in parts[1:] if part)
-  return parts if begin and all(part.endswith(between) for part in parts[:-1] if part) else None
+  begin = all(part.startswith((between, b"\n", b"\r\n")) for part in parts[1:] if part)
+  end = all(part.endswith((between, b"\n")) for part in parts[:-1] if part)
+  return parts if begin and end else None
 
 
 def _records(lines: Sequence[bytes], delimiter: str) -> tuple[list[bytes], list[bytes]]:
@@ -327,31 +323,21 @@ def _cells_of_row(line: bytes, delimiter: str, num_cells: int) -> list[str]:
 
 def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   """Returns whether no line, of these bytes in all, can be taken otherwise than by `_cells`."""
-  if b"\0" in data:
-    return False
-  if b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
+  if b"\0" in data or b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
+  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
-  if data.startswith(codecs.BOM_UTF8):
+  if max(map(len, lines)) > csv.field_size_limit():  # A cell may be too long.
     return False
   try:
-    if not data.isascii():
-      data.decode()
+    data.decode()
   except UnicodeDecodeError:
     return False
-  between = re.escape(delimiter).encode()
-  begin, end = rb"(?:(?<=[%b\n])|\A)" % between, rb"(?=[%b\r\n]|\Z)" % between
-  quoted = b"(" + begin + rb'"[^"\r\n]*(?:""[^"\r\n]*)*"' + end + b")"
-  parts = re.split(quoted, data) if b'"' in data else [data]
-  rest = b"".join(parts[::2])
-  if b'"' in rest:
+  parts = _unquoted(data, delimiter)
+  if data.count(b'"') % 2 or parts is None:
     return False
-  if max(map(len, lines)) <= csv.field_size_limit():
-    return True
-  cells = rest.replace(b"\n", delimiter.encode()).split(delimiter.encode())
-  return max(map(len, (*parts[1::2], *cells))) <= csv.field_size_limit()
+  return sum(part.count(b"\n") for part in parts) == _without_end(data).count(b"\n")
 
 
 class _Reader:
@@ -550,7 +536,8 @@ class _Reader:
     if self._missing_numbers:
       are_missing |= np.isin(values, self._missing_numbers)
       values[are_missing] = np.nan
-    low, high = np.array([field.bounds for field in fields]).T[..., np.newaxis]
+    bounds = np.array([field.bounds for field in fields]).T[..., np.newaxis]
+    low, high = np.clip(bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
     if self._private or self._schema.clips:
       values = np.clip(values, low, high)
     are_within = (values >= low) & (values <= high)
@@ -580,10 +567,11 @@ class _Reader:
     shown, levels = reprlib.repr(cell), self._levels(field)
     if levels is not None:
       return f"{shown} is not one of {', '.join(levels)}"
-    kind, (low, high) = "an integer" if field.type == "integer" else "a number", field.bounds
-    (text,) = _plain(pa.array([cell]), self._decimal).to_pylist()
-    if not re.match(_PATTERNS[field.type], text):
+    kind = "an integer" if field.type == "integer" else "a number"
+    (number,) = numbers(pa.array([cell]), self._decimal, field.type)
+    if np.isnan(number):
       return f"{shown} is not {kind}, nor in missingValues"
-    if float(text) in self._missing_numbers:
+    if number in self._missing_numbers:
       return "a cell is missing"
+    low, high = np.clip(field.bounds, -schema_lib.LARGEST, schema_lib.LARGEST)
     return f"{shown} is not {kind} between {low:g} and {high:g}"

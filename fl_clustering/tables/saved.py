@@ -20,57 +20,116 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedTables:
-  """The schema of tables, and what was made of them.
+  """The schemas of tables, and what was made of them.
 
   Attributes:
-    schema: What they hold; of a label, it lists the classes.
-    scaling: What was done to their features.
+    schemas: What they hold, by view; of a label, it lists the classes.
+    scaling: What was done to their features, those of all views side by side.
     is_private: Whether they were read in private.  Of later rows, too, missing cells have their
       center then, and numbers outside of their bounds become the nearer of them.
   """
 
-  schema: schema_lib.Schema
+  schemas: schema_lib.Schemas
   scaling: encode.FeatureScaling
   is_private: bool = False
 
   @property
-  def feature_names(self) -> tuple[str, ...]:
-    return self.schema.feature_names
+  def has_views(self) -> bool:
+    return schema_lib.NO_VIEW not in self.schemas
 
-  def features(self, table: pd.DataFrame) -> np.ndarray:
-    """Returns the features of rows that were read, as the model takes them, of shape (n, d)."""
-    if self.is_private:
-      return encode.private_features(table, self.schema)
-    return self.scaling(encode.numbers(table, self.schema))
+  @property
+  def schema(self) -> schema_lib.Schema:
+    """That of tables without views."""
+    return self.schemas[schema_lib.NO_VIEW]
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """The names of the features of all views."""
+    return tuple(
+        f"{view}: {name}" if self.has_views else name
+        for view, one in self.schemas.items() for name in one.feature_names
+    )
+
+  @property
+  def field_widths(self) -> tuple[int, ...]:
+    """The number of features of every field of all views."""
+    return tuple(width for one in self.schemas.values() for width in one.field_widths)
+
+  @property
+  def widths(self) -> tuple[int, ...]:
+    """The number of every view's features."""
+    return tuple(len(one.feature_names) for one in self.schemas.values())
 
   @property
   def bounds(self) -> tuple[np.ndarray, np.ndarray]:
     """The features' `encode.bounds`."""
-    return encode.bounds(self.schema)
+    low, high = zip(*map(encode.bounds, self.schemas.values()))
+    return np.concatenate(low), np.concatenate(high)
 
   @property
   def ranges(self) -> np.ndarray:
     """The features' `encode.ranges`, of tables that were read in private."""
-    return encode.ranges(self.schema)
+    return np.concatenate([*map(encode.ranges, self.schemas.values())])
 
-  def features_of_frame(self, frame: pd.DataFrame) -> np.ndarray:
-    """Returns the features of a frame's rows; BadTable if it lacks a column or a cell is wrong."""
-    later = self.later().without("label", "client", "split", "key")
-    return self.features(read_lib.from_frame(frame, later))
+  def features(self, tables: pd.DataFrame | Mapping[str, pd.DataFrame]) -> np.ndarray:
+    """Returns the features of rows that were read, as the model takes them, of shape (n, d).
 
-  def later(self, given: schema_lib.Schema | None = None) -> schema_lib.Schema:
-    """Returns the schema of later rows, with the dialect and missing cells of the one given.
+    Args:
+      tables: The rows, by view if there are views.
+    """
+    by_view: Any = tables if self.has_views else {schema_lib.NO_VIEW: tables}
+    encoded = encode.private_features if self.is_private else encode.numbers
+    found = [encoded(by_view[view], one) for view, one in self.schemas.items()]
+    features = np.concatenate(found, axis=1)
+    return features if self.is_private else self.scaling(features)
+
+  def features_of_frames(
+      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+  ) -> np.ndarray:
+    """Returns the features of a frame's rows, or of frames by view or in the order of their names.
 
     Raises:
-      ValueError: If it has other features, or another column for the client.
+      ValueError: If there are other views, or as many rows in not all of them.
+      BadTable: If a frame lacks a column, or a cell is wrong.
     """
-    found = _later(self.schema, given)
-    return dataclasses.replace(found, missing="mean", clips=True) if self.is_private else found
+    given: Any = frames if self.has_views else {schema_lib.NO_VIEW: frames}
+    if not isinstance(given, Mapping):
+      given = dict(zip(self.schemas, given)) if len(given) == len(self.schemas) else {}
+    if set(given) != set(self.schemas):
+      raise validate.error("frames", f"have the views {', '.join(self.schemas)}", list(given))
+    tables = {
+        view: read_lib.from_frame(given[view], one.without(*schema_lib.ROLES))
+        for view, one in self.later().items()
+    }
+    if len({len(table) for table in tables.values()}) > 1:
+      raise validate.error("frames", "have as many rows in every view", [*map(len, given.values())])
+    return self.features(tables if self.has_views else tables[schema_lib.NO_VIEW])
 
-  def open_folder(self, directory: str, schema: str | None = None) -> clients_lib.Clients:
+  def later(self, given: schema_lib.Schemas | None = None) -> dict[str, schema_lib.Schema]:
+    """Returns the schemas of later rows, with the dialects and missing cells of those given.
+
+    Raises:
+      ValueError: If they have other features or views, or another column for the client.
+    """
+    if given is not None and set(given) != set(self.schemas):
+      rule = f"have the views {', '.join(self.schemas)}" if self.has_views else "be without views"
+      raise validate.error("schema", rule, list(given))
+    found = {
+        view: own if given is None else _later(own, given[view])
+        for view, own in self.schemas.items()
+    }
+    if not self.is_private:
+      return found
+    return {
+        view: dataclasses.replace(one, missing="mean", clips=True) for view, one in found.items()
+    }
+
+  def open_folder(
+      self, directory: str, schema: str | None = None
+  ) -> clients_lib.Clients | views_lib.Views:
     """Returns the clients of a folder with later files, which may lack the label and the key.
 
-    Some of their rows may lack the label alone.
+    Some of their rows may lack the label alone.  The views of rows are joined by a key.
 
     Args:
       schema: A file of a schema with the same features and the same column for the client, which
@@ -80,8 +139,10 @@ class SavedTables:
       ValueError: If the folder can't be used, or the schema has other features.
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
-    given = None if schema is None else schema_lib.load(schema)
-    later = self.later(given).without("split")
+    found = self.later(None if schema is None else views_lib.load(schema))
+    if self.has_views:
+      return views_lib.open_folder(directory, found)
+    later = found[schema_lib.NO_VIEW].without("split")
     first = next(iter(clients_lib.files(directory).values()))
     names = read_lib.header(first, later.delimiter)
     lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
@@ -91,23 +152,22 @@ class SavedTables:
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""
     return {
-        "schema": self.schema.to_json(), "scaling": self.scaling.to_json(),
-        "is_private": self.is_private,
+        "schemas": {view: one.to_json() for view, one in self.schemas.items()},
+        "scaling": self.scaling.to_json(), "is_private": self.is_private,
     }
 
   @classmethod
   def from_json(cls, document: Mapping[str, Any]) -> SavedTables:
     """Returns what `to_json` made a dict of."""
+    schemas = document["schemas"].items()
     return cls(
-        schema_lib.Schema.from_json(document["schema"]),
+        {view: schema_lib.Schema.from_json(one) for view, one in schemas},
         encode.FeatureScaling.from_json(document["scaling"]), document["is_private"],
     )
 
 
-def _later(own: schema_lib.Schema, given: schema_lib.Schema | None) -> schema_lib.Schema:
+def _later(own: schema_lib.Schema, given: schema_lib.Schema) -> schema_lib.Schema:
   """Returns a model's schema with the dialect and the missing cells of the one that is given."""
-  if given is None:
-    return own
   of_model, found = ({field.name: field for field in one.features} for one in (own, given))
   for name in {**of_model, **found}:
     if found.get(name) != of_model.get(name):
@@ -119,85 +179,3 @@ def _later(own: schema_lib.Schema, given: schema_lib.Schema | None) -> schema_li
       own, missing_values=given.missing_values, missing=given.missing, delimiter=given.delimiter,
       decimal=given.decimal,
   )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class SavedViews:
-  """What is kept of tables in several views, by the views' names."""
-
-  views: Mapping[str, SavedTables]
-
-  @property
-  def feature_names(self) -> tuple[str, ...]:
-    """The names of the features of all views."""
-    return tuple(
-        f"{view}: {name}" for view, one in self.views.items() for name in one.schema.feature_names
-    )
-
-  @property
-  def field_widths(self) -> tuple[int, ...]:
-    """The number of features of every field of all views."""
-    return tuple(w for one in self.views.values() for w in one.schema.field_widths)
-
-  @property
-  def widths(self) -> tuple[int, ...]:
-    """The number of every view's features."""
-    return tuple(len(one.schema.feature_names) for one in self.views.values())
-
-  @property
-  def scaling(self) -> encode.FeatureScaling:
-    """What was done to the features of all views."""
-    arrays = zip(*(vars(one.scaling).values() for one in self.views.values()))
-    return encode.FeatureScaling(*map(np.concatenate, arrays))
-
-  @property
-  def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-    """The `encode.bounds` of the features of all views."""
-    low, high = zip(*(one.bounds for one in self.views.values()))
-    return np.concatenate(low), np.concatenate(high)
-
-  @property
-  def ranges(self) -> np.ndarray:
-    """The `encode.ranges` of the features of all views, of tables that were read in private."""
-    return np.concatenate([one.ranges for one in self.views.values()])
-
-  def features(self, tables: Mapping[str, pd.DataFrame]) -> np.ndarray:
-    """Returns the features of rows that were read, of shape (n, sum of the widths)."""
-    return np.concatenate([one.features(tables[v]) for v, one in self.views.items()], axis=1)
-
-  def features_of_frames(
-      self, frames: Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
-  ) -> np.ndarray:
-    """Returns the features of frames by view, or in the order of the views' names.
-
-    Raises:
-      ValueError: If there are other views, or as many rows in not all of them.
-      BadTable: If a frame lacks a column, or a cell is wrong.
-    """
-    if not isinstance(frames, Mapping):
-      frames = dict(zip(self.views, frames)) if len(frames) == len(self.views) else {}
-    if set(frames) != set(self.views):
-      raise validate.error("frames", f"have the views {', '.join(self.views)}", list(frames))
-    found = [one.features_of_frame(frames[view]) for view, one in self.views.items()]
-    if len({len(features) for features in found}) > 1:
-      raise validate.error("frames", "have as many rows in every view", [*map(len, found)])
-    return np.concatenate(found, axis=1)
-
-  def open_folder(self, directory: str, schema: str | None = None) -> views_lib.Views:
-    """Returns the clients of a folder with later files, as `SavedTables.open_folder` does."""
-    given = None if schema is None else views_lib.load(schema)
-    if given is not None and set(given) != set(self.views):
-      raise validate.error("schema", f"have the views {', '.join(self.views)}", list(given))
-    later = {
-        view: one.later(None if given is None else given[view]) for view, one in self.views.items()
-    }
-    return views_lib.open_folder(directory, later)
-
-  def to_json(self) -> dict[str, Any]:
-    """Returns a dict for JSON."""
-    return {view: one.to_json() for view, one in self.views.items()}
-
-  @classmethod
-  def from_json(cls, document: Mapping[str, Any]) -> SavedViews:
-    """Returns what `to_json` made a dict of."""
-    return cls({view: SavedTables.from_json(one) for view, one in document.items()})

@@ -31,13 +31,18 @@ BOOLEANS = {
     **dict.fromkeys(("true", "True", "TRUE", "1"), 1.0),
     **dict.fromkeys(("false", "False", "FALSE", "0"), 0.0),
 }
+NO_VIEW = ""
+# The comma is the last one, as names may have commas.
+DELIMITERS = (";", "\t", "|", ",")
 # No number may be farther from zero: sums of squares stay finite.
 LARGEST = 1e100
 _LEAST_SCALE = 1e-100
 
 _KEYS = {
-    "": ("fields", "primaryKey", "label", "client", "split", "missingValues", "missing", "dialect",
-         "$schema", "title", "description"),
+    "schema": (
+        "fields", "primaryKey", "label", "client", "split", "missingValues", "missing", "dialect",
+        "$schema", "title", "description",
+    ),
     "dialect": ("delimiter", "decimalChar"),
     "field": ("name", "type", "constraints", "center", "scale", "title", "description"),
     "constraints": ("minimum", "maximum", "enum"),
@@ -98,9 +103,13 @@ class Field:
 
   @property
   def bounds(self) -> tuple[float, float]:
-    """The least and the largest number that a cell may hold."""
-    low = -LARGEST if self.minimum is None else self.minimum
-    return low, LARGEST if self.maximum is None else self.maximum
+    """The least and the largest value of a feature; infinite for none."""
+    if not self.is_numeric:
+      return 0.0, 1.0
+    return (
+        -math.inf if self.minimum is None else self.minimum,
+        math.inf if self.maximum is None else self.maximum,
+    )
 
   @property
   def public_scaling(self) -> tuple[float, float] | None:
@@ -141,16 +150,12 @@ class Field:
     """Returns the field of a JSON object, which is at some place in the list."""
     name = document.get("name") if isinstance(document, dict) else None
     key = f"fields[{name or place}]"
-    _check_keys(document, key, "field")
-    if not isinstance(name, str) or not name:
-      raise validate.error(f"{key}.name", "be text", name)
+    check_object(document, key, _KEYS["field"], ("name", "type"))
     constraints = document.get("constraints", {})
-    _check_keys(constraints, f"{key}.constraints", "constraints")
+    check_object(constraints, f"{key}.constraints", _KEYS["constraints"])
     values = {**document, **constraints}
-    for reader in ("constraints", "title", "description"):
-      values.pop(reader, None)
-    if "type" not in values:
-      raise validate.error(f"{key}.type", "be given", None)
+    for for_readers in ("constraints", "title", "description"):
+      values.pop(for_readers, None)
     if "enum" in values:
       values["enum"] = _listed(values["enum"], f"{key}.constraints.enum")
     return cls(**values)
@@ -168,7 +173,7 @@ class Schema:
     key: The one that names the rows, `primaryKey`.
     missing_values: Cells that are missing.
     missing: What becomes of them: `error` or `mean`.
-    delimiter: What stands between the cells of text files, one character.
+    delimiter: What stands between the cells of text files, one of `DELIMITERS`.
     decimal: The decimal mark of text files.
     is_later: Whether the rows come after a model, so that labels may be missing; in no document.
     clips: Whether a number outside of its bounds becomes the nearer of them; in no document.
@@ -220,13 +225,9 @@ class Schema:
           )
     validate.one_of(("error", "mean"), missing=self.missing)
     validate.one_of((".", ","), **{"dialect.decimalChar": self.decimal})
-    is_character = isinstance(self.delimiter, str) and len(self.delimiter) == 1
-    # Numbers have letters and signs, too.
-    is_possible = is_character and self.delimiter.isascii() and not self.delimiter.isalnum()
-    if not is_possible or self.delimiter in '"\r\n\0+-.':
-      raise validate.error(
-          "dialect.delimiter", "be a character of ASCII that is in no number", self.delimiter
-      )
+    if self.delimiter not in DELIMITERS:
+      rule = f"be one of {', '.join(map(repr, DELIMITERS))}"
+      raise validate.error("dialect.delimiter", rule, self.delimiter)
 
   @property
   def _by_name(self) -> dict[str, Field]:
@@ -315,10 +316,10 @@ class Schema:
   @classmethod
   def from_json(cls, document: Any) -> Schema:
     """Returns the schema of a JSON document; ValueError names the key at fault."""
-    _check_keys(document, "schema", "")
+    check_object(document, "schema", _KEYS["schema"])
     fields = _listed(document.get("fields"), "fields")
     dialect = document.get("dialect", {})
-    _check_keys(dialect, "dialect", "dialect")
+    check_object(dialect, "dialect", _KEYS["dialect"])
     return cls(
         tuple(Field.from_json(field, place) for place, field in enumerate(fields)),
         **{role: document.get(_NAMES_OF_ROLES.get(role, role)) for role in ROLES},
@@ -330,6 +331,10 @@ class Schema:
   def write(self, path: str) -> None:
     """Writes the schema to a file."""
     write_document(path, self.to_json())
+
+
+# The schemas of tables by view; those of tables without views are of `NO_VIEW`.
+Schemas = Mapping[str, Schema]
 
 
 def load(path: str) -> Schema:
@@ -414,13 +419,17 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
   return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_keys(document: Any, name: str, kind: str) -> None:
-  """Raises a ValueError unless a document is an object with keys of this kind."""
+def check_object(
+    document: Any, name: str, keys: Collection[str] | None = None, required: Collection[str] = ()
+) -> None:
+  """Raises a ValueError unless a document is an object with no keys but these; None for any."""
   if not isinstance(document, dict):
     raise validate.error(name, "be an object", document)
+  if not {*required} <= set(document):
+    raise validate.error(name, f"have {', '.join(sorted(required))}", document)
   for key in document:
-    if key not in _KEYS[kind]:
-      raise ValueError(f"`{name}` must have no keys but {', '.join(_KEYS[kind])}, got {key!r}.")
+    if keys is not None and key not in keys:
+      raise validate.error(name, f"have no keys but {', '.join(sorted(keys))}", key)
 
 
 def _check_texts(key: str, texts: Sequence[Any]) -> None:

@@ -1,7 +1,7 @@
 """Files of rows whose cells have types: Parquet, and NumPy's .npz.
 
-An .npz file holds `x`, whose columns are x0, x1, ..., or of images x0_0_0, ... pixel by pixel, and
-perhaps `y`, which is another column.
+An .npz file holds numbers: `x`, whose columns are x0, x1, ..., or of images x0_0_0, ... pixel by
+pixel, and perhaps `y`, which is another column.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import re
 import reprlib
 from typing import Any, Callable, Collection, Iterable, Iterator, Sequence, TYPE_CHECKING
 
@@ -24,6 +25,11 @@ PARQUET, NPZ = ".parquet", ".npz"
 ENDINGS = (PARQUET, NPZ)
 # The array of an .npz file that is one column.
 LABELS = "y"
+# How names of Arrow's types begin whose cells are texts, or have one that everybody knows.
+_TYPES = re.compile(
+    r"(dictionary<values=)?(null|bool|u?int\d|(half)?float|double|decimal|date|time|"
+    r"(large_|fixed_size_)?(string|binary))"
+)
 
 
 def check_types(path: str, schema: pa.Schema) -> None:
@@ -33,20 +39,9 @@ def check_types(path: str, schema: pa.Schema) -> None:
   for field in schema:
     # Where only the writer knew a type of its own, a reader has another one.
     own = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
-    if own or not _has_text(field.type):
+    if own or not _TYPES.match(str(field.type)):
       rule = f"holds {shown.repr(own or str(field.type))}, and no text, numbers or dates"
       raise bad_table.bad_header(path, field.name, f"{rule}: convert or exclude it")
-
-
-def _has_text(dtype: pa.DataType) -> bool:
-  import pyarrow as pa  # pylint: disable=g-import-not-at-top
-
-  if pa.types.is_dictionary(dtype):
-    return _has_text(dtype.value_type)
-  kinds = ("null", "boolean", "integer", "floating", "decimal", "date", "time", "timestamp",
-           "string", "large_string", "binary", "large_binary", "fixed_size_binary")
-  is_view = str(dtype) in ("string_view", "binary_view")  # Older versions have none.
-  return is_view or any(getattr(pa.types, f"is_{kind}")(dtype) for kind in kinds)
 
 
 def texts(
@@ -123,37 +118,23 @@ def _npz(path: str) -> pa.Table:
   if x.ndim not in (2, 3, 4) or not all(x.shape[1:]):
     rule = "x must have the shape (n, d), or of images (n, height, width) or (n, height, width, c)"
     raise bad(f"{rule}, and has {x.shape}")
-  if not np.can_cast(x.dtype, np.float64):
-    raise bad(f"x must hold numbers of up to 64 bits, not {x.dtype.name}")
   names = schema_lib.array_names(x.shape[1:] if x.ndim != 3 else (*x.shape[1:], 1))
-  columns = [_column(column) for column in x.reshape(len(x), math.prod(x.shape[1:])).T]
+  columns = [*x.reshape(len(x), math.prod(x.shape[1:])).T]
   if y is not None:
     if y.shape != x.shape[:1]:
       raise bad(f"y must have the shape {x.shape[:1]}, and has {y.shape}")
-    if not np.can_cast(y.dtype, np.float64) and y.dtype.kind != "U":
-      raise bad(f"y must hold numbers or text, not {y.dtype.name}")
-    names, columns = (*names, LABELS), [*columns, _column(y)]
-  return pa.Table.from_arrays(columns, names)
+    names, columns = (*names, LABELS), [*columns, y]
+  for array in columns:
+    if not np.can_cast(array.dtype, np.float64):
+      raise bad(f"must hold numbers of up to 64 bits, not {array.dtype.name}")
+  return pa.Table.from_arrays([_column(array) for array in columns], names)
 
 
 def _column(values: np.ndarray) -> pa.Array:
-  """Returns numbers, true and false being 1 and 0, or text, which need not be in Unicode yet."""
+  """Returns numbers in this machine's order of bytes; true and false are 1 and 0."""
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if values.dtype.kind != "U":
-    # In this machine's order of bytes.
-    return pa.array(values.astype(np.promote_types(values.dtype, np.uint8)), from_pandas=True)
-  values = values.astype(values.dtype.newbyteorder("<"))
-  cells = [_utf_8(values[row : row + 1].tobytes()) for row in range(len(values))]
-  return pa.array(cells, pa.binary()).view(pa.string())
-
-
-def _utf_8(cell: bytes) -> bytes:
-  """Returns a text of UTF-32 in UTF-8; bytes that are none where it is none."""
-  try:
-    return cell.decode("utf-32-le").rstrip("\0").encode()
-  except UnicodeDecodeError:
-    return b"\xff"
+  return pa.array(values.astype(np.promote_types(values.dtype, np.uint8)), from_pandas=True)
 
 
 def text(value: Any) -> str | None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import collections.abc
 import functools
+import itertools
 import os
-from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Collection, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
 
 LABELS = "labels"
 
-Schemas = Mapping[str, schema_lib.Schema]
 
-
-def check(schemas: Schemas) -> None:
+def check(schemas: schema_lib.Schemas) -> None:
   """Raises a ValueError unless these can be the schemas of views, by the views' names."""
   if not schemas:
     raise validate.error("resources", "hold a view", [])
@@ -48,60 +47,82 @@ def check(schemas: Schemas) -> None:
     raise validate.error("primaryKey", rule, sorted(map(str, keys)))
 
 
-def from_json(document: Any) -> dict[str, schema_lib.Schema]:
-  """Returns the schemas of a data package, by the views' names in order."""
-  if not isinstance(document, dict) or set(document) != {"resources"}:
-    raise validate.error("schema", "be an object with the key `resources` alone", document)
-  schemas = {}
+def from_json(document: Any) -> schema_lib.Schemas:
+  """Returns the schemas of a data package, by the views' names in order, or that of tables."""
+  if not isinstance(document, dict) or "resources" not in document:
+    return {schema_lib.NO_VIEW: schema_lib.Schema.from_json(document)}
+  schema_lib.check_object(document, "schema", ("resources",))
+  schemas: dict[str, schema_lib.Schema] = {}
+  keys = ("name", "schema")
   for resource in document["resources"]:
-    if not isinstance(resource, dict) or set(resource) != {"name", "schema"}:
-      raise validate.error("resources", "be objects with `name` and `schema` alone", resource)
-    if resource["name"] in schemas:
-      raise validate.error("resources", "hold each view once", resource["name"])
+    schema_lib.check_object(resource, "resources", keys, keys)
+    if resource["name"] in (schema_lib.NO_VIEW, *schemas):
+      raise validate.error("resources", "name each view once", resource["name"])
     schemas[resource["name"]] = schema_lib.Schema.from_json(resource["schema"])
   check(schemas)
   return dict(sorted(schemas.items()))
 
 
-def to_json(schemas: Schemas) -> dict[str, Any]:
+def to_json(schemas: schema_lib.Schemas) -> dict[str, Any]:
   """Returns what `from_json` takes."""
+  if schema_lib.NO_VIEW in schemas:
+    return schemas[schema_lib.NO_VIEW].to_json()
   return {
       "resources": [{"name": view, "schema": one.to_json()} for view, one in schemas.items()]
   }
 
 
-def write(schemas: Schemas, path: str) -> None:
+def write(schemas: schema_lib.Schemas, path: str) -> None:
   """Writes the schemas to a file."""
   schema_lib.write_document(path, to_json(schemas))
 
 
-def load(path: str) -> dict[str, schema_lib.Schema]:
+def load(path: str) -> schema_lib.Schemas:
   """Returns the schemas of a file; ValueError says in one line what is wrong with it."""
   return schema_lib.read_document(path, from_json)
 
 
 def strict(
-    directory: str, key: str | None = None, exclude: Iterable[str] = ()
-) -> dict[str, schema_lib.Schema]:
-  """Returns the schemas of a folder whose columns are numbers, but for the key."""
-  firsts = {view: paths[0] for view, paths in by_view(directory).items()}
-  headers = {view: read_lib.header(path) for view, path in firsts.items()}
-  schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
+    directory: str, has_views: bool, *, exclude: Iterable[str] = (), **roles: str
+) -> schema_lib.Schemas:
+  """Returns the schemas of a folder whose columns are numbers, but for those of roles.
+
+  Raises:
+    ValueError: If the folder can't be used, or does not have these columns.
+    BadTable: If a file has other names of columns than the first one, or they can't be read.
+  """
+  files = files_by_view(directory, has_views)
+  headers = {path: read_lib.header(path) for paths in files.values() for path in paths}
+  schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
   schemas = {}
-  for view, names in headers.items():
-    unused = unused_columns(firsts[view], key, exclude) & {*names}
+  for view, (first, *others) in files.items():
+    names = headers[first]
+    own, unused = without_y(first, names, roles, exclude, has_views)
     try:
-      schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
+      schemas[view] = schema_lib.strict(names, exclude=unused & {*names}, **own)
     except ValueError as e:
-      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
-  check(schemas)
+      raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
+    for path in others:
+      for name in sorted({*headers[path]}.difference(names)):
+        raise bad_table.bad_header(path, name, f"is not in {first}")
+  if has_views:
+    check(schemas)
   return schemas
 
 
-def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[str]:
-  """Returns the columns that a view without a schema leaves out; `y` of arrays is no feature."""
-  labels = {typed_files.LABELS} - {key} if path.endswith(typed_files.NPZ) else set()
-  return {*exclude, *labels}
+def without_y(
+    path: str, names: Collection[str], roles: Mapping[str, str], exclude: Iterable[str],
+    has_views: bool,
+) -> tuple[dict[str, str], set[str]]:
+  """Returns the roles and the unused columns of a file: `y` of arrays is no feature.
+
+  Unless it is named, it is the label if no other column is, and of views it is not used.
+  """
+  y, own, unused = typed_files.LABELS, dict(roles), {*exclude}
+  if path.endswith(typed_files.NPZ) and y in names and y not in (*own.values(), *unused):
+    if has_views or own.setdefault("label", y) != y:
+      unused.add(y)
+  return own, unused
 
 
 def are_in(directory: str) -> bool:
@@ -123,8 +144,10 @@ def client_files(directory: str) -> dict[str, dict[str, str]]:
   return given_clients.sorted_by_id(found)
 
 
-def by_view(directory: str) -> dict[str, list[str]]:
-  """Returns the paths of the clients' files by the names of the first one's views."""
+def files_by_view(directory: str, has_views: bool) -> dict[str, list[str]]:
+  """Returns the paths of all clients' files by the names of the first one's views."""
+  if not has_views:
+    return {schema_lib.NO_VIEW: [*clients_lib.files(directory).values()]}
   clients = list(client_files(directory).values())
   return {
       view: [own[view] for own in clients if view in own] for view in clients[0] if view != LABELS
@@ -132,14 +155,15 @@ def by_view(directory: str) -> dict[str, list[str]]:
 
 
 class Views(collections.abc.Mapping):
-  """Clients' tables by client id; each is a dict by view, read anew when it is asked for.
+  """Clients' tables by client id; each is a dict by view, read when it is asked for.
 
   Attributes:
     schemas: What the views hold.
   """
 
   def __init__(
-      self, paths: Mapping[str, Mapping[str, str]], schemas: Schemas, private: bool = False
+      self, paths: Mapping[str, Mapping[str, str]], schemas: schema_lib.Schemas,
+      private: bool = False,
   ) -> None:
     """Opens files.
 
@@ -150,6 +174,10 @@ class Views(collections.abc.Mapping):
     """
     self.schemas, self._private = dict(schemas), private
     self._paths = {client_id: dict(files) for client_id, files in paths.items()}
+    self._clients = {
+        view: clients_lib.Clients({i: own[view] for i, own in paths.items()}, one, private)
+        for view, one in schemas.items()
+    }
 
   @property
   def _key(self) -> str | None:
@@ -157,21 +185,12 @@ class Views(collections.abc.Mapping):
 
   def __getitem__(self, client_id: str) -> dict[str, pd.DataFrame]:
     """Returns a client's rows by view, aligned."""
-    paths = self._paths[client_id]
-    if self._private:
-      return self._private_rows(paths)
-    tables = {view: read_lib.read(paths[view], one) for view, one in self.schemas.items()}
-    first = next(iter(tables.values()))
+    tables = {view: clients[client_id] for view, clients in self._clients.items()}
+    if self._private:  # What some view has no record for is none.
+      num_rows = min(map(len, tables.values()))
+      return {view: table[:num_rows] for view, table in tables.items()}
+    first, paths = next(iter(tables.values())), self._paths[client_id]
     return {view: self._aligned(table, first, paths[view]) for view, table in tables.items()}
-
-  def _private_rows(self, paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Returns rows by view; what some view has no record for is none."""
-    tables = {
-        view: clients_lib.Clients({view: paths[view]}, one, private=True)[view]
-        for view, one in self.schemas.items()
-    }
-    num_rows = min(map(len, tables.values()))
-    return {view: table[:num_rows] for view, table in tables.items()}
 
   def _aligned(self, table: pd.DataFrame, first: pd.DataFrame, path: str) -> pd.DataFrame:
     """Returns a table's rows in the order of the first view's keys, if there are keys."""
@@ -192,6 +211,10 @@ class Views(collections.abc.Mapping):
   def __len__(self) -> int:
     return len(self._paths)
 
+  def row_names(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, list[Any]]:
+    """Returns the columns that name a client's rows: their place, from 1, and their key if any."""
+    return clients_lib.row_names(next(iter(tables.values())), self._key)
+
   @functools.cached_property
   def num_rows(self) -> dict[str, int]:
     """The number of every client's rows."""
@@ -208,8 +231,6 @@ class Views(collections.abc.Mapping):
     return {client_id: self._labels_of(client_id) for client_id in self}
 
   def _labels_of(self, client_id: str) -> np.ndarray:
-    import pandas as pd  # pylint: disable=g-import-not-at-top
-
     path, first = self._paths[client_id][LABELS], next(iter(self[client_id].values()))
     delimiter = next(iter(self.schemas.values())).delimiter
     names = read_lib.header(path, delimiter)
@@ -219,11 +240,9 @@ class Views(collections.abc.Mapping):
     columns = [name for name in names if name != self._key]
     if len(columns) != 1:
       raise bad_table.bad_header(path, None, f"has {len(columns)} columns of classes, not one")
-    texts = read_lib.texts(path, delimiter, names)
-    table = pd.DataFrame({name: cells.to_pylist() for name, cells in texts.items()}, dtype=object)
-    for row, label in enumerate(table[columns[0]]):
-      if not label:
-        raise bad_table.bad_cell(path, row, columns[0], "a cell is missing")
+    table = read_lib.texts(path, delimiter, names)
+    if (are_missing := table[columns[0]].isna()).any():
+      raise bad_table.bad_cell(path, int(are_missing.argmax()), columns[0], "a cell is missing")
     return self._aligned(table, first, path)[columns[0]].to_numpy()
 
   def digests(self) -> dict[str, str]:
@@ -234,7 +253,7 @@ class Views(collections.abc.Mapping):
     })
 
 
-def open_folder(directory: str, schemas: Schemas, *, private: bool = False) -> Views:
+def open_folder(directory: str, schemas: schema_lib.Schemas, *, private: bool = False) -> Views:
   """Returns the clients of a folder.
 
   Without `private`, all files are read once, so that what is wrong is said before anything else.

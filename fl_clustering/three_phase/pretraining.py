@@ -71,7 +71,7 @@ def pretrain(
       clients, _ = scoring.on_clients_and_clusters(engine, vectors, (engine.clients,), evaluated)
       (global_test,) = engine.global_confusions(vectors)
     of_model = metrics_lib.model_metrics(global_test)
-    rows = stages.metric_rows(STAGE, STAGE, "", round_num, {
+    rows = stages.metric_rows(STAGE, "", round_num, {
         "train_loss": losses.values.mean(),
         **{f"global_{name}": value for name, value in of_model.items()},
         **metrics_lib.client_metrics(clients),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # More models, such as those of thousands of clients, are not kept in memory.
 MOST_MODELS_KEPT = 200
-_PHASE = "cluster"
 _MEMORY = "memory_"
 
 
@@ -124,13 +123,13 @@ def run(
       clients, of_clusters = confusions[evaluated], confusions
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
-    rows = stages.metric_rows(_PHASE, name, "", round_num, of_all)
+    rows = stages.metric_rows(name, "", round_num, of_all)
     for k in range(len(state.members)):
       # What a cluster that is empty, untrained or not evaluated doesn't have is left out.
       metrics = {} if np.isnan(accuracy[k]) else {"accuracy": accuracy[k]}
       if k < len(losses) and not np.isnan(losses[k]):
         metrics["train_loss"] = losses[k]
-      rows += stages.metric_rows(_PHASE, name, k, round_num, metrics)
+      rows += stages.metric_rows(name, k, round_num, metrics)
     best = np.zeros(len(accuracy))
     best[: len(before.best_accuracy)] = before.best_accuracy
     return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows

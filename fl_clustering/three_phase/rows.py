@@ -184,7 +184,4 @@ class Rounds(stages.RunObserver):
       if key in until:
         until[key] += value
         value = until[key]
-      yield {
-          "method": row.method, "cluster": row.cluster, "round": row.round, "metric": row.metric,
-          "value": value,
-      }
+      yield {**row._asdict(), "value": value}

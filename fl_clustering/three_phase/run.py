@@ -342,9 +342,6 @@ def _with_number_of_clusters(
   if not config.chooses_num_clusters:
     return config, None
   choice = num_clusters.choose(
-      pretrained.used_weights,
-      randomness.generator(config.seed, "number of clusters"),
-      config.representation or "weights",
-      config.num_clusters_criterion or num_clusters.DEFAULT_CRITERION,
+      pretrained.used_weights, randomness.generator(config.seed, "number of clusters")
   )
   return config.with_num_clusters(choice.num_clusters), choice

@@ -12,6 +12,7 @@ from typing import Any, Sequence, TYPE_CHECKING
 import numpy as np
 
 from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import result as result_lib
 
@@ -125,11 +126,7 @@ def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
   weights = np.where(is_known, accuracy, accuracy[is_known].mean() if is_known.any() else 1.0)
   if not np.any(weights):
     weights = np.ones_like(weights)
-  weighted = np.zeros(vectors.shape[1])
-  # One at a time: all of them in float64 are gigabytes for large models.
-  for weight, vector in zip(weights, vectors):
-    weighted += weight * vector.astype(np.float64)
-  weighted = (weighted / weights.sum()).astype(np.float32)
+  weighted = client_weights.mean_of(vectors, weights).astype(np.float32)
   return Mixtures(mean, weighted, Blended(vectors, mean))
 
 

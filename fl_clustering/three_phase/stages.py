@@ -27,27 +27,21 @@ class Row(NamedTuple):
   """A metric's value.
 
   Attributes:
-    phase: `pretrain`, `cluster` or `evaluate`.
     cluster: An index; "" for all clusters together.
-    round: "" for what does not belong to a round.
   """
 
-  phase: str
   method: str
   cluster: int | str
-  round: int | str
+  round: int
   metric: str
   value: float
 
 
 def metric_rows(
-    phase: str, method: str, cluster: int | str, round_num: int | str, metrics: Mapping[str, Any]
+    method: str, cluster: int | str, round_num: int, metrics: Mapping[str, Any]
 ) -> list[Row]:
   """Returns metrics, numbers by name, as `Row`s."""
-  return [
-      Row(phase, method, cluster, round_num, metric, float(value))
-      for metric, value in metrics.items()
-  ]
+  return [Row(method, cluster, round_num, name, float(value)) for name, value in metrics.items()]
 
 
 def digest(*parts: Any) -> str:

@@ -32,7 +32,7 @@ class _OtherColors:
 class _Drawing(options.Settings):
   seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
   colors: tuple[str, ...] = options.option(
-      str, "The colors.", ("red",), several=True, values=("red", "blue"), flag="color"
+      str, "The colors.", ("red",), several=True, values=("red", "blue")
   )
   title: Optional[str] = None
 
@@ -73,11 +73,11 @@ class OptionsTest(absltest.TestCase):
       with self.assertRaisesRegex(TypeError, name):
         options.by_name(choices, same_defaults=same_defaults)
 
-  def test_values_that_an_option_can_not_have_are_refused_by_the_flags_name(self):
+  def test_values_that_an_option_can_not_have_are_refused(self):
     _Drawing(colors=("blue", "red"), title=None)
     for wrong, name in (({"seed": None}, "`seed`"), ({"seed": -1}, "`seed`"),
-                        ({"colors": ("red", "green")}, "`color`"), ({"colors": ()}, "`color`"),
-                        ({"colors": ("red", "red")}, "`color`")):
+                        ({"colors": ("red", "green")}, "`colors`"), ({"colors": ()}, "`colors`"),
+                        ({"colors": ("red", "red")}, "`colors`")):
       with self.assertRaisesRegex(ValueError, name):
         _Drawing(**wrong)
     options.Option("sizes", int, "Sizes.", several=True, may_be_empty=True).check(())
@@ -114,6 +114,22 @@ class WithChoicesTest(absltest.TestCase):
         "How large it is. How round it is. Default: 1.0 (round); none (square).",
     )
     self.assertEqual(found["color"].values, ("red", "blue"))
+
+  def test_a_subclass_has_the_choices_and_may_change_an_option(self):
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class _Framed(_Picture):
+      shape: str = options.changed(_Picture, "shape", default="square")
+      frame: str = options.option(str, "The frame.", "wood")
+
+    names = [field.name for field in dataclasses.fields(_Framed)]
+    self.assertEqual(names, ["title", "shape", "radius", "color", "side", "size", "frame"])
+    self.assertEqual(_Framed(title="A").shape, "square")
+    self.assertEqual(_Framed.of_choices, _Picture.of_choices)
+    with self.assertRaisesRegex(TypeError, "`side`"):
+
+      class _Sided(_Picture):  # pylint: disable=unused-variable
+        kind: str = options.option(str, "Its kind.", "square", choices={"square": _Square})
 
   def test_refuses_a_name_that_is_taken(self):
     with self.assertRaisesRegex(TypeError, "`color`"):

@@ -10,8 +10,8 @@ from absl.testing import absltest
 import numpy as np
 from scipy import stats
 
-from dp_clustering import private_methods
-from experiments import reports
+from dp_clustering import clustering
+from experiments import registry as experiment_registry
 from experiments.study import settings
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.methods import registry as method_registry
@@ -72,7 +72,7 @@ class ReferenceTest(absltest.TestCase):
 
   def test_every_experiment_has_its_files(self):
     text = reference.GENERATED["output_files"]()
-    self.assertCountEqual(_headings(text, 2), reports.MODULES)
+    self.assertCountEqual(_headings(text, 2), experiment_registry.MODULES)
     self.assertIn("| `curves.csv` | ", text)
 
   def test_figures_of_private_clusters_are_those_of_their_table(self):
@@ -165,7 +165,7 @@ class ReferenceTest(absltest.TestCase):
     for rows in (
         method_registry.METHODS, method_registry.PERSONAL, method_registry.CONTROLS, models.MODELS,
         registry.DATASETS, registry.PARTITION_NAMES, settings.SETTINGS, kmeans_config.ALGORITHMS,
-        private_methods.METHODS,
+        clustering.METHODS,
     ):
       words = {name: rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in rows}
       self.assertEmpty([name for name, word in words.items() if not re.search(word, code)])

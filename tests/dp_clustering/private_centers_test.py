@@ -7,11 +7,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
 from dp_clustering import private_centers
 from dp_clustering import private_kmeans
-from dp_clustering import private_methods
 from dp_clustering import refine
 
 
@@ -19,7 +19,7 @@ def _fit(method, points, k, epsilon, radius=1.0):
   """Returns the `PrivateCenters` of a fit with seeded noise."""
   budget = clustering_params.DifferentialPrivacyParam(epsilon, 1e-6)
   data = clustering_params.Data(points, radius)
-  return private_methods.METHODS[method](k, data, budget, random_state=0).noise
+  return clustering.METHODS[method](k, data, budget, random_state=0).noise
 
 
 class NoiseTest(parameterized.TestCase):

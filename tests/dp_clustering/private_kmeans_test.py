@@ -9,9 +9,9 @@ import pandas as pd
 from sklearn import pipeline
 from sklearn.utils import estimator_checks
 
+from dp_clustering import clustering
 from dp_clustering import clustering_params
 from dp_clustering import private_kmeans
-from dp_clustering import private_methods
 
 # The reason is in the docstring of the class.
 _CANNOT_HOLD = {
@@ -19,7 +19,7 @@ _CANNOT_HOLD = {
         "That there are no rows is content of the data, and must not lead to an error."
     ),
 }
-_METHODS = tuple((name, name) for name in private_methods.METHODS)
+_METHODS = tuple((name, name) for name in clustering.METHODS)
 
 
 def _blobs(num_points=3000, seed=0):
@@ -36,7 +36,7 @@ def _estimator(**parameters):
 
 class PrivateKMeansTest(parameterized.TestCase):
 
-  @parameterized.product(method=tuple(private_methods.METHODS), num_points=(0, 50))
+  @parameterized.product(method=tuple(clustering.METHODS), num_points=(0, 50))
   def test_a_budget_that_protects_little_is_told_once_whatever_the_points_are(
       self, method, num_points
   ):
@@ -57,7 +57,7 @@ class PrivateKMeansTest(parameterized.TestCase):
         lambda: _estimator(epsilon=math.inf).fit_predict(points),
         lambda: of_a_pipeline.fit_transform(points),
         lambda: fitted.transform(points),
-        lambda: private_methods.private_clustering(
+        lambda: clustering.private_clustering(
             2, clustering_params.Data(points, 1.0),
             clustering_params.DifferentialPrivacyParam(30.0, 1e-6),
         ),
@@ -85,7 +85,7 @@ class PrivateKMeansTest(parameterized.TestCase):
   def test_is_the_method(self, method):
     points, _ = _blobs()
     estimator = _estimator(method=method).fit(points)
-    result = private_methods.METHODS[method](
+    result = clustering.METHODS[method](
         3, clustering_params.Data(points, 1.0),
         clustering_params.DifferentialPrivacyParam(1.0, 1e-6), random_state=0,
     )

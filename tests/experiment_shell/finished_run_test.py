@@ -6,6 +6,7 @@ from absl.testing import parameterized
 
 from clustering_basics import file_format
 from experiment_shell import finished_run
+from experiment_shell import tidy_tables
 
 
 class FinishedRunTest(parameterized.TestCase):
@@ -26,37 +27,31 @@ class FinishedRunTest(parameterized.TestCase):
   def test_reads_rows_with_their_exact_numbers(self):
     self._write("rows.csv", "client_id,loss,note\n007,0.1000000000000000055,\n8,inf,words\n")
 
-    self.assertEqual(self.finished.rows("rows.csv", text_columns=("client_id",)), [
-        {"client_id": "007", "loss": 0.1, "note": None},
-        {"client_id": "8", "loss": float("inf"), "note": "words"},
-    ])
-    self.assertEqual(self.finished.rows("rows.csv")[0]["client_id"], 7)
+    kinds = {"client_id": str, "loss": float, "note": str}
+    found = tidy_tables.read(self.finished, "rows.csv", kinds)
+    self.assertEqual(found.to_numpy().tolist(), [["007", 0.1, None], ["8", float("inf"), "words"]])
+    found = tidy_tables.read(self.finished, "rows.csv")
+    self.assertEqual(found.to_numpy().tolist(), [[7, 0.1, None], [8, float("inf"), "words"]])
 
   def test_reads_tables_whose_columns_share_a_name(self):
     self._write("rows.csv", "cluster,cluster\n0,1.5\n")
-    self.assertEqual(self.finished.table("rows.csv"), (["cluster", "cluster"], [[0, 1.5]]))
+    found = tidy_tables.read(self.finished, "rows.csv")
+    self.assertEqual((list(found), found.to_numpy().tolist()), (["cluster"] * 2, [[0, 1.5]]))
 
   # A number of which the last digits are lost, a row without its last cell, nothing, half a quote.
   @parameterized.parameters("k,loss\n1,0.5\n2,0.", "k,loss\n1\n2,0.5\n", "", 'k\n"words\n')
   def test_a_damaged_table_is_named(self, text):
     self._write("rows.csv", text)
     with self._damaged("rows.csv"):
-      self.finished.rows("rows.csv")
+      tidy_tables.read(self.finished, "rows.csv")
 
-  @parameterized.parameters("{", "[]", "{}", '{"loss": [{"train": 1}]}')
-  def test_a_summary_without_a_part_is_damaged(self, text):
-    self._write("summary.json", text)
-    with self._damaged("summary.json"):
-      self.finished.summary["loss"][0]["test"]  # pylint: disable=pointless-statement
-
-  def test_what_a_row_or_the_settings_lack_is_named(self):
+  def test_what_a_table_or_the_settings_lack_is_named(self):
     self._write("rows.csv", "k,loss\n1,0.5\n")
-    self.assertIsNone(self.finished.settings.get("k"))
-    for part, name in (
-        (self.finished.rows("rows.csv")[0], "rows.csv"), (self.finished.settings, "config.json"),
-    ):
-      with self._damaged(name, "'note'"):
-        part["note"]  # pylint: disable=pointless-statement
+    with self._damaged("rows.csv", "'note'"):
+      tidy_tables.read(self.finished, "rows.csv", {"k": int, "note": str})
+    self.assertIsNone(self.finished.settings.get("note"))
+    with self._damaged("config.json", "'note'"):
+      self.finished.settings["note"]  # pylint: disable=pointless-statement
 
 
 if __name__ == "__main__":

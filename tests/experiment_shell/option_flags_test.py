@@ -10,17 +10,17 @@ from absl.testing import parameterized
 
 from clustering_basics import options
 from experiment_shell import option_flags
-from experiment_shell import run_flags
+from experiment_shell import program
 
-_SIZE, _COLOR, _ROOMS, _FLOORS = (
-    f"option_flags_test_{name}" for name in ("size", "color", "rooms", "floors")
+_SIZES, _COLOR, _ROOMS, _FLOORS = (
+    f"option_flags_test_{name}" for name in ("sizes", "color", "rooms", "floors")
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Config:
-  sizes: tuple[float, ...] = options.option(
-      float, "Comma-separated sizes.", (0.5, 2.0), several=True, flag=_SIZE
+  option_flags_test_sizes: tuple[float, ...] = options.option(
+      float, "Comma-separated sizes.", (0.5, 2.0), several=True
   )
   option_flags_test_color: str = options.option(
       str, "The color.", "red", values=("red", "blue"), default_text="as the house"
@@ -47,16 +47,16 @@ class OptionFlagsTest(absltest.TestCase):
     self.enter_context(flagsaver.flagsaver())
 
   def test_the_values_that_are_given_and_the_defaults_that_no_text_describes(self):
-    self.assertEqual(_parsed(), {"sizes": (0.5, 2.0)})
+    self.assertEqual(_parsed(), {_SIZES: (0.5, 2.0)})
     self.assertEqual(
-        _parsed(f"--{_SIZE}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
-        {"sizes": (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
+        _parsed(f"--{_SIZES}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
+        {_SIZES: (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
     )
     self.assertEqual(_parsed(f"--{_FLOORS}=auto")[_FLOORS], "auto")
-    self.assertEqual(_parsed(f"--{_SIZE}=")["sizes"], ())
+    self.assertEqual(_parsed(f"--{_SIZES}=")[_SIZES], ())
 
   def test_values_that_the_option_can_not_have(self):
-    for name in (_SIZE, _FLOORS):
+    for name in (_SIZES, _FLOORS):
       with flagsaver.flagsaver(), self.assertRaisesRegex(ValueError, f"`{name}`"):
         _parsed(f"--{name}=1,x")
     with self.assertRaisesRegex(flags.IllegalFlagValueError, _COLOR):
@@ -64,13 +64,13 @@ class OptionFlagsTest(absltest.TestCase):
 
   def test_flags_to_leave_out(self):
     _parsed()
-    option_flags.check_left_out((_SIZE, _COLOR), "here")
-    _parsed(f"--{_SIZE}=1,2")
-    with self.assertRaisesRegex(ValueError, f"`{_SIZE}` .*'1,2'"):
-      option_flags.check_left_out((_SIZE, _COLOR), "here")
+    option_flags.check_left_out((_SIZES, _COLOR), "here")
+    _parsed(f"--{_SIZES}=1,2")
+    with self.assertRaisesRegex(ValueError, f"`{_SIZES}` .*'1,2'"):
+      option_flags.check_left_out((_SIZES, _COLOR), "here")
 
 
-class RunFlagsTest(parameterized.TestCase):
+class OutputDirTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -79,7 +79,7 @@ class RunFlagsTest(parameterized.TestCase):
   def test_new_folders_of_one_second_by_default(self):
     os.chdir(self.create_tempdir())
     with mock.patch.object(time, "strftime", return_value="20250102-030405"):
-      found = [run_flags.output_dir("dp_benchmark") for _ in range(3)]
+      found = [program.output_dir("dp_benchmark") for _ in range(3)]
     first = "results/dp_benchmark-20250102-030405"
     self.assertEqual(found, [first, f"{first}-2", f"{first}-3"])
 
@@ -88,14 +88,14 @@ class RunFlagsTest(parameterized.TestCase):
     folder.create_file("results")
     os.chdir(folder)
     with self.assertRaisesRegex(ValueError, "`output_dir`"):
-      run_flags.output_dir("dp_benchmark")
+      program.output_dir("dp_benchmark")
 
   @parameterized.parameters("resume", "overwrite")
   def test_an_earlier_run_must_be_named(self, flag):
     with flagsaver.flagsaver(**{"output_dir": "out", flag: True}):
-      self.assertEqual(run_flags.output_dir("dp_benchmark"), "out")
+      self.assertEqual(program.output_dir("dp_benchmark"), "out")
     with flagsaver.flagsaver(**{flag: True}), self.assertRaisesRegex(ValueError, "`output_dir`"):
-      run_flags.output_dir("dp_benchmark")
+      program.output_dir("dp_benchmark")
 
 
 if __name__ == "__main__":

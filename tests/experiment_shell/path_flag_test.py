@@ -1,24 +1,24 @@
-import functools
 import os
 from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
+from absl.testing import flagsaver
 from absl.testing import parameterized
 
 from experiment_shell import path_flag
 
 
-def _given(define, value):
-  """Returns what a flag that `define` defines has as a value."""
-  values = flags.FlagValues()
-  define(values)
-  values(["program", f"--data={value}"])
-  return values.data
+_PATH, _OUTPUT = "a_path", "an_output"
+path_flag.define(_PATH, None, "Folder.")
+path_flag.define_output(_OUTPUT, "File.")
 
 
-_of_path = functools.partial(path_flag.define, "data", None, "Folder.")
-_of_output = functools.partial(path_flag.define_output, "data", "File.")
+@flagsaver.flagsaver
+def _given(name, value):
+  """Returns what a flag has as a value."""
+  flags.FLAGS(["program", f"--{name}={value}"])
+  return flags.FLAGS[name].value
 
 
 class PathFlagTest(parameterized.TestCase):
@@ -27,7 +27,7 @@ class PathFlagTest(parameterized.TestCase):
                             ("/a/~b", "/a/~b"), ("/größer 中文", "/größer 中文"))
   def test_a_tilde_is_the_home_folder(self, given, path):
     with mock.patch.dict(os.environ, {"HOME": "/home/jo"}):
-      self.assertEqual(_given(_of_path, given), path)
+      self.assertEqual(_given(_PATH, given), path)
 
 
 class OutputTest(parameterized.TestCase):
@@ -48,14 +48,14 @@ class OutputTest(parameterized.TestCase):
 
   @parameterized.parameters("new", "here", "to_file", "to_none", "./-")
   def test_files_to_write(self, name):
-    self.assertEqual(_given(_of_output, self._path(name)), self._path(name))
+    self.assertEqual(_given(_OUTPUT, self._path(name)), self._path(name))
 
   @parameterized.parameters(
       "", "pipe", "to_pipe", "to_itself", "no/file", "into_none", "here/file", "new/", "here/",
   )
   def test_what_can_t_be_written(self, name):
-    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--data="):
-      _given(_of_output, self._path(name))
+    with self.assertRaisesRegex(flags.IllegalFlagValueError, "--an_output="):
+      _given(_OUTPUT, self._path(name))
 
 
 if __name__ == "__main__":

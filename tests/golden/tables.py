@@ -151,7 +151,8 @@ def _private_kmeans(folder: str) -> pd.DataFrame:
       k_to_try=(4,), epsilon_to_try=(1.0,), fixed_k=4, runs=1,
   )
   return _wide(
-      _run(benchmark.EXPERIMENT, config, folder), ["dataset", "method", "k", "epsilon"], ["loss"]
+      _run(benchmark.EXPERIMENT, config, folder), ["dataset", "method", "k", "epsilon"],
+      ["loss_per_point"],
   )
 
 

@@ -6,7 +6,7 @@ import tempfile
 from absl.testing import absltest
 
 from experiment_shell import finished_run
-from experiments import reports
+from experiment_shell import tidy_report
 from experiments.three_phase_emnist import experiment
 from tests import nightly
 from tests.integration import three_phase_program as program
@@ -152,7 +152,7 @@ class OutputTest(absltest.TestCase):
     for name in drawn:
       os.remove(os.path.join(folder, name))
 
-    reports.write_report("three_phase_emnist", finished_run.FinishedRun(folder))
+    tidy_report.report(experiment.EXPERIMENT, finished_run.FinishedRun(folder))
 
     self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
 

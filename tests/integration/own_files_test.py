@@ -21,6 +21,7 @@ from experiment_shell import launch
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 
 _SMALL = ("--pretrain_rounds=3", "--cluster_rounds=3", "--control_repeats=0",
@@ -186,8 +187,8 @@ class OwnFilesTest(absltest.TestCase):
     self.assertAlmostEqual(np.mean(right), accuracy, places=5)
 
   def test_the_cluster_of_the_nearest_profile(self):
-    profiles = {(row["cluster"], row["feature"]): row["mean"]
-                for row in self.run_.rows("profiles.csv", ("feature",))}
+    profiles = {(int(row["cluster"]), row["feature"]): float(row["mean"])
+                for row in run_folder.rows(self.folder, "profiles.csv")}
     model = load_model.load_model(self.folder)
     scale = dict(zip(model.tables.schema.feature_names, model.tables.scaling.factor))
     folder = self._later(**{

@@ -227,7 +227,7 @@ class FederatedKMeansTest(_PrivateTest):
     find_grid.assert_not_called()
     gather.assert_not_called()
     self.assertEqual(release.call_count, model.n_iter_)
-    for told in (model.inertia_, model.silhouette_, model.num_centers_on_few_points_):
+    for told in (model.inertia_, model.simplified_silhouette_, model.num_centers_on_few_points_):
       self.assertIsNone(told)
 
   def test_the_noise_is_secure_and_the_ledger_holds_the_whole_budget(self):
@@ -258,7 +258,7 @@ class FederatedKMeansTest(_PrivateTest):
     saved = load_model.SavedKMeans(
         model._result.model,  # pylint: disable=protected-access
         saved_lib.SavedTables(
-            schema.strict(features), encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
+            {schema.NO_VIEW: schema.strict(features)}, encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
         ),
     )
     folder = self.create_tempdir().full_path

@@ -51,8 +51,7 @@ class SettingsTest(parameterized.TestCase):
       (pacfl.Pacfl, "pacfl_angle", {"pacfl_angle": 91.0}),
       (pacfl.Pacfl, "pacfl_vectors", {"num_clusters": 2, "pacfl_vectors": 0}),
       (pacfl.Pacfl, "pacfl_proximity", {"num_clusters": 2, "pacfl_proximity": "sum"}),
-      (_choose, "criterion", {"criterion": "elbow"}), (_choose, "max_k", {"max_k": 0}),
-      (_choose, "representation", {"representation": "loss"}),
+      (_choose, "max_k", {"max_k": 0}),
   )
   def test_refuses(self, build, name, options):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):

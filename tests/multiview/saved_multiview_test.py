@@ -21,13 +21,6 @@ def _frames(views):
   return {"x": frames[0], "y": frames[1].assign(flat=7.5), "z": frames[2]}
 
 
-def _unscaled(names):
-  nothing = np.zeros(len(names))
-  return saved.SavedTables(
-      schema_lib.strict(tuple(names)), encode.FeatureScaling(nothing, nothing, nothing + 1)
-  )
-
-
 class SavedMultiViewTest(absltest.TestCase):
 
   @classmethod
@@ -36,7 +29,9 @@ class SavedMultiViewTest(absltest.TestCase):
     # Close clusters, so that points are near the borders.
     clients, _ = sample_views.sample_views(separation=0.7)
     cls.frames = {client_id: _frames(views) for client_id, views in clients.items()}
-    kept = saved.SavedViews({view: _unscaled(own.columns) for view, own in cls.frames["a"].items()})
+    schemas = {view: schema_lib.strict(tuple(own)) for view, own in cls.frames["a"].items()}
+    nothing = np.zeros(10)
+    kept = saved.SavedTables(schemas, encode.FeatureScaling(nothing, nothing, nothing + 1))
     config = multiview_config.MultiViewConfig(3, view_weights="mvkm", n_init=1, alpha=3.0)
     features = {client_id: kept.features_of_frames(own) for client_id, own in cls.frames.items()}
     cls.rows = np.concatenate(list(features.values()))

@@ -95,7 +95,7 @@ class LocalRuntimeTest(absltest.TestCase):
       self.assertEqual(sizes([os.fsencode(path)] * 2), 8)
       os.remove(path)
       for unreadable in (path, folder):
-        with self.assertRaises(runtime.ClientFileUnreadable) as raised:
+        with self.assertRaises(OSError) as raised:
           sizes([os.fsencode(unreadable)] * 2)
         self.assertIn(repr(unreadable), str(raised.exception))
 

@@ -284,14 +284,17 @@ class RowsTest(absltest.TestCase):
 
   def _read(self, schema, privacy=None, folder="", agreed=None):
     """Returns the rows of a folder, by a federation file with this schema, or another one."""
-    by_view = {"": schema} if isinstance(schema, schema_lib.Schema) else schema
+    schemas, agreed = (
+        {schema_lib.NO_VIEW: one} if isinstance(one, schema_lib.Schema) else one
+        for one in (schema, agreed or schema)
+    )
     document = _document(
-        schema=federation_lib.schema_hash(agreed or schema),
-        widths=[len(one.feature_names) for one in by_view.values()],
+        schema=federation_lib.schema_hash(agreed),
+        widths=[len(one.feature_names) for one in schemas.values()],
         **({} if privacy is None else {"exact": None, "privacy": privacy}),
     )
     directory = os.path.join(self.folder, folder)
-    return rows_lib.read(directory, schema, federation_lib.Federation(document))
+    return rows_lib.read(directory, schemas, federation_lib.Federation(document))
 
   def _views(self, **more):
     return views_lib.from_json({"resources": [
@@ -339,12 +342,12 @@ class RowsTest(absltest.TestCase):
 
   def test_numbers_that_are_equal_are_one_schema_and_dialects_may_differ(self):
     hashes = {
-        federation_lib.schema_hash(schema_lib.Schema.from_json({
+        federation_lib.schema_hash({schema_lib.NO_VIEW: schema_lib.Schema.from_json({
             "dialect": {"delimiter": delimiter},
             "fields": [{
                 "name": "x", "type": "number", "constraints": {"minimum": low, "maximum": high},
             }],
-        })) for low in (0, 0.0, -0.0) for high in (10**17, 1e17) for delimiter in ";,"
+        })}) for low in (0, 0.0, -0.0) for high in (10**17, 1e17) for delimiter in ";,"
     }
     self.assertLen(hashes, 1)
 

@@ -20,6 +20,7 @@ from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
+from fl_clustering.tables import views
 
 NAMES = ("east", "north", "south", "up", "west")
 WIDTHS = (2, 3)
@@ -170,7 +171,7 @@ def write_schema(folder, *args, **kwargs):
   path = os.path.join(folder, "schema.json")
   with open(path, "w", encoding="utf-8") as file:
     json.dump(schema_of(*args, **kwargs), file)
-  return path, federation_lib.schema_hash(site_folder.read_schema(path))
+  return path, federation_lib.schema_hash(views.load(path))
 
 
 def write_folder(sites, name, parent):

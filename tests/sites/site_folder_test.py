@@ -13,6 +13,7 @@ from clustering_basics import atomic_file
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
+from fl_clustering.tables import views
 from tests.sites import sample_sites
 
 
@@ -59,7 +60,7 @@ class SiteFolderTest(sample_sites.TestCase):
       file.write(b"a,b\n")
     size = len(self.sites.rows["north"])
     bad, north, other = rows.about(
-        self.made.data_dir, site_folder.read_schema(self.made.schema_path)
+        self.made.data_dir, views.load(self.made.schema_path)
     )
     self.assertRegex(bad, r"^bad\.csv: .*column 'c'")
     self.assertRegex(north, rf"^north\.csv: \D*{size}\D+0\D+0$")

@@ -11,12 +11,13 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
+from dp_clustering import clustering
 from dp_clustering.demo import clustering_demo
-from dp_clustering import private_methods
+from dp_clustering.demo import sweeps
 from experiment_shell import finished_run
 from experiment_shell import frames
 from experiment_shell import launch
-from experiments import reports
+from experiment_shell import tidy_report
 from tests.experiment_shell import in_process
 
 _SMALL = (
@@ -102,7 +103,7 @@ class SeededTest(absltest.TestCase):
 
   def test_a_resumed_run_ends_with_the_same_files(self):
     folder = os.path.join(self.base, "resumed")
-    refine, calls = private_methods.METHODS["refine"], []
+    refine, calls = clustering.METHODS["refine"], []
 
     def stop(*arguments, **options):
       calls.append(arguments)
@@ -110,7 +111,7 @@ class SeededTest(absltest.TestCase):
         raise ValueError
       return refine(*arguments, **options)
 
-    with mock.patch.dict(private_methods.METHODS, {"refine": stop}):
+    with mock.patch.dict(clustering.METHODS, {"refine": stop}):
       with self.assertRaises(ValueError):  # Not InputError: that would hide a bug.
         _run(folder, "--seed=0")
       _run(folder, "--seed=0", "--resume")
@@ -122,7 +123,7 @@ class SeededTest(absltest.TestCase):
   def test_the_report_is_drawn_again_from_the_files(self):
     folder = self._copy()
     os.remove(os.path.join(folder, "report.html"))
-    reports.write_report("clustering_demo", finished_run.FinishedRun(folder))
+    tidy_report.report(sweeps.EXPERIMENT, finished_run.FinishedRun(folder))
     with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
       self.assertIn("NOT private", file.read())
 

@@ -1,4 +1,5 @@
 import contextlib
+import hashlib
 import math
 from unittest import mock
 
@@ -45,6 +46,9 @@ class LoadTest(parameterized.TestCase):
 
     self.assertEqual(inputs.skipped, {"gas_emissions": "why"})
     self.assertEqual(list(inputs.data), ["letter"])
+    # Others are no inputs of the same run.
+    digest = hashlib.sha256(inputs.data["letter"].points.tobytes()).hexdigest()
+    self.assertEqual(inputs.identity["datasets"]["letter"]["sha256"], digest)
 
   @parameterized.parameters(("k_to_try", {"k_to_try": (301,)}), ("fixed_k", {"fixed_k": 301}))
   def test_refuses(self, name, changes):
@@ -84,11 +88,11 @@ class CellsTest(absltest.TestCase):
     cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}
 
     whole = tidy_experiment.Run(_config(seed=5), {"letter": dataset}, "")
-    with mock.patch.dict(methods.METHODS, {"lsh": method}):
+    with mock.patch.dict(methods.METHODS, {"lsh": methods.Method("", method)}):
       found = _EXPERIMENT.measure(whole, **cell)
 
     (row,) = found["results"]
-    self.assertEqual(row["metric"], "loss")
+    self.assertEqual(row["metric"], "loss_per_point")
     self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
     method.assert_called_once_with(dataset, 2, 0.5, 1e-6, benchmark.cell_seed(5, **cell))
 

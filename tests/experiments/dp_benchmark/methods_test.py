@@ -4,9 +4,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from dp_clustering import clustering
 from dp_clustering import metrics
 from dp_clustering import privacy_calculator
-from dp_clustering import private_methods
 from experiments.dp_benchmark import data
 from experiments.dp_benchmark import methods
 
@@ -24,7 +24,7 @@ class MethodsTest(parameterized.TestCase):
   def _loss(self, method, known=(), **changes):
     dataset = _clusters(**dict(known))
     arguments = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "seed": 0, **changes}
-    centers = methods.METHODS[method](dataset, *arguments.values())
+    centers = methods.METHODS[method].run(dataset, *arguments.values())
     self.assertEqual(centers.shape, (arguments["k"], 3))
     return metrics.nonprivate_labels_and_loss(dataset.points, centers, 1.0)[1] / 6000
 
@@ -56,9 +56,9 @@ class MethodsTest(parameterized.TestCase):
       budgets.append(budget)
       return mock.Mock()
 
-    with mock.patch.dict(private_methods.METHODS, {method: found}):
+    with mock.patch.dict(clustering.METHODS, {method: found}):
       for dataset in (_clusters(unit_points=20), _clusters()):
-        methods.METHODS[method](dataset, 3, 1.0, 1e-6, 0)
+        methods.METHODS[method].run(dataset, 3, 1.0, 1e-6, 0)
     together, one = (privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets)
     self.assertAlmostEqual(together, one / 20, places=6)
     self.assertEqual((budgets[1].epsilon, budgets[1].delta), (1.0, 1e-6))

@@ -36,7 +36,7 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       "epsilon_to_try": (0.5, 1.0, 2.0), "fixed_k": 16, "runs": 4, **settings,
   })
   results = [
-      {**cell, "metric": "loss", "value": invented_loss(
+      {**cell, "metric": "loss_per_point", "value": invented_loss(
           factors[cell["method"]], cell["k"], cell["epsilon"], cell["run"]
       )}
       for cell in benchmark.cells(config, datasets)

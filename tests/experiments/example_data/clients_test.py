@@ -12,6 +12,7 @@ import zipfile
 from absl.testing import absltest
 import numpy as np
 
+from experiment_shell import launch
 from experiments.example_data import activity
 from experiments.example_data import downloads
 from experiments.example_data import hospitals
@@ -92,9 +93,9 @@ class DownloadsTest(absltest.TestCase):
 
   def test_is_the_file_or_refused(self):
     self.assertEqual(downloads.download(self.url, self.sha256), b"content")
-    with self.assertRaisesRegex(downloads.DownloadFailed, f"SHA-256 {self.sha256}"):
+    with self.assertRaisesRegex(launch.RunFailed, f"SHA-256 {self.sha256}"):
       downloads.download(self.url, "0" * 64)
-    with self.assertRaisesRegex(downloads.DownloadFailed, f"{self.url}_2"):
+    with self.assertRaisesRegex(launch.RunFailed, f"{self.url}_2"):
       downloads.download(f"{self.url}_2", self.sha256)
 
 

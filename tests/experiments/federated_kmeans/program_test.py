@@ -343,7 +343,7 @@ class PaperTest(_ProgramTest):
   """A study of two small figures."""
 
   def test_a_resumed_run_ends_with_the_same_files(self):
-    grid, flags = data.grid_name(0.1, 50, 1.0), ("--figure=rounds,sse", "--seeds=1")
+    grid, flags = data.grid_name(0.1, 50, 1.0), ("--figures=rounds,sse", "--num_seeds=1")
     figures = {
         "rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "sums")},
     }
@@ -379,9 +379,9 @@ class BadInputTest(_ProgramTest):
   _PRIVATE = (_OWN, "--num_clusters=2", "--epsilon=1", "--delta=1e-6", "--schema={0}/schema.json")
 
   @parameterized.parameters(
-      (("--figure=9",), "`figure`"), (("--figure=sse,sse",), "`figure`"),
+      (("--figures=9",), "`figures`"), (("--figures=sse,sse",), "`figures`"),
       (("--num_clusters=3",), "`num_clusters`"),
-      ((_OWN, "--figure=sse"), "`figure`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
+      ((_OWN, "--figures=sse"), "`figures`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
       ((_OWN, "--num_clusters=5"), "`num_clusters`"), (("--epsilon=1",), "`epsilon`"),
       ((*_PRIVATE, "--radius=-1"), "`radius`"), (_PRIVATE[:-1], "`schema`"),
       ((*_PRIVATE, "--max_points=2", "--public_num_points=9"), "`public_num_points`"),
@@ -391,7 +391,7 @@ class BadInputTest(_ProgramTest):
       (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
       ((*_PRIVATE, "--exclude=y"), "exclude"),
       ((*_PRIVATE, "--trust=none", "--min_clients=2"), "`min_clients`"),
-      (("--figure=sse", "--dataset=emnist"), "`dataset`"),
+      (("--figures=sse", "--dataset=emnist"), "`dataset`"),
   )
   def test_is_refused(self, arguments, message):
     _write(f"{self.data}/a", a="x,y\n1,2\n3,4\n")

@@ -79,7 +79,7 @@ class SitesTest(absltest.TestCase):
     cls.sites, cls.output = (os.path.join(cls.base, name) for name in ("sites", "out"))
     _write_sites(cls.sites, dialect=_DIALECT)
     cls.flags = (
-        f"--data_dir={cls.sites}", _write_schemas(cls.base), "--seed=1", "--seeds=2",
+        f"--data_dir={cls.sites}", _write_schemas(cls.base), "--seed=1", "--num_seeds=2",
         "--n_init=1", "--num_rounds=5",
     )
     cls.printed = _run(cls.output, *cls.flags)
@@ -203,8 +203,8 @@ class ProgramTest(parameterized.TestCase):
   def test_the_report_of_sites_without_classes_is_of_their_clusters(self):
     _write_sites(self.sites, labelled=False)
     printed = _run(
-        self.output, f"--data_dir={self.sites}", "--row_key=key", "--num_clusters=3", "--seeds=1",
-        "--n_init=1", "--num_rounds=3",
+        self.output, f"--data_dir={self.sites}", "--row_key=key", "--num_clusters=3",
+        "--num_seeds=1", "--n_init=1", "--num_rounds=3",
     )
     self.assertRegex(printed, "\nClusters: 3, .* 50 rows at 2 sites in 2 views")
     page = run_folder.read(self.output, "report.html")

@@ -1,5 +1,6 @@
 import contextlib
 import functools
+import json
 import os
 import tempfile
 
@@ -12,6 +13,7 @@ from experiment_shell import tidy_report
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
 from experiments.private_clusters import simulation
+from tests.experiment_shell import run_folder
 from tests.experiments.private_clusters import sample_runs
 
 
@@ -100,7 +102,7 @@ class SummaryTest(parameterized.TestCase):
   def test_too_much_noise_is_the_headline_where_all_have_it(self, tried, is_noise):
     run = sample_runs.write_simulation(self.create_tempdir().full_path, epsilon=tried)
     tidy_report.report(simulation.EXPERIMENT, run)
-    headline = run.summary["headline"]
+    headline = json.loads(run_folder.read(run.path, "summary.json"))["headline"]
     self.assertEqual("too much to learn clusters" in headline, is_noise)
     self.assertEqual("0.82" in headline, is_noise)  # That of the largest epsilon.
 

@@ -43,7 +43,7 @@ def _method():
 
 def _tell_rounds(observer, stage, steps):
   for number in (1, 2):
-    observer.round_finished(stage, number, stages.metric_rows("cluster", stage, "", number, {
+    observer.round_finished(stage, number, stages.metric_rows(stage, "", number, {
         "accuracy": number / 10, "steps": steps, "bytes_down": 10 * steps,
         "bytes_up": 10 * steps, "bytes": 20 * steps,
     }))

@@ -143,10 +143,8 @@ def result(on, means=None, choice=None, repeats=4, spread=1.0, validation=None, 
 
 
 def choice():
-  """Returns a choice of two clusters, by two criteria."""
-  return num_clusters.NumClustersChoice(
-      {"silhouette": (0.08, 0.3, 0.1), "eigengap": (0.2, 0.5, 0.1)}, "eigengap"
-  )
+  """Returns a choice of two clusters."""
+  return num_clusters.NumClustersChoice((0.2, 0.5, 0.1))
 
 
 def _curves(found, matched_rounds):
@@ -157,9 +155,7 @@ def _curves(found, matched_rounds):
       cost = cost_lib.Cost(10, 1_000_000, 500_000) if number else cost_lib.Cost()
       of_all = {**dict.fromkeys(_METRICS, 0.5 + 0.01 * number), **cost.by_name()}
       for cluster, metrics in (("", of_all), (0, {"accuracy": 0.4})):
-        told.round_finished(
-            method, number, stages.metric_rows("cluster", method, cluster, number, metrics)
-        )
+        told.round_finished(method, number, stages.metric_rows(method, cluster, number, metrics))
   return told.rows(found)
 
 

@@ -35,7 +35,7 @@ _usual = functools.cache(_frames)
 
 def _headline(**changes):
   row = _frames(**changes)["headline"].iloc[0]
-  return row["verdict"], experiment.EXPERIMENT.headlines[row["verdict"]].format(**row)
+  return experiment.EXPERIMENT.headlines[row.get("verdict", "")].format(**row)
 
 
 # Metrics that no table or figure shows: whoever wants them reads results.csv.
@@ -99,15 +99,13 @@ class SummaryTest(parameterized.TestCase):
     self.assertTrue(math.isnan(found.loc["FedAvg (control)", "higher"]))
 
   @parameterized.named_parameters(
-      ("better", {}, "better, unclear", "+20.0 points ("),
-      ("worse", {"kmeans": 5, "dynamic_distance": 4}, "worse, worse", "-35.0 points ("),
-      ("neither", {"kmeans": 12, "dynamic_distance": 11, "finetuned": 12}, "unclear, unclear", ""),
-      ("controls_alone", {"kmeans": None, "dynamic_distance": None}, "none", ""),
+      ("better", {}, r"better .*FedAvg\): \+20.0 points \(.* told from fine-tuning"),
+      ("worse", {"kmeans": 5, "dynamic_distance": 4}, r"worse .*: -35.0 points \(.* worse"),
+      ("neither", {"kmeans": 12, "dynamic_distance": 11, "finetuned": 12}, "told from .*told from"),
+      ("controls_alone", {"kmeans": None, "dynamic_distance": None}, "only controls"),
   )
-  def test_headline(self, means, verdict, text):
-    found, headline = _headline(means=means, spread=3.0)
-    self.assertEqual(found, verdict)
-    self.assertIn(text, headline)
+  def test_headline(self, means, text):
+    self.assertRegex(_headline(means=means, spread=3.0), text)
 
   def test_headline_has_numbers_by_their_names_in_the_results(self):
     run = sample_run.write(self.create_tempdir().full_path)

@@ -3,7 +3,7 @@ import math
 from absl.testing import absltest
 import pandas as pd
 
-from dp_clustering.demo import sweep_figures
+from dp_clustering.demo import sweeps
 from experiment_shell import figure_style
 
 
@@ -16,7 +16,7 @@ class SweepFigureTest(absltest.TestCase):
     ])
     with figure_style.style():
       axes = figure_style.new_figure(2).add_subplot()
-      sweep_figures.draw("k", frame, axes)
+      sweeps.draw("k", frame, axes)
     return axes
 
   def test_lines_are_the_rows(self):
